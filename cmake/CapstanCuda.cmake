@@ -1,0 +1,43 @@
+# CAPSTAN_CUDA_FOUND and CAPSTAN_NCCL_FOUND, with targets CUDA::cudart and capstan_nccl, or cleanly neither.
+# NCCL is looked for beside CUDA and under NCCL_HOME. One GPU per worker needs no NCCL, so ON asks for CUDA alone.
+set(CAPSTAN_CUDA AUTO CACHE STRING "CUDA: AUTO uses it where it is found, ON requires it, OFF does not look")
+set_property(CACHE CAPSTAN_CUDA PROPERTY STRINGS AUTO ON OFF)
+string(TOUPPER "${CAPSTAN_CUDA}" capstan_cuda_wish)
+if(NOT capstan_cuda_wish MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "CAPSTAN_CUDA is '${CAPSTAN_CUDA}'; it can be AUTO, ON or OFF")
+endif()
+
+set(CAPSTAN_CUDA_FOUND FALSE)
+set(CAPSTAN_NCCL_FOUND FALSE)
+if(capstan_cuda_wish STREQUAL "OFF")
+  set(CAPSTAN_CUDA_WORDS "not looked for (CAPSTAN_CUDA=OFF)")
+  set(CAPSTAN_NCCL_WORDS "${CAPSTAN_CUDA_WORDS}")
+  return()
+endif()
+
+find_package(CUDAToolkit QUIET)
+if(NOT CUDAToolkit_FOUND)
+  if(capstan_cuda_wish STREQUAL "ON")
+    message(FATAL_ERROR "CAPSTAN_CUDA=ON, but no CUDA toolkit was found. Put nvcc on PATH, or pass "
+                        "-DCUDAToolkit_ROOT=DIR, or build without CUDA: -DCAPSTAN_CUDA=AUTO")
+  endif()
+  set(CAPSTAN_CUDA_WORDS "not found")
+  set(CAPSTAN_NCCL_WORDS "not looked for (no CUDA)")
+  return()
+endif()
+set(CAPSTAN_CUDA_FOUND TRUE)
+set(CAPSTAN_CUDA_WORDS "${CUDAToolkit_VERSION} (${CUDAToolkit_BIN_DIR})")
+
+find_path(CAPSTAN_NCCL_INCLUDE_DIR nccl.h HINTS $ENV{NCCL_HOME}/include ${CUDAToolkit_INCLUDE_DIRS})
+find_library(CAPSTAN_NCCL_LIBRARY nccl
+             HINTS $ENV{NCCL_HOME}/lib ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_BIN_DIR}/../lib)
+mark_as_advanced(CAPSTAN_NCCL_INCLUDE_DIR CAPSTAN_NCCL_LIBRARY)
+if(CAPSTAN_NCCL_INCLUDE_DIR AND CAPSTAN_NCCL_LIBRARY)
+  set(CAPSTAN_NCCL_FOUND TRUE)
+  set(CAPSTAN_NCCL_WORDS "${CAPSTAN_NCCL_LIBRARY}")
+  add_library(capstan_nccl INTERFACE IMPORTED)
+  target_include_directories(capstan_nccl INTERFACE ${CAPSTAN_NCCL_INCLUDE_DIR})
+  target_link_libraries(capstan_nccl INTERFACE ${CAPSTAN_NCCL_LIBRARY})
+else()
+  set(CAPSTAN_NCCL_WORDS "not found")
+endif()

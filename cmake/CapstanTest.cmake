@@ -1,0 +1,49 @@
+# capstan_test(<name> <source> LAYER <layer> [USES ...] [LINK ...])          one process
+# capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry per count of ranks
+# Every test has a TIMEOUT. The asan and tsan presets run the label "unit" alone.
+
+# Open MPI wants leave to run as root and to share cores; MPICH ignores these.
+set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+                    OMPI_MCA_rmaps_base_oversubscribe=1)
+
+include(CapstanPython)
+
+function(capstan_test_target name source layer)
+  add_executable(${name} ${source})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
+                                             ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(${name} PRIVATE ${CAPSTAN_WARNINGS})
+  target_compile_definitions(${name} PRIVATE CAPSTAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             CAPSTAN_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE capstan_${layer} fmt::fmt)
+endfunction()
+
+function(capstan_test name source)
+  cmake_parse_arguments(arg "" "LAYER;TIMEOUT" "USES;LINK" ${ARGN})
+  capstan_test_target(${name} ${source} ${arg_LAYER})
+  list(TRANSFORM arg_USES PREPEND capstan_)
+  target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_LINK} GTest::gmock GTest::gtest_main)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_test(NAME ${arg_LAYER}.${name} COMMAND ${name})
+  set_tests_properties(${arg_LAYER}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LAYER}")
+endfunction()
+
+function(capstan_mpi_test name source)
+  cmake_parse_arguments(arg "" "LAYER;TIMEOUT" "RANKS;USES;LINK" ${ARGN})
+  capstan_test_target(${name} ${source} ${arg_LAYER})
+  target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/mpi_main.cpp)
+  list(TRANSFORM arg_USES PREPEND capstan_)
+  target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_LINK} GTest::gmock GTest::gtest MPI::MPI_CXX)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  foreach(ranks IN LISTS arg_RANKS)
+    set(test ${arg_LAYER}.${name}.np${ranks})
+    add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks}
+             ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${name}> ${MPIEXEC_POSTFLAGS})
+    set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2 LABELS "mpi;${arg_LAYER}"
+                         ENVIRONMENT "CAPSTAN_TEST_RANKS=${ranks};${CAPSTAN_MPI_ENV}")
+  endforeach()
+endfunction()

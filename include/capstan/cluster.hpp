@@ -1,0 +1,63 @@
+// cluster.hpp -- which ranks there are, and what this one is.
+//
+// `Cluster::join` is the first thing a program does. The same binary runs as every role:
+//
+//   cs::Cluster cluster = cs::Cluster::join(argc, argv);
+//   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capstan {
+
+class Settings;
+namespace cluster {
+class Runtime;
+}
+
+/// Sent over the wire: add at the end, never renumber.
+enum class Role : std::uint8_t { coordinator = 0, ps = 1, worker = 2, evaluator = 3 };
+
+std::string_view to_string(Role role) noexcept;
+
+/// One rank's place in the cluster. Movable; the last copy that anything holds ends this rank's membership.
+class Cluster {
+ public:
+  /// Finds out how the program was started and takes its place:
+  ///  * by mpirun or srun with three ranks or more: the process splits into an agent, which does the MPI part
+  ///  and
+  ///    supervises, and its child, which is where this call returns. MPI is finished before it returns.
+  ///  * alone: every role in this process (`embedded()`), no launcher needed.
+  /// Call it first in main, before any thread is started. Takes `--capstan-NAME=VALUE` out of the arguments,
+  /// then CAPSTAN_* variables, then the file of CAPSTAN_CONFIG. Throws Error: invalid_argument for two ranks
+  /// or roles that do not fit, deadline_exceeded when ranks are missing, failed_precondition when binaries
+  /// differ.
+  static Cluster join(int& argc, char** argv);
+  /// The same with settings that the program has read itself.
+  static Cluster join(const Settings& settings);
+
+  explicit Cluster(std::shared_ptr<cluster::Runtime> runtime) : runtime_(std::move(runtime)) {}
+
+  Role role() const noexcept;
+  /// Among the ranks of the same role, from 0.
+  int index() const noexcept;
+  int count(Role role) const noexcept;
+  int rank() const noexcept;
+  int size() const noexcept;
+  /// Every role in this process.
+  bool embedded() const noexcept;
+  /// "ps 1 (rank 2 on node17)"
+  std::string name() const;
+
+  /// For the layers above; not for programs.
+  const std::shared_ptr<cluster::Runtime>& runtime() const noexcept { return runtime_; }
+
+ private:
+  std::shared_ptr<cluster::Runtime> runtime_;
+};
+
+}  // namespace capstan

@@ -1,0 +1,110 @@
+// coordinator.hpp -- ClusterCoordinator: functions that run on whichever worker is free.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "capstan/dataset.hpp"
+#include "capstan/per_worker.hpp"
+#include "capstan/remote_function.hpp"
+#include "capstan/strategy.hpp"
+
+namespace capstan {
+
+namespace coordinator {
+class Coordinator;
+struct Result;
+}  // namespace coordinator
+
+namespace detail {
+
+/// Waits for a closure's result. Throws the closure's Error, or Error(cancelled).
+std::vector<std::byte> fetch_bytes(const coordinator::Result& result);
+bool is_ready(const coordinator::Result& result);
+
+}  // namespace detail
+
+/// The result of a scheduled function, before it is there. Copies are the same result.
+template <class T>
+class RemoteValue {
+ public:
+  explicit RemoteValue(std::shared_ptr<const coordinator::Result> result) : result_(std::move(result)) {}
+
+  /// Waits. Throws what the function threw, with its code; Error(cancelled) when an earlier error called it
+  /// off: schedule it again. A result stays when the worker that made it dies.
+  T fetch() const {
+    const std::vector<std::byte> bytes = detail::fetch_bytes(*result_);
+    if constexpr (!std::is_void_v<T>) return from_bytes<T>(bytes);
+  }
+  /// Done, well or not: fetch() will not wait.
+  bool ready() const { return detail::is_ready(*result_); }
+
+ private:
+  std::shared_ptr<const coordinator::Result> result_;
+};
+
+/// Schedules functions on workers. Used by the thread that made the strategy.
+///
+/// Errors are raised as in TensorFlow: the first one is kept, what is queued is cancelled, what runs is
+/// awaited, and the next schedule, join or done throws it once; after that everything is usable again. A
+/// closure whose worker dies runs again on another; it may have pushed before. When a ps dies, schedule, join
+/// and done throw Error(unavailable) naming it, at once and every time.
+class ClusterCoordinator {
+ public:
+  explicit ClusterCoordinator(ParameterServerStrategy& strategy);
+  ~ClusterCoordinator();
+  ClusterCoordinator(const ClusterCoordinator&) = delete;
+  ClusterCoordinator& operator=(const ClusterCoordinator&) = delete;
+
+  /// Queues fn(args...) and returns. Blocks while the queue is full (--queue-limit). Arguments are converted
+  /// to the parameters' types and copied. What fn pushes has been applied when it counts as done.
+  template <auto fn, class... Args>
+  RemoteValue<detail::ResultOf<fn>> schedule(Args&&... args) {
+    return RemoteValue<detail::ResultOf<fn>>(
+        add(detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
+  }
+
+  /// Waits until everything scheduled is done.
+  void join();
+  /// The same, but gives up waiting after `timeout`; true when everything is done.
+  bool join(std::chrono::milliseconds timeout);
+  /// Everything scheduled is done.
+  bool done();
+
+  template <class T>
+  T fetch(const RemoteValue<T>& value) {
+    return value.fetch();
+  }
+
+  /// fn(args...) makes one object on each worker, when a closure first uses it there. An Error in fn is that
+  /// closure's.
+  template <auto fn, class... Args>
+  PerWorker<detail::ResultOf<fn>> create_per_worker_resource(Args&&... args) {
+    return PerWorker<detail::ResultOf<fn>>(
+        detail::ResourceRecipe{next_resource(), detail::Registered<fn>::number,
+                               detail::pack_arguments<fn>(std::forward<Args>(args)...)});
+  }
+  /// The same for a function that returns an Iterator<T>.
+  template <auto fn, class... Args>
+  PerWorker<detail::ResultOf<fn>> create_per_worker_dataset(Args&&... args) {
+    return create_per_worker_resource<fn>(std::forward<Args>(args)...);
+  }
+
+  /// Workers that are there now.
+  int workers() const;
+
+ private:
+  std::shared_ptr<const coordinator::Result> add(std::uint32_t function, std::vector<std::byte> arguments);
+  std::uint64_t next_resource();
+
+  std::unique_ptr<coordinator::Coordinator> implementation_;
+};
+
+/// The number of the worker that runs the calling closure. Throws Error(failed_precondition) elsewhere.
+int current_worker_index();
+
+}  // namespace capstan

@@ -1,0 +1,322 @@
+// serialize.hpp -- values as bytes: arguments and results of closures, and every control message.
+//
+// Works for arithmetic types, enums, strings, vectors, arrays, pairs, tuples, optionals, maps, and aggregates
+// (plain structs of up to 16 members) of these, nested at will. A type of your own that is none of these
+// specialises `Serializer`. Ranks run the same binary on the same architecture, so bytes are in host order.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capstan/error.hpp"
+
+namespace capstan {
+
+/// Appends bytes to a buffer that it owns.
+class Writer {
+ public:
+  void raw(const void* data, std::size_t size) {
+    if (size == 0) return;
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + size);
+    std::memcpy(bytes_.data() + at, data, size);
+  }
+  const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
+  std::vector<std::byte> take() noexcept { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Reads what a Writer wrote. Throws Error(data_loss) when the bytes end too early.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
+  void raw(void* out, std::size_t size) {
+    require(size);
+    if (size != 0) std::memcpy(out, left_.data(), size);
+    left_ = left_.subspan(size);
+  }
+  /// The next `size` bytes in place.
+  std::span<const std::byte> view(std::size_t size) {
+    require(size);
+    const auto out = left_.first(size);
+    left_ = left_.subspan(size);
+    return out;
+  }
+  std::size_t left() const noexcept { return left_.size(); }
+  void require(std::size_t size) const {
+    if (size > left_.size()) {
+      throw Error(Code::data_loss,
+                  "a message ends " + std::to_string(size - left_.size()) + " bytes too early");
+    }
+  }
+
+ private:
+  std::span<const std::byte> left_;
+};
+
+/// Customisation point: `static void write(Writer&, const T&)` and `static T read(Reader&)`.
+template <class T>
+struct Serializer;
+
+template <class T>
+void write(Writer& out, const T& value) {
+  Serializer<T>::write(out, value);
+}
+template <class T>
+T read(Reader& in) {
+  return Serializer<T>::read(in);
+}
+
+/// A value as bytes, and back. `from_bytes` refuses bytes that are left over.
+template <class T>
+std::vector<std::byte> to_bytes(const T& value) {
+  Writer out;
+  write(out, value);
+  return out.take();
+}
+template <class T>
+T from_bytes(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  T value = read<T>(in);
+  if (in.left() != 0)
+    throw Error(Code::data_loss, "a message has " + std::to_string(in.left()) + " bytes too many");
+  return value;
+}
+
+namespace detail {
+
+/// Types whose bytes are their value: they travel by memcpy, alone and in vectors.
+template <class T>
+concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+    (std::is_trivially_copyable_v<T>&& std::has_unique_object_representations_v<T>&& std::is_aggregate_v<T> &&
+     !std::is_pointer_v<T>);
+
+struct Anything {
+  template <class T>
+  constexpr operator T() const noexcept;  // never defined: only counts members
+};
+
+template <class T, class... Args>
+constexpr std::size_t count_members() {
+  if constexpr (sizeof...(Args) > 16) {
+    return sizeof...(Args);
+  } else if constexpr (requires { T{std::declval<Args>()..., std::declval<Anything>()}; }) {
+    return count_members<T, Args..., Anything>();
+  } else {
+    return sizeof...(Args);
+  }
+}
+
+/// Calls `visit` with every member of an aggregate.
+template <class T, class Visit>
+decltype(auto) with_members(T& value, Visit&& visit) {
+  constexpr std::size_t kCount = count_members<std::remove_cv_t<T>>();
+  static_assert(kCount >= 1 && kCount <= 16, "an aggregate that travels has 1 to 16 members");
+  if constexpr (kCount == 1) {
+    auto& [f0] = value;
+    return visit(f0);
+  } else if constexpr (kCount == 2) {
+    auto& [f0, f1] = value;
+    return visit(f0, f1);
+  } else if constexpr (kCount == 3) {
+    auto& [f0, f1, f2] = value;
+    return visit(f0, f1, f2);
+  } else if constexpr (kCount == 4) {
+    auto& [f0, f1, f2, f3] = value;
+    return visit(f0, f1, f2, f3);
+  } else if constexpr (kCount == 5) {
+    auto& [f0, f1, f2, f3, f4] = value;
+    return visit(f0, f1, f2, f3, f4);
+  } else if constexpr (kCount == 6) {
+    auto& [f0, f1, f2, f3, f4, f5] = value;
+    return visit(f0, f1, f2, f3, f4, f5);
+  } else if constexpr (kCount == 7) {
+    auto& [f0, f1, f2, f3, f4, f5, f6] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6);
+  } else if constexpr (kCount == 8) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7);
+  } else if constexpr (kCount == 9) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7, f8] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7, f8);
+  } else if constexpr (kCount == 10) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9);
+  } else if constexpr (kCount == 11) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10);
+  } else if constexpr (kCount == 12) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11);
+  } else if constexpr (kCount == 13) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
+  } else if constexpr (kCount == 14) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13);
+  } else if constexpr (kCount == 15) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14);
+  } else if constexpr (kCount == 16) {
+    auto& [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15] = value;
+    return visit(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15);
+  }
+}
+
+template <class T>
+struct IsStdArray : std::false_type {};
+template <class T, std::size_t N>
+struct IsStdArray<std::array<T, N>> : std::true_type {};
+
+}  // namespace detail
+
+template <detail::Plain T>
+struct Serializer<T> {
+  static void write(Writer& out, const T& value) { out.raw(&value, sizeof value); }
+  static T read(Reader& in) {
+    T value;
+    in.raw(&value, sizeof value);
+    return value;
+  }
+};
+
+template <>
+struct Serializer<std::string> {
+  static void write(Writer& out, const std::string& value) {
+    capstan::write(out, std::uint64_t{value.size()});
+    out.raw(value.data(), value.size());
+  }
+  static std::string read(Reader& in) {
+    const auto bytes = in.view(capstan::read<std::uint64_t>(in));
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+};
+
+template <class T>
+struct Serializer<std::vector<T>> {
+  static void write(Writer& out, const std::vector<T>& value) {
+    capstan::write(out, std::uint64_t{value.size()});
+    if constexpr (detail::Plain<T> && !std::is_same_v<T, bool>) {
+      out.raw(value.data(), value.size() * sizeof(T));
+    } else {
+      for (const T& element : value) capstan::write<T>(out, element);
+    }
+  }
+  static std::vector<T> read(Reader& in) {
+    const auto size = capstan::read<std::uint64_t>(in);
+    in.require(size);  // every element takes a byte or more, so a wrong size cannot ask for all memory
+    std::vector<T> value;
+    if constexpr (detail::Plain<T> && !std::is_same_v<T, bool>) {
+      if (size > in.left() / sizeof(T)) in.require(in.left() + 1);
+      value.resize(size);
+      in.raw(value.data(), size * sizeof(T));
+    } else {
+      value.reserve(size);
+      for (std::uint64_t i = 0; i < size; ++i) value.push_back(capstan::read<T>(in));
+    }
+    return value;
+  }
+};
+
+template <class T, std::size_t N>
+requires(!detail::Plain<std::array<T, N>>) struct Serializer<std::array<T, N>> {
+  static void write(Writer& out, const std::array<T, N>& value) {
+    for (const T& element : value) capstan::write(out, element);
+  }
+  static std::array<T, N> read(Reader& in) {
+    std::array<T, N> value;
+    for (T& element : value) element = capstan::read<T>(in);
+    return value;
+  }
+};
+
+template <class A, class B>
+struct Serializer<std::pair<A, B>> {
+  static void write(Writer& out, const std::pair<A, B>& value) {
+    capstan::write(out, value.first);
+    capstan::write(out, value.second);
+  }
+  static std::pair<A, B> read(Reader& in) {
+    A first = capstan::read<A>(in);  // in order: arguments of a call have none
+    return {std::move(first), capstan::read<B>(in)};
+  }
+};
+
+template <class... T>
+struct Serializer<std::tuple<T...>> {
+  static void write(Writer& out, const std::tuple<T...>& value) {
+    std::apply([&](const T&... element) { (capstan::write(out, element), ...); }, value);
+  }
+  static std::tuple<T...> read(Reader& in) {
+    return std::tuple<T...>{capstan::read<T>(in)...};  // braces keep the order
+  }
+};
+
+template <class T>
+struct Serializer<std::optional<T>> {
+  static void write(Writer& out, const std::optional<T>& value) {
+    capstan::write(out, value.has_value());
+    if (value) capstan::write(out, *value);
+  }
+  static std::optional<T> read(Reader& in) {
+    if (!capstan::read<bool>(in)) return std::nullopt;
+    return capstan::read<T>(in);
+  }
+};
+
+namespace detail {
+
+template <class Map>
+struct MapSerializer {
+  using Entry = std::pair<typename Map::key_type, typename Map::mapped_type>;
+  static void write(Writer& out, const Map& value) {
+    capstan::write(out, std::uint64_t{value.size()});
+    for (const auto& [key, mapped] : value) {
+      capstan::write(out, key);
+      capstan::write(out, mapped);
+    }
+  }
+  static Map read(Reader& in) {
+    const auto size = capstan::read<std::uint64_t>(in);
+    in.require(size);
+    Map value;
+    for (std::uint64_t i = 0; i < size; ++i) value.insert(capstan::read<Entry>(in));
+    return value;
+  }
+};
+
+}  // namespace detail
+
+template <class K, class V>
+struct Serializer<std::map<K, V>> : detail::MapSerializer<std::map<K, V>> {};
+template <class K, class V>
+struct Serializer<std::unordered_map<K, V>> : detail::MapSerializer<std::unordered_map<K, V>> {};
+
+template <class T>
+requires(std::is_aggregate_v<T> && !detail::Plain<T> && !detail::IsStdArray<T>::value) struct Serializer<T> {
+  static void write(Writer& out, const T& value) {
+    detail::with_members(value, [&](const auto&... member) { (capstan::write(out, member), ...); });
+  }
+  static T read(Reader& in) {
+    T value{};
+    detail::with_members(value, [&](auto&... member) {
+      ((member = capstan::read<std::remove_cvref_t<decltype(member)>>(in)), ...);
+    });
+    return value;
+  }
+};
+
+}  // namespace capstan

@@ -1,0 +1,125 @@
+// file.cpp -- open, pread, write, fsync and rename, with the checks that each needs.
+#include "io/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+
+#include "base/log.hpp"
+
+namespace capstan::io {
+namespace {
+
+constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
+
+FileDescriptor open_file(const std::filesystem::path& path, int flags, std::string_view what) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) throw file_failed(what, path, errno);
+  return FileDescriptor(fd);
+}
+
+void sync_descriptor(const FileDescriptor& file, const std::filesystem::path& path) {
+  if (::fsync(file.get()) != 0) throw file_failed("fsync", path, errno);
+}
+
+}  // namespace
+
+void FileDescriptorTraits::free(type fd) noexcept {
+  if (::close(fd) != 0) log::warn("close of file descriptor {}: {}", fd, std::strerror(errno));
+}
+
+Code code_of_errno(int error) noexcept {
+  switch (error) {
+    case ENOENT:
+      return Code::not_found;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Code::permission_denied;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return Code::resource_exhausted;
+    default:
+      return Code::internal;
+  }
+}
+
+Error file_failed(std::string_view what, const std::filesystem::path& path, int error, Where where) {
+  return Error(code_of_errno(error),
+               fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(error)),
+               where);
+}
+
+FileDescriptor open_to_read(const std::filesystem::path& path) { return open_file(path, O_RDONLY, "open"); }
+
+void read_at(const FileDescriptor& file, const std::filesystem::path& path, std::uint64_t offset, void* out,
+             std::size_t bytes) {
+  auto* to = static_cast<char*>(out);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file.get(), to, std::min(bytes, kMaxCallBytes), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw file_failed("read", path, errno);
+    if (got == 0) throw Error(Code::data_loss, fmt::format("{} ends at byte {}", path.string(), offset));
+    to += got;
+    offset += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+}
+
+std::uint64_t file_bytes(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (error) throw file_failed("read", path, error.value());
+  return bytes;
+}
+
+std::string read_whole_file(const std::filesystem::path& path) {
+  const FileDescriptor file = open_to_read(path);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw file_failed("read", path, errno);
+  if (!S_ISREG(status.st_mode)) throw Error(Code::invalid_argument, path.string() + " is not a regular file");
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  read_at(file, path, 0, bytes.data(), bytes.size());
+  return bytes;
+}
+
+void write_synced_file(const std::filesystem::path& path, std::string_view bytes) {
+  const FileDescriptor file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(file.get(), bytes.data(), std::min(bytes.size(), kMaxCallBytes));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw file_failed("write", path, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+  sync_descriptor(file, path);
+}
+
+void sync_path(const std::filesystem::path& path) {
+  sync_descriptor(open_file(path, O_RDONLY, "open"), path);
+}
+
+void remove_path(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) throw file_failed("remove", path, error.value());
+}
+
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw file_failed("rename to " + to.string(), from, errno);
+}
+
+}  // namespace capstan::io

@@ -1,0 +1,52 @@
+// file.hpp -- POSIX files: whole reads, durable writes, and errors that name the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/handle.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::io {
+
+struct FileDescriptorTraits {
+  using type = int;
+  static type none() noexcept { return -1; }
+  static void free(type fd) noexcept;
+};
+using FileDescriptor = Handle<FileDescriptorTraits>;
+
+/// The code that fits an errno: ENOENT not_found, EACCES permission_denied, ENOSPC resource_exhausted, else
+/// internal.
+Code code_of_errno(int error) noexcept;
+
+/// Error "cannot <what> <path>: <errno in words>".
+Error file_failed(std::string_view what, const std::filesystem::path& path, int error,
+                  Where where = Where::here());
+
+FileDescriptor open_to_read(const std::filesystem::path& path);
+
+/// Exactly `bytes` bytes from `offset` on. Throws Error data_loss when the file ends before that.
+void read_at(const FileDescriptor& file, const std::filesystem::path& path, std::uint64_t offset, void* out,
+             std::size_t bytes);
+
+std::uint64_t file_bytes(const std::filesystem::path& path);
+
+std::string read_whole_file(const std::filesystem::path& path);
+
+/// Creates or replaces `path`; its bytes are durable when this returns, its name once the folder is synced.
+void write_synced_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// fsync of a file or a folder.
+void sync_path(const std::filesystem::path& path);
+
+/// A file, or a folder with all that is in it; nothing when it is not there.
+void remove_path(const std::filesystem::path& path);
+
+/// Atomic in the eyes of other processes; durable once the folder is synced.
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+
+}  // namespace capstan::io

@@ -1,0 +1,217 @@
+// checkpoint_directory.cpp -- publishing, step by step: nothing is visible before it is durable.
+#include "io/hdf5/checkpoint_directory.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "io/checksum.hpp"
+#include "io/file.hpp"
+#include "io/hdf5/layout.hpp"
+#include "io/hdf5/manifest.hpp"
+#include "io/hdf5/master.hpp"
+#include "io/hdf5/verify.hpp"
+
+namespace capstan::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path with_suffix(fs::path path, std::string_view suffix) { return path += suffix; }
+
+/// The step of "checkpoint-00000012<suffix>".
+std::optional<std::int64_t> step_of_leftover(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return std::nullopt;
+  return step_of_name(name.substr(0, name.size() - suffix.size()));
+}
+
+/// Names of all folders below `directory`; none when it does not exist.
+std::vector<std::string> folder_names(const fs::path& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code unreadable;
+    if (it->is_directory(unreadable)) names.push_back(it->path().filename().string());
+  }
+  const bool not_there = error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  if (error && !not_there) throw file_failed("list", directory, error.value());
+  return names;
+}
+
+/// Renamed first, so that a crash midway leaves no half of a checkpoint under its name.
+void delete_folder(const fs::path& folder, bool is_checkpoint) {
+  fs::path doomed = folder;
+  if (is_checkpoint) {
+    doomed = with_suffix(folder, kDeleted);
+    remove_path(doomed);
+    rename_path(folder, doomed);
+  }
+  remove_path(doomed);
+}
+
+void remove_leftovers(const fs::path& directory) {
+  for (const std::string& name : folder_names(directory)) {
+    const bool unfinished = step_of_leftover(name, kUnfinished) || step_of_leftover(name, kDeleted);
+    const auto replaced = step_of_leftover(name, kReplaced);
+    const bool superseded = replaced && fs::exists(directory / checkpoint_name(*replaced));
+    if (unfinished || superseded) delete_folder(directory / name, /*is_checkpoint=*/false);
+  }
+}
+
+Error not_writable(const fs::path& directory, std::string_view reason, Code code) {
+  return Error(
+      code == Code::resource_exhausted ? code : Code::permission_denied,
+      fmt::format("cannot write checkpoints to {}: {}; make room there or choose another folder with "
+                  "--checkpoint-dir",
+                  directory.string(), reason));
+}
+
+void create_folders(const fs::path& folder, const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw not_writable(directory, error.message(), code_of_errno(error.value()));
+}
+
+void check_step(std::int64_t step) {
+  if (step < 0)
+    throw Error(Code::invalid_argument, fmt::format("a checkpoint of step {}; steps start at 0", step));
+}
+
+/// A part that its ps wrote to another folder, or that another job removed, is noticed before anything refers
+/// to it.
+void check_parts_present(const fs::path& folder, std::span<const PartReport> parts) {
+  for (const PartReport& part : parts) check_hdf5_file(folder / part.file, part.bytes);
+}
+
+void write_manifest(const fs::path& folder, Manifest manifest) {
+  const std::string master = read_whole_file(folder / kMasterFile);
+  manifest.master_bytes = master.size();
+  manifest.master_xxh3 = checksum_of(master);
+  const std::string text = to_json(manifest);
+  write_synced_file(folder / kManifestSumFile, checksum_of(text) + "\n");
+  write_synced_file(folder / kManifestFile, text);
+}
+
+}  // namespace
+
+std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
+  std::map<std::int64_t, fs::path> found;
+  for (const std::string& name : folder_names(directory)) {
+    if (const auto step = step_of_name(name)) found[*step] = directory / name;
+    // A crash in the middle of replacing a checkpoint leaves the old one under this name.
+    if (const auto step = step_of_leftover(name, kReplaced)) found.emplace(*step, directory / name);
+  }
+  std::vector<CheckpointEntry> entries;
+  for (auto& [step, path] : found) entries.push_back({step, std::move(path)});
+  return entries;
+}
+
+CheckpointDirectory::CheckpointDirectory(fs::path directory, int max_to_keep)
+    : directory_(std::move(directory)), max_to_keep_(max_to_keep) {
+  if (directory_.empty()) throw Error(Code::invalid_argument, "the checkpoint folder has an empty name");
+  if (max_to_keep < 0) {
+    throw Error(Code::invalid_argument,
+                fmt::format("max_to_keep is {}; it is 0 (keep all) or more", max_to_keep));
+  }
+}
+
+void CheckpointDirectory::check_writable() const {
+  create_folders(directory_, directory_);
+  const auto probe = directory_ / fmt::format(".probe-{}", ::getpid());
+  try {
+    write_synced_file(probe, "capstan\n");
+    remove_path(probe);
+  } catch (const Error& error) {
+    ::unlink(probe.c_str());
+    throw not_writable(directory_, error.what(), error.code());
+  }
+}
+
+fs::path CheckpointDirectory::begin(std::int64_t step) {
+  check_step(step);
+  remove_leftovers(directory_);
+  auto folder = with_suffix(directory_ / checkpoint_name(step), kUnfinished);
+  create_folders(folder, directory_);
+  return folder;
+}
+
+fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartReport> parts,
+                                      const PublishOptions& options) {
+  check_step(step);
+  const auto folder = directory_ / checkpoint_name(step);
+  const auto unfinished = with_suffix(folder, kUnfinished);
+
+  step_done("check");
+  check_json(options.user_state, options.settings);
+  Manifest manifest{.step = step, .user_state = options.user_state, .settings = options.settings};
+  manifest.parts = in_order(parts);
+  manifest.variables = variables_of(manifest.parts);
+  check_parts_present(unfinished, manifest.parts);
+
+  step_done("master");
+  write_master(unfinished, step, manifest.parts, manifest.variables);
+  step_done("manifest");
+  write_manifest(unfinished, std::move(manifest));
+  step_done("sync");
+  sync_path(unfinished);
+
+  step_done("rename");
+  move_into_place(unfinished, folder);
+  step_done("sync directory");
+  sync_path(directory_);
+
+  step_done("latest");
+  const auto latest_file = directory_ / kLatestFile;
+  write_synced_file(with_suffix(latest_file, kUnfinished), checkpoint_name(step) + "\n");
+  step_done("rename latest");
+  rename_path(with_suffix(latest_file, kUnfinished), latest_file);
+  sync_path(directory_);
+
+  step_done("delete");
+  delete_oldest(step);
+  step_done("done");
+  return folder;
+}
+
+std::optional<CheckpointEntry> CheckpointDirectory::latest() const {
+  auto entries = list();
+  if (entries.empty()) return std::nullopt;
+  return std::move(entries.back());
+}
+
+void CheckpointDirectory::step_done(std::string_view next) const {
+  if (hook_) hook_(next);
+}
+
+void CheckpointDirectory::move_into_place(const fs::path& from, const fs::path& to) const {
+  if (fs::exists(to)) {
+    const auto replaced = with_suffix(to, kReplaced);
+    remove_path(replaced);
+    rename_path(to, replaced);
+    step_done("rename over");
+  }
+  rename_path(from, to);
+}
+
+void CheckpointDirectory::delete_oldest(std::int64_t newest) const {
+  try {
+    remove_leftovers(directory_);
+    auto entries = list();
+    std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step == newest; });
+    const std::size_t keep = max_to_keep_ == 0 ? entries.size() : static_cast<std::size_t>(max_to_keep_) - 1;
+    for (std::size_t i = 0; i + keep < entries.size(); ++i) {
+      step_done("delete one");
+      delete_folder(entries[i].path, /*is_checkpoint=*/true);
+    }
+  } catch (const Error& error) {
+    log::warn("old checkpoints stay: {}", error.what());  // the new one is safe
+  }
+}
+
+}  // namespace capstan::io

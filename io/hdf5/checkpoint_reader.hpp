@@ -1,0 +1,64 @@
+// checkpoint_reader.hpp -- reads one checkpoint, and finds the newest one that can be read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/hdf5/checkpoint_types.hpp"
+
+namespace capstan::io {
+
+/// One thread at a time; readers in different threads are independent of each other.
+class CheckpointReader {
+ public:
+  /// Opens `<directory>/checkpoint-XXXXXXXX`. Checks the manifest, the master, that every part is there with
+  /// its exact size and undamaged HDF5 metadata; reads no rows. Throws Error: not_found (no such folder),
+  /// data_loss naming the file and the fault.
+  explicit CheckpointReader(const std::filesystem::path& folder);
+  CheckpointReader(CheckpointReader&&) noexcept;
+  CheckpointReader& operator=(CheckpointReader&&) noexcept;
+  ~CheckpointReader();
+
+  /// Reads every byte of every dataset and compares checksums. Throws Error data_loss naming file and
+  /// dataset.
+  void verify() const;
+
+  const std::filesystem::path& folder() const noexcept;
+  std::int64_t step() const noexcept;
+  const std::vector<VariableInfo>& variables() const noexcept;  // by name
+  /// Throws Error not_found that lists the names there are.
+  const VariableInfo& variable(std::string_view name) const;
+  /// JSON texts, as given to `publish`.
+  const std::string& user_state() const noexcept;
+  const std::string& settings() const noexcept;
+
+  /// Rows [first_row, first_row + rows) of "value" or of a slot, however the parts are cut, into `out`, which
+  /// has room for rows * columns elements of the array's dtype. Throws Error: not_found, out_of_range,
+  /// data_loss.
+  void read_rows(std::string_view variable, std::string_view which, std::uint64_t first_row,
+                 std::uint64_t rows, void* out) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A checkpoint to go on from, and the newer ones that could not be used.
+struct FoundCheckpoint {
+  CheckpointReader reader;
+  std::vector<std::string> damaged;  // "checkpoint-00000012: part-00001-of-00002.h5 is missing", newest first
+};
+
+/// The newest checkpoint below `directory` that verifies. Throws Error: not_found when there is none at all,
+/// data_loss that lists each with its fault when all are damaged.
+FoundCheckpoint open_latest(const std::filesystem::path& directory);
+
+/// What `--resume PATH` means: PATH is one checkpoint (which must verify) or the directory of all of them.
+/// Throws as above; a path that is a file, ours or foreign, is data_loss with what to give instead.
+FoundCheckpoint open_to_resume(const std::filesystem::path& path);
+
+}  // namespace capstan::io

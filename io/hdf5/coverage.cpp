@@ -1,0 +1,119 @@
+// coverage.cpp -- do the parts of a checkpoint hold every row of every array exactly once?
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "capstan/error.hpp"
+#include "io/hdf5/layout.hpp"
+#include "io/hdf5/manifest.hpp"
+
+namespace capstan::io {
+namespace {
+
+struct Piece {
+  const PartReport* part;
+  const DatasetReport* dataset;
+};
+using Pieces = std::vector<Piece>;
+
+Error refused(std::string_view variable, std::string_view which, std::string_view fault) {
+  return Error(Code::invalid_argument, fmt::format("{} of \"{}\": {}", which, variable, fault));
+}
+
+void check_pieces(Pieces& pieces) {
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return a.dataset->first_row < b.dataset->first_row; });
+  const DatasetReport& first = *pieces.front().dataset;
+  check_shape(fmt::format("{} of \"{}\"", first.which, first.variable), first.shape, first.dtype);
+  std::uint64_t next = 0;
+  for (const auto& [part, dataset] : pieces) {
+    const auto fault = [&, part = part, dataset = dataset](std::string_view text) {
+      return refused(dataset->variable, dataset->which, fmt::format("{} ({})", text, part->file));
+    };
+    if (dataset->dtype != first.dtype) throw fault("the parts differ in dtype");
+    if (dataset->shape != first.shape) throw fault("the parts differ in shape");
+    if (dataset->optimizer != first.optimizer) throw fault("the parts differ in optimizer");
+    if (dataset->first_row > next)
+      throw fault(fmt::format("rows {} to {} are missing", next, dataset->first_row));
+    if (dataset->first_row < next) throw fault(fmt::format("row {} is there twice", dataset->first_row));
+    if (dataset->rows == 0 || dataset->rows > first.shape[0] - next) throw fault("has rows past its end");
+    next += dataset->rows;
+  }
+  if (next != first.shape[0]) {
+    throw refused(first.variable, first.which,
+                  fmt::format("rows {} to {} are missing", next, first.shape[0]));
+  }
+}
+
+void add_values(VariableInfo& variable, const Pieces& pieces) {
+  const DatasetReport& first = *pieces.front().dataset;
+  variable.dtype = first.dtype;
+  variable.shape = first.shape;
+  variable.optimizer = first.optimizer;
+  for (const auto& [part, dataset] : pieces) {
+    variable.shards.push_back({dataset->first_row, dataset->rows, dataset->steps});
+    variable.steps = std::max(variable.steps, dataset->steps);
+  }
+}
+
+}  // namespace
+
+std::int64_t VariableInfo::steps_of(std::uint64_t first_row, std::uint64_t rows) const {
+  std::int64_t most = 0;
+  for (const ShardSteps& shard : shards) {
+    const bool overlaps = shard.first_row < first_row + rows && first_row < shard.first_row + shard.rows;
+    if (overlaps) most = std::max(most, shard.steps);
+  }
+  return most;
+}
+
+std::vector<PartReport> in_order(std::span<const PartReport> parts) {
+  if (parts.empty()) throw Error(Code::invalid_argument, "a checkpoint without parts");
+  std::vector<PartReport> ordered(parts.size());
+  for (const PartReport& part : parts) {
+    const auto number = part_of_name(part.file);
+    if (!number || number->count != static_cast<std::int64_t>(parts.size())) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("\"{}\" is not the name of one of {} parts", part.file, parts.size()));
+    }
+    PartReport& place = ordered[static_cast<std::size_t>(number->index)];
+    if (!place.file.empty()) throw Error(Code::invalid_argument, part.file + " is there twice");
+    place = part;
+  }
+  return ordered;
+}
+
+std::vector<VariableInfo> variables_of(std::span<const PartReport> parts) {
+  std::map<std::string, std::map<std::string, Pieces>> arrays;
+  for (const PartReport& part : parts) {
+    for (const DatasetReport& dataset : part.datasets) {
+      check_variable_name(dataset.variable);
+      check_which(dataset.which);
+      arrays[dataset.variable][dataset.which].push_back({&part, &dataset});
+    }
+  }
+  std::vector<std::string> names;
+  std::vector<VariableInfo> variables;
+  for (auto& [name, pieces_of] : arrays) {
+    VariableInfo variable{.name = name};
+    if (!pieces_of.contains(kValue)) throw refused(name, kValue, "no part has it");
+    for (auto& [which, pieces] : pieces_of) {
+      check_pieces(pieces);
+      const DatasetReport& first = *pieces.front().dataset;
+      if (which == kValue) {
+        add_values(variable, pieces);
+      } else {
+        variable.slots.push_back({which, first.dtype, first.shape});
+      }
+    }
+    names.push_back(name);
+    variables.push_back(std::move(variable));
+  }
+  check_names_apart(names);
+  return variables;
+}
+
+}  // namespace capstan::io

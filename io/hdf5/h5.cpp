@@ -1,0 +1,147 @@
+// h5.cpp -- thin checked calls into the HDF5 C library; a call that fails keeps its C name in the message.
+#include "io/hdf5/h5.hpp"
+
+#include <fmt/format.h>
+
+namespace capstan::io::h5 {
+namespace {
+
+std::mutex& process_lock() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+/// The innermost record says what happened; the outer ones only pass it on.
+herr_t keep_first(unsigned depth, const H5E_error2_t* record, void* text) {
+  if (depth == 0 && record->desc != nullptr) *static_cast<std::string*>(text) = record->desc;
+  return 0;
+}
+
+std::string error_stack() {
+  std::string text;
+  if (H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &text) < 0 || text.empty()) text = "no reason given";
+  return text;
+}
+
+Properties file_access() {
+  Properties access = create_properties(H5P_FILE_ACCESS);
+  // flock fails on many parallel file systems, and a checkpoint is never written and read at once.
+  check(H5Pset_file_locking(access.get(), /*use_file_locking=*/0, /*ignore_when_disabled=*/1),
+        "H5Pset_file_locking", {});
+  return access;
+}
+
+void write_scalar_or_list(hid_t object, const char* name, hid_t stored, hid_t memory, const Space& space,
+                          const void* data) {
+  const Attribute attribute(
+      check(H5Acreate2(object, name, stored, space.get(), H5P_DEFAULT, H5P_DEFAULT), "H5Acreate2", name));
+  check(H5Awrite(attribute.get(), memory, data), "H5Awrite", name);
+}
+
+}  // namespace
+
+Session::Session() : lock_(process_lock()) {
+  H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+Session::~Session() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
+
+hid_t check(hid_t answer, std::string_view call, const std::filesystem::path& file, Where where) {
+  if (answer >= 0) return answer;
+  const std::string reason = error_stack();
+  const auto says = [&](const char* words) { return reason.find(words) != std::string::npos; };
+  const bool full = says("No space left") || says("quota exceeded") || says("File too large");
+  throw call_failed(call, file.empty() ? reason : fmt::format("{}: {}", file.string(), reason), where,
+                    full ? Code::resource_exhausted : Code::internal);
+}
+
+File create_file(const std::filesystem::path& path) {
+  const Properties access = file_access();
+  // Large arrays start on a page: they can be mapped, and read past the page cache.
+  constexpr hsize_t kPageBytes = 4096;
+  constexpr hsize_t kLargeBytes = 64 * 1024;
+  check(H5Pset_alignment(access.get(), kLargeBytes, kPageBytes), "H5Pset_alignment", path);
+  return File(check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "H5Fcreate", path));
+}
+
+File open_file(const std::filesystem::path& path) {
+  const Properties access = file_access();
+  return File(check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), "H5Fopen", path));
+}
+
+void close_file(File file, const std::filesystem::path& path) {
+  check(H5Fclose(file.release()), "H5Fclose", path);
+}
+
+Properties create_properties(hid_t property_class) {
+  return Properties(check(H5Pcreate(property_class), "H5Pcreate", {}));
+}
+
+Properties intermediate_groups() {
+  Properties links = create_properties(H5P_LINK_CREATE);
+  check(H5Pset_create_intermediate_group(links.get(), 1), "H5Pset_create_intermediate_group", {});
+  check(H5Pset_char_encoding(links.get(), H5T_CSET_UTF8), "H5Pset_char_encoding", {});
+  return links;
+}
+
+Space create_space(const std::vector<std::uint64_t>& shape) {
+  const std::vector<hsize_t> dims(shape.begin(), shape.end());
+  return Space(
+      check(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "H5Screate_simple", {}));
+}
+
+void select_rows(const Space& space, const std::vector<std::uint64_t>& shape, std::uint64_t first_row,
+                 std::uint64_t rows) {
+  std::vector<hsize_t> start(shape.size(), 0);
+  std::vector<hsize_t> count(shape.begin(), shape.end());
+  start[0] = first_row;
+  count[0] = rows;
+  check(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
+        "H5Sselect_hyperslab", {});
+}
+
+hid_t memory_type(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32:
+      return H5T_NATIVE_FLOAT;
+    case DType::float64:
+      return H5T_NATIVE_DOUBLE;
+    case DType::int64:
+      return H5T_NATIVE_INT64;
+  }
+  return -1;
+}
+
+hid_t file_type(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32:
+      return H5T_IEEE_F32LE;
+    case DType::float64:
+      return H5T_IEEE_F64LE;
+    case DType::int64:
+      return H5T_STD_I64LE;
+  }
+  return -1;
+}
+
+void write_attribute(hid_t object, const char* name, std::int64_t value) {
+  const Space scalar(check(H5Screate(H5S_SCALAR), "H5Screate", name));
+  write_scalar_or_list(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, scalar, &value);
+}
+
+void write_attribute(hid_t object, const char* name, const std::vector<std::uint64_t>& values) {
+  const Space list = create_space({values.size()});
+  write_scalar_or_list(object, name, H5T_STD_U64LE, H5T_NATIVE_UINT64, list, values.data());
+}
+
+void write_attribute(hid_t object, const char* name, const std::string& utf8) {
+  const Type type(check(H5Tcopy(H5T_C_S1), "H5Tcopy", name));
+  check(H5Tset_size(type.get(), H5T_VARIABLE), "H5Tset_size", name);
+  check(H5Tset_cset(type.get(), H5T_CSET_UTF8), "H5Tset_cset", name);
+  const Space scalar(check(H5Screate(H5S_SCALAR), "H5Screate", name));
+  const char* text = utf8.c_str();
+  write_scalar_or_list(object, name, type.get(), type.get(), scalar, &text);
+}
+
+}  // namespace capstan::io::h5

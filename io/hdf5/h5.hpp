@@ -1,0 +1,77 @@
+// h5.hpp -- the HDF5 C library: owned handles, one lock, and failures with the library's own words.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/handle.hpp"
+#include "capstan/dtype.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::io::h5 {
+
+/// Debian's HDF5 is not thread-safe, and ranks may be threads of one process. Whoever calls HDF5, or lets a
+/// handle go, holds a Session; it also keeps the library from printing its error stack, and puts the
+/// program's own setting back.
+class Session {
+ public:
+  Session();
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  H5E_auto2_t printer_ = nullptr;
+  void* printer_data_ = nullptr;
+};
+
+template <herr_t (*Close)(hid_t)>
+struct IdTraits {
+  using type = hid_t;
+  static type none() noexcept { return -1; }
+  static void free(type id) noexcept {
+    (void)Close(id);
+  }  // a close that matters is called by name and checked
+};
+using File = Handle<IdTraits<H5Fclose>>;
+using Group = Handle<IdTraits<H5Gclose>>;
+using Dataset = Handle<IdTraits<H5Dclose>>;
+using Space = Handle<IdTraits<H5Sclose>>;
+using Type = Handle<IdTraits<H5Tclose>>;
+using Attribute = Handle<IdTraits<H5Aclose>>;
+using Properties = Handle<IdTraits<H5Pclose>>;
+
+/// Throws `call_failed(call, ...)` with the innermost message of HDF5's error stack and `file` when `answer`
+/// is negative. A full disk is resource_exhausted.
+hid_t check(hid_t answer, std::string_view call, const std::filesystem::path& file,
+            Where where = Where::here());
+
+File create_file(const std::filesystem::path& path);
+File open_file(const std::filesystem::path& path);
+/// H5Fclose with its answer checked: what could not be written is known only now.
+void close_file(File file, const std::filesystem::path& path);
+
+Properties create_properties(hid_t property_class);
+/// For H5Dcreate2 and H5Gcreate2: makes the groups in between.
+Properties intermediate_groups();
+Space create_space(const std::vector<std::uint64_t>& shape);
+/// Selects rows [first_row, first_row + rows) with all their columns.
+void select_rows(const Space& space, const std::vector<std::uint64_t>& shape, std::uint64_t first_row,
+                 std::uint64_t rows);
+
+hid_t memory_type(DType dtype) noexcept;
+/// Little-endian, whatever this machine is.
+hid_t file_type(DType dtype) noexcept;
+
+void write_attribute(hid_t object, const char* name, std::int64_t value);
+void write_attribute(hid_t object, const char* name, const std::vector<std::uint64_t>& values);
+void write_attribute(hid_t object, const char* name, const std::string& utf8);
+
+}  // namespace capstan::io::h5

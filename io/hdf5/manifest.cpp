@@ -1,0 +1,197 @@
+// manifest.cpp -- manifest.json to and from memory, and the refusal of any that is not ours.
+#include "io/hdf5/manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "capstan/error.hpp"
+#include "io/checksum.hpp"
+#include "io/file.hpp"
+#include "io/hdf5/layout.hpp"
+#include "io/hdf5/verify.hpp"
+
+namespace capstan::io {
+namespace {
+
+using Json = nlohmann::json;
+
+Json dataset_to_json(const DatasetReport& dataset) {
+  Json json{{"variable", dataset.variable},
+            {"which", dataset.which},
+            {"path", dataset_path(dataset.variable, dataset.which)},
+            {"dtype", to_string(dataset.dtype)},
+            {"shape", dataset.shape},
+            {"first_row", dataset.first_row},
+            {"rows", dataset.rows},
+            {"offset", dataset.offset},
+            {"xxh3", dataset.xxh3}};
+  if (dataset.which == kValue) json["steps"] = dataset.steps;
+  return json;
+}
+
+Json part_to_json(const PartReport& part) {
+  Json datasets = Json::array();
+  for (const DatasetReport& dataset : part.datasets) datasets.push_back(dataset_to_json(dataset));
+  return {{"file", part.file},
+          {"bytes", part.bytes},
+          {"metadata_xxh3", part.metadata_xxh3},
+          {"datasets", std::move(datasets)}};
+}
+
+Json variable_to_json(const VariableInfo& variable) {
+  Json slots = Json::object();
+  for (const SlotInfo& slot : variable.slots) {
+    slots[slot.name] = {{"dtype", to_string(slot.dtype)}, {"shape", slot.shape}};
+  }
+  return {{"dtype", to_string(variable.dtype)},
+          {"shape", variable.shape},
+          {"optimizer", variable.optimizer},
+          {"steps", variable.steps},
+          {"slots", std::move(slots)}};
+}
+
+/// get<T> of nlohmann turns -1 and 1.5 into unsigned numbers without a word.
+std::uint64_t unsigned_at(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number_unsigned())
+    throw Error(Code::invalid_argument, fmt::format("\"{}\" is not a count", key));
+  return value.get<std::uint64_t>();
+}
+
+std::int64_t integer_at(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number_integer())
+    throw Error(Code::invalid_argument, fmt::format("\"{}\" is not an integer", key));
+  return value.get<std::int64_t>();
+}
+
+DatasetReport dataset_from_json(const Json& json, const Json& variables) {
+  DatasetReport dataset{.variable = json.at("variable").get<std::string>(),
+                        .which = json.at("which").get<std::string>()};
+  const auto dtype = dtype_of_name(json.at("dtype").get<std::string>());
+  if (!dtype) throw Error(Code::invalid_argument, "unknown dtype " + json.at("dtype").dump());
+  dataset.dtype = *dtype;
+  for (const Json& dimension : json.at("shape")) {
+    if (!dimension.is_number_unsigned()) throw Error(Code::invalid_argument, "a shape is not made of counts");
+    dataset.shape.push_back(dimension.get<std::uint64_t>());
+  }
+  check_shape(dataset.variable, dataset.shape, dataset.dtype);
+  dataset.first_row = unsigned_at(json, "first_row");
+  dataset.rows = unsigned_at(json, "rows");
+  dataset.offset = unsigned_at(json, "offset");
+  dataset.xxh3 = json.at("xxh3").get<std::string>();
+  if (dataset.which == kValue) {
+    dataset.steps = integer_at(json, "steps");
+    dataset.optimizer = variables.at(dataset.variable).at("optimizer").get<std::string>();
+  }
+  return dataset;
+}
+
+/// The datasets of a part lie inside the file and apart from each other.
+void check_extents(const PartReport& part) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;
+  for (const DatasetReport& dataset : part.datasets) {
+    if (dataset.rows > dataset.shape[0] || dataset.offset > part.bytes ||
+        data_bytes(dataset) > part.bytes - dataset.offset) {
+      throw Error(Code::invalid_argument, part.file + " has a dataset past its end");
+    }
+    extents.emplace_back(dataset.offset, dataset.offset + data_bytes(dataset));
+  }
+  std::sort(extents.begin(), extents.end());
+  for (std::size_t i = 1; i < extents.size(); ++i) {
+    if (extents[i].first < extents[i - 1].second)
+      throw Error(Code::invalid_argument, part.file + " has datasets that overlap");
+  }
+}
+
+PartReport part_from_json(const Json& json, const Json& variables) {
+  PartReport part{.file = json.at("file").get<std::string>(),
+                  .bytes = unsigned_at(json, "bytes"),
+                  .metadata_xxh3 = json.at("metadata_xxh3").get<std::string>()};
+  for (const Json& dataset : json.at("datasets"))
+    part.datasets.push_back(dataset_from_json(dataset, variables));
+  check_extents(part);
+  return part;
+}
+
+Manifest manifest_from_json(const Json& json) {
+  Manifest manifest;
+  manifest.step = integer_at(json, "step");
+  manifest.master_bytes = unsigned_at(json.at("master"), "bytes");
+  manifest.master_xxh3 = json.at("master").at("xxh3").get<std::string>();
+  std::vector<PartReport> parts;
+  for (const Json& part : json.at("parts")) parts.push_back(part_from_json(part, json.at("variables")));
+  manifest.parts = in_order(parts);
+  manifest.variables = variables_of(manifest.parts);
+  manifest.user_state = json.at("user_state").dump();
+  manifest.settings = json.at("settings").dump();
+  return manifest;
+}
+
+/// Format and version first: a newer version may say the rest in another way.
+Json parse_checked(const std::string& text, const std::filesystem::path& folder) {
+  Json json = Json::parse(text);
+  if (!json.is_object() || json.value("format", Json()) != kFormatName) {
+    throw Error(Code::invalid_argument, "is not the manifest of a Capstan checkpoint");
+  }
+  const Json version = json.value("version", Json());
+  if (version != kFormatVersion) {
+    throw Error(Code::invalid_argument, fmt::format("has format version {}; this build reads version {}",
+                                                    version.dump(), kFormatVersion));
+  }
+  const std::string stored = read_whole_file(folder / kManifestSumFile);
+  if (stored != checksum_of(text) + "\n") {
+    throw Error(Code::invalid_argument, fmt::format("does not match its checksum in {}", kManifestSumFile));
+  }
+  return json;
+}
+
+}  // namespace
+
+void check_json(const std::string& user_state, const std::string& settings) {
+  if (!Json::accept(user_state))
+    throw Error(Code::invalid_argument, "the user state of a checkpoint is not JSON");
+  if (!Json::accept(settings) || !Json::parse(settings).is_object()) {
+    throw Error(Code::invalid_argument, "the settings of a checkpoint are not a JSON object");
+  }
+}
+
+std::string to_json(const Manifest& manifest) {
+  Json parts = Json::array();
+  for (const PartReport& part : manifest.parts) parts.push_back(part_to_json(part));
+  Json variables = Json::object();
+  for (const VariableInfo& variable : manifest.variables)
+    variables[variable.name] = variable_to_json(variable);
+  const Json json{
+      {"format", kFormatName},
+      {"version", kFormatVersion},
+      {"step", manifest.step},
+      {"master", {{"file", kMasterFile}, {"bytes", manifest.master_bytes}, {"xxh3", manifest.master_xxh3}}},
+      {"parts", std::move(parts)},
+      {"variables", std::move(variables)},
+      {"user_state", Json::parse(manifest.user_state)},
+      {"settings", Json::parse(manifest.settings)}};
+  return json.dump(1) + "\n";
+}
+
+Manifest read_manifest(const std::filesystem::path& folder) {
+  const auto file = folder / kManifestFile;
+  if (!std::filesystem::exists(file)) throw Error(Code::data_loss, file.string() + " is missing");
+  const std::string text = read_whole_file(file);
+  try {
+    return manifest_from_json(parse_checked(text, folder));
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(Code::data_loss,
+                fmt::format("{} is not JSON (byte {} of {})", file.string(), error.byte, text.size()));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(Code::data_loss, fmt::format("{} lacks something: {}", file.string(), error.what()));
+  } catch (const Error& error) {
+    if (error.code() == Code::resource_exhausted || error.code() == Code::permission_denied) throw;
+    throw Error(Code::data_loss, fmt::format("{}: {}", file.string(), error.what()));
+  }
+}
+
+}  // namespace capstan::io

@@ -1,0 +1,41 @@
+// manifest.hpp -- manifest.json: what a checkpoint consists of.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/hdf5/checkpoint_types.hpp"
+
+namespace capstan::io {
+
+struct Manifest {
+  std::int64_t step = 0;
+  std::uint64_t master_bytes = 0;
+  std::string master_xxh3 = {};
+  std::vector<PartReport> parts = {};
+  std::vector<VariableInfo> variables = {};  // by name; follows from the parts
+  std::string user_state = {};               // JSON text
+  std::string settings = {};                 // JSON text of an object
+};
+
+/// The parts in the order of their numbers, all of them there. Throws Error invalid_argument.
+std::vector<PartReport> in_order(std::span<const PartReport> parts);
+
+/// The variables that `parts` hold. Throws Error invalid_argument that names the array unless the parts hold
+/// each of its rows once and agree on its dtype, shape and optimizer.
+std::vector<VariableInfo> variables_of(std::span<const PartReport> parts);
+
+/// Throws Error invalid_argument when user_state or settings is not JSON, or settings is no object.
+void check_json(const std::string& user_state, const std::string& settings);
+
+/// Text of the file; ends with a newline.
+std::string to_json(const Manifest& manifest);
+
+/// Reads and checks `<folder>/manifest.json` with its checksum. Throws Error data_loss naming the file and
+/// the fault.
+Manifest read_manifest(const std::filesystem::path& folder);
+
+}  // namespace capstan::io

@@ -1,0 +1,95 @@
+// master.cpp -- one H5Pset_virtual a part, with file names relative to the master's folder.
+#include "io/hdf5/master.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/file.hpp"
+#include "io/hdf5/h5.hpp"
+#include "io/hdf5/layout.hpp"
+
+namespace capstan::io {
+namespace {
+
+struct Array {
+  std::string_view variable;
+  std::string_view which;
+  DType dtype;
+  const std::vector<std::uint64_t>& shape;
+};
+
+/// H5Pset_virtual reads "%b" in a name as a block number and "%%" as one percent sign.
+std::string escaped(std::string_view name) {
+  std::string text;
+  for (const char c : name) text.append(c == '%' ? 2 : 1, c);
+  return text;
+}
+
+void map_part(const h5::Properties& create, const Array& array, const h5::Space& whole,
+              const PartReport& part, const std::filesystem::path& file) {
+  for (const DatasetReport& dataset : part.datasets) {
+    if (dataset.variable != array.variable || dataset.which != array.which) continue;
+    h5::select_rows(whole, array.shape, dataset.first_row, dataset.rows);
+    auto shape = array.shape;
+    shape[0] = dataset.rows;
+    const h5::Space source = h5::create_space(shape);
+    const std::string path = escaped(fmt::format("/{}", dataset_path(array.variable, array.which)));
+    h5::check(H5Pset_virtual(create.get(), whole.get(), part.file.c_str(), path.c_str(), source.get()),
+              "H5Pset_virtual", file);
+  }
+}
+
+void write_array(const h5::File& to, const std::filesystem::path& file, const Array& array,
+                 std::span<const PartReport> parts) {
+  const h5::Properties create = h5::create_properties(H5P_DATASET_CREATE);
+  const std::uint64_t missing = missing_value_bits(array.dtype);  // its low bytes come first
+  h5::check(H5Pset_fill_value(create.get(), h5::memory_type(array.dtype), &missing), "H5Pset_fill_value",
+            file);
+  h5::check(H5Pset_obj_track_times(create.get(), 0), "H5Pset_obj_track_times", file);
+  const h5::Space whole = h5::create_space(array.shape);
+  for (const PartReport& part : parts) map_part(create, array, whole, part, file);
+  h5::check(H5Sselect_all(whole.get()), "H5Sselect_all", file);
+
+  const std::string path = dataset_path(array.variable, array.which);
+  const h5::Properties groups = h5::intermediate_groups();
+  const h5::Dataset dataset(h5::check(H5Dcreate2(to.get(), path.c_str(), h5::file_type(array.dtype),
+                                                 whole.get(), groups.get(), create.get(), H5P_DEFAULT),
+                                      "H5Dcreate2", file));
+}
+
+void write_variable(const h5::File& to, const std::filesystem::path& file, const VariableInfo& variable,
+                    std::span<const PartReport> parts) {
+  write_array(to, file, {variable.name, kValue, variable.dtype, variable.shape}, parts);
+  for (const SlotInfo& slot : variable.slots) {
+    write_array(to, file, {variable.name, slot.name, slot.dtype, slot.shape}, parts);
+  }
+  const std::string path = "variables/" + variable.name;
+  const h5::Group group(h5::check(H5Gopen2(to.get(), path.c_str(), H5P_DEFAULT), "H5Gopen2", file));
+  h5::write_attribute(group.get(), "dtype", std::string(to_string(variable.dtype)));
+  h5::write_attribute(group.get(), "shape", variable.shape);
+  h5::write_attribute(group.get(), "optimizer", variable.optimizer);
+  h5::write_attribute(group.get(), "steps", variable.steps);
+}
+
+}  // namespace
+
+void write_master(const std::filesystem::path& folder, std::int64_t step, std::span<const PartReport> parts,
+                  std::span<const VariableInfo> variables) {
+  const auto file = folder / kMasterFile;
+  {
+    const h5::Session session;
+    h5::File to = h5::create_file(file);
+    h5::write_attribute(to.get(), "format", std::string(kFormatName));
+    h5::write_attribute(to.get(), "version", std::int64_t{kFormatVersion});
+    h5::write_attribute(to.get(), "step", step);
+    for (const VariableInfo& variable : variables) write_variable(to, file, variable, parts);
+    h5::check(H5Fflush(to.get(), H5F_SCOPE_GLOBAL), "H5Fflush", file);
+    h5::close_file(std::move(to), file);
+  }
+  sync_path(file);
+}
+
+}  // namespace capstan::io

@@ -1,0 +1,22 @@
+// part_writer.hpp -- a ps writes its rows into its own HDF5 file.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "io/hdf5/checkpoint_types.hpp"
+
+namespace capstan::io {
+
+/// "part-00000-of-00002.h5" for the first of two ps.
+std::string part_file_name(int ps, int ps_count);
+
+/// Writes, checksums and fsyncs `file` (and its folder), replacing one of the same name. An empty `arrays` is
+/// a ps without rows and gives a valid part. Any thread; calls into HDF5 are serialised within the process.
+/// Throws Error: invalid_argument (a name that no file can hold, a shape that does not fit),
+/// resource_exhausted (disk full, quota), permission_denied, internal; the message names the file. What is
+/// left of the file then is not part of any checkpoint.
+PartReport write_part(const std::filesystem::path& file, std::span<const PartArray> arrays);
+
+}  // namespace capstan::io

@@ -1,0 +1,31 @@
+// verify.hpp -- is a file of a checkpoint what was written? Reads bytes, never asks HDF5: damaged metadata
+// can crash it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "io/hdf5/checkpoint_types.hpp"
+
+namespace capstan::io {
+
+/// XXH3-64 of the bytes of `file` that lie in none of `part.datasets`, in file order.
+std::string metadata_checksum(const std::filesystem::path& file, const PartReport& part);
+
+/// There, of this size, and starting as HDF5 does. Throws Error data_loss.
+void check_hdf5_file(const std::filesystem::path& file, std::uint64_t bytes);
+
+/// `check_hdf5_file`, and undamaged outside the datasets. Throws Error data_loss.
+void check_part(const std::filesystem::path& file, const PartReport& part);
+
+/// Undamaged inside every dataset. Throws Error data_loss.
+void check_part_data(const std::filesystem::path& file, const PartReport& part);
+
+/// True for a file that starts with HDF5's signature; false for any other and for one that cannot be read.
+bool looks_like_hdf5(const std::filesystem::path& file) noexcept;
+
+/// Bytes of the dataset in its part.
+std::uint64_t data_bytes(const DatasetReport& dataset) noexcept;
+
+}  // namespace capstan::io

@@ -1,0 +1,166 @@
+// command_line.cpp -- the subcommands; their options come from the table of settings.
+#include "launch/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "capstan/error.hpp"
+#include "launch/version.hpp"
+
+namespace capstan::launch {
+namespace {
+
+using Options = std::map<std::string_view, const CLI::Option*>;  // by setting
+
+constexpr std::string_view kConfigVariable = "CAPSTAN_CONFIG";
+
+std::string_view placeholder(SettingKind kind) {
+  switch (kind) {
+    case SettingKind::integer:
+      return "N";
+    case SettingKind::real:
+      return "X";
+    case SettingKind::bytes:
+      return "SIZE";
+    case SettingKind::duration:
+      return "TIME";
+    default:
+      return "TEXT";
+  }
+}
+
+std::string help_line(const Setting& setting) {
+  const std::string_view initial = setting.initial_means.empty() ? setting.initial : setting.initial_means;
+  if (setting.kind == SettingKind::flag) return std::string(setting.help);
+  return fmt::format("{} [{}]", setting.help, initial);
+}
+
+/// One option for each setting, a flag without a value (--resume, --no-resume) where the setting is one.
+Options add_settings(CLI::App& app) {
+  Options options;
+  for (const Setting& setting : Settings::table()) {
+    const std::string help = help_line(setting);
+    CLI::Option* option = nullptr;
+    if (setting.kind == SettingKind::flag) {
+      option = app.add_flag(fmt::format("--{0},!--no-{0}", setting.name), help);
+    } else {
+      option = app.add_option(fmt::format("--{}", setting.name))->description(help);
+      option->type_name(std::string(setting.choices.empty() ? placeholder(setting.kind) : setting.choices));
+    }
+    option->group(fmt::format("Settings of {}", setting.group));
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    options.emplace(setting.name, option);
+  }
+  return options;
+}
+
+std::string add_hint(std::string_view given, const std::vector<std::string>& known) {
+  const std::string nearest = nearest_name(given, known);
+  return nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest);
+}
+
+/// The first word that no option and no subcommand took.
+[[noreturn]] void refuse(const CLI::App& command, const std::string& word) {
+  if (!word.starts_with("-")) {
+    std::vector<std::string> known;
+    for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(sub->get_name());
+    }
+    throw Error(Code::invalid_argument,
+                fmt::format("\"{}\": there is no such {}{}", word, known.empty() ? "argument" : "command",
+                            add_hint(word, known)));
+  }
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
+    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+  }
+  throw Error(Code::invalid_argument,
+              fmt::format("{}: there is no such option{}", name, add_hint(name, known)));
+}
+
+/// CLI11 gives an option the next word even where that is an option itself: `--batch --dim 3`.
+void refuse_missing_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
+    for (const std::string& value : option->results()) {
+      if (!value.starts_with("--") || command.get_option_no_throw(value) == nullptr) continue;
+      throw Error(Code::invalid_argument,
+                  fmt::format("{}: its value is missing before {}", option->get_name(), value));
+    }
+  }
+}
+
+Settings gather(const Options& options, const std::string& config, const char* const* environment) {
+  Settings settings;
+  settings.load_environment(environment);
+  if (!config.empty()) {
+    settings.load_file(config, "--config");
+  } else {
+    for (; *environment != nullptr; ++environment) {
+      const std::string_view entry = *environment;
+      const auto equals = std::min(entry.find('='), entry.size());
+      if (entry.substr(0, equals) != kConfigVariable || equals + 1 >= entry.size()) continue;
+      settings.load_file(entry.substr(equals + 1), kConfigVariable);
+    }
+  }
+  for (const auto& [name, option] : options) {
+    if (option->count() > 0) settings.set_from_flag(name, option->results().back());
+  }
+  return settings;
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv, const char* const* environment) {
+  CLI::App app("Capstan: a parameter-server runtime on MPI, UCX and HDF5", "capstan");
+  bool version = false;
+  app.add_flag("--version", version, "the version of the program and of what it stands on");
+
+  std::string config;
+  const auto add_config = [&config](CLI::App& command) {
+    command.add_option("--config", config, "a TOML file with settings [CAPSTAN_CONFIG]")->type_name("FILE");
+  };
+  CLI::App& train = *app.add_subcommand("train", "train a model");
+  CLI::App& kge = *train.add_subcommand("kge", "knowledge-graph embeddings (TransE, DistMult, ComplEx)");
+  add_config(kge);
+  const Options kge_options = add_settings(kge);
+
+  CLI::App& show = *app.add_subcommand("settings", "every setting: value, default, unit, variable and help");
+  bool markdown = false;
+  show.add_flag("--markdown", markdown, "the table of docs/settings.md, without this run's values");
+  add_config(show);
+  const Options show_options = add_settings(show);
+
+  // What is left over is looked at below: CLI11's own message has no suggestion.
+  for (CLI::App* command : {&app, &train, &kge, &show}) command->allow_extras();
+  try {
+    app.parse(argc, const_cast<char**>(argv));
+  } catch (const CLI::CallForHelp&) {
+    return {.action = Action::print_text, .text = app.help()};
+  } catch (const CLI::ParseError& error) {
+    throw Error(Code::invalid_argument, error.what());
+  }
+  for (const CLI::App* command : {&kge, &show, &train, &app}) {
+    refuse_missing_values(*command);
+    if (const auto words = command->remaining(); !words.empty()) refuse(*command, words.front());
+  }
+
+  if (version) return {.action = Action::print_text, .text = version_text()};
+  if (show.parsed()) {
+    const Action action = markdown ? Action::print_settings_markdown : Action::print_settings;
+    return {.action = action, .settings = gather(show_options, config, environment)};
+  }
+  if (kge.parsed())
+    return {.action = Action::train_kge, .settings = gather(kge_options, config, environment)};
+  throw Error(Code::invalid_argument, train.parsed()
+                                          ? "train what? There is: capstan train kge"
+                                          : "a command is missing: capstan train kge, or capstan settings");
+}
+
+}  // namespace capstan::launch

@@ -1,0 +1,23 @@
+// command_line.hpp -- what the user of the `capstan` program asked for.
+#pragma once
+
+#include <string>
+
+#include "base/settings.hpp"
+
+namespace capstan::launch {
+
+enum class Action { print_text, print_settings, print_settings_markdown, train_kge };
+
+struct CommandLine {
+  Action action = Action::print_text;
+  std::string text = {};  // of print_text: --help or --version
+  Settings settings = Settings();
+};
+
+/// Reads the command line, the CAPSTAN_* variables of `environment` (as `environ`) and the TOML file that
+/// --config or CAPSTAN_CONFIG names. Throws Error(invalid_argument) with the nearest name for what is
+/// unknown.
+CommandLine parse_command_line(int argc, const char* const* argv, const char* const* environment);
+
+}  // namespace capstan::launch

@@ -1,0 +1,158 @@
+// progress.cpp -- the bar, the line, the rate and the time left.
+#include "launch/progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <ostream>
+#include <utility>
+
+namespace capstan::launch {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+double per_second(std::int64_t count, Seconds time) {
+  return time.count() > 0 ? static_cast<double>(count) / time.count() : 0;
+}
+
+std::string loss_text(double loss) {
+  return std::isfinite(loss) ? fmt::format("loss {:.4f}", loss) : "loss -";
+}
+
+std::string time_left(const ProgressState& state, double rate) {
+  if (rate <= 0) return "? left";
+  // A rank that is stuck must not overflow the clock.
+  const double seconds =
+      std::min(static_cast<double>(std::max<std::int64_t>(state.total - state.done, 0)) / rate, 1e9);
+  return short_time(std::chrono::milliseconds(std::llround(seconds * 1e3))) + " left";
+}
+
+double fraction(const ProgressState& state) {
+  if (state.total <= 0) return 0;
+  return std::clamp(static_cast<double>(state.done) / static_cast<double>(state.total), 0.0, 1.0);
+}
+
+}  // namespace
+
+std::string short_time(std::chrono::milliseconds time) {
+  // Rounded first, so that it never says "60.0 s" or "60:00 min".
+  const auto tenths = (time.count() + 50) / 100;
+  if (tenths < 600) return fmt::format("{}.{} s", tenths / 10, tenths % 10);
+  const auto seconds = (time.count() + 500) / 1000;
+  if (seconds < 3600) return fmt::format("{}:{:02} min", seconds / 60, seconds % 60);
+  const auto minutes = (seconds + 30) / 60;
+  return fmt::format("{}:{:02} h", minutes / 60, minutes % 60);
+}
+
+std::string short_count(double count) {
+  if (count < 999.5) return fmt::format("{:.0f}", count);
+  if (count < 999'950) return fmt::format("{:.1f}k", count / 1e3);
+  return fmt::format("{:.2f}M", count / 1e6);
+}
+
+ProgressOptions ProgressOptions::for_standard_error() {
+  ProgressOptions options;
+  options.terminal = ::isatty(STDERR_FILENO) == 1;
+  winsize size{};
+  if (options.terminal && ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    options.width = size.ws_col;
+  }
+  return options;
+}
+
+Progress::Progress(std::ostream& sink, ProgressOptions options, Clock clock)
+    : sink_(sink), options_(options), clock_(std::move(clock)) {}
+
+Progress::~Progress() {
+  try {
+    if (on_screen_) sink_ << '\n' << std::flush;
+  } catch (const std::exception&) {
+    // A sink that cannot take a newline has nobody to tell either.
+  }
+}
+
+void Progress::update(const ProgressState& state) {
+  if (finished_) return;
+  const Time now = clock_();
+  const auto interval = options_.terminal ? options_.redraw_every : options_.line_every;
+  if (!started_) {
+    started_ = true;
+    first_ = {now, state.done};
+    samples_ = {first_};
+    // A log needs no line that says "nothing yet".
+    drawn_at_ = options_.terminal ? now - interval : now;
+  }
+  if (now - drawn_at_ < interval) return;
+  drawn_at_ = now;
+
+  samples_.push_back({now, state.done});
+  while (samples_.size() > 2 && now - samples_[1].time >= options_.rate_over) samples_.pop_front();
+
+  if (options_.terminal) {
+    sink_ << kEraseLine << bar_line(state) << std::flush;
+    on_screen_ = true;
+  } else {
+    sink_ << log_line(state) << '\n' << std::flush;
+  }
+}
+
+void Progress::clear() {
+  if (on_screen_) sink_ << kEraseLine << std::flush;
+  on_screen_ = false;
+  drawn_at_ = drawn_at_ - (options_.terminal ? options_.redraw_every : std::chrono::milliseconds(0));
+}
+
+void Progress::finish(const ProgressState& state) {
+  if (finished_) return;
+  clear();
+  finished_ = true;
+  const Time now = clock_();
+  if (!started_) first_ = {now, state.done};
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(now - first_.time);
+  const std::int64_t count = state.done - first_.done;
+  sink_ << fmt::format("epoch {}/{}: {} {} in {}, {} {}/s, {}\n", state.epoch, state.epochs, count,
+                       options_.unit, short_time(took), short_count(per_second(count, took)), options_.unit,
+                       loss_text(state.loss))
+        << std::flush;
+}
+
+double Progress::recent_rate() const {
+  const Sample& oldest = samples_.front();
+  const Sample& newest = samples_.back();
+  return per_second(newest.done - oldest.done, newest.time - oldest.time);
+}
+
+std::string Progress::bar_line(const ProgressState& state) const {
+  const double rate = recent_rate();
+  const std::string left = fmt::format("epoch {}/{} ", state.epoch, state.epochs);
+  const std::string right =
+      fmt::format(" {:3.0f}%  {} {}/s  {}  {}", std::floor(fraction(state) * 100), short_count(rate),
+                  options_.unit, loss_text(state.loss), time_left(state, rate));
+  // The last column stays empty: a terminal may wrap when it is written.
+  const std::size_t room = options_.width > 0 ? options_.width - 1 : 0;
+  constexpr std::size_t kShortest = 5;
+  constexpr std::size_t kLongest = 40;
+  std::string bar;
+  if (left.size() + right.size() + kShortest + 2 <= room) {
+    const std::size_t cells = std::min(kLongest, room - left.size() - right.size() - 2);
+    const auto full = static_cast<std::size_t>(fraction(state) * static_cast<double>(cells));
+    bar = fmt::format("[{:#<{}}{:.<{}}]", "", full, "", cells - full);
+  }
+  return (left + bar + right).substr(0, room);
+}
+
+std::string Progress::log_line(const ProgressState& state) const {
+  const double rate = recent_rate();
+  return fmt::format("epoch {}/{} {:3.0f}%  {} {}/s  {}  {}", state.epoch, state.epochs,
+                     std::floor(fraction(state) * 100), short_count(rate), options_.unit,
+                     loss_text(state.loss), time_left(state, rate));
+}
+
+}  // namespace capstan::launch

@@ -1,0 +1,11 @@
+// version.hpp -- the version of the program and of what it stands on.
+#pragma once
+
+#include <string>
+
+namespace capstan::launch {
+
+/// Several lines: version, commit and build type, then MPI, UCX and HDF5. May be called before MPI_Init.
+std::string version_text();
+
+}  // namespace capstan::launch

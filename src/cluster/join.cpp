@@ -1,0 +1,127 @@
+// join.cpp -- the three ways into a cluster: launched by MPI, inside a program's own MPI, alone.
+#include <string>
+#include <string_view>
+
+#include "base/log.hpp"
+#include "base/settings.hpp"
+#include "capstan/mpi.hpp"
+#include "cluster/agent.hpp"
+#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/role_map.hpp"
+#include "cluster/runtime.hpp"
+#include "transport/ucx_fabric.hpp"
+
+extern char** environ;
+
+namespace capstan {
+namespace {
+
+using cluster::Runtime;
+
+/// Opens both fabrics, lets `exchange` do its part, and keeps what the role needs.
+template <class Exchange>
+Cluster join_with(const Settings& settings, Exchange&& exchange) {
+  auto control = std::make_unique<transport::UcxFabric>();
+  auto data = std::make_unique<transport::UcxFabric>();
+  cluster::Hello hello = cluster::make_hello();
+  hello.roles = cluster::RoleRequest::from(settings).text();
+  hello.control_address = control->address();
+  hello.data_address = data->address();
+  cluster::Table table = exchange(hello);
+  for (cluster::Member& member : table.members) {
+    if (member.role == Role::ps) member.data_address = member.control_address;
+  }
+  if (table.members[static_cast<std::size_t>(table.rank)].role == Role::ps) data.reset();
+  return Cluster(std::make_shared<Runtime>(settings, std::move(table), std::move(control), std::move(data)));
+}
+
+void apply_log_level(const Settings& settings, bool coordinator) {
+  const std::string& level = settings.text("log-level");
+  log::set_level(!level.empty() ? level : coordinator ? "info" : "warn");
+}
+
+}  // namespace
+
+std::string_view to_string(Role role) noexcept {
+  switch (role) {
+    case Role::coordinator:
+      return "coordinator";
+    case Role::ps:
+      return "ps";
+    case Role::worker:
+      return "worker";
+    case Role::evaluator:
+      return "evaluator";
+  }
+  return "unknown role";
+}
+
+Cluster Cluster::join(int& argc, char** argv) {
+  constexpr std::string_view kPrefix = "--capstan-";
+  Settings settings;
+  settings.load_environment(environ);
+  if (const char* file = std::getenv("CAPSTAN_CONFIG")) settings.load_file(file, "CAPSTAN_CONFIG");
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument(argv[i]);
+    if (!argument.starts_with(kPrefix)) {
+      argv[kept++] = argv[i];
+      continue;
+    }
+    const auto equals = argument.find('=');
+    const auto name = argument.substr(kPrefix.size(), equals - kPrefix.size());
+    settings.set_from_flag(name, equals == std::string_view::npos ? "true" : argument.substr(equals + 1));
+  }
+  argc = kept;
+  argv[argc] = nullptr;
+  return join(settings);
+}
+
+Cluster Cluster::join(const Settings& settings) {
+  const int ranks = cluster::launched_ranks().value_or(1);
+  if (ranks == 1) {
+    apply_log_level(settings, true);
+    return Cluster(Runtime::embedded_cluster(settings));
+  }
+  Cluster joined = [&] {
+    if (settings.text("supervise") == "on") {
+      cluster::AgentLink agent = cluster::split_into_agent_and_child();
+      return join_with(settings, [&](const cluster::Hello& hello) {
+        return agent.exchange(hello, settings.duration("start-timeout"));
+      });
+    }
+    MPI_Init(nullptr, nullptr);
+    return join_with(settings, [](const cluster::Hello& hello) {
+      cluster::Table table = cluster::exchange(MPI_COMM_WORLD, hello);
+      MPI_Finalize();
+      return table;
+    });
+  }();
+  apply_log_level(settings, joined.role() == Role::coordinator);
+  return joined;
+}
+
+Cluster cluster_from(MPI_Comm communicator) {
+  Settings settings;
+  settings.load_environment(environ);
+  return cluster_from(communicator, settings);
+}
+
+Cluster cluster_from(MPI_Comm communicator, const Settings& settings) {
+  int ranks = 0;
+  MPI_Comm_size(communicator, &ranks);
+  if (ranks == 1) return Cluster(Runtime::embedded_cluster(settings));
+  return join_with(settings, [communicator](const cluster::Hello& hello) {
+    return cluster::exchange(communicator, hello);
+  });
+}
+
+Role Cluster::role() const noexcept { return runtime_->self().role; }
+int Cluster::index() const noexcept { return runtime_->self().index; }
+int Cluster::count(Role role) const noexcept { return runtime_->count(role); }
+int Cluster::rank() const noexcept { return runtime_->self().rank; }
+int Cluster::size() const noexcept { return static_cast<int>(runtime_->members().size()); }
+bool Cluster::embedded() const noexcept { return !runtime_->embedded().empty(); }
+std::string Cluster::name() const { return runtime_->self().name(); }
+
+}  // namespace capstan

@@ -1,0 +1,31 @@
+// message_types.hpp -- the type of every active message, in one place so that no two share a number.
+#pragma once
+
+#include <cstdint>
+
+namespace capstan::cluster {
+
+/// Sent over the wire between ranks of one binary.
+enum MessageType : std::uint16_t {
+  kReply = 1,     // header: ReplyHeader; payload: result, or text of an error
+  kShutdown = 2,  // coordinator to all: the job is over
+  kHello = 3,     // says nothing; opens the connection
+
+  // client to ps (shard/protocol.hpp)
+  kDoorbell = 16,  // a push lies in a ring and the ps may be asleep
+  kConnect,        // hand out the board
+  kCreateVariable,
+  kOpenRing,
+  kRegionKey,
+  kLookupRows,  // gather rows and send them back, where windows are not mapped
+  kAssignRows,
+  kSavePart,
+  kRestorePart,
+  kPsStatistics,
+
+  // coordinator and worker (coordinator/protocol.hpp)
+  kRunClosure = 48,
+  kClosureDone,
+};
+
+}  // namespace capstan::cluster

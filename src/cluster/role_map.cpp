@@ -1,0 +1,178 @@
+// role_map.cpp -- the default map, its overrides, and the checks of what ranks say of themselves.
+#include "cluster/role_map.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "base/settings.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+Error bad_roles(const std::string& text, const std::string& why) {
+  return Error(Code::invalid_argument,
+               fmt::format("roles \"{}\": {}; expected ROLE:COUNT,... with roles coordinator, ps, "
+                           "worker, evaluator, such as \"coordinator:1,ps:4,worker:*\"",
+                           text, why));
+}
+
+RoleRequest parse_roles(const std::string& text) {
+  RoleRequest request;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t colon = item.find(':');
+    if (colon == std::string::npos) throw bad_roles(text, "\"" + item + "\" has no count");
+    const std::string role = item.substr(0, colon);
+    const std::string number = item.substr(colon + 1);
+    int count = 0;
+    if (number == "*") {
+      if (role != "worker") throw bad_roles(text, "only worker may be *");
+    } else {
+      const auto [end_of_number, error] =
+          std::from_chars(number.data(), number.data() + number.size(), count);
+      if (error != std::errc() || end_of_number != number.data() + number.size() || count < 0) {
+        throw bad_roles(text, "\"" + number + "\" is no count");
+      }
+    }
+    if (role == "coordinator" || role == "chief") {
+      if (count != 1) throw bad_roles(text, "there is one coordinator");
+    } else if (role == "ps") {
+      if (count < 1) throw bad_roles(text, "there must be at least one ps");
+      request.ps = count;
+    } else if (role == "worker") {
+      if (number != "*" && count < 1) throw bad_roles(text, "there must be at least one worker");
+      request.workers = count;
+    } else if (role == "evaluator") {
+      if (count > 1) throw bad_roles(text, "there is at most one evaluator");
+      request.evaluator = count == 1;
+    } else {
+      throw bad_roles(text, "\"" + role + "\" is no role");
+    }
+  }
+  return request;
+}
+
+/// Ranks that become ps: one from each host in turn, on each host the highest free rank first.
+std::set<int> choose_ps(std::span<const std::string> hosts, int wanted, const std::set<int>& taken) {
+  std::vector<std::string> order;
+  for (const std::string& host : hosts) {
+    if (std::find(order.begin(), order.end(), host) == order.end()) order.push_back(host);
+  }
+  std::set<int> chosen;
+  while (static_cast<int>(chosen.size()) < wanted) {
+    for (const std::string& host : order) {
+      for (int rank = static_cast<int>(hosts.size()) - 1; rank >= 0; --rank) {
+        const bool is_free = !taken.contains(rank) && !chosen.contains(rank);
+        if (hosts[static_cast<std::size_t>(rank)] == host && is_free) {
+          chosen.insert(rank);
+          break;
+        }
+      }
+      if (static_cast<int>(chosen.size()) == wanted) break;
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+RoleRequest RoleRequest::from(const Settings& settings) {
+  if (!settings.text("roles").empty()) return parse_roles(settings.text("roles"));
+  return {static_cast<int>(settings.integer("ps")), static_cast<int>(settings.integer("workers")),
+          settings.flag("evaluator")};
+}
+
+std::string RoleRequest::text() const {
+  return fmt::format("ps={} workers={} evaluator={}", ps, workers, evaluator ? 1 : 0);
+}
+
+std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request) {
+  const int ranks = static_cast<int>(hosts.size());
+  if (ranks == 2) {
+    throw Error(Code::invalid_argument,
+                "two ranks are too few: a cluster has a coordinator, a ps and a worker. Start three or more "
+                "(mpirun -np 4), or one for all roles in one process");
+  }
+  const int others = 1 + (request.evaluator ? 1 : 0);
+  const int hosts_count = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
+  int ps = request.ps;
+  if (ps == 0 && request.workers > 0) {
+    ps = ranks - others - request.workers;
+  } else if (ps == 0) {
+    ps = std::max(1, std::min(hosts_count, ranks / 4));
+  }
+  const int workers = request.workers > 0 ? request.workers : ranks - others - ps;
+  if (ps < 1 || workers < 1 || others + ps + workers != ranks) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format(
+            "{} ranks cannot hold 1 coordinator, {} ps, {} workers{}: that makes {}. Start {} ranks, or "
+            "change --ps and --workers (each at least 1)",
+            ranks, std::max(ps, 1), std::max(workers, 1), request.evaluator ? ", 1 evaluator" : "",
+            others + std::max(ps, 1) + std::max(workers, 1),
+            others + std::max(ps, 1) + std::max(workers, 1)));
+  }
+  std::set<int> taken{0};
+  if (request.evaluator) taken.insert(ranks - 1);
+  const std::set<int> ps_ranks = choose_ps(hosts, ps, taken);
+
+  std::vector<Place> places;
+  int next_ps = 0;
+  int next_worker = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank == 0) {
+      places.push_back({Role::coordinator, 0});
+    } else if (ps_ranks.contains(rank)) {
+      places.push_back({Role::ps, next_ps++});
+    } else if (taken.contains(rank)) {
+      places.push_back({Role::evaluator, 0});
+    } else {
+      places.push_back({Role::worker, next_worker++});
+    }
+  }
+  return places;
+}
+
+std::vector<Member> make_members(std::span<const Hello> hellos) {
+  std::vector<std::string> hosts;
+  for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
+    const Hello& hello = hellos[rank];
+    if (hello.build != hellos[0].build) {
+      throw Error(
+          Code::failed_precondition,
+          fmt::format(
+              "rank {} on {} runs another build than rank 0 on {}: start every rank from the same binary "
+              "(is an old copy first in PATH there?)",
+              rank, hello.host, hellos[0].host));
+    }
+    if (hello.roles != hellos[0].roles) {
+      throw Error(
+          Code::failed_precondition,
+          fmt::format("rank {} on {} was told {}, rank 0 was told {}: give every rank the same settings",
+                      rank, hello.host, hello.roles, hellos[0].roles));
+    }
+    hosts.push_back(hello.host);
+  }
+  RoleRequest request;
+  int evaluator = 0;
+  std::sscanf(hellos[0].roles.c_str(), "ps=%d workers=%d evaluator=%d", &request.ps, &request.workers,
+              &evaluator);
+  request.evaluator = evaluator != 0;
+
+  const std::vector<Place> places = map_roles(hosts, request);
+  std::vector<Member> members;
+  for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
+    const Hello& hello = hellos[rank];
+    members.push_back({static_cast<int>(rank), places[rank].role, places[rank].index, hello.host, hello.pid,
+                       hello.control_address, hello.data_address});
+  }
+  return members;
+}
+
+}  // namespace capstan::cluster

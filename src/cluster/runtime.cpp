@@ -1,0 +1,112 @@
+// runtime.cpp -- the table of members and the fabrics of one rank.
+#include "cluster/runtime.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/assert.hpp"
+#include "base/log.hpp"
+#include "cluster/role_map.hpp"
+#include "transport/loop.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+bool has_data_fabric(Role role) { return role != Role::ps; }
+
+}  // namespace
+
+Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
+                 std::unique_ptr<transport::Fabric> data)
+    : settings_(std::move(settings)),
+      table_(std::move(table)),
+      control_(std::move(control)),
+      data_(std::move(data)) {
+  control_peers_.resize(table_.members.size());
+  data_peers_.resize(table_.members.size());
+  control_->set_rank(table_.rank);
+  if (data_) data_->set_rank(table_.rank);
+  log::set_rank_tag(log_tag());
+}
+
+std::string Runtime::log_tag() const {
+  return std::string(to_string(self().role)) + " " + std::to_string(self().index) + "@" + self().host;
+}
+
+int Runtime::count(Role role) const noexcept {
+  return static_cast<int>(
+      std::count_if(members().begin(), members().end(), [role](const Member& m) { return m.role == role; }));
+}
+
+const Member& Runtime::member(Role role, int index) const {
+  const auto found = std::find_if(members().begin(), members().end(),
+                                  [&](const Member& m) { return m.role == role && m.index == index; });
+  CAPSTAN_ASSERT(found != members().end());
+  return *found;
+}
+
+bool Runtime::single_host() const noexcept {
+  return std::all_of(members().begin(), members().end(),
+                     [this](const Member& m) { return m.host == self().host; });
+}
+
+transport::Peer& Runtime::control_peer(const Member& to) {
+  transport::Peer*& peer = control_peers_[static_cast<std::size_t>(to.rank)];
+  if (peer == nullptr) peer = &control_->connect(to.rank, to.name(), to.control_address);
+  return *peer;
+}
+
+transport::Peer& Runtime::data_peer(const Member& to) {
+  transport::Peer*& peer = data_peers_[static_cast<std::size_t>(to.rank)];
+  if (peer == nullptr) peer = &data().connect(to.rank, to.name(), to.data_address);
+  return *peer;
+}
+
+std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settings, int ranks,
+                                                          transport::LoopHub& hub) {
+  const std::vector<std::string> hosts(static_cast<std::size_t>(ranks), host_name());
+  const std::vector<Place> places = map_roles(hosts, RoleRequest::from(settings));
+  Table table;
+  std::vector<std::pair<std::unique_ptr<transport::Fabric>, std::unique_ptr<transport::Fabric>>> fabrics;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Place place = places[static_cast<std::size_t>(rank)];
+    auto control = hub.open();
+    auto data = has_data_fabric(place.role) ? hub.open() : nullptr;
+    table.members.push_back({rank, place.role, place.index, hosts[0], getpid(), control->address(),
+                             data ? data->address() : control->address()});
+    fabrics.emplace_back(std::move(control), std::move(data));
+  }
+  std::vector<std::shared_ptr<Runtime>> runtimes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    table.rank = rank;
+    auto& [control, data] = fabrics[static_cast<std::size_t>(rank)];
+    runtimes.push_back(std::make_shared<Runtime>(settings, table, std::move(control), std::move(data)));
+  }
+  log::set_rank_tag(runtimes[0]->log_tag());
+  return runtimes;
+}
+
+std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
+  const RoleRequest request = RoleRequest::from(settings);
+  const int ranks = 1 + std::max(1, request.ps) + std::max(1, request.workers);
+  Settings complete = settings;
+  complete.set_from_flag("roles",
+                         "coordinator:1,ps:" + std::to_string(std::max(1, request.ps)) + ",worker:*");
+  transport::LoopHub hub;
+  auto runtimes = as_threads(complete, ranks, hub);
+  for (const auto& runtime : runtimes) runtime->in_process_ = true;
+  auto coordinator = runtimes[0];
+  coordinator->embedded_.assign(runtimes.begin() + 1, runtimes.end());
+  return coordinator;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown-host";
+  const std::string text(name.data());
+  return text.substr(0, text.find('.'));
+}
+
+}  // namespace capstan::cluster

@@ -1,0 +1,74 @@
+// runtime.hpp -- what a rank has once it has joined: the table of members, its settings, its fabrics.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "cluster/member.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::transport {
+class LoopHub;
+}
+
+namespace capstan::cluster {
+
+/// A coordinator and a worker have two fabrics, each owned by one thread: `control` by the thread that
+/// dispatches or takes closures, `data` by the thread that runs user code and moves parameters. A ps has one
+/// thread and one fabric.
+class Runtime {
+ public:
+  Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
+          std::unique_ptr<transport::Fabric> data);
+
+  const Settings& settings() const noexcept { return settings_; }
+  const std::vector<Member>& members() const noexcept { return table_.members; }
+  const Member& self() const noexcept { return table_.members[static_cast<std::size_t>(table_.rank)]; }
+  int count(Role role) const noexcept;
+  /// REQUIRES: there is one.
+  const Member& member(Role role, int index) const;
+  const Member& member(int rank) const { return table_.members.at(static_cast<std::size_t>(rank)); }
+  bool single_host() const noexcept;
+  /// Part of an embedded cluster: every rank is a thread of this process.
+  bool in_process() const noexcept { return in_process_; }
+  /// "ps 1@node17": for log::set_rank_tag on every thread that the rank starts.
+  std::string log_tag() const;
+
+  transport::Fabric& control() noexcept { return *control_; }
+  /// The same as `control()` on a ps.
+  transport::Fabric& data() noexcept { return data_ ? *data_ : *control_; }
+
+  /// Peers through each fabric, connected on first use.
+  transport::Peer& control_peer(const Member& member);
+  transport::Peer& data_peer(const Member& member);
+
+  /// The ranks of an embedded cluster that live in this process besides the coordinator; the strategy takes
+  /// the ps, the coordinator the workers.
+  const std::vector<std::shared_ptr<Runtime>>& embedded() const noexcept { return embedded_; }
+
+  /// How long any wait on another rank may last.
+  std::chrono::milliseconds patience() const { return settings_.duration("wait-timeout"); }
+
+  /// Ranks as threads over a hub, in rank order; `places` from the role map over one host.
+  static std::vector<std::shared_ptr<Runtime>> as_threads(const Settings& settings, int ranks,
+                                                          transport::LoopHub& hub);
+  /// All roles in this process; the coordinator's runtime, which holds the others.
+  static std::shared_ptr<Runtime> embedded_cluster(const Settings& settings);
+
+ private:
+  Settings settings_;
+  Table table_;
+  std::unique_ptr<transport::Fabric> control_;
+  std::unique_ptr<transport::Fabric> data_;
+  std::vector<transport::Peer*> control_peers_;  // by rank, null until connected; the fabrics own them
+  std::vector<transport::Peer*> data_peers_;
+  std::vector<std::shared_ptr<Runtime>> embedded_;
+  bool in_process_ = false;
+};
+
+/// The name of this host, cut at the first dot.
+std::string host_name();
+
+}  // namespace capstan::cluster

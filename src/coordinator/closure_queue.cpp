@@ -1,0 +1,122 @@
+// closure_queue.cpp -- one mutex for the queue and all results: closures are large against a lock.
+#include "coordinator/closure_queue.hpp"
+
+#include <utility>
+
+namespace capstan::coordinator {
+namespace {
+
+constexpr const char* kCancelled = "this function was cancelled by an earlier error; schedule it again";
+
+}  // namespace
+
+void ClosureQueue::settle(Result& result, Code code, const std::string& message) {
+  if (result.state != Result::State::pending) return;
+  result.state = Result::State::failed;
+  result.code = code;
+  result.message = message;
+}
+
+void ClosureQueue::cancel_queued(Code code, const std::string& message) {
+  for (const Closure& closure : queued_) settle(*closure.result, code, message);
+  queued_.clear();
+}
+
+/// Awaits what runs, cancels what is queued, raises once. A breakdown is raised every time and awaits
+/// nothing.
+void ClosureQueue::raise_if_failed(Lock& lock) {
+  if (!error_) return;
+  if (broken_) throw *error_;
+  changed_->wait(lock, [this] { return running_.empty() || broken_; });
+  if (broken_) throw *error_;
+  cancel_queued(Code::cancelled, kCancelled);
+  const Error error = *std::exchange(error_, std::nullopt);
+  changed_->notify_all();
+  throw error;
+}
+
+std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<std::byte> arguments) {
+  Lock lock(*mutex_);
+  changed_->wait(lock, [this] { return error_ || limit_ == 0 || queued_.size() < limit_; });
+  raise_if_failed(lock);
+  auto result = std::make_shared<Result>();
+  result->mutex = mutex_;
+  result->changed = changed_;
+  queued_.push_back({next_id_++, function, std::move(arguments), result});
+  return result;
+}
+
+bool ClosureQueue::join(std::optional<std::chrono::milliseconds> timeout) {
+  Lock lock(*mutex_);
+  const auto settled = [this] { return error_ || (queued_.empty() && running_.empty()); };
+  if (timeout) {
+    if (!changed_->wait_for(lock, *timeout, settled)) return false;
+  } else {
+    changed_->wait(lock, settled);
+  }
+  raise_if_failed(lock);
+  return true;
+}
+
+bool ClosureQueue::done() {
+  Lock lock(*mutex_);
+  raise_if_failed(lock);
+  return queued_.empty() && running_.empty();
+}
+
+std::optional<Closure> ClosureQueue::take() {
+  const Lock lock(*mutex_);
+  if (error_ || queued_.empty()) return std::nullopt;
+  Closure closure = std::move(queued_.front());
+  queued_.pop_front();
+  running_[closure.id] = closure.result;
+  changed_->notify_all();
+  return closure;
+}
+
+void ClosureQueue::finish(const Closure& closure, std::vector<std::byte> bytes) {
+  const Lock lock(*mutex_);
+  running_.erase(closure.id);
+  if (closure.result->state == Result::State::pending) {
+    closure.result->state = Result::State::ready;
+    closure.result->bytes = std::move(bytes);
+  }
+  changed_->notify_all();
+}
+
+void ClosureQueue::fail(const Closure& closure, Code code, const std::string& message) {
+  const Lock lock(*mutex_);
+  running_.erase(closure.id);
+  settle(*closure.result, code, message);
+  if (!error_) error_ = Error(code, message);
+  changed_->notify_all();
+}
+
+void ClosureQueue::put_back(Closure closure) {
+  const Lock lock(*mutex_);
+  running_.erase(closure.id);
+  if (error_) {
+    settle(*closure.result, Code::cancelled, kCancelled);
+  } else {
+    queued_.push_front(std::move(closure));
+  }
+  changed_->notify_all();
+}
+
+void ClosureQueue::break_down(Code code, const std::string& message) {
+  const Lock lock(*mutex_);
+  if (broken_) return;
+  broken_ = true;
+  error_ = Error(code, message);
+  cancel_queued(code, message);
+  for (const auto& [id, result] : running_) settle(*result, code, message);
+  running_.clear();
+  changed_->notify_all();
+}
+
+bool ClosureQueue::empty() const {
+  const Lock lock(*mutex_);
+  return queued_.empty();
+}
+
+}  // namespace capstan::coordinator

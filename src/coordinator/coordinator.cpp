@@ -1,0 +1,189 @@
+// coordinator.cpp -- the dispatcher, and the public face of the coordinator.
+#include "coordinator/coordinator.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "capstan/coordinator.hpp"
+#include "cluster/message_types.hpp"
+#include "coordinator/protocol.hpp"
+#include "coordinator/worker_server.hpp"
+
+namespace capstan {
+namespace coordinator {
+namespace {
+
+template <class T>
+transport::Bytes as_bytes(const T& value) {
+  return std::as_bytes(std::span<const T, 1>(&value, 1));
+}
+
+}  // namespace
+
+Coordinator::Coordinator(strategy::Strategy& strategy)
+    : strategy_(strategy),
+      runtime_(*strategy.runtime()),
+      queue_(static_cast<std::size_t>(runtime_.settings().integer("queue-limit"))),
+      inflight_limit_(static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))) {
+  start_embedded_workers();
+  transport::Fabric& fabric = runtime_.control();
+  fabric.on_message(cluster::kClosureDone, [this](const transport::Message& message) { on_done(message); });
+  fabric.on_message(cluster::kHello, [](const transport::Message&) {});
+  fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
+  for (const cluster::Member& member : runtime_.members()) {
+    if (member.role == Role::coordinator) continue;
+    // Traffic both ways is what makes either end's death visible to the other.
+    transport::Peer& peer = runtime_.control_peer(member);
+    peer.send(cluster::kHello, {});
+    if (member.role == Role::worker) workers_.push_back({&peer, true, 0, {}});
+  }
+  alive_ = static_cast<int>(workers_.size());
+  dispatcher_ = std::jthread([this] { run(); });
+}
+
+Coordinator::~Coordinator() {
+  over_ = true;
+  runtime_.control().wake();
+  dispatcher_.join();
+  for (const Worker& worker : workers_) {
+    if (worker.alive) worker.peer->send(cluster::kShutdown, {});
+  }
+  runtime_.control().progress();
+  embedded_workers_.clear();
+}
+
+void Coordinator::start_embedded_workers() {
+  for (const auto& rank : runtime_.embedded()) {
+    if (rank->self().role != Role::worker) continue;
+    embedded_workers_.emplace_back([rank] {
+      try {
+        WorkerServer(rank).run();
+      } catch (const std::exception& error) {
+        log::error("the worker of this process ended: {}", error.what());
+      }
+    });
+  }
+}
+
+std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, std::vector<std::byte> arguments) {
+  auto result = queue_.put(function, std::move(arguments));
+  runtime_.control().wake();
+  return result;
+}
+
+void Coordinator::run() {
+  log::set_rank_tag(runtime_.log_tag());
+  transport::Fabric& fabric = runtime_.control();
+  while (!over_) {
+    const bool received = fabric.progress() != 0;
+    if (!dispatch() && !received) fabric.wait(std::chrono::milliseconds(500));
+  }
+}
+
+/// One closure to each worker that has room, in turn, until nothing fits.
+bool Coordinator::dispatch() {
+  bool any = false;
+  for (std::size_t full = 0; full < workers_.size();) {
+    Worker& worker = workers_[next_worker_++ % workers_.size()];
+    if (!worker.alive || worker.running.size() >= inflight_limit_) {
+      ++full;
+      continue;
+    }
+    auto closure = queue_.take();
+    if (!closure) return any;
+    send(worker, std::move(*closure));
+    any = true;
+    full = 0;
+  }
+  return any;
+}
+
+void Coordinator::send(Worker& worker, Closure closure) {
+  RunClosure run;
+  const auto variables = strategy_.variables();
+  for (; worker.known_variables < variables.size(); ++worker.known_variables) {
+    run.new_variables.push_back(variables[worker.known_variables]->descriptor);
+  }
+  run.arguments = closure.arguments;
+  const RunHeader header{closure.id, closure.function};
+  worker.peer->send(cluster::kRunClosure, as_bytes(header), to_bytes(run));
+  const std::uint64_t id = closure.id;
+  worker.running.emplace(id, std::move(closure));
+}
+
+void Coordinator::on_done(const transport::Message& message) {
+  DoneHeader header;
+  std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
+  for (Worker& worker : workers_) {
+    if (worker.peer->rank() != message.from) continue;
+    const auto found = worker.running.find(header.id);
+    if (found == worker.running.end()) return;  // its worker was given up meanwhile
+    const Closure closure = std::move(found->second);
+    worker.running.erase(found);
+    if (header.code == 0) {
+      queue_.finish(closure, {message.payload.begin(), message.payload.end()});
+    } else {
+      const auto* text = reinterpret_cast<const char*>(message.payload.data());
+      queue_.fail(closure, static_cast<Code>(header.code), std::string(text, message.payload.size()));
+    }
+  }
+}
+
+void Coordinator::on_failure(transport::Peer& peer) {
+  if (over_) return;
+  const Role role = runtime_.member(peer.rank()).role;
+  if (role == Role::ps) {
+    queue_.break_down(
+        Code::unavailable,
+        peer.name() +
+            " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
+    return;
+  }
+  for (Worker& worker : workers_) {
+    if (worker.peer != &peer || !worker.alive) continue;
+    worker.alive = false;
+    --alive_;
+    log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(),
+              worker.running.size(), alive_.load());
+    for (auto closure = worker.running.rbegin(); closure != worker.running.rend(); ++closure) {
+      queue_.put_back(std::move(closure->second));
+    }
+    worker.running.clear();
+  }
+  if (alive_ == 0) queue_.break_down(Code::unavailable, peer.name() + " is gone, and no worker is left");
+}
+
+}  // namespace coordinator
+
+std::vector<std::byte> detail::fetch_bytes(const coordinator::Result& result) {
+  using State = coordinator::Result::State;
+  std::unique_lock lock(*result.mutex);
+  result.changed->wait(lock, [&] { return result.state != State::pending; });
+  if (result.state == State::failed) throw Error(result.code, result.message);
+  return result.bytes;
+}
+
+bool detail::is_ready(const coordinator::Result& result) {
+  const std::lock_guard lock(*result.mutex);
+  return result.state != coordinator::Result::State::pending;
+}
+
+ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy)
+    : implementation_(std::make_unique<coordinator::Coordinator>(strategy.implementation())) {}
+ClusterCoordinator::~ClusterCoordinator() = default;
+
+std::shared_ptr<const coordinator::Result> ClusterCoordinator::add(std::uint32_t function,
+                                                                   std::vector<std::byte> arguments) {
+  return implementation_->schedule(function, std::move(arguments));
+}
+
+void ClusterCoordinator::join() { implementation_->queue().join(std::nullopt); }
+bool ClusterCoordinator::join(std::chrono::milliseconds timeout) {
+  return implementation_->queue().join(timeout);
+}
+bool ClusterCoordinator::done() { return implementation_->queue().done(); }
+std::uint64_t ClusterCoordinator::next_resource() { return implementation_->next_resource(); }
+int ClusterCoordinator::workers() const { return implementation_->workers(); }
+
+}  // namespace capstan

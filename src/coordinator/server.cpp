@@ -1,0 +1,37 @@
+// server.cpp -- Server::join: the right loop for the role.
+#include "capstan/server.hpp"
+
+#include "base/log.hpp"
+#include "coordinator/worker_server.hpp"
+#include "store/ps_server.hpp"
+
+namespace capstan {
+namespace {
+
+constexpr int kExitLostRank = 4;  // docs/errors.md
+
+}  // namespace
+
+int Server::join() {
+  try {
+    switch (cluster_.role()) {
+      case Role::ps:
+        store::PsServer(cluster_.runtime()).run();
+        return 0;
+      case Role::worker:
+        coordinator::WorkerServer(cluster_.runtime()).run();
+        return 0;
+      case Role::evaluator:
+        throw Error(Code::unimplemented, "the evaluator role has nothing to run yet; leave --evaluator out");
+      case Role::coordinator:
+        throw Error(Code::failed_precondition,
+                    "the coordinator runs the program; Server is for the other roles");
+    }
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    if (error.code() != Code::unavailable) throw;
+  }
+  return kExitLostRank;
+}
+
+}  // namespace capstan

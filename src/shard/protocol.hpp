@@ -1,0 +1,72 @@
+// protocol.hpp -- what a client asks a ps, and the answers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shard/descriptor.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::shard {
+
+/// kConnect. The board's key, and in an embedded cluster the ps's PushSink, by address.
+struct ConnectReply {
+  transport::RegionKey board;
+  std::uint64_t sink = 0;
+};
+
+/// kOpenRing: bytes wanted -> where it lies.
+struct RingPlace {
+  std::uint64_t region = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// kCreateVariable: one shard. The answer is its ShardPlace.
+struct CreateShard {
+  std::uint32_t variable = 0;
+  std::uint32_t shard = 0;
+  std::string name;
+  DType dtype = DType::float32;
+  std::vector<std::uint64_t> shape;  // of the whole variable
+  std::uint64_t first_row = 0;
+  std::uint64_t rows = 0;
+  Optimizer optimizer;
+  Initializer initializer;
+};
+
+/// kLookupRows: rows within the shard -> their values, in that order.
+struct LookupRows {
+  std::uint32_t variable = 0;
+  std::uint32_t shard = 0;
+  std::vector<std::uint32_t> rows;
+};
+
+/// kAssignRows -> nothing.
+struct AssignRows {
+  std::uint32_t variable = 0;
+  std::uint32_t shard = 0;
+  std::uint64_t first_row = 0;  // within the shard
+  std::vector<std::byte> values;
+};
+
+/// kSavePart -> io::PartReport of the file that was written.
+struct SavePart {
+  std::string folder;
+};
+
+/// kRestorePart: every shard that the ps has, from the checkpoint's folder -> nothing.
+struct RestorePart {
+  std::string folder;
+};
+
+/// kPsStatistics -> this.
+struct PsStatistics {
+  std::uint64_t rows_pushed = 0;
+  std::uint64_t pushes = 0;
+  std::uint64_t heap_bytes = 0;
+  std::uint64_t rows_sent = 0;  // by kLookupRows; windows are read without the ps knowing
+};
+
+}  // namespace capstan::shard

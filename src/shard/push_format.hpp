@@ -1,0 +1,73 @@
+// push_format.hpp -- the bytes of a push in a ring, and of the board on which both ends say how far they are.
+//
+// A ring belongs to one pusher in one ps. The pusher writes entries, then stores their end as its `tail` on
+// the board; an entry beyond the tail does not exist, so a pusher that dies while writing leaves nothing
+// behind. The ps applies entries in order and stores how far it has come as `applied`. Both count bytes since
+// the ring was opened and never wrap; an entry lies at (count % ring size) and is contiguous.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace capstan::shard {
+
+inline constexpr std::uint64_t kCacheLine = 64;
+
+enum class PushKind : std::uint32_t {
+  padding = 1,  // skips to the ring's start
+  sparse = 2,   // row numbers, then one row of gradient for each
+  dense = 3,    // gradient of consecutive rows
+};
+
+/// Starts every entry. Followed, each part rounded up to 64 bytes, by `rows` 32-bit row numbers within the
+/// shard (sparse only), then by the values.
+struct alignas(kCacheLine) PushHeader {
+  PushKind kind = PushKind::padding;
+  std::uint32_t variable = 0;
+  std::uint32_t shard = 0;
+  std::uint32_t rows = 0;
+  std::uint64_t bytes = 0;       // of the whole entry, a multiple of 64
+  std::uint64_t first_row = 0;   // within the shard (dense only)
+  std::uint32_t first_part = 1;  // 0 when an earlier entry began the same push: it counts as one update
+  std::uint32_t reserved[5] = {};
+};
+static_assert(sizeof(PushHeader) == kCacheLine);
+
+constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+/// Bytes of an entry of `rows` rows.
+constexpr std::uint64_t entry_bytes(PushKind kind, std::uint64_t rows, std::uint64_t row_bytes) noexcept {
+  const std::uint64_t numbers = kind == PushKind::sparse ? round_up(rows * sizeof(std::uint32_t)) : 0;
+  return sizeof(PushHeader) + numbers + round_up(rows * row_bytes);
+}
+
+/// Where things stand on a ps's board, one cache line each.
+class BoardLayout {
+ public:
+  static constexpr std::uint64_t kCounters = 64;  // words for fetch-add
+
+  explicit BoardLayout(std::uint64_t ranks) noexcept : ranks_(ranks) {}
+  /// 1 while the ps sleeps and wants a doorbell.
+  std::uint64_t asleep() const noexcept { return 0; }
+  std::uint64_t tail(std::uint64_t rank) const noexcept { return (1 + rank) * kCacheLine; }
+  std::uint64_t applied(std::uint64_t rank) const noexcept { return (1 + ranks_ + rank) * kCacheLine; }
+  std::uint64_t counter(std::uint64_t index) const noexcept { return (1 + 2 * ranks_ + index) * kCacheLine; }
+  std::uint64_t bytes() const noexcept { return counter(kCounters); }
+
+ private:
+  std::uint64_t ranks_;
+};
+
+/// Takes a push without a ring: a store in the same process.
+class PushSink {
+ public:
+  virtual ~PushSink() = default;
+  /// `rows` is empty for a dense push. Any thread.
+  virtual void apply(const PushHeader& header, std::span<const std::uint32_t> rows,
+                     const std::byte* values) = 0;
+};
+
+}  // namespace capstan::shard

@@ -1,0 +1,43 @@
+// heap.cpp -- bump allocation out of slabs.
+#include "store/heap.hpp"
+
+#include <string>
+
+#include "capstan/error.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+}  // namespace
+
+Piece Heap::allocate(std::uint64_t bytes) {
+  const std::uint64_t size = (bytes + kPage - 1) / kPage * kPage;
+  const auto add_region = [this](std::uint64_t length) {
+    regions_.push_back(fabric_.allocate(length));
+    bytes_ += length;
+    return regions_.size() - 1;
+  };
+  if (size > slab_bytes_ / 2) {
+    const std::uint64_t region = add_region(size);
+    return {region, 0, regions_[region]->memory().data()};
+  }
+  if (regions_.empty() || used_ + size > slab_bytes_ ||
+      regions_[open_slab_]->memory().size() != slab_bytes_) {
+    open_slab_ = add_region(slab_bytes_);
+    used_ = 0;
+  }
+  const Piece piece{open_slab_, used_, regions_[open_slab_]->memory().data() + used_};
+  used_ += size;
+  return piece;
+}
+
+transport::RegionKey Heap::key(std::uint64_t region) const {
+  if (region >= regions_.size()) {
+    throw Error(Code::not_found, "this ps has no region " + std::to_string(region));
+  }
+  return regions_[region]->key();
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,31 @@
+// kernels.hpp -- optimizers on rows, vectorised for the CPU that runs them.
+#pragma once
+
+#include <cstdint>
+
+#include "capstan/optimizers.hpp"
+
+namespace capstan::store {
+
+/// What one push does to one shard. Row i of the gradient belongs to row rows[i] of the shard, or to row
+/// first_row + i where `rows` is null. Slots lie as the values do; unused ones are null.
+template <class T>
+struct Update {
+  T* values = nullptr;
+  T* slot0 = nullptr;  // Adagrad: accumulator; Adam: m
+  T* slot1 = nullptr;  // Adam: v
+  std::uint64_t width = 0;
+  const std::uint32_t* rows = nullptr;
+  std::uint64_t first_row = 0;
+  std::uint64_t count = 0;
+  const T* gradient = nullptr;
+  std::int64_t step = 1;  // Adam's t
+};
+
+/// REQUIRES: row numbers within the shard, and no row twice unless the optimizer is SGD.
+void apply(const Optimizer& optimizer, const Update<float>& update);
+void apply(const Optimizer& optimizer, const Update<double>& update);
+/// SGD alone, in integers: w -= round(learning_rate) g.
+void apply(const Optimizer& optimizer, const Update<std::int64_t>& update);
+
+}  // namespace capstan::store

@@ -1,0 +1,52 @@
+// ring_reader.hpp -- the ps's end of the push rings.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "shard/protocol.hpp"
+#include "shard/push_format.hpp"
+#include "store/heap.hpp"
+
+namespace capstan::store {
+
+class RingReader {
+ public:
+  /// `board` is this ps's board for `ranks` ranks.
+  RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, shard::PushSink& sink)
+      : board_(board), layout_(ranks), heap_(heap), sink_(sink) {}
+
+  /// A ring of `bytes` for one rank; the one that it has when it asks again. A ring that a dead rank left
+  /// behind is used again.
+  shard::RingPlace open(int rank, std::uint64_t bytes);
+  /// Applies what the rank has published, then takes the ring back. Nothing of its unpublished entries
+  /// counts.
+  void close(int rank);
+
+  /// Applies what lies in the rings, at most `kMaxBatch` entries a ring; true when there was something.
+  bool apply_some();
+  /// Something is published that has not been applied.
+  bool has_work() const;
+
+ private:
+  struct Ring {
+    int rank = 0;
+    Piece piece;
+    std::uint64_t bytes = 0;
+    std::uint64_t applied = 0;
+  };
+  static constexpr int kMaxBatch = 16;  // then the next ring, so that one pusher cannot starve the others
+
+  bool apply_from(Ring& ring);
+  std::uint64_t tail_of(const Ring& ring) const noexcept;
+
+  std::byte* board_;
+  shard::BoardLayout layout_;
+  Heap& heap_;
+  shard::PushSink& sink_;
+  std::vector<Ring> rings_;
+  std::vector<Ring> unused_;
+};
+
+}  // namespace capstan::store

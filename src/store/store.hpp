@@ -1,0 +1,75 @@
+// store.hpp -- the shards of one ps: values, optimizer slots, and what may be done to them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/hdf5/checkpoint_types.hpp"
+#include "shard/descriptor.hpp"
+#include "shard/protocol.hpp"
+#include "shard/push_format.hpp"
+#include "store/heap.hpp"
+
+namespace capstan::store {
+
+/// Every shard has one writer at a time. Under mpirun that is the ps's only thread, and the mutex is never
+/// contended; in an embedded cluster the workers of the process push through `apply` themselves.
+class Store final : public shard::PushSink {
+ public:
+  Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index)
+      : heap_(fabric, slab_bytes), ps_index_(ps_index) {}
+
+  /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
+  /// with the dtype), resource_exhausted.
+  shard::ShardPlace create(const shard::CreateShard& request);
+
+  /// A push. One that does not fit the shard is a broken client: logged, dropped.
+  void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+             const std::byte* values) override;
+
+  /// Rows in the order asked for. Throws Error: not_found, out_of_range.
+  std::vector<std::byte> gather(const shard::LookupRows& request);
+  void assign(const shard::AssignRows& request);
+
+  /// Writes all shards into `<folder>/part-...h5`.
+  io::PartReport save(const std::string& folder, int ps_count);
+  /// Fills all shards from a checkpoint that the coordinator has verified and found to fit.
+  void restore(const std::string& folder);
+
+  Heap& heap() noexcept { return heap_; }
+  shard::PsStatistics statistics();
+
+ private:
+  struct Shard {
+    shard::CreateShard description;
+    shard::ShardPlace place;
+    std::byte* values = nullptr;
+    std::vector<std::byte*> slots;  // in the order of shard::slots_of
+    std::int64_t steps = 0;
+
+    std::uint64_t width() const noexcept { return description.shape.size() == 2 ? description.shape[1] : 1; }
+    std::uint64_t row_bytes() const noexcept { return width() * size_of(description.dtype); }
+  };
+
+  Shard& find(std::uint32_t variable, std::uint32_t shard);
+  template <class T>
+  static void update(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                     const std::byte* values);
+
+  std::mutex mutex_;
+  Heap heap_;
+  int ps_index_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Shard> shards_;  // by (variable, shard)
+  shard::PsStatistics statistics_;
+};
+
+/// The first values of rows [first_row, first_row + rows) of a variable.
+void initialize(const Initializer& initializer, DType dtype, std::uint64_t first_element,
+                std::uint64_t elements, void* out);
+
+}  // namespace capstan::store

@@ -1,0 +1,45 @@
+// store_checkpoint.cpp -- shards to a part file, and back from a whole checkpoint.
+#include <fmt/format.h>
+
+#include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/part_writer.hpp"
+#include "store/store.hpp"
+
+namespace capstan::store {
+
+io::PartReport Store::save(const std::string& folder, int ps_count) {
+  const std::lock_guard lock(mutex_);
+  std::vector<io::PartArray> arrays;
+  for (const auto& [key, shard] : shards_) {
+    const shard::CreateShard& d = shard.description;
+    io::PartArray array{d.name,      io::kValue, d.dtype,      d.shape,
+                        d.first_row, d.rows,     shard.values, shard::describe(d.optimizer),
+                        shard.steps};
+    arrays.push_back(array);
+    const std::vector<std::string> names = shard::slots_of(d.optimizer.kind);
+    for (std::size_t slot = 0; slot < names.size(); ++slot) {
+      array.which = names[slot];
+      array.data = shard.slots[slot];
+      array.optimizer.clear();
+      array.steps = 0;
+      arrays.push_back(array);
+    }
+  }
+  return io::write_part(std::filesystem::path(folder) / io::part_file_name(ps_index_, ps_count), arrays);
+}
+
+void Store::restore(const std::string& folder) {
+  const std::lock_guard lock(mutex_);
+  const io::CheckpointReader reader{folder};
+  for (auto& [key, shard] : shards_) {
+    const shard::CreateShard& d = shard.description;
+    reader.read_rows(d.name, io::kValue, d.first_row, d.rows, shard.values);
+    const std::vector<std::string> names = shard::slots_of(d.optimizer.kind);
+    for (std::size_t slot = 0; slot < names.size(); ++slot) {
+      reader.read_rows(d.name, names[slot], d.first_row, d.rows, shard.slots[slot]);
+    }
+    shard.steps = reader.variable(d.name).steps_of(d.first_row, d.rows);
+  }
+}
+
+}  // namespace capstan::store

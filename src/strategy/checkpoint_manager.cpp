@@ -1,0 +1,101 @@
+// checkpoint_manager.cpp -- every ps writes or reads its part; the coordinator checks, publishes, and
+// compares.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "capstan/checkpoint.hpp"
+#include "io/hdf5/checkpoint_directory.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
+#include "shard/protocol.hpp"
+#include "strategy/strategy.hpp"
+
+namespace capstan {
+namespace {
+
+/// Writing or reading waits for disks, which have their own pace: ten times the usual patience, and more for
+/// much data.
+std::chrono::milliseconds disk_patience(const strategy::Strategy& strategy) {
+  std::uint64_t bytes = 0;
+  for (const auto& variable : strategy.variables()) {
+    const auto& d = variable->descriptor;
+    bytes += d.rows() * d.row_bytes() * (1 + shard::slots_of(d.optimizer.kind).size());
+  }
+  return 10 * strategy.runtime()->patience() + std::chrono::milliseconds(bytes / 10'000);
+}
+
+/// What does not fit, one line each.
+std::vector<std::string> differences(const strategy::Strategy& strategy, const io::CheckpointReader& reader) {
+  std::vector<std::string> lines;
+  const auto& saved = reader.variables();
+  const auto find = [&](const std::string& name) {
+    return std::find_if(saved.begin(), saved.end(),
+                        [&](const io::VariableInfo& v) { return v.name == name; });
+  };
+  for (const auto& variable : strategy.variables()) {
+    const auto& d = variable->descriptor;
+    const auto found = find(d.name);
+    if (found == saved.end()) {
+      lines.push_back(fmt::format("variable \"{}\" is not in it", d.name));
+      continue;
+    }
+    if (found->dtype != d.dtype) {
+      lines.push_back(fmt::format("variable \"{}\" is {} there, {} here", d.name, to_string(found->dtype),
+                                  to_string(d.dtype)));
+    }
+    if (found->shape != d.shape) {
+      lines.push_back(fmt::format("variable \"{}\" has shape ({}) there, ({}) here", d.name,
+                                  fmt::join(found->shape, ", "), fmt::join(d.shape, ", ")));
+    }
+    std::vector<std::string> slots;
+    for (const io::SlotInfo& slot : found->slots) slots.push_back(slot.name);
+    if (slots != shard::slots_of(d.optimizer.kind)) {
+      lines.push_back(fmt::format("variable \"{}\" was trained with {} there, {} here", d.name,
+                                  found->optimizer, shard::describe(d.optimizer)));
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options)
+    : strategy_(strategy), options_(std::move(options)) {
+  io::CheckpointDirectory(options_.directory, options_.max_to_keep).check_writable();
+}
+
+std::filesystem::path CheckpointManager::save(std::int64_t step, const std::string& user_state) {
+  strategy::Strategy& strategy = strategy_.implementation();
+  strategy.context().client().flush();
+  io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
+  const std::filesystem::path folder = directory.begin(step);
+  const auto answers = strategy.ask_every_ps(
+      cluster::kSavePart, to_bytes(shard::SavePart{std::filesystem::absolute(folder).string()}),
+      disk_patience(strategy), "write its part of a checkpoint");
+  std::vector<io::PartReport> parts;
+  for (const auto& answer : answers) parts.push_back(from_bytes<io::PartReport>(answer));
+  return directory.publish(step, parts, {user_state, options_.settings});
+}
+
+std::optional<std::int64_t> CheckpointManager::restore_latest() {
+  if (io::CheckpointDirectory(options_.directory).list().empty()) return std::nullopt;
+  const io::FoundCheckpoint found = io::open_to_resume(options_.directory);
+  for (const std::string& damaged : found.damaged) log::warn("damaged checkpoint passed over: {}", damaged);
+
+  strategy::Strategy& strategy = strategy_.implementation();
+  if (const auto lines = differences(strategy, found.reader); !lines.empty()) {
+    throw Error(Code::failed_precondition,
+                fmt::format("checkpoint {} does not fit this program: {}", found.reader.folder().string(),
+                            fmt::join(lines, "; ")));
+  }
+  strategy.ask_every_ps(
+      cluster::kRestorePart,
+      to_bytes(shard::RestorePart{std::filesystem::absolute(found.reader.folder()).string()}),
+      disk_patience(strategy), "read its part of a checkpoint");
+  user_state_ = found.reader.user_state();
+  restored_from_ = found.reader.folder();
+  return found.reader.step();
+}
+
+}  // namespace capstan

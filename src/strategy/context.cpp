@@ -1,0 +1,38 @@
+// context.cpp -- the variables that a rank knows, and the calling thread's context.
+#include "strategy/context.hpp"
+
+#include "capstan/error.hpp"
+
+namespace capstan::strategy {
+namespace {
+
+thread_local Context* current_context = nullptr;
+
+}  // namespace
+
+std::shared_ptr<const BoundVariable> Context::add(shard::VariableDescriptor descriptor) {
+  const std::uint32_t id = descriptor.id;
+  auto bound = std::make_shared<const BoundVariable>(BoundVariable{std::move(descriptor), this});
+  variables_[id] = bound;
+  return bound;
+}
+
+std::shared_ptr<const BoundVariable> Context::find(std::uint32_t id) const {
+  const auto found = variables_.find(id);
+  if (found == variables_.end()) {
+    throw Error(Code::internal, "variable " + std::to_string(id) + " is not known on this rank");
+  }
+  return found->second;
+}
+
+Context& Context::current() {
+  if (current_context == nullptr) {
+    throw Error(Code::failed_precondition,
+                "variables are used by the thread that made the strategy, or inside a scheduled closure");
+  }
+  return *current_context;
+}
+
+void Context::set_current(Context* context) noexcept { current_context = context; }
+
+}  // namespace capstan::strategy

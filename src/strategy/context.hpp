@@ -1,0 +1,42 @@
+// context.hpp -- what code on a rank reaches parameters through: a client, and the variables that it knows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "client/client.hpp"
+#include "shard/descriptor.hpp"
+
+namespace capstan::strategy {
+
+class Context;
+
+/// A variable together with the rank's way to it.
+struct BoundVariable {
+  shard::VariableDescriptor descriptor;
+  Context* context = nullptr;
+};
+
+/// One for each thread that runs user code: the coordinator's, and each worker's. Lives longer than the
+/// handles that are bound to it.
+class Context {
+ public:
+  explicit Context(std::shared_ptr<cluster::Runtime> runtime) : client_(std::move(runtime)) {}
+
+  client::Client& client() noexcept { return client_; }
+
+  std::shared_ptr<const BoundVariable> add(shard::VariableDescriptor descriptor);
+  /// Throws Error(internal) when this rank has not heard of it.
+  std::shared_ptr<const BoundVariable> find(std::uint32_t id) const;
+
+  /// The calling thread's. Throws Error(failed_precondition) on a thread that has none.
+  static Context& current();
+  static void set_current(Context* context) noexcept;
+
+ private:
+  client::Client client_;
+  std::map<std::uint32_t, std::shared_ptr<const BoundVariable>> variables_;
+};
+
+}  // namespace capstan::strategy

@@ -1,0 +1,59 @@
+// strategy.hpp -- the coordinator's side of variables: placement, creation, checkpoints, the end of the job.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capstan/strategy.hpp"
+#include "cluster/runtime.hpp"
+#include "strategy/context.hpp"
+
+namespace capstan::strategy {
+
+class Strategy {
+ public:
+  Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options);
+  ~Strategy();
+  Strategy(const Strategy&) = delete;
+  Strategy& operator=(const Strategy&) = delete;
+
+  std::shared_ptr<const BoundVariable> create_variable(const std::string& name, DType dtype,
+                                                       std::span<const std::int64_t> shape,
+                                                       const Initializer& initializer,
+                                                       const Optimizer& optimizer);
+  /// Place of a new counter: ps and index on its board.
+  std::pair<std::int32_t, std::uint32_t> create_counter(const std::string& name);
+
+  /// In order of creation. Read by the coordinator's dispatcher as well: descriptors are added, never
+  /// changed.
+  std::vector<std::shared_ptr<const BoundVariable>> variables() const;
+
+  /// Asks every ps at once and waits for all answers, by ps index.
+  std::vector<std::vector<std::byte>> ask_every_ps(std::uint16_t type, transport::Bytes request,
+                                                   std::chrono::milliseconds timeout,
+                                                   const std::string& what);
+
+  const std::shared_ptr<cluster::Runtime>& runtime() const noexcept { return runtime_; }
+  Context& context() noexcept { return context_; }
+
+  /// The strategy whose scope the calling thread is in, or null.
+  static Strategy* current() noexcept;
+  static void set_current(Strategy* strategy) noexcept;
+
+ private:
+  void start_embedded_ps();
+  std::int64_t shards_of(const std::string& name, DType dtype, std::span<const std::int64_t> shape) const;
+
+  std::shared_ptr<cluster::Runtime> runtime_;
+  StrategyOptions options_;
+  std::vector<std::jthread> embedded_ps_;
+  Context context_;
+  mutable std::mutex variables_mutex_;
+  std::vector<std::shared_ptr<const BoundVariable>> variables_;
+  int next_ps_ = 0;  // round robin, per shard
+  std::vector<std::string> counters_;
+};
+
+}  // namespace capstan::strategy

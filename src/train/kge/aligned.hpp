@@ -1,0 +1,39 @@
+// aligned.hpp -- a float buffer that starts on a cache line and grows without keeping its contents.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+
+namespace capstan::kge {
+
+class AlignedFloats {
+ public:
+  /// Contents are undefined afterwards. Allocates only when `size` exceeds every size before.
+  void resize(std::size_t size) {
+    if (size > capacity_) {
+      data_.reset(static_cast<float*>(::operator new(size * sizeof(float), kAlignment)));
+      capacity_ = size;
+    }
+    size_ = size;
+  }
+
+  float* data() noexcept { return data_.get(); }
+  const float* data() const noexcept { return data_.get(); }
+  std::size_t size() const noexcept { return size_; }
+  std::span<float> span() noexcept { return {data_.get(), size_}; }
+  std::span<const float> span() const noexcept { return {data_.get(), size_}; }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Free {
+    void operator()(float* data) const noexcept { ::operator delete(data, kAlignment); }
+  };
+
+  std::unique_ptr<float, Free> data_;
+  std::size_t capacity_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace capstan::kge

@@ -1,0 +1,60 @@
+// kernels.hpp -- the vector arithmetic around the matrix products, compiled for several instruction sets.
+//
+// The best one is chosen at run time. Pointers need no alignment, and no two arguments may overlap.
+#pragma once
+
+#include <cstddef>
+
+#include "train/kge/model.hpp"
+
+namespace capstan::kge {
+
+/// Factor of the TransE distance in its logit: distances between trained rows are of the order of one, and a
+/// softmax over them must be able to become sharp.
+inline constexpr float kTransETemperature = 1.0F;
+
+/// query = f(entity, relation), `dim` floats each.
+void make_query(ModelKind kind, const float* entity, const float* relation, float* query, std::size_t dim);
+
+/// Adds to both gradients what `query_gradient` means for them.
+void add_query_gradients(ModelKind kind, const float* entity, const float* relation,
+                         const float* query_gradient, float* entity_gradient, float* relation_gradient,
+                         std::size_t dim);
+
+float dot(const float* a, const float* b, std::size_t size);
+float squared_distance(const float* a, const float* b, std::size_t size);
+
+/// y += factor * x
+void add_scaled(float factor, const float* x, float* y, std::size_t size);
+
+/// gradient += factor * |z| * z over the numbers z of a row: 3 * weight * |z| * z is the gradient of weight *
+/// |z|^3.
+void add_cubic_penalty(ModelKind kind, float factor, const float* row, float* gradient, std::size_t dim);
+
+/// What a query contributes beside the weights of its negatives.
+struct SoftmaxResult {
+  float loss;             // cross-entropy
+  float positive_weight;  // of the answer, below 0: d loss / d score, or its like for distances (see below)
+  float weight_sum;       // over the answer and the negatives
+};
+
+/// Replaces the scores of `size` negatives by d loss / d score. `positive` is the answer's score;
+/// `correction` is added to each negative's.
+SoftmaxResult softmax_scores(float* scores, std::size_t size, float positive, float correction);
+
+/// The same for the logits -kTransETemperature * distance, where distance^2 = query_norm + norms[j] - 2 *
+/// products[j]. Replaces the products by u = (d loss / d logit) * kTransETemperature / distance, so that d
+/// loss / d query = sum u * (candidate - query) over all candidates, and d loss / d candidate = u * (query -
+/// candidate). Adds them to `column_sums` too. `positive` is the answer's distance.
+SoftmaxResult softmax_distances(float* products, std::size_t size, const float* norms, float query_norm,
+                                float positive, float correction, float* column_sums);
+
+/// How many scores are not <= `high` and how many are not < `low`; a score that is not a number is in both
+/// counts.
+struct ScoreCounts {
+  std::size_t above_high;
+  std::size_t from_low;
+};
+ScoreCounts count_scores(const float* scores, std::size_t size, float low, float high);
+
+}  // namespace capstan::kge

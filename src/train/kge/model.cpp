@@ -1,0 +1,71 @@
+// model.cpp -- names and defaults of the models.
+#include "train/kge/model.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/assert.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::kge {
+namespace {
+
+struct Entry {
+  ModelKind kind;
+  std::string_view name;
+  ModelDefaults defaults;
+};
+
+// In the order of the enumeration.
+constexpr std::array<Entry, 3> kModels{{
+    {ModelKind::transe,
+     "transe",
+     {.dim = 256,
+      .negatives = 1024,
+      .batch = 512,
+      .epochs = 20,
+      .learning_rate = 0.1F,
+      .n3 = 0,
+      .initial_stddev = 0.1F}},
+    {ModelKind::distmult,
+     "distmult",
+     {.dim = 256,
+      .negatives = 1024,
+      .batch = 512,
+      .epochs = 20,
+      .learning_rate = 0.1F,
+      .n3 = 0.1F,
+      .initial_stddev = 0.1F}},
+    {ModelKind::complex,
+     "complex",
+     {.dim = 256,
+      .negatives = 1024,
+      .batch = 512,
+      .epochs = 20,
+      .learning_rate = 0.1F,
+      .n3 = 0.1F,
+      .initial_stddev = 0.1F}},
+}};
+
+const Entry& entry(ModelKind kind) noexcept {
+  const auto place = static_cast<std::size_t>(kind);
+  CAPSTAN_ASSERT(place < kModels.size());
+  return kModels[place];
+}
+
+}  // namespace
+
+std::string_view to_string(ModelKind kind) noexcept { return entry(kind).name; }
+
+ModelKind parse_model(std::string_view name) {
+  for (const Entry& model : kModels) {
+    if (model.name == name) return model.kind;
+  }
+  throw Error(Code::invalid_argument,
+              fmt::format("no model is called \"{}\"; there are transe, distmult and complex", name));
+}
+
+const ModelDefaults& defaults_of(ModelKind kind) noexcept { return entry(kind).defaults; }
+
+}  // namespace capstan::kge

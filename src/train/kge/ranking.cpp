@@ -1,0 +1,187 @@
+// ranking.cpp -- see ranking.hpp.
+//
+// A matrix product may round the scores of two identical rows differently, depending on where they stand in
+// the block. So it only decides what is beyond its rounding error; close calls are decided by a sum in double
+// that is the same for the same row. They are few: about ten of 40,000 candidates.
+#include "train/kge/ranking.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/assert.hpp"
+#include "train/kge/blas.hpp"
+#include "train/kge/kernels.hpp"
+
+namespace capstan::kge {
+namespace {
+
+constexpr std::size_t kQueryBlock = 256;  // 256 x 1,024 scores are 1 MiB: the second-level cache of a core
+constexpr std::size_t kRowBlock = 1024;
+
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+constexpr float kExcluded = -std::numeric_limits<float>::infinity();  // below every threshold
+
+float to_threshold(double value) noexcept {
+  return static_cast<float>(std::clamp(value, double{kLowest}, -double{kLowest}));
+}
+
+}  // namespace
+
+void Metrics::add_rank(double rank) noexcept {
+  mrr_sum += 1 / rank;
+  hits1_sum += rank <= 1;
+  hits3_sum += rank <= 3;
+  hits10_sum += rank <= 10;
+  ++count;
+}
+
+void Metrics::merge(const Metrics& other) noexcept {
+  mrr_sum += other.mrr_sum;
+  hits1_sum += other.hits1_sum;
+  hits3_sum += other.hits3_sum;
+  hits10_sum += other.hits10_sum;
+  count += other.count;
+}
+
+Ranker::Ranker(const RankerOptions& options, const TrueAnswers& true_answers)
+    : options_(options), dim_(static_cast<std::size_t>(options.dim)), true_answers_(&true_answers) {
+  CAPSTAN_ASSERT(options.dim > 0 && options.entities > 0 && options.relations > 0);
+  use_one_blas_thread();
+  scores_.resize(kQueryBlock * kRowBlock);
+  norms_.resize(kRowBlock);
+}
+
+void Ranker::plan(std::span<const Triple> slice) {
+  CAPSTAN_ASSERT(!slice.empty());
+  const std::size_t size = slice.size();
+  entity_uses_.resize(2 * size);
+  relation_uses_.resize(2 * size);
+  queries_.resize(2 * size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const Triple& triple = slice[i];
+    const auto reciprocal = static_cast<std::int32_t>(triple.relation + options_.relations);
+    entity_uses_[i] = triple.head;
+    entity_uses_[size + i] = triple.tail;
+    relation_uses_[i] = triple.relation;
+    relation_uses_[size + i] = reciprocal;
+    queries_[i] = {.answer = triple.tail, .known = true_answers_->of(triple.head, triple.relation)};
+    queries_[size + i] = {.answer = triple.head, .known = true_answers_->of(triple.tail, reciprocal)};
+  }
+  entity_index_.build(entity_uses_);
+  relation_index_.build(relation_uses_);
+}
+
+void Ranker::begin(std::span<const float> entity_rows, std::span<const float> relation_rows) {
+  CAPSTAN_ASSERT(entity_rows.size() == entity_ids().size() * dim_);
+  CAPSTAN_ASSERT(relation_rows.size() == relation_ids().size() * dim_);
+  const std::size_t size = queries_.size() / 2;
+  const auto entity_row = [&](std::size_t use) {
+    return entity_rows.data() + static_cast<std::size_t>(entity_index_.places()[use]) * dim_;
+  };
+  query_rows_.resize(queries_.size() * dim_);
+  for (std::size_t i = 0; i < queries_.size(); ++i) {
+    float* query = query_rows_.data() + i * dim_;
+    const float* relation =
+        relation_rows.data() + static_cast<std::size_t>(relation_index_.places()[i]) * dim_;
+    make_query(options_.model, entity_row(i), relation, query, dim_);
+    queries_[i].answer_score = exact_score(query, entity_row(i < size ? i + size : i - size));
+    queries_[i].norm = std::sqrt(dot(query, query, dim_));
+    queries_[i].better = 0;
+    queries_[i].equal = 0;
+  }
+  seen_ = 0;
+}
+
+void Ranker::add_block(std::int64_t first_id, std::span<const float> rows) {
+  CAPSTAN_ASSERT(rows.size() % dim_ == 0);
+  const std::size_t total = rows.size() / dim_;
+  CAPSTAN_ASSERT(first_id >= 0 && first_id + static_cast<std::int64_t>(total) <= options_.entities);
+  for (std::size_t row = 0; row < total; row += kRowBlock) {
+    add_chunk(first_id + static_cast<std::int64_t>(row), rows.data() + row * dim_,
+              std::min(kRowBlock, total - row));
+  }
+  seen_ += static_cast<std::int64_t>(total);
+}
+
+/// Ranks by q . c, or for TransE by 2 q . c - |c|^2 = |q|^2 - distance^2, which orders as the distance does.
+void Ranker::add_chunk(std::int64_t first_id, const float* rows, std::size_t count) {
+  const bool distances = options_.model == ModelKind::transe;
+  float largest_square = 0;
+  for (std::size_t j = 0; j < count; ++j) {
+    const float square = dot(rows + j * dim_, rows + j * dim_, dim_);
+    norms_.data()[j] = -square;
+    largest_square = std::max(largest_square, square);
+  }
+  const float largest_norm = std::sqrt(largest_square);
+
+  for (std::size_t first = 0; first < queries_.size(); first += kQueryBlock) {
+    const std::size_t block = std::min(kQueryBlock, queries_.size() - first);
+    if (distances) {
+      for (std::size_t i = 0; i < block; ++i) std::copy_n(norms_.data(), count, scores_.data() + i * count);
+    }
+    multiply(Transposed::no, Transposed::yes, block, count, dim_, distances ? 2.0F : 1.0F,
+             query_rows_.data() + first * dim_, dim_, rows, dim_, distances ? 1.0F : 0.0F, scores_.data(),
+             count);
+    for (std::size_t i = 0; i < block; ++i) {
+      count_chunk(queries_[first + i], query_rows_.data() + (first + i) * dim_, scores_.data() + i * count,
+                  first_id, rows, count, largest_norm);
+    }
+  }
+}
+
+void Ranker::count_chunk(Query& query, const float* query_row, float* scores, std::int64_t first_id,
+                         const float* rows, std::size_t count, float largest_norm) const {
+  const auto exclude = [&](std::int32_t id) {
+    if (id >= first_id && id < first_id + static_cast<std::int64_t>(count)) scores[id - first_id] = kExcluded;
+  };
+  exclude(query.answer);
+  const auto last_id = first_id + static_cast<std::int64_t>(count);
+  for (auto id = std::ranges::lower_bound(query.known, first_id); id != query.known.end() && *id < last_id;
+       ++id) {
+    exclude(*id);
+  }
+
+  float low = kLowest, high = kLowest;  // an answer that is not a number: everybody is better
+  if (!std::isnan(query.answer_score)) {
+    // The classical bound of a sum of products in any order, twice.
+    const double rounding = 2 * static_cast<double>(dim_ + 8) * 0x1p-24;
+    const double product = double{query.norm} * largest_norm;
+    const double margin =
+        rounding *
+        (options_.model == ModelKind::transe ? 2 * product + double{largest_norm} * largest_norm : product);
+    low = to_threshold(query.answer_score - margin);
+    high = to_threshold(query.answer_score + margin);
+  }
+  const ScoreCounts counts = count_scores(scores, count, low, high);
+  query.better += static_cast<std::int64_t>(counts.above_high);
+  if (counts.from_low == counts.above_high) return;
+
+  for (std::size_t j = 0; j < count; ++j) {
+    if (!(scores[j] >= low && scores[j] <= high)) continue;
+    const double score = exact_score(query_row, rows + j * dim_);
+    query.better += score > query.answer_score;
+    query.equal += score == query.answer_score;
+  }
+}
+
+/// Never inlined: two copies might be compiled to different roundings, and equal rows would not tie.
+[[gnu::noinline]] double Ranker::exact_score(const float* query, const float* row) const noexcept {
+  double product = 0, square = 0;
+  for (std::size_t i = 0; i < dim_; ++i) {
+    product += double{query[i]} * row[i];
+    square += double{row[i]} * row[i];
+  }
+  return options_.model == ModelKind::transe ? 2 * product - square : product;
+}
+
+Metrics Ranker::finish() {
+  CAPSTAN_ASSERT(seen_ == options_.entities);
+  Metrics metrics;
+  for (const Query& query : queries_) {
+    metrics.add_rank(1 + static_cast<double>(query.better) + static_cast<double>(query.equal) / 2);
+  }
+  return metrics;
+}
+
+}  // namespace capstan::kge

@@ -1,0 +1,103 @@
+// ranking.hpp -- filtered ranks of the right answers among all entities, as link prediction is judged.
+//
+// The entity table passes by block by block, so no rank ever needs all of it:
+//
+//   Ranker ranker(options, true_answers);
+//   ranker.plan(slice);                                    // some test triples; both directions of each are
+//   ranked look up ranker.entity_ids() and ranker.relation_ids(); ranker.begin(entity_rows, relation_rows);
+//   for each block of the table: ranker.add_block(first_id, rows);
+//   total.merge(ranker.finish());
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "train/kge/aligned.hpp"
+#include "train/kge/model.hpp"
+#include "train/kge/row_index.hpp"
+#include "train/kge/triple.hpp"
+#include "train/kge/true_answers.hpp"
+
+namespace capstan::kge {
+
+/// Sums, so that slices ranked anywhere can be merged.
+struct Metrics {
+  double mrr_sum = 0;
+  double hits1_sum = 0;
+  double hits3_sum = 0;
+  double hits10_sum = 0;
+  std::int64_t count = 0;  // queries: two a triple
+
+  void add_rank(double rank) noexcept;
+  void merge(const Metrics& other) noexcept;
+
+  double mrr() const noexcept { return count == 0 ? 0 : mrr_sum / static_cast<double>(count); }
+  double hits1() const noexcept { return count == 0 ? 0 : hits1_sum / static_cast<double>(count); }
+  double hits3() const noexcept { return count == 0 ? 0 : hits3_sum / static_cast<double>(count); }
+  double hits10() const noexcept { return count == 0 ? 0 : hits10_sum / static_cast<double>(count); }
+};
+
+struct RankerOptions {
+  ModelKind model = ModelKind::complex;
+  int dim = 256;
+  std::int64_t entities = 0;
+  std::int64_t relations = 0;  // of the graph; the relation table has twice as many rows
+};
+
+/// The rank of an answer is 1 + (better) + (equal) / 2, counted over the other entities without those that
+/// are known to be right as well. A score that is not a number counts as better than the answer's, and a
+/// model full of them ranks last. Used by one thread at a time.
+class Ranker {
+ public:
+  /// `true_answers` must outlive the ranker.
+  Ranker(const RankerOptions& options, const TrueAnswers& true_answers);
+
+  void plan(std::span<const Triple> slice);
+
+  /// Sorted and unique; valid until the next `plan`.
+  std::span<const std::int64_t> entity_ids() const noexcept { return entity_index_.ids(); }
+  std::span<const std::int64_t> relation_ids() const noexcept { return relation_index_.ids(); }
+
+  /// The rows are in the order of the ids, `dim` floats each.
+  void begin(std::span<const float> entity_rows, std::span<const float> relation_rows);
+
+  /// Rows of the entities first_id, first_id + 1, ... Each entity must be given exactly once, in any order of
+  /// blocks. Blocks of a thousand rows or more are the fastest.
+  void add_block(std::int64_t first_id, std::span<const float> rows);
+
+  /// REQUIRES: every entity has been seen since `begin`.
+  Metrics finish();
+
+ private:
+  /// One query and what is known of its rank so far.
+  struct Query {
+    std::int32_t answer;
+    std::span<const std::int32_t> known;  // right answers, sorted; `answer` is among them or not
+    double answer_score = 0;
+    float norm = 0;
+    std::int64_t better = 0;
+    std::int64_t equal = 0;
+  };
+
+  void add_chunk(std::int64_t first_id, const float* rows, std::size_t count);
+  void count_chunk(Query& query, const float* query_row, float* scores, std::int64_t first_id,
+                   const float* rows, std::size_t count, float largest_norm) const;
+  double exact_score(const float* query, const float* row) const noexcept;
+
+  RankerOptions options_;
+  std::size_t dim_;
+  const TrueAnswers* true_answers_;
+  RowIndex entity_index_;
+  RowIndex relation_index_;
+  std::vector<std::int64_t> entity_uses_;
+  std::vector<std::int64_t> relation_uses_;
+  std::vector<Query> queries_;
+  std::int64_t seen_ = 0;  // entities since `begin`
+
+  AlignedFloats query_rows_;
+  AlignedFloats scores_;
+  AlignedFloats norms_;  // negative squares of the norms of a chunk; TransE alone
+};
+
+}  // namespace capstan::kge

@@ -1,0 +1,115 @@
+// step.hpp -- one training step: which rows a batch needs, and the loss and sparse gradients from those rows.
+//
+//   step.plan(batch, seed, number);                              // no parameters needed yet
+//   look up step.entity_ids() and step.relation_ids();
+//   Loss loss = step.compute(entity_rows, relation_rows);
+//   push step.entity_gradients() and step.relation_gradients();  // rows in the order of the ids
+//
+// Each triple is trained in both directions, (head, r) -> tail and (tail, r + relations) -> head, with
+// softmax cross-entropy over the answer and negatives that the whole batch shares. Each negative's logit is
+// raised by log((entities - 1) / negatives), so that the sampled softmax estimates the full one. A negative
+// that happens to be the answer is left out for that query.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "train/kge/aligned.hpp"
+#include "train/kge/kernels.hpp"
+#include "train/kge/model.hpp"
+#include "train/kge/row_index.hpp"
+#include "train/kge/triple.hpp"
+
+namespace capstan::kge {
+
+struct StepOptions {
+  ModelKind model = ModelKind::complex;
+  int dim = 256;  // floats a row; even for ComplEx
+  int negatives = 1024;
+  float n3 = 0.1F;  // weight of sum |h|^3 + |r|^3 + |t|^3 (Lacroix et al. 2018); 0 for TransE
+  std::int64_t entities = 0;
+  std::int64_t relations = 0;  // of the graph; the relation table has twice as many rows
+};
+
+struct Loss {
+  double sum = 0;          // of cross-entropies; the penalty is not in it
+  std::int64_t count = 0;  // queries: two a triple
+};
+
+/// Holds its buffers from batch to batch, so that a step of the largest batch seen so far allocates nothing.
+/// Used by one thread at a time. Gradients are of the sum over the batch, not of the mean.
+class Step {
+ public:
+  /// Throws Error(invalid_argument) when an option makes no sense.
+  explicit Step(const StepOptions& options);
+
+  /// Draws the negatives and collects the rows that `compute` needs. The negatives depend on `seed` and
+  /// `batch_number` alone. REQUIRES: a non-empty batch with ids in range.
+  void plan(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t batch_number);
+
+  /// Sorted and unique; valid until the next `plan`.
+  std::span<const std::int64_t> entity_ids() const noexcept { return entity_index_.ids(); }
+  std::span<const std::int64_t> relation_ids() const noexcept { return relation_index_.ids(); }
+
+  /// The rows are in the order of the ids, `dim` floats each, without padding.
+  Loss compute(std::span<const float> entity_rows, std::span<const float> relation_rows);
+
+  /// Same shapes as the rows given to `compute`; valid until the next `compute`.
+  std::span<const float> entity_gradients() const noexcept { return entity_gradients_.span(); }
+  std::span<const float> relation_gradients() const noexcept { return relation_gradients_.span(); }
+
+  const StepOptions& options() const noexcept { return options_; }
+
+ private:
+  struct Rows {
+    const float* entities;
+    const float* relations;
+  };
+
+  // A query's entity, its answer and its relation, as places among the unique rows.
+  std::size_t source(std::size_t query) const noexcept;
+  std::size_t answer(std::size_t query) const noexcept;
+  std::size_t relation(std::size_t query) const noexcept;
+
+  void gather_negatives(Rows rows);
+  void make_queries(Rows rows, std::size_t first, std::size_t count);
+  double weigh_candidates(Rows rows, std::size_t first, std::size_t count);
+  void multiply_gradients(std::size_t first, std::size_t count);
+  void add_query_side(Rows rows, std::size_t first, std::size_t count);
+  void add_negative_side();
+  void add_penalty(Rows rows);
+
+  StepOptions options_;
+  std::size_t dim_;
+  std::size_t negative_count_;
+  std::size_t batch_ = 0;
+
+  // The plan. Uses of entities are heads, tails, negatives; uses of relations are those towards tails,
+  // towards heads.
+  std::vector<std::int64_t> entity_uses_;
+  std::vector<std::int64_t> relation_uses_;
+  RowIndex entity_index_;
+  RowIndex relation_index_;
+  // The negatives that are the same entity, as lists: the first for a place among the unique rows, then the
+  // next.
+  std::vector<std::int32_t> first_negative_;
+  std::vector<std::int32_t> next_negative_;
+
+  // One block of queries at a time, so that its scores stay in the cache.
+  AlignedFloats queries_;
+  AlignedFloats query_gradients_;
+  AlignedFloats scores_;
+  std::vector<SoftmaxResult> softmax_;
+
+  AlignedFloats negatives_;
+  AlignedFloats negative_gradients_;
+  AlignedFloats negative_norms_;  // TransE alone, like the sums of the weights over all queries
+  AlignedFloats negative_weights_;
+  AlignedFloats entity_gradients_;
+  AlignedFloats relation_gradients_;
+  std::vector<std::int32_t> use_counts_;
+};
+
+}  // namespace capstan::kge

@@ -1,0 +1,55 @@
+// fabric.cpp -- what both fabrics share: handlers, liveness, the polite wait.
+#include "transport/fabric.hpp"
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::transport {
+
+void Peer::require_alive() const {
+  if (failed_) throw Error(Code::unavailable, name_ + " is gone");
+}
+
+void Fabric::on_message(std::uint16_t type, Handler handler) {
+  if (handlers_.size() <= type) handlers_.resize(type + std::size_t{1});
+  handlers_[type] = std::move(handler);
+}
+
+void Fabric::deliver(const Message& message) const noexcept {
+  try {
+    if (message.type < handlers_.size() && handlers_[message.type]) {
+      handlers_[message.type](message);
+    } else {
+      log::warn("message of type {} from rank {} has no handler here; dropped", message.type, message.from);
+    }
+  } catch (const std::exception& error) {
+    log::error("handler of message type {} from rank {} threw: {}", message.type, message.from, error.what());
+  }
+}
+
+void Fabric::report_failure(Peer& peer) const noexcept {
+  try {
+    if (failure_handler_) failure_handler_(peer);
+  } catch (const std::exception& error) {
+    log::error("failure handler for {} threw: {}", peer.name(), error.what());
+  }
+}
+
+bool progress_until(Fabric& fabric, Deadline deadline, const std::function<bool()>& done) {
+  // Short spins catch answers of tens of microseconds; after that the core belongs to others.
+  constexpr int kSpins = 200;
+  for (int idle = 0; !done();) {
+    if (fabric.progress() != 0) {
+      idle = 0;
+      continue;
+    }
+    if (++idle <= kSpins) continue;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= deadline) return done();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
+    fabric.wait(std::min(left + std::chrono::milliseconds(1), std::chrono::milliseconds(50)));
+  }
+  return true;
+}
+
+}  // namespace capstan::transport

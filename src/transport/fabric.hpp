@@ -1,0 +1,157 @@
+// fabric.hpp -- how a rank reaches other ranks: active messages, registered memory, windows onto it.
+//
+// Two implementations: ucx_fabric.hpp between processes, loop.hpp between threads of one process. Nothing
+// above this folder knows which. A Fabric and all that comes from it belong to one thread at a time; `wake`
+// alone may be called from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace capstan::transport {
+
+using Bytes = std::span<const std::byte>;
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// The deadline that lies `timeout` ahead.
+inline Deadline deadline_in(std::chrono::milliseconds timeout) {
+  return std::chrono::steady_clock::now() + timeout;
+}
+
+/// How a window reaches its memory. `automatic` maps where it can.
+enum class WindowPath : std::uint8_t { automatic, mapped, rma };
+
+/// What another rank needs in order to open a window: an address and the fabric's own key.
+struct RegionKey {
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::vector<std::byte> packed;
+};
+
+/// Memory that other ranks may read and write. Zeroed, page-aligned. Freed with the object, while peers that
+/// mapped it keep their mapping.
+class Region {
+ public:
+  virtual ~Region() = default;
+  virtual std::span<std::byte> memory() noexcept = 0;
+  virtual RegionKey key() const = 0;
+};
+
+/// Remote memory. On the same host it is mapped: `mapped()` is a plain pointer and put/get are copies.
+/// Elsewhere it is RMA. An access to a dead rank's mapped memory succeeds: ask Peer::failed.
+class Window {
+ public:
+  virtual ~Window() = default;
+
+  /// The memory itself, or nullptr when only put and get reach it.
+  std::byte* mapped() const noexcept { return mapped_; }
+  std::uint64_t length() const noexcept { return length_; }
+
+  /// Starts a write. `data` may be reused on return. Ordered with later puts only by `fence`.
+  virtual void put(std::uint64_t offset, Bytes data) = 0;
+  /// Reads; waits for the answer until `deadline`.
+  virtual void get(std::uint64_t offset, std::span<std::byte> out, Deadline deadline) = 0;
+  /// Adds to a 64-bit word at the owner and returns what was there. Every rank must use the same kind of
+  /// window for one word: an HCA's atomics and a CPU's are not coherent with each other.
+  virtual std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t delta, Deadline deadline) = 0;
+  /// Puts before it arrive before puts after it.
+  virtual void fence() = 0;
+  /// Returns when all puts have arrived.
+  virtual void flush(Deadline deadline) = 0;
+
+ protected:
+  std::byte* mapped_ = nullptr;
+  std::uint64_t length_ = 0;
+};
+
+/// Another rank, as seen from one Fabric.
+class Peer {
+ public:
+  virtual ~Peer() = default;
+
+  int rank() const noexcept { return rank_; }
+  /// "ps 1 (rank 2 on node17)": what error messages call it.
+  const std::string& name() const noexcept { return name_; }
+  /// True from the moment that the transport has seen it die, or a wait for it ran out.
+  bool failed() const noexcept { return failed_; }
+  /// Throws Error(unavailable) naming the peer when it has failed.
+  void require_alive() const;
+
+  /// Sends an active message; `header` and `payload` may be reused on return. Messages to one peer arrive in
+  /// order. Never blocks. A message to a peer that has failed is dropped: on_failure has said so.
+  virtual void send(std::uint16_t type, Bytes header, Bytes payload = {}) = 0;
+
+  /// Throws Error(unavailable) when `path` is `mapped` and the memory cannot be mapped.
+  virtual std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) = 0;
+
+  /// What carries the data, for the log: "tcp", "loop", "rc_mlx5".
+  virtual std::string transports() const = 0;
+
+ protected:
+  Peer(int rank, std::string name) : rank_(rank), name_(std::move(name)) {}
+
+  int rank_;
+  std::string name_;
+  bool failed_ = false;
+};
+
+/// An active message as its handler sees it. The spans die when the handler returns.
+struct Message {
+  std::uint16_t type = 0;
+  int from = -1;  ///< rank of the sender
+  Bytes header;
+  Bytes payload;
+};
+
+class Fabric {
+ public:
+  /// Runs inside progress(). May send; must not progress, wait, or throw.
+  using Handler = std::function<void(const Message&)>;
+  using FailureHandler = std::function<void(Peer&)>;
+
+  virtual ~Fabric() = default;
+
+  /// What another rank hands to `connect`.
+  virtual std::vector<std::byte> address() const = 0;
+  /// The rank that this fabric's messages are said to come from. Set once, before the first send.
+  void set_rank(int rank) noexcept { rank_ = rank; }
+  int rank() const noexcept { return rank_; }
+
+  /// A new connection; it lives as long as the fabric. Two ends of one rank (its control and its data fabric) are two
+  /// peers.
+  virtual Peer& connect(int rank, const std::string& name, Bytes address) = 0;
+
+  virtual std::unique_ptr<Region> allocate(std::size_t bytes) = 0;
+
+  /// Runs handlers of what has arrived. 0 means that nothing had.
+  virtual unsigned progress() = 0;
+  /// Sleeps until something may have arrived, `wake` is called, or the time is over. Does not progress.
+  virtual void wait(std::chrono::milliseconds timeout) = 0;
+  /// Ends a `wait`, or the next one. From any thread.
+  virtual void wake() noexcept = 0;
+
+  /// One handler a message type. A message without a handler is logged and dropped.
+  void on_message(std::uint16_t type, Handler handler);
+  /// Runs inside progress(), once for each peer that dies.
+  void on_failure(FailureHandler handler) { failure_handler_ = std::move(handler); }
+
+ protected:
+  void deliver(const Message& message) const noexcept;
+  void report_failure(Peer& peer) const noexcept;
+
+ private:
+  int rank_ = -1;
+  std::vector<Handler> handlers_;
+  FailureHandler failure_handler_;
+};
+
+/// Progresses `fabric` until `done()` or the deadline; true when done. Spins briefly, then sleeps.
+bool progress_until(Fabric& fabric, Deadline deadline, const std::function<bool()>& done);
+
+}  // namespace capstan::transport

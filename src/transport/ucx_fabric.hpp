@@ -1,0 +1,57 @@
+// ucx_fabric.hpp -- a fabric between processes, on UCX: InfiniBand, RoCE, TCP, and mapped memory on one host.
+//
+// Endpoints are opened with UCP_ERR_HANDLING_MODE_PEER, so a dead rank is reported. That mode makes UCX leave
+// its shared-memory transports aside; same-host data goes through mapped windows instead (ucp_rkey_ptr),
+// which are faster still. UCX_* variables are honoured; CAPSTAN_UCX_* would be too, for Capstan alone.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/fabric.hpp"
+#include "transport/ucx_handles.hpp"
+
+namespace capstan::transport {
+
+class UcxPeer;
+
+class UcxFabric final : public Fabric {
+ public:
+  /// Opens UCX. Throws Error when it finds no usable device.
+  UcxFabric();
+  ~UcxFabric() override;
+
+  std::vector<std::byte> address() const override;
+  Peer& connect(int rank, const std::string& name, Bytes address) override;
+  std::unique_ptr<Region> allocate(std::size_t bytes) override;
+  unsigned progress() override;
+  void wait(std::chrono::milliseconds timeout) override;
+  void wake() noexcept override;
+
+  ucp_worker_h worker() const noexcept { return worker_.get(); }
+
+  /// Progresses until `request` is complete. On the deadline the peer is given up: its endpoint is closed by
+  /// force, which ends the request, and Error(deadline_exceeded) names it.
+  void complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what);
+
+  /// From the endpoint's error callback; reported to the user at the end of progress().
+  void note_failure(UcxPeer& peer) { newly_failed_.push_back(&peer); }
+
+ private:
+  static ucs_status_t receive(void* self, const void* header, std::size_t header_length, void* data,
+                              std::size_t length, const ucp_am_recv_param_t* param);
+
+  // Members die bottom-up: peers (endpoints) first, then the worker, then the context.
+  std::shared_ptr<Handle<ContextTraits>> context_;  // shared with regions, which may die later
+  Handle<WorkerTraits> worker_;
+  int event_fd_ = -1;  // UCX's own, closed with the worker
+  int wake_fd_ = -1;
+  std::vector<std::unique_ptr<UcxPeer>> peers_;
+  std::vector<UcxPeer*> newly_failed_;
+};
+
+/// Version of the UCX library that runs, and that was compiled against: "1.13.1 (built with 1.13.1)".
+std::string ucx_version();
+
+}  // namespace capstan::transport

@@ -1,0 +1,45 @@
+// ucx_peer.hpp -- one UCX endpoint, and windows onto its memory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "transport/ucx_fabric.hpp"
+
+namespace capstan::transport {
+
+class UcxPeer final : public Peer {
+ public:
+  UcxPeer(UcxFabric& fabric, int rank, std::string name, Bytes address);
+  ~UcxPeer() override;
+  UcxPeer(const UcxPeer&) = delete;
+  UcxPeer& operator=(const UcxPeer&) = delete;
+
+  void send(std::uint16_t type, Bytes header, Bytes payload) override;
+  std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) override;
+  std::string transports() const override;
+
+  UcxFabric& fabric() noexcept { return fabric_; }
+  ucp_ep_h endpoint() const noexcept { return endpoint_; }
+
+  /// Closes by force; outstanding requests end with an error. The peer counts as failed.
+  void give_up() noexcept;
+
+ private:
+  static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
+  void close(unsigned flags) noexcept;
+
+  UcxFabric& fabric_;
+  ucp_ep_h endpoint_ = nullptr;  // closed by name, with a deadline, so not a Handle
+};
+
+/// What precedes the caller's header in every active message.
+struct WireHeader {
+  std::uint16_t type;
+  std::uint16_t reserved;
+  std::int32_t from;
+};
+
+inline constexpr unsigned kActiveMessageId = 7;  // one UCX id; the type is in the WireHeader
+
+}  // namespace capstan::transport

@@ -1,0 +1,380 @@
+// settings_test.cpp -- values, precedence, and that each refusal says what was wrong, where, and what is
+// allowed.
+#include "base/settings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capstan/error.hpp"
+
+namespace capstan {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// The message of the Error that `action` throws, which must have this code.
+template <class Action>
+std::string refusal(Action action, Code code = Code::invalid_argument) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "was accepted";
+  return "";
+}
+
+std::string flag_refusal(const std::string& name, const std::string& text) {
+  Settings settings;
+  return refusal([&] { settings.set_from_flag(name, text); });
+}
+
+Settings with_flag(const std::string& name, const std::string& text) {
+  Settings settings;
+  settings.set_from_flag(name, text);
+  return settings;
+}
+
+void load_environment(Settings& settings, const std::vector<std::string>& variables) {
+  std::vector<const char*> list;
+  for (const auto& variable : variables) list.push_back(variable.c_str());
+  list.push_back(nullptr);
+  settings.load_environment(list.data());
+}
+
+class SettingsFile : public testing::Test {
+ protected:
+  std::filesystem::path write(const std::string& text) const {
+    std::ofstream(path_) << text;
+    return path_;
+  }
+  std::string file_refusal(const std::string& text) const {
+    Settings settings;
+    return refusal([&] { settings.load_file(write(text)); });
+  }
+  std::string at(int line) const { return path_.string() + ":" + std::to_string(line) + ": "; }
+  ~SettingsFile() override { std::filesystem::remove(path_); }
+
+ private:
+  std::filesystem::path path_ =
+      std::filesystem::path(testing::TempDir()) /
+      (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".settings_test.toml");
+};
+
+TEST(SettingsTable, EveryLineIsCompleteAndUnique) {
+  const Settings settings;  // stops the program if a default cannot be parsed
+  std::set<std::string> names;
+  ASSERT_FALSE(Settings::table().empty());
+  for (const Setting& setting : Settings::table()) {
+    EXPECT_TRUE(names.emplace(setting.name).second) << setting.name;
+    EXPECT_FALSE(setting.help.empty()) << setting.name;
+    EXPECT_FALSE(setting.group.empty()) << setting.name;
+    EXPECT_EQ(setting.kind == SettingKind::choice, !setting.choices.empty()) << setting.name;
+    EXPECT_FALSE(settings.given(setting.name)) << setting.name;
+    EXPECT_EQ(setting.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
+              std::string_view::npos);
+    // A default that is shown as it stands must be one that a user may give.
+    if (setting.initial_means.empty()) {
+      EXPECT_NO_THROW(with_flag(std::string(setting.name), std::string(setting.initial))) << setting.name;
+    }
+  }
+}
+
+TEST(SettingsTable, DefaultsOfTheRuntimeAreTheDocumentedOnes) {
+  const Settings settings;
+  EXPECT_EQ(settings.integer("ps"), 0);
+  EXPECT_EQ(settings.bytes("push-ring-bytes"), 8u << 20);
+  EXPECT_EQ(settings.bytes("heap-slab-bytes"), 64u << 20);
+  EXPECT_EQ(settings.duration("start-timeout"), 60'000ms);
+  EXPECT_EQ(settings.duration("shutdown-timeout"), 5'000ms);
+  EXPECT_EQ(settings.integer("queue-limit"), 256 * 1024);
+  EXPECT_EQ(settings.text("window"), "auto");
+  EXPECT_EQ(settings.text("log-level"), "");
+  EXPECT_EQ(settings.integer("dim"), 0) << "0 stands for the model's own";
+  EXPECT_FALSE(settings.flag("evaluator"));
+}
+
+TEST(SettingsValues, BytesTakeBinaryAndDecimalUnits) {
+  const std::vector<std::pair<std::string, std::uint64_t>> good{
+      {"65536", 65536},   {"65536B", 65536},      {"64k", 65536},      {"64KiB", 65536},  {"8MiB", 8u << 20},
+      {"8M", 8u << 20},   {"8 MiB", 8u << 20},    {"1MB", 1'000'000},  {"1.5M", 1572864}, {"100kB", 100'000},
+      {"2g", 2ull << 30}, {"1GB", 1'000'000'000}, {"1TiB", 1ull << 40}};
+  for (const auto& [text, value] : good) {
+    EXPECT_EQ(with_flag("push-ring-bytes", text).bytes("push-ring-bytes"), value) << text;
+  }
+  for (const std::string text :
+       {"", "MiB", "8XB", "8MiBs", "8  MiB", "-8MiB", "64k64k", "65536.5", "1e9", "0x10000", "+65536",
+        " 65536", "1", "0", "2TiB", "99999999999999999999", "inf", "nan"}) {
+    EXPECT_THAT(flag_refusal("push-ring-bytes", text),
+                AllOf(HasSubstr("--push-ring-bytes"), HasSubstr("not \"" + text + "\""), HasSubstr("8MiB"),
+                      HasSubstr("at least 64KiB and at most 1TiB")));
+  }
+}
+
+TEST(SettingsValues, DurationsWantAUnit) {
+  const std::vector<std::pair<std::string, std::chrono::milliseconds>> good{
+      {"500ms", 500ms},    {"30s", 30'000ms}, {"5min", 300'000ms},
+      {"1h", 3'600'000ms}, {"0.1s", 100ms},   {"1ms", 1ms}};
+  for (const auto& [text, value] : good) {
+    EXPECT_EQ(with_flag("wait-timeout", text).duration("wait-timeout"), value) << text;
+  }
+  for (const std::string text : {"", "30", "s", "30sec", "-1s", "0s", "0.0001s", "1m", "forever"}) {
+    EXPECT_THAT(flag_refusal("wait-timeout", text),
+                AllOf(HasSubstr("--wait-timeout"), HasSubstr("not \"" + text + "\""), HasSubstr("30s")));
+  }
+}
+
+TEST(SettingsValues, SizesMustBePositive) {
+  for (const std::string name : {"dim", "negatives", "batch", "epochs", "slice-batches", "max-to-keep",
+                                 "queue-limit", "max-inflight-per-worker"}) {
+    for (const std::string text : {"0", "-1", "-9223372036854775808"}) {
+      EXPECT_THAT(flag_refusal(name, text),
+                  AllOf(HasSubstr("flag --" + name + ": "), HasSubstr("of at least 1"),
+                        HasSubstr("not \"" + text + "\"")));
+    }
+  }
+  EXPECT_THAT(flag_refusal("ps", "-1"), HasSubstr("of at least 0"));
+  EXPECT_THAT(flag_refusal("learning-rate", "0"), HasSubstr("above 0"));
+}
+
+TEST(SettingsValues, IntegersAreWholeAndNothingElse) {
+  EXPECT_EQ(with_flag("dim", "64").integer("dim"), 64);
+  EXPECT_EQ(with_flag("seed", "9007199254740992").integer("seed"), 9007199254740992);
+  for (const std::string text :
+       {"", " 64", "64 ", "6 4", "64.0", "0x40", "1e3", "sixty", "9223372036854775808"}) {
+    EXPECT_THAT(flag_refusal("dim", text), AllOf(HasSubstr("--dim"), HasSubstr("a whole number"))) << text;
+  }
+  EXPECT_THAT(flag_refusal("dim", "65537"), HasSubstr("at most 65536"));
+}
+
+TEST(SettingsValues, RealsAreFinite) {
+  EXPECT_DOUBLE_EQ(with_flag("learning-rate", "1e-3").real("learning-rate"), 0.001);
+  EXPECT_DOUBLE_EQ(with_flag("n3", "0").real("n3"), 0);
+  EXPECT_TRUE(with_flag("n3", "0").given("n3"));
+  for (const std::string text : {"", "nan", "inf", "0,1", "0.1x", "-0.1"}) {
+    EXPECT_THAT(flag_refusal("learning-rate", text),
+                AllOf(HasSubstr("--learning-rate"), HasSubstr("a number")))
+        << text;
+  }
+}
+
+TEST(SettingsValues, FlagsAndChoicesTakeTheirWordsOnly) {
+  for (const std::string yes : {"true", "on", "yes", "1"})
+    EXPECT_TRUE(with_flag("resume", yes).flag("resume"));
+  for (const std::string no : {"false", "off", "no", "0"})
+    EXPECT_FALSE(with_flag("resume", no).flag("resume"));
+  EXPECT_THAT(flag_refusal("resume", "maybe"), AllOf(HasSubstr("--resume"), HasSubstr("true or false")));
+  EXPECT_EQ(with_flag("model", "transe").text("model"), "transe");
+  for (const std::string text : {"", "TransE", "rotate", "transe|complex"}) {
+    EXPECT_THAT(flag_refusal("model", text),
+                AllOf(HasSubstr("--model"), HasSubstr("one of transe, distmult, complex"),
+                      HasSubstr("not \"" + text + "\"")));
+  }
+}
+
+TEST(SettingsNames, AnUnknownFlagGetsTheNearestName) {
+  EXPECT_THAT(flag_refusal("dims", "3"), AllOf(HasSubstr("--dims"), HasSubstr("did you mean --dim?")));
+  EXPECT_THAT(flag_refusal("learning_rate", "3"), HasSubstr("did you mean --learning-rate?"));
+  EXPECT_THAT(flag_refusal("quokka", "3"),
+              AllOf(HasSubstr("--quokka"), Not(HasSubstr("did you mean")), HasSubstr("capstan settings")));
+}
+
+TEST(SettingsNames, NearestIsByLettersAndOnlyWhenNear) {
+  const std::vector<std::string> known{"train", "settings", "ps"};
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"trian", "train"},     {"Train", "train"}, {"setting", "settings"},
+      {"stings", "settings"}, {"serve", ""},      {"", ""}};
+  for (const auto& [given, nearest] : table) EXPECT_EQ(nearest_name(given, known), nearest) << given;
+}
+
+TEST(SettingsEnvironment, TakesOurVariablesAndLeavesOthersAlone) {
+  Settings settings;
+  load_environment(settings,
+                   {"PATH=/bin", "UCX_TLS=tcp", "CAPSTAN", "CAPSTAN_CONFIG=/nowhere", "CAPSTAN_TEST_RANKS=4",
+                    "CAPSTAN_PUSH_RING_BYTES=1MiB", "CAPSTAN_CHECKPOINT_DIR=a=b"});
+  EXPECT_EQ(settings.bytes("push-ring-bytes"), 1u << 20);
+  EXPECT_EQ(settings.text("checkpoint-dir"), "a=b");
+  EXPECT_EQ(settings.origin("push-ring-bytes").brief(), "environment");
+  EXPECT_FALSE(settings.given("dim"));
+}
+
+TEST(SettingsEnvironment, RefusesUnknownAndMalformedByName) {
+  Settings settings;
+  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_PUSH_RING_BYTE=1"}); }),
+              AllOf(HasSubstr("environment variable CAPSTAN_PUSH_RING_BYTE:"),
+                    HasSubstr("did you mean CAPSTAN_PUSH_RING_BYTES?")));
+  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_=1"}); }), HasSubstr("capstan settings"));
+  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_dim=1"}); }),
+              HasSubstr("did you mean CAPSTAN_DIM?"));
+  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_DIM=many"}); }),
+              AllOf(HasSubstr("environment variable CAPSTAN_DIM: dim must be a whole number of at least 1"),
+                    HasSubstr("not \"many\"")));
+}
+
+TEST_F(SettingsFile, TakesFlatKeysAndGroups) {
+  Settings settings;
+  settings.load_file(
+      write("wait-timeout = \"5s\"\n"
+            "dim = 64\n"
+            "[runtime]\n"
+            "evaluator = true\n"
+            "heap-slab-bytes = 1048576\n"
+            "push-ring-bytes = \"1MiB\"\n"
+            "[kge]\n"
+            "learning-rate = 0.25\n"
+            "n3 = 1\n"
+            "model = \"distmult\"\n"));
+  EXPECT_EQ(settings.duration("wait-timeout"), 5'000ms);
+  EXPECT_EQ(settings.integer("dim"), 64);
+  EXPECT_TRUE(settings.flag("evaluator"));
+  EXPECT_EQ(settings.bytes("heap-slab-bytes"), 1u << 20);
+  EXPECT_EQ(settings.bytes("push-ring-bytes"), 1u << 20);
+  EXPECT_DOUBLE_EQ(settings.real("learning-rate"), 0.25);
+  EXPECT_DOUBLE_EQ(settings.real("n3"), 1);
+  EXPECT_EQ(settings.text("model"), "distmult");
+  EXPECT_EQ(settings.origin("evaluator").brief() + ": ", at(4));
+}
+
+TEST_F(SettingsFile, RefusesWithFileAndLine) {
+  EXPECT_THAT(file_refusal("seed = 1\ndims = 3\n"),
+              AllOf(HasSubstr(at(2) + "there is no setting \"dims\""), HasSubstr("did you mean dim?")));
+  EXPECT_THAT(file_refusal("[kge]\n\nzebra = 3\n"), AllOf(HasSubstr(at(3)), HasSubstr("capstan settings")));
+  EXPECT_THAT(file_refusal("[kgee]\ndim = 3\n"), HasSubstr("there is no setting \"kgee\""));
+  EXPECT_THAT(file_refusal("\n[runtime]\ndim = 3\n"),
+              HasSubstr(at(3) + "dim belongs into [kge], not into [runtime]"));
+  EXPECT_THAT(file_refusal("dim = 3\n[kge]\ndim = 4\n"), AllOf(HasSubstr("dim is already given in line")));
+  EXPECT_THAT(file_refusal("dim = 0\n"), HasSubstr(at(1) + "dim must be a whole number of at least 1"));
+  EXPECT_THAT(file_refusal("window = \"direct\"\n"),
+              HasSubstr(at(1) + "window must be one of auto, mapped, rma"));
+  EXPECT_THAT(file_refusal("wait-timeout = \"5\"\n"),
+              HasSubstr(at(1) + "wait-timeout must be a time with its unit"));
+}
+
+TEST_F(SettingsFile, RefusesTheWrongType) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"dim = \"64\"", "dim must be an integer, not a string"},
+      {"dim = 64.0", "dim must be an integer, not a number with a point"},
+      {"dim = [64]", "dim must be an integer, not an array"},
+      {"[dim]\nx = 1", "dim must be an integer, not a table"},
+      {"n3 = \"0.1\"", "n3 must be a number, not a string"},
+      {"learning-rate = inf", "learning-rate must be a number"},
+      {"wait-timeout = 30", "wait-timeout must be a string such as \"30s\", not an integer"},
+      {"push-ring-bytes = 65536.0", "push-ring-bytes must be an integer or a string such as \"8MiB\""},
+      {"resume = \"true\"", "resume must be true or false, not a string"},
+      {"resume = 1", "resume must be true or false, not an integer"},
+      {"supervise = true", "supervise must be a string, not a boolean"},
+      {"data = 2020-01-01", "data must be a string, not a date or a time"}};
+  for (const auto& [text, message] : table)
+    EXPECT_THAT(file_refusal(text + "\n"), HasSubstr(at(1) + message));
+}
+
+TEST_F(SettingsFile, RefusesWhatIsNotToml) {
+  EXPECT_THAT(file_refusal("seed = 1\ndim = \n"), HasSubstr(at(2) + "not valid TOML"));
+  EXPECT_THAT(file_refusal("dim 64\n"), HasSubstr(at(1) + "not valid TOML"));
+  EXPECT_THAT(file_refusal("dim = 64\ndim = 65\n"), HasSubstr(at(2) + "not valid TOML"));
+}
+
+TEST(SettingsMissingFile, NamesWhoAskedForIt) {
+  Settings settings;
+  EXPECT_THAT(refusal([&] { settings.load_file("/nowhere/run.toml", "--config"); }, Code::not_found),
+              AllOf(HasSubstr("--config /nowhere/run.toml"), HasSubstr("No such file")));
+  EXPECT_THAT(refusal([&] { settings.load_file(testing::TempDir()); }), HasSubstr("is a directory"));
+}
+
+TEST_F(SettingsFile, FlagBeatsEnvironmentBeatsFileInWhateverOrder) {
+  const auto path = write("dim = 1\nbatch = 1\nepochs = 1\n");
+  const auto flags = [](Settings& s) { s.set_from_flag("dim", "3"); };
+  const auto environment = [](Settings& s) { load_environment(s, {"CAPSTAN_DIM=2", "CAPSTAN_BATCH=2"}); };
+  const auto file = [&](Settings& s) { s.load_file(path); };
+  const std::vector<std::function<void(Settings&)>> sources{flags, environment, file};
+  for (std::vector<int> order{0, 1, 2};;) {
+    Settings settings;
+    for (const int i : order) sources[static_cast<std::size_t>(i)](settings);
+    EXPECT_EQ(settings.integer("dim"), 3);
+    EXPECT_EQ(settings.integer("batch"), 2);
+    EXPECT_EQ(settings.integer("epochs"), 1);
+    EXPECT_EQ(settings.integer("seed"), 1);
+    EXPECT_EQ(settings.origin("dim").brief(), "flag");
+    EXPECT_EQ(settings.origin("batch").brief(), "environment");
+    EXPECT_EQ(settings.origin("epochs").brief() + ": ", at(3));
+    EXPECT_EQ(settings.origin("seed").brief(), "default");
+    if (!std::next_permutation(order.begin(), order.end())) break;
+  }
+}
+
+TEST_F(SettingsFile, ABeatenValueIsCheckedAllTheSame) {
+  Settings settings;
+  settings.set_from_flag("dim", "3");
+  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_DIM=0"}); }), HasSubstr("CAPSTAN_DIM"));
+  EXPECT_EQ(settings.integer("dim"), 3);
+}
+
+TEST(SettingsFlags, TheLastOfTwoEqualFlagsCounts) {
+  Settings settings;
+  settings.set_from_flag("dim", "3");
+  settings.set_from_flag("dim", "4");
+  EXPECT_EQ(settings.integer("dim"), 4);
+}
+
+TEST(SettingsCopies, AreIndependent) {
+  Settings one = with_flag("dim", "3");
+  Settings two = one;
+  two.set_from_flag("dim", "4");
+  EXPECT_EQ(one.integer("dim"), 3);
+  EXPECT_EQ(two.integer("dim"), 4);
+}
+
+TEST(SettingsPrint, ShowsEverySettingWithItsOrigin) {
+  std::ostringstream out;
+  with_flag("dim", "64").print(out);
+  for (const Setting& setting : Settings::table()) {
+    EXPECT_THAT(out.str(), AllOf(HasSubstr(std::string(setting.name)), HasSubstr(setting.variable()),
+                                 HasSubstr(std::string(setting.help))));
+  }
+  EXPECT_THAT(out.str(), HasSubstr("dim = 64 floats  (from: flag)"));
+  EXPECT_THAT(out.str(), HasSubstr("push-ring-bytes = 8MiB  (from: default)"));
+}
+
+TEST(SettingsPrint, MarkdownShowsTheTableAndNotTheRun) {
+  std::ostringstream by_default, changed;
+  Settings().print_markdown(by_default);
+  with_flag("dim", "64").print_markdown(changed);
+  EXPECT_EQ(by_default.str(), changed.str());
+  EXPECT_THAT(by_default.str(), HasSubstr("| `dim` | the model's own | floats |"));
+}
+
+TEST(SettingsPrint, JsonHasTypedValues) {
+  Settings settings = with_flag("dim", "64");
+  settings.set_from_flag("learning-rate", "0.5");
+  settings.set_from_flag("resume", "true");
+  settings.set_from_flag("checkpoint-dir", "a \"b\"\xff");
+  const std::string json = settings.to_json();
+  EXPECT_THAT(json,
+              AllOf(HasSubstr("\"dim\":64"), HasSubstr("\"learning-rate\":0.5"), HasSubstr("\"resume\":true"),
+                    HasSubstr("\"push-ring-bytes\":8388608"), HasSubstr("\"wait-timeout\":\"60s\""),
+                    HasSubstr("\"checkpoint-dir\":\"a \\\"b\\\"")));
+}
+
+TEST(SettingsDeathTest, ANameThatIsNotInTheTableIsABug) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const Settings settings;
+  EXPECT_DEATH(static_cast<void>(settings.integer("quokka")), "broken promise");
+  EXPECT_DEATH(static_cast<void>(settings.integer("model")), "broken promise");
+}
+
+}  // namespace
+}  // namespace capstan

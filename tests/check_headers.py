@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""check_headers.py INCLUDE_DIR COMPILER [FLAG ...] -- every public header compiles alone, twice in a row, and neither
+reaches nor mentions UCX, MPI, HDF5, CUDA or any other library that Capstan stands on.
+
+capstan/mpi.hpp and capstan/cuda.hpp, which a program includes by choice, may reach and mention their library.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# library: (headers that the compiler may not have opened, words that may not stand in the text)
+FOREIGN = {
+    "UCX": (r"/(ucp|uct|ucs|ucm)/", r"\b(ucp|uct|ucs)_\w+|\bUC[PTS]_\w+"),
+    "MPI": (r"/mpi\.h$", r"\bMPI_\w+|\bOMPI_\w+|<mpi\.h>"),
+    "HDF5": (r"/(hdf5|H5\w+)\.h$", r"\bhid_t\b|\bH5[A-Z]\w+|<hdf5\.h>"),
+    "CUDA": (r"/(cuda|cuda_runtime\w*|driver_types)\.h$", r"\bcuda[A-Z]\w+|\bCU(stream|deviceptr|context)\b"),
+    "NCCL": (r"/nccl\.h$", r"\bnccl[A-Z]\w+"),
+    "hwloc": (r"/hwloc", r"\bhwloc_\w+"),
+    "spdlog or fmt": (r"/(spdlog|fmt)/", r"\bspdlog::|\bfmt::"),
+    "a private header": (r"/src/\w+/|/io/(hdf5|data|events)/", r"(?!)"),
+}
+BY_CHOICE = {"mpi.hpp": ("MPI",), "cuda.hpp": ("CUDA", "NCCL")}
+
+
+def without_comments(text):
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+
+
+def check(include_dir, header, compiler):
+    """Complaints about one header."""
+    name = header.relative_to(include_dir).as_posix()
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder, "alone.cpp")
+        source.write_text(f'#include "{name}"\n#include "{name}"\nint main() {{}}\n')
+        depends = pathlib.Path(folder, "alone.d")
+        command = [*compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{include_dir}",
+                   "-fsyntax-only", "-MD", "-MF", str(depends), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return [f"{name} does not compile alone:\n{done.stderr}"]
+        opened = depends.read_text().replace("\\\n", " ").split()[2:]
+    found = []
+    text = without_comments(header.read_text())
+    for library, (path_pattern, word_pattern) in FOREIGN.items():
+        if library in BY_CHOICE.get(header.name, ()):
+            continue
+        for path in opened:
+            if re.search(path_pattern, path) and not path.startswith(str(include_dir)):
+                found.append(f"{name} reaches {library}: {path}")
+        for word in re.finditer(word_pattern, text):
+            found.append(f"{name} mentions {library}: {word[0]}")
+    return found
+
+
+def main(include_dir, *compiler):
+    include_dir = pathlib.Path(include_dir).resolve()
+    headers = sorted(include_dir.rglob("*.hpp"))
+    complaints = [line for header in headers for line in check(include_dir, header, compiler)]
+    if not headers:
+        complaints.append(f"{include_dir}: no headers found")
+    print("\n".join(complaints) or f"{len(headers)} headers compile alone")
+    return bool(complaints)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""check_layers.py ROOT -- fails if a layer includes a header from a layer above it (or beside it), or a library's
+header appears outside the folder that owns the library."""
+import pathlib
+import re
+import sys
+
+# A layer may include the ones before it; a set is neighbours that do not know each other.
+ORDER = [
+    {"base"}, {"transport", "device", "io"}, {"cluster"}, {"shard"}, {"store", "client"},
+    {"strategy"}, {"coordinator"}, {"train"}, {"launch"},
+]
+ALLOWED = {name: set().union(*ORDER[:i]) for i, group in enumerate(ORDER) for name in group}
+
+# Which headers belong to a library, and the path prefixes that may include them. tests/ and perf/ stand above all
+# layers, but go through Capstan for everything except MPI.
+OWNERS = [
+    ("UCX", r"(ucp|uct|ucs|ucm)/", ("src/transport/", "tests/transport/")),
+    ("HDF5", r"(hdf5(_hl)?|H5\w*)\.h(pp)?$", ("io/hdf5/", "tests/io/")),
+    ("MPI", r"mpi\.h$", ("src/cluster/", "launch/", "tests/", "perf/", "include/capstan/mpi.hpp")),
+    ("CUDA", r"(cuda|cublas|curand|nvml|nvtx|device_launch|driver_types)\w*(/|\.h)", ("src/device/", "tests/device/", "include/capstan/cuda.hpp")),
+    ("NCCL", r"nccl\w*\.h$", ("src/device/", "tests/device/")),
+    ("hwloc", r"hwloc(/|\.h)", ("src/base/topology", "src/store/")),
+]
+FOLDERS = ("include", "src", "io", "launch", "perf", "tests", "examples")
+INCLUDE = re.compile(r'\s*#\s*include\s+(["<])([^">]+)[">]')
+
+
+def layer_of(path):
+    """'src/store/heap.cpp' -> 'store'; None for what stands outside the layers."""
+    parts = path.split("/")
+    if parts[0] == "src":
+        return parts[1]
+    return parts[0] if parts[0] in ("io", "launch") else None
+
+
+def complaint(path, bracket, included):
+    """Why the file at `path` must not include `included`, or None."""
+    for library, pattern, owners in OWNERS:
+        if re.match(pattern, included) and not path.startswith(owners):
+            return f"<{included}> is {library}'s, which belongs to {', '.join(owners)}"
+    target = included.split("/")[0]
+    if path.startswith("include/"):
+        if bracket == '"' and not included.startswith("capstan/") or target in ALLOWED:
+            return f'a public header must not include "{included}", which is not installed'
+        return None
+    layer = layer_of(path)
+    if layer is None or target not in ALLOWED:
+        return None
+    if layer not in ALLOWED:
+        return f"{layer} is not a layer; add it to ORDER in tests/check_layers.py"
+    if target != layer and target not in ALLOWED[layer]:
+        return f"{layer} must not include {target}/"
+    return None
+
+
+def check(root):
+    """All complaints, as 'path:line: text'."""
+    found = []
+    files = 0
+    for folder in FOLDERS:
+        for source in sorted((root / folder).rglob("*")):
+            if source.suffix not in (".hpp", ".cpp", ".h", ".c", ".cu", ".cuh"):
+                continue
+            files += 1
+            path = source.relative_to(root).as_posix()
+            for number, line in enumerate(source.read_text().splitlines(), 1):
+                include = INCLUDE.match(line)
+                text = include and complaint(path, include[1], include[2])
+                if text:
+                    found.append(f"{path}:{number}: {text}")
+    if files == 0:
+        found.append(f"{root}: no sources found; is this the root of the repository?")
+    return found
+
+
+if __name__ == "__main__":
+    complaints = check(pathlib.Path(sys.argv[1]))
+    print("\n".join(complaints) or "every include points down")
+    sys.exit(bool(complaints))

@@ -1,0 +1,38 @@
+"""check_readme_test.py -- the README check must see every difference."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import check_readme  # noqa: E402
+
+PROGRAM = "// hello.cpp -- greets.\n\n#include <x>\n\nint main() {}\n"
+SHOWN = "#include <x>\n\nint main() {}\n"
+
+
+def readme(program, name="examples/hello.cpp"):
+    return f"# Title\n\n```cpp\nnot this one\n```\n<!-- {name} -->\n```cpp\n{program}```\n\nThe end.\n"
+
+
+class CheckReadme(unittest.TestCase):
+    def complaints(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "examples").mkdir()
+            (root / "examples" / "hello.cpp").write_text(PROGRAM)
+            (root / "README.md").write_text(text)
+            return check_readme.check(root)
+
+    def test_accepts_the_file(self):
+        self.assertEqual(self.complaints(readme(PROGRAM)), [])
+        self.assertEqual(self.complaints(readme(SHOWN)), [])
+
+    def test_refuses_every_difference(self):
+        for text in (readme(SHOWN.replace("main", "Main")), readme(SHOWN + "int extra;\n"),
+                     readme("#include <x>\n"), readme(SHOWN, "examples/absent.cpp"), "# no program\n"):
+            self.assertEqual(len(self.complaints(text)), 1, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

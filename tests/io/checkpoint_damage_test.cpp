@@ -1,0 +1,245 @@
+// checkpoint_damage_test.cpp -- a checkpoint that is not what was written is refused by name, never read as
+// zeros.
+#include <gmock/gmock.h>
+#include <hdf5.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "checkpoint_sample.hpp"
+#include "temporary_folder.hpp"
+
+namespace capstan::io {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+void overwrite(const fs::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+/// An HDF5 file that somebody else wrote, with the dataset names of ours.
+void write_foreign_hdf5(const fs::path& file) {
+  const hid_t id = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  ASSERT_GE(id, 0);
+  const hid_t group = H5Gcreate2(id, "variables", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  H5Gclose(group);
+  ASSERT_GE(H5Fclose(id), 0);
+}
+
+/// Two checkpoints, steps 1 and 2, by two ps; the newer one is there to be damaged.
+class Damage : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    CheckpointDirectory directory(folder_.path());
+    save(directory, 1, old_, 2);
+    newest_ = save(directory, 2, new_, 2);
+    expect_usable();
+  }
+
+  fs::path file(const std::string& name) const { return newest_ / name; }
+
+  void expect_usable() const {
+    const auto found = open_latest(folder_.path());
+    EXPECT_EQ(found.reader.step(), 2);
+    EXPECT_TRUE(found.damaged.empty());
+    expect_holds(found.reader, new_);
+  }
+
+  /// The newest is refused with all of `words`, and the one before is used.
+  void expect_refused(const std::vector<std::string>& words) const {
+    const auto fault = error_of(Code::data_loss, [&] { CheckpointReader(newest_).verify(); });
+    for (const std::string& word : words) EXPECT_THAT(fault, HasSubstr(word));
+    const auto found = open_latest(folder_.path());
+    EXPECT_EQ(found.reader.step(), 1);
+    ASSERT_EQ(found.damaged.size(), 1U);
+    EXPECT_THAT(found.damaged[0], HasSubstr("checkpoint-00000002: "));
+    for (const std::string& word : words) EXPECT_THAT(found.damaged[0], HasSubstr(word));
+    expect_holds(found.reader, old_);
+  }
+
+  TemporaryFolder folder_;
+  std::vector<SampleArray> old_ = sample_arrays(1);
+  std::vector<SampleArray> new_ = sample_arrays(50);
+  fs::path newest_;
+};
+
+TEST_F(Damage, AMissingFileIsNamed) {
+  for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
+                                 "manifest.json", "manifest.xxh3"}) {
+    const auto away = folder_.path() / "away";
+    fs::rename(file(name), away);
+    expect_refused({name, name == "manifest.xxh3" ? "No such file" : "is missing"});
+    fs::rename(away, file(name));
+  }
+  expect_usable();
+}
+
+TEST_F(Damage, ATruncatedFileIsNamedAtEveryLength) {
+  int cuts = 0;
+  for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
+                                 "manifest.json", "manifest.xxh3"}) {
+    const std::string whole = file_text(file(name));
+    ASSERT_FALSE(whole.empty());
+    for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 97) {
+      fs::resize_file(file(name), length);
+      const auto fault = error_of(Code::data_loss, [&] { CheckpointReader reader(newest_); });
+      EXPECT_THAT(fault, HasSubstr(name == "manifest.xxh3" ? "manifest.json" : name)) << length;
+      overwrite(file(name), whole);
+      ++cuts;
+    }
+    fs::resize_file(file(name), whole.size() - 1);
+    expect_refused({name == "manifest.xxh3" ? "manifest.json" : name});
+    overwrite(file(name), whole);
+  }
+  EXPECT_GT(cuts, 300);
+  expect_usable();
+}
+
+TEST_F(Damage, AFlippedBitAnywhereIsFound) {
+  int flips = 0;
+  for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
+                                 "manifest.json", "manifest.xxh3"}) {
+    const std::string whole = file_text(file(name));
+    for (std::size_t at = 0; at < whole.size(); at += name.starts_with("manifest") ? 13 : 61) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+      overwrite(file(name), damaged);
+      const auto fault = error_of(Code::data_loss, [&] { CheckpointReader(newest_).verify(); });
+      EXPECT_THAT(fault, HasSubstr(name == "manifest.xxh3" ? "manifest.json" : name)) << at;
+      ++flips;
+    }
+    overwrite(file(name), whole);
+  }
+  EXPECT_GT(flips, 500);
+  expect_usable();
+}
+
+TEST_F(Damage, AFlippedBitInTheRowsNamesTheArray) {
+  const auto part = file("part-00001-of-00002.h5");
+  std::string bytes = file_text(part);
+  const SampleArray& weights = new_[2];
+  const auto [first, rows] = cut(53, 1, 2);
+  const std::string shard(weights.bytes.data() + first * 8, rows * 8);
+  const auto at = bytes.find(shard);
+  ASSERT_NE(at, std::string::npos) << "rows lie in the file as they are";
+  bytes[at + 100] ^= 1;
+  overwrite(part, bytes);
+  CheckpointReader reader(newest_);  // metadata are whole; the rows are checked by verify
+  expect_refused({"part-00001-of-00002.h5", "checksum of variables/weights/value"});
+}
+
+TEST_F(Damage, AForeignHdf5FileInPlaceOfOursIsRefused) {
+  for (const std::string name : {"part-00001-of-00002.h5", "checkpoint.h5"}) {
+    const std::string whole = file_text(file(name));
+    write_foreign_hdf5(file(name));
+    expect_refused({name, "bytes"});
+    fs::resize_file(file(name), whole.size());  // and one of the same size
+    expect_refused({name});
+    overwrite(file(name), whole);
+  }
+  expect_usable();
+}
+
+TEST_F(Damage, APartOfAnotherCheckpointIsRefused) {
+  const auto part = file("part-00001-of-00002.h5");
+  fs::copy_file(folder_.path() / "checkpoint-00000001" / part.filename(), part,
+                fs::copy_options::overwrite_existing);
+  expect_refused({"part-00001-of-00002.h5"});
+}
+
+TEST_F(Damage, AFileThatIsNotHdf5IsRefused) {
+  const auto part = file("part-00000-of-00002.h5");
+  overwrite(part, std::string(fs::file_size(part), 'x'));
+  expect_refused({"part-00000-of-00002.h5 is not an HDF5 file"});
+  fs::remove(part);
+  fs::create_directory(part);
+  expect_refused({"part-00000-of-00002.h5 is not a regular file"});
+}
+
+TEST_F(Damage, AManifestThatIsNotOursIsRefused) {
+  const std::string whole = file_text(file("manifest.json"));
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "is not JSON"},
+      {"garbage\n", "is not JSON"},
+      {std::string("\0\xff\xfe", 3), "is not JSON"},
+      {std::string(100'000, '['), "is not JSON"},
+      {"[]", "not the manifest of a Capstan checkpoint"},
+      {"{}", "not the manifest of a Capstan checkpoint"},
+      {R"({"name": "a web app", "version": 1})", "not the manifest of a Capstan checkpoint"},
+      {R"({"format": "capstan-checkpoint", "version": 2})",
+       "has format version 2; this build reads version 1"},
+      {R"({"format": "capstan-checkpoint"})", "has format version null"},
+      {R"({"format": "capstan-checkpoint", "version": 1})", "does not match its checksum"},
+      {whole + " ", "does not match its checksum"}};
+  for (const auto& [text, fault] : cases) {
+    overwrite(file("manifest.json"), text);
+    expect_refused({"manifest.json", fault});
+  }
+}
+
+TEST_F(Damage, APartThatVanishesAfterOpeningIsNotReadAsZeros) {
+  const CheckpointReader reader(newest_);
+  fs::remove(file("part-00001-of-00002.h5"));
+  std::vector<double> out(53);
+  const auto fault =
+      error_of(Code::data_loss, [&] { reader.read_rows("weights", "value", 0, 53, out.data()); });
+  EXPECT_THAT(fault, HasSubstr("part-00001-of-00002.h5 is missing"));
+  reader.read_rows("weights", "value", 0, 27, out.data());  // these rows are in the other part
+  EXPECT_EQ(std::memcmp(out.data(), new_[2].bytes.data(), 27 * 8), 0);
+}
+
+TEST_F(Damage, WhenAllAreDamagedEachIsListed) {
+  fs::remove(file("part-00001-of-00002.h5"));
+  overwrite(folder_.path() / "checkpoint-00000001" / "manifest.json", "{");
+  const auto fault = error_of(Code::data_loss, [&] { open_latest(folder_.path()); });
+  EXPECT_THAT(fault, HasSubstr("checkpoint-00000002: "));
+  EXPECT_THAT(fault, HasSubstr("part-00001-of-00002.h5 is missing"));
+  EXPECT_THAT(fault, HasSubstr("checkpoint-00000001: "));
+  EXPECT_THAT(fault, HasSubstr("is not JSON"));
+}
+
+TEST_F(Damage, ResumeTakesOneCheckpointOrTheFolderOfAll) {
+  EXPECT_EQ(open_to_resume(folder_.path()).reader.step(), 2);
+  EXPECT_EQ(open_to_resume(folder_.path().string() + "/").reader.step(), 2);
+  EXPECT_EQ(open_to_resume(folder_.path() / "checkpoint-00000001").reader.step(), 1);
+  EXPECT_EQ(open_to_resume(folder_.path() / "checkpoint-00000001/").reader.step(), 1);
+  fs::rename(newest_, folder_.path() / "renamed-by-the-user");
+  EXPECT_EQ(open_to_resume(folder_.path() / "renamed-by-the-user").reader.step(), 2);
+  EXPECT_EQ(open_to_resume(folder_.path()).reader.step(), 1);
+}
+
+TEST_F(Damage, ResumeFromADamagedOneByNameIsRefused) {
+  fs::remove(file("part-00001-of-00002.h5"));
+  EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(newest_); }),
+              HasSubstr("part-00001-of-00002.h5 is missing"));
+}
+
+TEST_F(Damage, ResumeFromAFileSaysWhatToGive) {
+  const auto foreign = folder_.path() / "weights.h5";
+  write_foreign_hdf5(foreign);
+  EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(foreign); }),
+              HasSubstr("weights.h5 is an HDF5 file that is no checkpoint; a checkpoint is a folder"));
+  overwrite(folder_.path() / "notes.txt", "hello\n");
+  EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(folder_.path() / "notes.txt"); }),
+              HasSubstr("not even HDF5"));
+  EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(file("checkpoint.h5")); }),
+              HasSubstr("is one file of a checkpoint"));
+}
+
+TEST(Resume, WithoutAnyCheckpointIsNotFound) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(folder.path()); }),
+              HasSubstr(folder.path().string()));
+  EXPECT_THAT(error_of(Code::not_found, [&] { open_latest(folder.path() / "none"); }),
+              HasSubstr("no checkpoint in"));
+  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(folder.path() / "none"); }),
+              HasSubstr("no checkpoint at"));
+  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(folder.path() / "checkpoint-00000003"); }),
+              HasSubstr("no checkpoint at"));
+}
+
+}  // namespace
+}  // namespace capstan::io

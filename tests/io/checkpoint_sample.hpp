@@ -1,0 +1,128 @@
+// checkpoint_sample.hpp -- arrays with known contents, cut over any number of parts, saved as a checkpoint.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "io/hdf5/checkpoint_directory.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/part_writer.hpp"
+
+namespace capstan::io {
+
+/// A whole variable or slot as raw bytes.
+struct SampleArray {
+  std::string variable;
+  std::string which;
+  DType dtype;
+  std::vector<std::uint64_t> shape;
+  std::vector<char> bytes;
+
+  std::uint64_t row_bytes() const { return bytes.size() / shape[0]; }
+};
+
+/// Element i is a number that no other array, and no neighbour, has; never zero.
+template <class T>
+SampleArray make_array(std::string variable, std::string which, std::vector<std::uint64_t> shape, int seed) {
+  std::uint64_t count = 1;
+  for (const auto dimension : shape) count *= dimension;
+  std::vector<T> values(count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    values[i] = static_cast<T>(seed * 100'000 + static_cast<int>(i) + 1);
+  SampleArray array{std::move(variable), std::move(which), dtype_of<T>, std::move(shape), {}};
+  array.bytes.resize(count * sizeof(T));
+  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+/// Every dtype, both ranks, slots, a name with slashes, row counts that no number of parts divides.
+inline std::vector<SampleArray> sample_arrays(int seed = 1) {
+  return {make_array<float>("entities/embedding", "value", {101, 7}, seed),
+          make_array<float>("entities/embedding", "accumulator", {101, 7}, seed + 1),
+          make_array<double>("weights", "value", {53}, seed + 2),
+          make_array<double>("weights", "m", {53}, seed + 3),
+          make_array<double>("weights", "v", {53}, seed + 4),
+          make_array<std::int64_t>("counts", "value", {17, 3}, seed + 5),
+          make_array<std::int64_t>("step", "value", {1}, seed + 6)};
+}
+
+/// Rows [first, first + rows) of part `index` of `count`: as even as can be, the first parts one longer.
+struct Cut {
+  std::uint64_t first;
+  std::uint64_t rows;
+};
+inline Cut cut(std::uint64_t total, int index, int count) {
+  const auto n = static_cast<std::uint64_t>(count), i = static_cast<std::uint64_t>(index);
+  const std::uint64_t each = total / n, extra = total % n;
+  return {i * each + std::min(i, extra), each + (i < extra ? 1 : 0)};
+}
+
+inline std::vector<PartArray> part_arrays(const std::vector<SampleArray>& arrays, int index, int count) {
+  std::vector<PartArray> parts;
+  for (const SampleArray& array : arrays) {
+    const auto [first, rows] = cut(array.shape[0], index, count);
+    PartArray part{
+        .variable = array.variable, .which = array.which, .dtype = array.dtype, .shape = array.shape};
+    part.first_row = first;
+    part.rows = rows;
+    part.data = array.bytes.data() + first * array.row_bytes();
+    if (array.which == "value") {
+      part.optimizer = "Adagrad(learning_rate=0.1)";
+      part.steps = 1000 + index;
+    }
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+inline std::vector<PartReport> write_parts(const std::filesystem::path& folder,
+                                           const std::vector<SampleArray>& arrays, int count) {
+  std::vector<PartReport> reports;
+  for (int i = 0; i < count; ++i) {
+    reports.push_back(write_part(folder / part_file_name(i, count), part_arrays(arrays, i, count)));
+  }
+  return reports;
+}
+
+inline std::filesystem::path save(CheckpointDirectory& directory, std::int64_t step,
+                                  const std::vector<SampleArray>& arrays, int count,
+                                  const PublishOptions& options = {}) {
+  return directory.publish(step, write_parts(directory.begin(step), arrays, count), options);
+}
+
+/// Every array, whole, is what was saved.
+inline void expect_holds(const CheckpointReader& reader, const std::vector<SampleArray>& arrays) {
+  ASSERT_FALSE(arrays.empty());
+  for (const SampleArray& array : arrays) {
+    std::vector<char> out(array.bytes.size());
+    reader.read_rows(array.variable, array.which, 0, array.shape[0], out.data());
+    EXPECT_EQ(out, array.bytes) << array.variable << " " << array.which;
+  }
+}
+
+inline std::string file_text(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Runs `body`, which must throw an Error of this code, and returns its message.
+inline std::string error_of(Code code, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error; expected " << to_string(code);
+  return {};
+}
+
+}  // namespace capstan::io

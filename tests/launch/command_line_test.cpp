@@ -1,0 +1,142 @@
+// command_line_test.cpp -- what the program understands from its arguments.
+#include "launch/command_line.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capstan/error.hpp"
+
+namespace capstan::launch {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+CommandLine parse(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
+  arguments.insert(arguments.begin(), "capstan");
+  std::vector<const char*> argv, env;
+  for (const auto& argument : arguments) argv.push_back(argument.c_str());
+  for (const auto& variable : environment) env.push_back(variable.c_str());
+  const int argc = static_cast<int>(argv.size());
+  argv.push_back(nullptr);
+  env.push_back(nullptr);
+  return parse_command_line(argc, argv.data(), env.data());
+}
+
+std::string refusal(const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& environment = {}) {
+  try {
+    parse(arguments, environment);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "was accepted";
+  return "";
+}
+
+TEST(CommandLineParser, FlagsBecomeSettings) {
+  const CommandLine line =
+      parse({"train", "kge", "--dim", "64", "--learning-rate=0.5", "--resume", "--model", "transe"});
+  EXPECT_EQ(line.action, Action::train_kge);
+  EXPECT_EQ(line.settings.integer("dim"), 64);
+  EXPECT_DOUBLE_EQ(line.settings.real("learning-rate"), 0.5);
+  EXPECT_TRUE(line.settings.flag("resume"));
+  EXPECT_EQ(line.settings.text("model"), "transe");
+  EXPECT_EQ(line.settings.origin("dim").brief(), "flag");
+  EXPECT_FALSE(line.settings.given("batch"));
+}
+
+TEST(CommandLineParser, EverySettingIsAnOption) {
+  for (const Setting& setting : Settings::table()) {
+    const bool is_flag = setting.kind == SettingKind::flag;
+    std::string value(setting.initial_means.empty() ? setting.initial : "1");
+    if (setting.name == "log-level") value = "debug";
+    const std::string name = "--" + std::string(setting.name);
+    const CommandLine line = parse({"train", "kge", is_flag ? name : name + "=" + value});
+    EXPECT_EQ(line.settings.origin(setting.name).brief(), "flag") << name;
+  }
+}
+
+TEST(CommandLineParser, AFlagCanBeTakenBack) {
+  const std::vector<std::string> environment{"CAPSTAN_RESUME=true"};
+  EXPECT_TRUE(parse({"train", "kge"}, environment).settings.flag("resume"));
+  EXPECT_FALSE(parse({"train", "kge", "--no-resume"}, environment).settings.flag("resume"));
+  EXPECT_FALSE(parse({"train", "kge", "--resume=false"}, environment).settings.flag("resume"));
+  EXPECT_TRUE(parse({"train", "kge", "--no-resume", "--resume"}).settings.flag("resume"));
+  EXPECT_THAT(refusal({"train", "kge", "--resume=perhaps"}), HasSubstr("--resume"));
+}
+
+TEST(CommandLineParser, TheLastOfTwoEqualOptionsCounts) {
+  EXPECT_EQ(parse({"train", "kge", "--dim", "1", "--dim", "2"}).settings.integer("dim"), 2);
+}
+
+TEST(CommandLineParser, RefusalsNameTheOption) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{"train", "kge", "--dims", "3"}, "--dims: there is no such option; did you mean --dim?"},
+      {{"train", "kge", "--dims=3"}, "--dims: there is no such option; did you mean --dim?"},
+      {{"train", "kge", "--Dim", "3"}, "did you mean --dim?"},
+      {{"train", "kge", "--zebra-crossing"}, "--zebra-crossing: there is no such option"},
+      {{"train", "kge", "-x"}, "-x: there is no such option"},
+      {{"train", "kge", "--confg", "x"}, "did you mean --config?"},
+      {{"train", "kge", "--dim"}, "--dim"},
+      {{"train", "kge", "--dim", "0"}, "flag --dim: dim must be a whole number of at least 1"},
+      {{"train", "kge", "--dim", "-3"}, "not \"-3\""},
+      {{"train", "kge", "--dim="}, "--dim"},
+      {{"train", "kge", "--batch", "--dim", "3"}, "--batch: its value is missing before --dim"},
+      {{"train", "kge", "extra"}, "\"extra\": there is no such argument"},
+      {{"train", "kga"}, "\"kga\": there is no such command; did you mean kge?"},
+      {{"trian", "kge"}, "\"trian\": there is no such command; did you mean train?"},
+      {{"--versions"}, "did you mean --version?"},
+      {{"--dim", "3"}, "--dim: there is no such option"},
+      {{"train"}, "capstan train kge"},
+      {{}, "a command is missing"},
+      {{"settings", "--mark"}, "--mark: there is no such option"},
+  };
+  for (const auto& [arguments, message] : table) EXPECT_THAT(refusal(arguments), HasSubstr(message));
+}
+
+TEST(CommandLineParser, TheEnvironmentAndTheConfigFileAreNamed) {
+  EXPECT_THAT(refusal({"train", "kge"}, {"CAPSTAN_DIMS=3"}),
+              AllOf(HasSubstr("CAPSTAN_DIMS"), HasSubstr("CAPSTAN_DIM?")));
+  for (const auto& [arguments, environment, asked] :
+       {std::tuple<std::vector<std::string>, std::vector<std::string>, std::string>{
+            {"settings", "--config", "/nowhere.toml"},
+            {"CAPSTAN_CONFIG=/elsewhere.toml"},
+            "--config /nowhere.toml"},
+        {{"settings"}, {"CAPSTAN_CONFIG=/elsewhere.toml"}, "CAPSTAN_CONFIG /elsewhere.toml"}}) {
+    try {
+      parse(arguments, environment);
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::not_found);
+      EXPECT_THAT(error.what(), HasSubstr(asked));
+    }
+  }
+  EXPECT_EQ(parse({"settings"}, {"CAPSTAN_CONFIG="}).action, Action::print_settings);
+}
+
+TEST(CommandLineParser, HelpAndVersionPrint) {
+  const CommandLine help = parse({"train", "kge", "--help"});
+  EXPECT_EQ(help.action, Action::print_text);
+  for (const Setting& setting : Settings::table()) {
+    EXPECT_THAT(help.text, HasSubstr("--" + std::string(setting.name)));
+  }
+  EXPECT_THAT(parse({"--help"}).text, AllOf(HasSubstr("train"), HasSubstr("settings")));
+  EXPECT_THAT(parse({"--version"}).text, AllOf(HasSubstr("capstan "), HasSubstr("MPI"), HasSubstr("UCX")));
+}
+
+TEST(CommandLineParser, SettingsShowsWhatTheSameOptionsWouldGive) {
+  const CommandLine line = parse({"settings", "--dim", "7"}, {"CAPSTAN_BATCH=9"});
+  EXPECT_EQ(line.action, Action::print_settings);
+  EXPECT_EQ(line.settings.integer("dim"), 7);
+  EXPECT_EQ(line.settings.integer("batch"), 9);
+  EXPECT_EQ(parse({"settings", "--markdown"}).action, Action::print_settings_markdown);
+}
+
+}  // namespace
+}  // namespace capstan::launch

@@ -1,0 +1,23 @@
+// train_kge_double.cpp -- in place of the training: shows the settings it was given, or fails as the test
+// asks.
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include "capstan/error.hpp"
+#include "launch/train_kge.hpp"
+
+namespace capstan {
+
+int run_train_kge(const Settings& settings, int argc, char** argv) {
+  // CAPSTAN_TEST_THROW is the number of a Code; -1 throws what is not an Error.
+  if (const char* code = std::getenv("CAPSTAN_TEST_THROW")) {
+    if (std::atoi(code) < 0) throw std::runtime_error("thrown by the test");
+    throw Error(static_cast<Code>(std::atoi(code)), "thrown by the test");
+  }
+  std::cout << argc << " " << argv[0] << "\n" << settings.to_json() << "\n";
+  return 0;
+}
+
+}  // namespace capstan

@@ -1,0 +1,257 @@
+// kge_ranking_test.cpp -- do filtered ranks agree with ten lines of brute force, ties and broken numbers
+// included?
+#include "train/kge/ranking.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "train/kge/kernels.hpp"
+
+namespace capstan::kge {
+namespace {
+
+struct World {
+  ModelKind model;
+  int dim;
+  std::int64_t entities, relations;
+  std::vector<float> entity_rows, relation_rows;
+};
+
+World random_world(ModelKind model, int dim, std::int64_t entities, std::int64_t relations) {
+  World world{model, dim, entities, relations, {}, {}};
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0, 1);
+  world.entity_rows.resize(static_cast<std::size_t>(entities * dim));
+  world.relation_rows.resize(static_cast<std::size_t>(2 * relations * dim));
+  std::ranges::generate(world.entity_rows, [&] { return normal(random); });
+  std::ranges::generate(world.relation_rows, [&] { return normal(random); });
+  return world;
+}
+
+Metrics rank(const World& world, std::span<const Triple> test, std::span<const Triple> all,
+             std::int64_t block, std::size_t slice) {
+  const TrueAnswers true_answers(all, world.relations);
+  Ranker ranker({world.model, world.dim, world.entities, world.relations}, true_answers);
+  const auto gather = [&](const std::vector<float>& table, std::span<const std::int64_t> ids) {
+    std::vector<float> rows;
+    for (const std::int64_t id : ids) {
+      rows.insert(rows.end(), table.begin() + id * world.dim, table.begin() + (id + 1) * world.dim);
+    }
+    return rows;
+  };
+  Metrics total;
+  for (std::size_t first = 0; first < test.size(); first += slice) {
+    ranker.plan(test.subspan(first, std::min(slice, test.size() - first)));
+    ranker.begin(gather(world.entity_rows, ranker.entity_ids()),
+                 gather(world.relation_rows, ranker.relation_ids()));
+    for (std::int64_t row = 0; row < world.entities; row += block) {
+      const std::int64_t count = std::min(block, world.entities - row);
+      ranker.add_block(row, std::span(world.entity_rows)
+                                .subspan(static_cast<std::size_t>(row * world.dim),
+                                         static_cast<std::size_t>(count * world.dim)));
+    }
+    total.merge(ranker.finish());
+  }
+  return total;
+}
+
+double score(const World& world, std::int64_t entity, std::int64_t relation, std::int64_t candidate) {
+  const auto dim = static_cast<std::size_t>(world.dim);
+  std::vector<float> query(dim);
+  make_query(world.model, &world.entity_rows[entity * dim], &world.relation_rows[relation * dim],
+             query.data(), dim);
+  double sum = 0;
+  for (std::size_t i = 0; i < dim; ++i) {
+    const double c = world.entity_rows[candidate * dim + i];
+    sum += world.model == ModelKind::transe ? -(query[i] - c) * (query[i] - c) : query[i] * c;
+  }
+  return sum;
+}
+
+/// The definition. A head is asked for by the reciprocal relation.
+Metrics brute_force(const World& world, std::span<const Triple> test, std::span<const Triple> all) {
+  std::set<std::tuple<int, int, int>> facts;
+  for (const auto& [h, r, t] : all) facts.insert({{h, r, t}, {t, r + int(world.relations), h}});
+  Metrics metrics;
+  for (const auto& [h, r, t] : test) {
+    for (const auto& [e, q, a] : {std::tuple(h, r, t), std::tuple(t, r + int(world.relations), h)}) {
+      double rank = 1;
+      for (int c = 0; c < world.entities; ++c) {
+        if (c == a || facts.count({e, q, c}) > 0) continue;
+        const double other = score(world, e, q, c), right = score(world, e, q, a);
+        rank += other > right ? 1 : other == right ? 0.5 : 0;
+      }
+      metrics.add_rank(rank);
+    }
+  }
+  return metrics;
+}
+
+void expect_same(const Metrics& a, const Metrics& b) {
+  EXPECT_EQ(a.count, b.count);
+  EXPECT_NEAR(a.mrr(), b.mrr(), 1e-9);
+  EXPECT_EQ(a.hits1_sum, b.hits1_sum);
+  EXPECT_EQ(a.hits3_sum, b.hits3_sum);
+  EXPECT_EQ(a.hits10_sum, b.hits10_sum);
+}
+
+struct Umls {
+  std::vector<Triple> test, all;
+  std::int64_t entities, relations;
+};
+
+Umls read_umls(const std::filesystem::path& folder) {
+  Umls umls{};
+  std::map<std::string, std::int32_t> entities, relations;
+  const auto id = [](auto& ids, const std::string& name) {
+    return ids.try_emplace(name, static_cast<std::int32_t>(ids.size())).first->second;
+  };
+  for (const char* name : {"train.txt", "valid.txt", "test.txt"}) {
+    std::ifstream file(folder / name);
+    for (std::string h, r, t; file >> h >> r >> t;) {
+      umls.all.push_back({id(entities, h), id(relations, r), id(entities, t)});
+      if (std::string(name) == "test.txt") umls.test.push_back(umls.all.back());
+    }
+  }
+  umls.entities = static_cast<std::int64_t>(entities.size());
+  umls.relations = static_cast<std::int64_t>(relations.size());
+  return umls;
+}
+
+class KgeRankingOfUmls : public testing::TestWithParam<ModelKind> {};
+
+TEST_P(KgeRankingOfUmls, AgreesWithBruteForce) {
+  const auto folder = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data/umls";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no data set at " << folder;
+  const Umls umls = read_umls(folder);
+  ASSERT_GT(umls.test.size(), 600U);
+  World world = random_world(GetParam(), 22, umls.entities, umls.relations);
+  // Every fifth entity is a copy of the one before: many exact ties.
+  for (std::int64_t copy = 5; copy < world.entities; copy += 5) {
+    std::copy_n(world.entity_rows.begin() + (copy - 1) * world.dim, world.dim,
+                world.entity_rows.begin() + copy * world.dim);
+  }
+  const Metrics expected = brute_force(world, umls.test, umls.all);
+  EXPECT_EQ(expected.count, 2 * static_cast<std::int64_t>(umls.test.size()));
+  expect_same(rank(world, umls.test, umls.all, 1000, 1000), expected);
+  expect_same(rank(world, umls.test, umls.all, 37, 100), expected);  // odd blocks, many slices
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KgeRankingOfUmls,
+                         testing::Values(ModelKind::transe, ModelKind::distmult, ModelKind::complex),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
+
+TEST(KgeRanking, ScoresThatDifferByLessThanAProductsRoundingAreToldApart) {
+  World world = random_world(ModelKind::distmult, 64, 300, 1);
+  // All rows are almost the same: each differs from the first in the last bits of one element.
+  for (std::int64_t id = 1; id < world.entities; ++id) {
+    std::copy_n(world.entity_rows.begin(), 64, world.entity_rows.begin() + id * 64);
+    float& value = world.entity_rows[static_cast<std::size_t>(id * 64 + id % 64)];
+    for (std::int64_t bits = 0; bits < id % 3; ++bits) value = std::nextafter(value, 9.0F);
+  }
+  const std::vector<Triple> test{{3, 0, 8}, {100, 0, 250}, {7, 0, 64}};
+  expect_same(rank(world, test, test, 300, 3), brute_force(world, test, test));
+}
+
+/// One-dimensional DistMult where everything can be done in the head: relation 1, entity 0 is 1, so the score
+/// of candidate c for (0, r) is its value.
+World line(std::vector<float> values) {
+  const auto entities = static_cast<std::int64_t>(values.size());
+  return {ModelKind::distmult, 1, entities, 1, std::move(values), {1.0F, 1.0F}};
+}
+
+double rank_of_tail(const World& world, Triple test, std::vector<Triple> known) {
+  // Heads are ranked too; a second world without the tail query would be needed to leave them out, so
+  // subtract them.
+  known.push_back(test);
+  const double both = rank(world, std::vector{test}, known, world.entities, 1).mrr_sum;
+  const double head = 1 / [&] {
+    double rank = 1;
+    for (std::int64_t c = 0; c < world.entities; ++c) {
+      if (c == test.head) continue;
+      const double other = score(world, test.tail, 1, c), right = score(world, test.tail, 1, test.head);
+      rank += std::isnan(right) || !(other <= right) ? 1 : other == right ? 0.5 : 0;
+    }
+    return rank;
+  }();
+  return 1 / (both - head);
+}
+
+TEST(KgeRanking, TiesShareTheirMeanRank) {
+  const World world = line({1, 5, 3, 3, 3, 2});
+  EXPECT_NEAR(rank_of_tail(world, {0, 0, 1}, {}), 1, 1e-9);
+  EXPECT_NEAR(rank_of_tail(world, {0, 0, 2}, {}), 3, 1e-9);  // 2, 3 and 4 without it
+  EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {}), 5, 1e-9);
+}
+
+TEST(KgeRanking, OtherRightAnswersDoNotCount) {
+  const World world = line({1, 5, 3, 3, 3, 2});
+  EXPECT_NEAR(rank_of_tail(world, {0, 0, 2}, {{0, 0, 1}, {0, 0, 4}}), 1.5, 1e-9);
+  EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {{0, 0, 1}, {0, 0, 2}, {0, 0, 3}, {0, 0, 4}}), 1, 1e-9);
+  EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {{2, 0, 1}, {3, 0, 2}}), 5, 1e-9)
+      << "answers of other questions";
+}
+
+TEST(KgeRanking, EqualRowsEverywhereRankInTheMiddle) {
+  World world = random_world(ModelKind::complex, 16, 1500, 1);
+  for (std::int64_t id = 1; id < world.entities; ++id) {
+    std::copy_n(world.entity_rows.begin(), 16, world.entity_rows.begin() + id * 16);
+  }
+  const std::vector<Triple> test{{3, 0, 8}};
+  const Metrics metrics = rank(world, test, test, 700, 1);
+  EXPECT_NEAR(metrics.mrr(), 1 / 750.5, 1e-12);
+}
+
+TEST(KgeRanking, AModelWithoutNumbersRanksLast) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<Triple> test{{0, 0, 1}};
+  EXPECT_NEAR(rank(line({kNan, kNan, kNan, kNan}), test, test, 4, 1).mrr(), 1 / 4.0, 1e-12);
+  EXPECT_NEAR(rank_of_tail(line({1, 5, kNan, 3}), {0, 0, 1}, {}), 2, 1e-9) << "one broken row";
+}
+
+TEST(KgeMetrics, MergeAddsUp) {
+  Metrics a, b;
+  a.add_rank(1);
+  a.add_rank(4);
+  b.add_rank(2.5);
+  b.add_rank(10);
+  b.add_rank(11);
+  a.merge(b);
+  a.merge(Metrics{});
+  EXPECT_EQ(a.count, 5);
+  EXPECT_DOUBLE_EQ(a.mrr(), (1 + 0.25 + 0.4 + 0.1 + 1.0 / 11) / 5);
+  EXPECT_DOUBLE_EQ(a.hits1(), 0.2);
+  EXPECT_DOUBLE_EQ(a.hits3(), 0.4);
+  EXPECT_DOUBLE_EQ(a.hits10(), 0.8);
+  EXPECT_EQ(Metrics{}.mrr(), 0);
+}
+
+TEST(KgeTrueAnswers, AreSortedUniqueAndKnownFromBothSides) {
+  const std::vector<Triple> triples{{4, 1, 9}, {4, 1, 2}, {4, 1, 9}, {5, 1, 2}, {4, 0, 7}};
+  const TrueAnswers answers(triples, /*relations=*/2);
+  const auto of = [&](int entity, int relation) {
+    const auto found = answers.of(entity, relation);
+    return std::vector(found.begin(), found.end());
+  };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(of(4, 1), (Ids{2, 9}));
+  EXPECT_EQ(of(4, 0), (Ids{7}));
+  EXPECT_EQ(of(2, 3), (Ids{4, 5}));
+  EXPECT_EQ(of(9, 3), (Ids{4}));
+  EXPECT_EQ(of(9, 1), Ids{});
+  EXPECT_EQ(of(100, 0), Ids{});
+  EXPECT_TRUE(TrueAnswers().of(0, 0).empty());
+}
+
+}  // namespace
+}  // namespace capstan::kge
