@@ -90,13 +90,23 @@ class Table {
   }
 
   void apply(std::span<const std::int64_t> ids, std::span<const float> gradients, float learning_rate) {
+    const auto place = [&](std::size_t i) { return static_cast<std::size_t>(ids[i]) * dim_; };
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      const auto row = static_cast<std::size_t>(ids[i]) * dim_;
-      adagrad(gradients.data() + i * dim_, values_.data() + row, sums_.data() + row, dim_, learning_rate);
+      if (i + 1 < ids.size()) prefetch(place(i + 1));
+      adagrad(gradients.data() + i * dim_, values_.data() + place(i), sums_.data() + place(i), dim_,
+              learning_rate);
     }
   }
 
  private:
+  void prefetch(std::size_t place) const {
+    constexpr std::size_t kCacheLine = 64 / sizeof(float);
+    for (std::size_t i = 0; i < dim_; i += kCacheLine) {
+      __builtin_prefetch(values_.data() + place + i, 1);
+      __builtin_prefetch(sums_.data() + place + i, 1);
+    }
+  }
+
   // One version an instruction set, chosen when the program is loaded, as the kernels of the ps are.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
   __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default"),

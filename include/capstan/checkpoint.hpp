@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +35,10 @@ class CheckpointManager {
   /// undamaged, and returns its step; nothing when the directory has none. Damaged newer ones are named in
   /// the log. Throws Error: data_loss when all are damaged, failed_precondition listing every variable whose
   /// name, shape, dtype or optimizer is not the checkpoint's (nothing is changed then).
-  std::optional<std::int64_t> restore_latest();
+  ///
+  /// `check` sees the user state and the folder's name before anything is changed, and may throw.
+  using Check = std::function<void(const std::string& user_state, const std::string& folder)>;
+  std::optional<std::int64_t> restore_latest(const Check& check = {});
 
   /// Of the checkpoint that was restored last: what was given to `save`.
   const std::string& user_state() const noexcept { return user_state_; }

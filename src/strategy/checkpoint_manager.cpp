@@ -78,11 +78,12 @@ std::filesystem::path CheckpointManager::save(std::int64_t step, const std::stri
   return directory.publish(step, parts, {user_state, options_.settings});
 }
 
-std::optional<std::int64_t> CheckpointManager::restore_latest() {
+std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check) {
   if (io::CheckpointDirectory(options_.directory).list().empty()) return std::nullopt;
   const io::FoundCheckpoint found = io::open_to_resume(options_.directory);
   for (const std::string& damaged : found.damaged) log::warn("damaged checkpoint passed over: {}", damaged);
 
+  if (check) check(found.reader.user_state(), found.reader.folder().string());
   strategy::Strategy& strategy = strategy_.implementation();
   if (const auto lines = differences(strategy, found.reader); !lines.empty()) {
     throw Error(Code::failed_precondition,

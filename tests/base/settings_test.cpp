@@ -100,7 +100,6 @@ TEST(SettingsTable, DefaultsOfTheRuntimeAreTheDocumentedOnes) {
   EXPECT_EQ(settings.bytes("push-ring-bytes"), 8u << 20);
   EXPECT_EQ(settings.bytes("heap-slab-bytes"), 64u << 20);
   EXPECT_EQ(settings.duration("start-timeout"), 60'000ms);
-  EXPECT_EQ(settings.duration("shutdown-timeout"), 5'000ms);
   EXPECT_EQ(settings.integer("queue-limit"), 256 * 1024);
   EXPECT_EQ(settings.text("window"), "auto");
   EXPECT_EQ(settings.text("log-level"), "");

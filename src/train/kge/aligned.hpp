@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
 
 namespace capstan::kge {
@@ -13,7 +13,9 @@ class AlignedFloats {
   /// Contents are undefined afterwards. Allocates only when `size` exceeds every size before.
   void resize(std::size_t size) {
     if (size > capacity_) {
-      data_.reset(static_cast<float*>(::operator new(size * sizeof(float), kAlignment)));
+      data_.reset();
+      capacity_ = 0;
+      data_.reset(allocate(size));
       capacity_ = size;
     }
     size_ = size;
@@ -26,10 +28,12 @@ class AlignedFloats {
   std::span<const float> span() const noexcept { return {data_.get(), size_}; }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
   struct Free {
-    void operator()(float* data) const noexcept { ::operator delete(data, kAlignment); }
+    void operator()(float* data) const noexcept { std::free(data); }
   };
+
+  /// Huge pages for what is large, where the system gives them. Throws std::bad_alloc.
+  static float* allocate(std::size_t size);
 
   std::unique_ptr<float, Free> data_;
   std::size_t capacity_ = 0;

@@ -1,0 +1,153 @@
+// train_kge.cpp -- `capstan train kge` on every rank: the coordinator runs the program and shows it, others
+// serve.
+#include "launch/train_kge.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "capstan/capstan.hpp"
+#include "launch/progress.hpp"
+#include "launch/version.hpp"
+#include "train/kge/program.hpp"
+
+namespace capstan {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const kge::Metrics& m) {
+  return {{"mrr", m.mrr()},
+          {"hits1", m.hits1()},
+          {"hits3", m.hits3()},
+          {"hits10", m.hits10()},
+          {"queries", m.count}};
+}
+
+void write_summary(const std::string& path, const Cluster& cluster, const kge::ProgramOptions& options,
+                   const kge::Report& report) {
+  json epochs = json::array();
+  for (const kge::EpochReport& e : report.epochs) {
+    json entry{{"epoch", e.epoch}, {"loss", e.loss}, {"seconds", e.seconds}};
+    if (e.evaluated) entry["valid"] = to_json(e.valid);
+    epochs.push_back(std::move(entry));
+  }
+  json predictions = json::array();
+  for (const kge::Prediction& p : report.predictions) {
+    predictions.push_back({{"head", p.head},
+                           {"relation", p.relation},
+                           {"predicted", p.predicted},
+                           {"truth", p.truth},
+                           {"rank", p.rank},
+                           {"right", p.right()}});
+  }
+  const json summary{{"program", "capstan train kge"},
+                     {"version", launch::version_text()},
+                     {"cluster",
+                      {{"embedded", cluster.embedded()},
+                       {"ps", cluster.count(Role::ps)},
+                       {"workers", cluster.count(Role::worker)}}},
+                     {"settings", json::parse(options.settings_json)},
+                     {"used",
+                      {{"model", std::string(kge::to_string(options.model))},
+                       {"dim", options.dim},
+                       {"negatives", options.negatives},
+                       {"batch", options.batch},
+                       {"epochs", options.epochs},
+                       {"n3", options.n3},
+                       {"optimizer", std::string(to_string(options.optimizer.kind))},
+                       {"learning_rate", options.optimizer.learning_rate}}},
+                     {"data",
+                      {{"entities", report.entities},
+                       {"relations", report.relations},
+                       {"train", report.train},
+                       {"valid", report.valid},
+                       {"test", report.test}}},
+                     {"training",
+                      {{"first_epoch", report.first_epoch},
+                       {"triples", report.triples},
+                       {"seconds", report.seconds},
+                       {"triples_per_second", report.triples_per_second()},
+                       {"evaluation_seconds", report.evaluation_seconds},
+                       {"checkpoint_seconds", report.checkpoint_seconds},
+                       {"workers_lost", report.workers_lost},
+                       {"epochs", epochs}}},
+                     {"test", to_json(report.result)},
+                     {"predictions", predictions},
+                     {"checkpoint", report.checkpoint},
+                     {"resumed_from", report.resumed_from}};
+  std::ofstream file(path);
+  file << summary.dump(2) << "\n";
+  file.close();
+  if (!file)
+    throw Error(Code::permission_denied,
+                "cannot write " + path + ": give --summary a place that can be written");
+}
+
+/// Found before training, not after it.
+void check_summary_path(const std::string& path) {
+  if (path.empty()) return;
+  if (!std::ofstream(path, std::ios::app)) {
+    throw Error(Code::permission_denied,
+                "cannot write " + path + ": give --summary a place that can be written");
+  }
+}
+
+void print_report(const kge::ProgramOptions& options, const kge::Report& report, const std::string& summary) {
+  fmt::print("\n{} on {} entities, {} relations, {} training triples\n",
+             std::string(kge::to_string(options.model)), report.entities, report.relations, report.train);
+  fmt::print("trained {} triples in {:.1f} s: {:.0f} triples/s (evaluation {:.1f} s, checkpoints {:.1f} s)\n",
+             report.triples, report.seconds, report.triples_per_second(), report.evaluation_seconds,
+             report.checkpoint_seconds);
+  const kge::Metrics& m = report.result;
+  fmt::print(
+      "test, filtered, heads and tails: MRR {:.4f}  Hits@1 {:.4f}  Hits@3 {:.4f}  Hits@10 {:.4f}  ({} "
+      "queries)\n",
+      m.mrr(), m.hits1(), m.hits3(), m.hits10(), m.count);
+  if (report.workers_lost > 0)
+    fmt::print("{} worker(s) were lost on the way; their work was done by others\n", report.workers_lost);
+  if (!report.predictions.empty()) fmt::print("\npredictions for held-out triples:\n");
+  for (const kge::Prediction& p : report.predictions) fmt::print("  {}\n", kge::to_string(p));
+  if (!report.checkpoint.empty()) fmt::print("\ncheckpoint: {}\n", report.checkpoint);
+  if (!summary.empty()) fmt::print("summary:    {}\n", summary);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int run_train_kge(const Settings& settings, int, char**) {
+  // Before anything is started: every rank finds the same mistakes, and rank 0 tells.
+  const kge::ProgramOptions options = kge::ProgramOptions::from(settings);
+  const Cluster cluster = Cluster::join(settings);
+  if (cluster.role() != Role::coordinator) return Server(cluster).join();
+
+  const std::string& summary = settings.text("summary");
+  check_summary_path(summary);
+  if (cluster.embedded()) {
+    fmt::print(stderr, "capstan: all roles in this process; mpirun -np 5 with --ps 2 makes it a cluster\n");
+  } else {
+    fmt::print(stderr, "capstan: 1 coordinator, {} ps, {} workers\n", cluster.count(Role::ps),
+               cluster.count(Role::worker));
+  }
+  launch::Progress progress(std::cerr);
+  launch::ProgressState last;
+  kge::ProgramHooks hooks;
+  hooks.progress = [&](const kge::TrainProgress& p) {
+    last = {p.epoch, p.epochs, p.done, p.total, p.loss};
+    progress.update(last);
+  };
+  hooks.say = [&](const std::string& text) {
+    progress.clear();
+    fmt::print(stderr, "{}\n", text);
+  };
+  const kge::Report report = kge::run_program(cluster, options, hooks);
+  progress.finish(last);
+  if (!summary.empty()) write_summary(summary, cluster, options, report);
+  print_report(options, report, summary);
+  return 0;
+}
+
+}  // namespace capstan

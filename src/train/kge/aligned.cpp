@@ -1,0 +1,23 @@
+// aligned.cpp -- see aligned.hpp.
+#include "train/kge/aligned.hpp"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace capstan::kge {
+
+float* AlignedFloats::allocate(std::size_t size) {
+  constexpr std::size_t kCacheLine = 64;
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  std::size_t bytes = size * sizeof(float);
+  const std::size_t unit = bytes >= kHugePage ? kHugePage : kCacheLine;
+  bytes = (bytes + unit - 1) / unit * unit;
+  void* const memory = std::aligned_alloc(unit, bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  // Random rows of a table of 40 MB are read a tenth faster; a refusal costs nothing but that.
+  if (unit == kHugePage) static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));
+  return static_cast<float*>(memory);
+}
+
+}  // namespace capstan::kge

@@ -1,0 +1,281 @@
+// program.cpp -- hands slices out, collects losses and ranks, saves.
+#include "train/kge/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "io/data/graph.hpp"
+#include "train/kge/counter_rng.hpp"
+#include "train/kge/predict.hpp"
+#include "train/kge/slice.hpp"
+
+namespace capstan::kge {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Held-out triples ranked by one closure: enough work against one pass over the entity table.
+constexpr std::size_t kRankSlice = 128;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+void check_unseen(const io::Graph& graph, bool refuse, const ProgramHooks& hooks) {
+  const io::Unseen& unseen = graph.unseen;
+  if (unseen.entities + unseen.relations == 0) return;
+  const std::string text = fmt::format(
+      "{} held-out triples have one of {} entities or {} relations that train.txt does not have, first {}",
+      unseen.triples, unseen.entities, unseen.relations,
+      unseen.entity_example.empty() ? unseen.relation_example : unseen.entity_example);
+  if (refuse) throw Error(Code::invalid_argument, text + "; leave them out, or use --unseen keep");
+  hooks.say("note: " + text +
+            "; they stay untrained and count in the evaluation (--unseen error refuses them)");
+}
+
+/// What a checkpoint says about itself beside its arrays.
+struct State {
+  int epoch = 0;  // epochs done
+  std::string model;
+  int dim = 0;
+  std::int64_t entities = 0;
+  std::int64_t relations = 0;
+
+  std::string to_json() const {
+    return nlohmann::json{{"program", "train kge"}, {"epoch", epoch},        {"model", model}, {"dim", dim},
+                          {"entities", entities},   {"relations", relations}}
+        .dump();
+  }
+  static State from_json(const std::string& text, const std::string& where) {
+    try {
+      const auto json = nlohmann::json::parse(text);
+      return {json.at("epoch"), json.at("model"), json.at("dim"), json.at("entities"), json.at("relations")};
+    } catch (const nlohmann::json::exception&) {
+      throw Error(Code::failed_precondition, where + " was not saved by `capstan train kge`");
+    }
+  }
+};
+
+class Program {
+ public:
+  Program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks)
+      : options_(options),
+        hooks_(hooks),
+        graph_(load_graph(options.data)),
+        strategy_(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}}),
+        scope_(strategy_.scope()) {
+    check_unseen(graph_, options.refuse_unseen, hooks);
+    if (!options_.checkpoint_dir.empty()) {
+      checkpoints_.emplace(strategy_, CheckpointOptions{options_.checkpoint_dir, options_.max_to_keep,
+                                                        options_.settings_json});
+    }
+    const auto entities = static_cast<std::int64_t>(graph_.entities.size());
+    const auto relations = static_cast<std::int64_t>(graph_.relations.size());
+    const VariableOptions optimizer{options_.optimizer};
+    const double stddev = static_cast<double>(defaults_of(options_.model).initial_stddev);
+    entities_.emplace("entities", std::vector{entities, std::int64_t{options_.dim}},
+                      initializers::normal(0, stddev, options_.seed), optimizer);
+    relations_.emplace("relations", std::vector{2 * relations, std::int64_t{options_.dim}},
+                       initializers::normal(0, stddev, options_.seed + 1), optimizer);
+    coordinator_.emplace(strategy_);
+    workers_ = coordinator_->workers();
+    trainer_.emplace(coordinator_->create_per_worker_resource<&make_trainer>(
+        StepOptions{options_.model, options_.dim, options_.negatives, options_.n3, entities, relations}));
+    evaluator_.emplace(coordinator_->create_per_worker_resource<&make_evaluator>(
+        options_.data, RankerOptions{options_.model, options_.dim, entities, relations}));
+    report_.entities = entities;
+    report_.relations = relations;
+    report_.train = static_cast<std::int64_t>(graph_.train.size());
+    report_.valid = static_cast<std::int64_t>(graph_.valid.size());
+    report_.test = static_cast<std::int64_t>(graph_.test.size());
+  }
+
+  Report run() {
+    const int done = options_.resume ? resume() : 0;
+    report_.first_epoch = done + 1;
+    train_from_ = Clock::now();
+    for (int epoch = done + 1; epoch <= options_.epochs; ++epoch) {
+      schedule_epoch(epoch);
+      const bool last = epoch == options_.epochs;
+      const bool save = checkpoints_ && (last || epoch % options_.checkpoint_every == 0);
+      const bool evaluate =
+          options_.eval_every > 0 && epoch % options_.eval_every == 0 && !graph_.valid.empty();
+      if (last || save || evaluate) {
+        collect(0);
+        coordinator_->join();
+        report_.seconds += seconds_since(train_from_);
+        if (evaluate) evaluate_valid(epoch);
+        if (save) checkpoint(epoch);
+        train_from_ = Clock::now();
+      }
+    }
+    const auto begin = Clock::now();
+    report_.result = rank(to_triples(graph_.test));
+    report_.predictions =
+        predict_some(graph_, *entities_, *relations_, options_.model, options_.predictions, options_.seed);
+    report_.evaluation_seconds += seconds_since(begin);
+    report_.workers_lost = workers_ - coordinator_->workers();
+    return std::move(report_);
+  }
+
+ private:
+  State state(int epoch) const {
+    return {epoch, std::string(to_string(options_.model)), options_.dim, report_.entities, report_.relations};
+  }
+
+  /// Epochs that are done already.
+  int resume() {
+    const auto step = checkpoints_->restore_latest([this](const std::string& user_state,
+                                                          const std::string& where) {
+      const State saved = State::from_json(user_state, where);
+      const State mine = state(0);
+      const auto differs = [&](const char* what, const auto& there, const auto& here) {
+        if (there == here) return;
+        throw Error(Code::failed_precondition, fmt::format("{} was saved with {} {}, this run has {}; give "
+                                                           "the same options, or another --checkpoint-dir",
+                                                           where, what, there, here));
+      };
+      differs("--model", saved.model, mine.model);
+      differs("--dim", saved.dim, mine.dim);
+      differs("a number of entities of", saved.entities, mine.entities);
+      differs("a number of relations of", saved.relations, mine.relations);
+    });
+    if (!step) {
+      hooks_.say("no checkpoint in " + options_.checkpoint_dir + " yet: starting from the beginning");
+      return 0;
+    }
+    report_.resumed_from = checkpoints_->restored_from().string();
+    const int epoch = State::from_json(checkpoints_->user_state(), report_.resumed_from).epoch;
+    hooks_.say(fmt::format("resumed from {} after epoch {}", report_.resumed_from, epoch));
+    return epoch;
+  }
+
+  /// The order of an epoch depends on the seed and the epoch's number alone, so a resumed run sees the same.
+  std::vector<Triple> shuffled(int epoch) const {
+    std::vector<Triple> triples = to_triples(graph_.train);
+    // Complemented, to be no batch's stream of negatives.
+    const CounterRng random(~options_.seed, static_cast<std::uint64_t>(epoch));
+    for (std::size_t i = triples.size() - 1; i > 0; --i)
+      std::swap(triples[i], triples[random.below(i + 1, i)]);
+    return triples;
+  }
+
+  void schedule_epoch(int epoch) {
+    const std::vector<Triple> triples = shuffled(epoch);
+    const auto batch = static_cast<std::size_t>(options_.batch);
+    const std::size_t slice = batch * static_cast<std::size_t>(options_.slice_batches);
+    const std::size_t batches = (triples.size() + batch - 1) / batch;
+    // Enough for every worker to have its next ones at hand; not so much that an epoch's triples pile up
+    // here.
+    const auto window = static_cast<std::size_t>(4 * std::max(1, coordinator_->workers()));
+    for (std::size_t first = 0; first < triples.size(); first += slice) {
+      const std::size_t end = std::min(first + slice, triples.size());
+      const auto begin = triples.begin() + static_cast<std::ptrdiff_t>(first);
+      Slice work{{begin, begin + static_cast<std::ptrdiff_t>(end - first)},
+                 options_.batch,
+                 options_.seed,
+                 static_cast<std::uint64_t>(epoch - 1) * batches + first / batch};
+      running_.push_back(
+          {epoch, coordinator_->schedule<&train_slice>(*trainer_, std::move(work), *entities_, *relations_)});
+      collect(window);
+    }
+  }
+
+  /// Takes in results until `left` slices are outstanding.
+  void collect(std::size_t left) {
+    while (running_.size() > left) {
+      const auto [epoch, value] = running_.front();
+      const SliceResult result = value.fetch();
+      running_.pop_front();
+      report_.triples += result.triples;
+      if (report_.epochs.empty() || report_.epochs.back().epoch != epoch) {
+        report_.epochs.push_back({});
+        report_.epochs.back().epoch = epoch;
+        loss_sum_ = 0;
+        queries_ = 0;
+      }
+      loss_sum_ += result.loss_sum;
+      queries_ += result.queries;
+      EpochReport& now = report_.epochs.back();
+      now.loss = loss_sum_ / static_cast<double>(queries_);
+      now.seconds = report_.seconds + seconds_since(train_from_);
+      const std::int64_t skipped = report_.train * (report_.first_epoch - 1);
+      hooks_.progress({epoch, options_.epochs, skipped + report_.triples, report_.train * options_.epochs,
+                       result.loss_sum / static_cast<double>(result.queries)});
+    }
+  }
+
+  Metrics rank(const std::vector<Triple>& triples) {
+    std::vector<RemoteValue<Metrics>> parts;
+    for (std::size_t first = 0; first < triples.size(); first += kRankSlice) {
+      const auto begin = triples.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto end =
+          triples.begin() + static_cast<std::ptrdiff_t>(std::min(first + kRankSlice, triples.size()));
+      parts.push_back(coordinator_->schedule<&rank_slice>(*evaluator_, std::vector<Triple>(begin, end),
+                                                          *entities_, *relations_));
+    }
+    coordinator_->join();
+    Metrics total;
+    for (const auto& part : parts) total.merge(part.fetch());
+    return total;
+  }
+
+  void evaluate_valid(int epoch) {
+    const auto begin = Clock::now();
+    EpochReport& now = report_.epochs.back();
+    now.valid = rank(to_triples(graph_.valid));
+    now.evaluated = true;
+    report_.evaluation_seconds += seconds_since(begin);
+    hooks_.say(fmt::format("epoch {}: valid MRR {:.4f}, Hits@10 {:.4f}", epoch, now.valid.mrr(),
+                           now.valid.hits10()));
+  }
+
+  void checkpoint(int epoch) {
+    const auto begin = Clock::now();
+    report_.checkpoint = checkpoints_->save(epoch, state(epoch).to_json()).string();
+    report_.checkpoint_seconds += seconds_since(begin);
+  }
+
+  struct Running {
+    int epoch;
+    RemoteValue<SliceResult> value;
+  };
+
+  ProgramOptions options_;
+  const ProgramHooks& hooks_;
+  io::Graph graph_;
+  ParameterServerStrategy strategy_;
+  ParameterServerStrategy::Scope scope_;
+  std::optional<CheckpointManager> checkpoints_;
+  std::optional<Variable<float>> entities_;
+  std::optional<Variable<float>> relations_;
+  std::optional<ClusterCoordinator> coordinator_;
+  std::optional<PerWorker<Trainer>> trainer_;
+  std::optional<PerWorker<std::unique_ptr<Evaluator>>> evaluator_;
+  std::deque<Running> running_;
+  Clock::time_point train_from_;
+  double loss_sum_ = 0;
+  std::int64_t queries_ = 0;
+  int workers_ = 0;
+  Report report_;
+};
+
+}  // namespace
+
+Report run_program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks) {
+  return Program(cluster, options, hooks).run();
+}
+
+std::string to_string(const Prediction& p) {
+  const std::string shown = fmt::format("{} -- {} --> {}", p.head, p.relation, p.predicted);
+  if (p.right()) return shown + "   right";
+  return shown + fmt::format("   wrong: {} was looked for, at rank {:g}", p.truth, p.rank);
+}
+
+}  // namespace capstan::kge

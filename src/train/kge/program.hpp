@@ -1,0 +1,103 @@
+// program.hpp -- the coordinator's part of `capstan train kge`: epochs, evaluation, checkpoints, predictions.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "capstan/capstan.hpp"
+#include "train/kge/model.hpp"
+#include "train/kge/ranking.hpp"
+
+namespace capstan {
+class Settings;
+}
+
+namespace capstan::kge {
+
+struct ProgramOptions {
+  std::string data = "wordnet";
+  ModelKind model = ModelKind::complex;
+  int dim = 0;
+  int negatives = 0;
+  int batch = 0;
+  int slice_batches = 8;
+  int epochs = 0;
+  Optimizer optimizer;
+  float n3 = 0;
+  std::uint64_t seed = 1;
+  std::string checkpoint_dir;
+  int checkpoint_every = 5;
+  int max_to_keep = 3;
+  bool resume = false;
+  int eval_every = 0;
+  bool refuse_unseen = false;
+  int predictions = 5;
+  std::string settings_json = "{}";
+
+  /// Fills what was left to the model from its defaults. Throws Error(invalid_argument) for values that do
+  /// not go together: an odd dim with ComplEx, --resume without --checkpoint-dir.
+  static ProgramOptions from(const Settings& settings);
+};
+
+/// One epoch's end.
+struct EpochReport {
+  int epoch = 0;  // from 1
+  double loss = 0;
+  double seconds = 0;
+  bool evaluated = false;
+  Metrics valid;
+};
+
+struct Prediction {
+  std::string head;
+  std::string relation;
+  std::string predicted;
+  std::string truth;
+  double rank = 0;
+  bool right() const { return predicted == truth; }
+};
+
+struct Report {
+  std::int64_t entities = 0;
+  std::int64_t relations = 0;
+  std::int64_t train = 0;
+  std::int64_t valid = 0;
+  std::int64_t test = 0;
+  int first_epoch = 1;  // above 1 in a run that was resumed
+  std::int64_t triples = 0;
+  double seconds = 0;  // of training alone
+  double evaluation_seconds = 0;
+  double checkpoint_seconds = 0;
+  std::vector<EpochReport> epochs;
+  Metrics result;
+  std::vector<Prediction> predictions;
+  std::string checkpoint;    // the last one, empty when none was asked for
+  std::string resumed_from;  // empty when not resumed
+  int workers_lost = 0;
+
+  double triples_per_second() const { return seconds > 0 ? static_cast<double>(triples) / seconds : 0; }
+};
+
+struct TrainProgress {
+  int epoch = 0;  // from 1
+  int epochs = 0;
+  std::int64_t done = 0;
+  std::int64_t total = 0;
+  double loss = 0;  // a query, over the last slices
+};
+
+struct ProgramHooks {
+  std::function<void(const TrainProgress&)> progress = [](const TrainProgress&) {};
+  std::function<void(const std::string&)> say = [](const std::string&) {};
+};
+
+/// Trains, evaluates and saves. On the coordinator. Throws Error.
+Report run_program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks);
+
+/// "whale.n.02 -- hypernym --> baleen_whale.n.01   right"
+std::string to_string(const Prediction& prediction);
+
+}  // namespace capstan::kge
