@@ -196,7 +196,7 @@ class Trainer {
       const std::size_t count = std::min(batch, graph_.train.size() - first);
       // With --delay N a gradient is applied N batches after its rows were read, as with N other workers.
       Step& step = steps_[batch_number_ % steps_.size()];
-      if (batch_number_ >= steps_.size()) apply(step);
+      if (steps_.size() > 1 && batch_number_ >= steps_.size()) apply(step);
       step.plan(std::span(graph_.train).subspan(first, count), seed_, batch_number_);
       entities_.lookup(step.entity_ids(), entity_rows_);
       relations_.lookup(step.relation_ids(), relation_rows_);

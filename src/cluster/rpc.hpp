@@ -20,6 +20,9 @@ class RpcClient {
   using Id = std::uint64_t;
 
   explicit RpcClient(transport::Fabric& fabric);
+  ~RpcClient() { fabric_.silence(); }
+  RpcClient(const RpcClient&) = delete;
+  RpcClient& operator=(const RpcClient&) = delete;
 
   /// Starts a call; several may be under way.
   Id start(transport::Peer& peer, std::uint16_t type, transport::Bytes request);

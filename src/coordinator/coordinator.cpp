@@ -46,6 +46,7 @@ Coordinator::~Coordinator() {
   over_ = true;
   runtime_.control().wake();
   dispatcher_.join();
+  runtime_.control().silence();
   for (const Worker& worker : workers_) {
     if (worker.alive) worker.peer->send(cluster::kShutdown, {});
   }

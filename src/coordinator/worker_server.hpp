@@ -19,6 +19,9 @@ namespace capstan::coordinator {
 class WorkerServer {
  public:
   explicit WorkerServer(std::shared_ptr<cluster::Runtime> runtime);
+  ~WorkerServer() { runtime_->control().silence(); }
+  WorkerServer(const WorkerServer&) = delete;
+  WorkerServer& operator=(const WorkerServer&) = delete;
 
   /// Runs closures on the calling thread until the coordinator says that the job is over. Throws
   /// Error(unavailable) when the coordinator dies.

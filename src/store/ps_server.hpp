@@ -16,6 +16,9 @@ namespace capstan::store {
 class PsServer {
  public:
   explicit PsServer(std::shared_ptr<cluster::Runtime> runtime);
+  ~PsServer() { fabric_.silence(); }
+  PsServer(const PsServer&) = delete;
+  PsServer& operator=(const PsServer&) = delete;
 
   /// Until the coordinator says that the job is over. Throws Error(unavailable) when the coordinator dies, or
   /// with the reason that it gave when the job failed.

@@ -15,11 +15,17 @@ void Fabric::on_message(std::uint16_t type, Handler handler) {
   handlers_[type] = std::move(handler);
 }
 
+void Fabric::silence() noexcept {
+  handlers_.clear();
+  failure_handler_ = nullptr;
+  silent_ = true;
+}
+
 void Fabric::deliver(const Message& message) const noexcept {
   try {
     if (message.type < handlers_.size() && handlers_[message.type]) {
       handlers_[message.type](message);
-    } else {
+    } else if (!silent_) {
       log::warn("message of type {} from rank {} has no handler here; dropped", message.type, message.from);
     }
   } catch (const std::exception& error) {

@@ -140,6 +140,8 @@ class Fabric {
   void on_message(std::uint16_t type, Handler handler);
   /// Runs inside progress(), once for each peer that dies.
   void on_failure(FailureHandler handler) { failure_handler_ = std::move(handler); }
+  /// Forgets all handlers; what still arrives is dropped. For the end of what the handlers belong to.
+  void silence() noexcept;
 
  protected:
   void deliver(const Message& message) const noexcept;
@@ -149,6 +151,7 @@ class Fabric {
   int rank_ = -1;
   std::vector<Handler> handlers_;
   FailureHandler failure_handler_;
+  bool silent_ = false;
 };
 
 /// Progresses `fabric` until `done()` or the deadline; true when done. Spins briefly, then sleeps.

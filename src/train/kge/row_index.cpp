@@ -17,7 +17,7 @@ constexpr std::uint64_t kDigitMask = (1U << kDigitBits) - 1;
 /// Stable, by the upper half of each word.
 void sort_by_id(std::vector<std::uint64_t>& order, std::vector<std::uint64_t>& scratch,
                 std::uint64_t largest) {
-  for (int shift = 32; shift < 32 + std::bit_width(largest); shift += kDigitBits) {
+  for (int shift = 32; shift < 32 + static_cast<int>(std::bit_width(largest)); shift += kDigitBits) {
     std::array<std::uint32_t, kDigitMask + 1> start{};
     for (const std::uint64_t word : order) ++start[(word >> shift) & kDigitMask];
     std::uint32_t sum = 0;

@@ -1,0 +1,69 @@
+// initialize_test.cpp -- first values: distribution, and independence from sharding.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "store/philox.hpp"
+#include "store/store.hpp"
+
+namespace capstan::store {
+namespace {
+
+std::vector<float> values(const Initializer& init, std::uint64_t first, std::uint64_t count) {
+  std::vector<float> out(count);
+  initialize(init, DType::float32, first, count, out.data());
+  return out;
+}
+
+TEST(Philox, MatchesTheKnownAnswers) {
+  // From the authors' Random123 distribution, kat_vectors, philox4x32 10.
+  EXPECT_EQ(philox4x32(0, 0), (std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  const std::uint64_t all = ~std::uint64_t{0};
+  EXPECT_EQ(philox4x32(all, all, all),
+            (std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+}
+
+TEST(Initialize, AnElementDependsOnItsIndexAlone) {
+  for (const Initializer& init : {initializers::normal(1, 2, 7), initializers::uniform(-1, 1, 7)}) {
+    const auto whole = values(init, 0, 1001);
+    for (const std::uint64_t first : {0, 1, 2, 333, 500, 999}) {
+      const auto part = values(init, first, 1001 - first);
+      for (std::size_t i = 0; i < part.size(); ++i) ASSERT_EQ(part[i], whole[first + i]) << first << " " << i;
+    }
+  }
+}
+
+TEST(Initialize, NormalHasItsMoments) {
+  const auto x = values(initializers::normal(3, 0.5, 42), 0, 1'000'000);
+  double sum = 0, square = 0, cross = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double d = (static_cast<double>(x[i]) - 3) / 0.5;
+    sum += d;
+    square += d * d;
+    if (i > 0) cross += d * (static_cast<double>(x[i - 1]) - 3) / 0.5;
+  }
+  EXPECT_NEAR(sum / 1e6, 0, 0.005);
+  EXPECT_NEAR(square / 1e6, 1, 0.005);
+  EXPECT_NEAR(cross / 1e6, 0, 0.005);
+}
+
+TEST(Initialize, SeedsAreDifferentStreams) {
+  const auto a = values(initializers::normal(0, 1, 1), 0, 100'000);
+  const auto b = values(initializers::normal(0, 1, 2), 0, 100'000);
+  double cross = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) cross += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  EXPECT_NEAR(cross / 1e5, 0, 0.015);
+}
+
+TEST(Initialize, ConstantsReachEveryType) {
+  std::vector<std::int64_t> whole(3);
+  initialize(initializers::constant(-4), DType::int64, 0, 3, whole.data());
+  EXPECT_EQ(whole, (std::vector<std::int64_t>{-4, -4, -4}));
+  std::vector<double> real(2);
+  initialize(initializers::constant(0.25), DType::float64, 0, 2, real.data());
+  EXPECT_EQ(real, (std::vector<double>{0.25, 0.25}));
+}
+
+}  // namespace
+}  // namespace capstan::store
