@@ -187,9 +187,15 @@ template <detail::Plain T>
 struct Serializer<T> {
   static void write(Writer& out, const T& value) { out.raw(&value, sizeof value); }
   static T read(Reader& in) {
-    T value;
-    in.raw(&value, sizeof value);
-    return value;
+    if constexpr (std::is_same_v<T, bool>) {
+      const auto byte = capstan::read<std::uint8_t>(in);
+      if (byte > 1) throw Error(Code::data_loss, "a message has " + std::to_string(byte) + " for a bool");
+      return byte == 1;
+    } else {
+      T value;
+      in.raw(&value, sizeof value);
+      return value;
+    }
   }
 };
 

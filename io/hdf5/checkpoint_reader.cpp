@@ -104,9 +104,10 @@ struct CheckpointReader::Impl {
         "H5Dread", file);
   }
 
-  /// HDF5 shows fill values, without an error, for a part that it could not open: deleted meanwhile, too many
-  /// open files. So the first row of each part is read from the part itself; one that begins with the fill
-  /// value is read from there altogether.
+  /// HDF5 shows fill values, without an error, for a part that it cannot open (deleted meanwhile, too many
+  /// open files), and the rows of another file that HDF5_VDS_PREFIX leads it to. So the first row of each
+  /// part is compared with the part itself, and a segment that begins with the fill value is read from the
+  /// part altogether.
   void check_segment(const Segment& segment, char* out) const {
     const auto file = folder / segment.part->file;
     const DatasetReport& dataset = *segment.dataset;
@@ -125,7 +126,7 @@ struct CheckpointReader::Impl {
       throw Error(Code::data_loss,
                   file.string() + " is missing: it was deleted while the checkpoint was read");
     }
-    throw Error(Code::data_loss, file.string() + " was changed while the checkpoint was read");
+    throw Error(Code::data_loss, file.string() + " is not the file that HDF5 read in its place");
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "base/topology.hpp"
 #include "transport/ucx_peer.hpp"
 
 namespace capstan::transport {
@@ -61,7 +62,8 @@ class UcxRegion final : public Region {
     }
     address_ = static_cast<std::byte*>(attributes.address);
     bytes_ = bytes;
-    std::memset(address_, 0, bytes_);
+    topology::bind_near_this_thread({address_, bytes_});
+    std::memset(address_, 0, bytes_);  // the first touch, by the thread that will use it
   }
   ~UcxRegion() override { unmap(); }
   UcxRegion(const UcxRegion&) = delete;

@@ -2,9 +2,10 @@
 // zeros.
 #include <gmock/gmock.h>
 #include <hdf5.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-#include <algorithm>
-#include <memory>
+#include <cstdlib>
 
 #include "checkpoint_sample.hpp"
 #include "temporary_folder.hpp"
@@ -189,6 +190,43 @@ TEST_F(Damage, APartThatVanishesAfterOpeningIsNotReadAsZeros) {
   EXPECT_THAT(fault, HasSubstr("part-00001-of-00002.h5 is missing"));
   reader.read_rows("weights", "value", 0, 27, out.data());  // these rows are in the other part
   EXPECT_EQ(std::memcmp(out.data(), new_[2].bytes.data(), 27 * 8), 0);
+}
+
+TEST_F(Damage, APartThatCannotBeOpenedForWantOfDescriptorsIsNotReadAsZeros) {
+  const CheckpointReader reader(newest_);
+  std::vector<double> out(53);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest_free = ::dup(0);
+  ::close(lowest_free);
+  const rlimit none_left{static_cast<rlim_t>(lowest_free), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  EXPECT_THROW(reader.read_rows("weights", "value", 0, 53, out.data()), Error);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  reader.read_rows("weights", "value", 0, 53, out.data());
+  EXPECT_EQ(std::memcmp(out.data(), new_[2].bytes.data(), 53 * 8), 0);
+}
+
+/// HDF5 looks for the parts in $HDF5_VDS_PREFIX first, and reads the variable once in a process.
+int code_of_a_read_with_prefix_of_another() {
+  const TemporaryFolder folder;
+  ::setenv("HDF5_VDS_PREFIX", (folder.path() / "checkpoint-00000001").c_str(), 1);
+  CheckpointDirectory directory(folder.path());
+  save(directory, 1, sample_arrays(1), 2);
+  const CheckpointReader reader(save(directory, 2, sample_arrays(50), 2));
+  std::vector<double> out(53);
+  try {
+    reader.read_rows("weights", "value", 0, 53, out.data());
+  } catch (const Error& error) {
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}
+
+TEST(DamageDeathTest, PartsOfAnotherCheckpointAreNotReadByWayOfTheEnvironment) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process
+  EXPECT_EXIT(std::_Exit(code_of_a_read_with_prefix_of_another()),
+              ::testing::ExitedWithCode(static_cast<int>(Code::data_loss)), "");
 }
 
 TEST_F(Damage, WhenAllAreDamagedEachIsListed) {

@@ -1,0 +1,58 @@
+// topology.cpp -- hwloc's view of this machine, loaded once.
+#include "base/topology.hpp"
+
+#include <hwloc.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/handle.hpp"
+#include "base/log.hpp"
+
+namespace capstan::topology {
+namespace {
+
+struct TopologyTraits {
+  using type = hwloc_topology_t;
+  static type none() noexcept { return nullptr; }
+  static void free(type h) noexcept { hwloc_topology_destroy(h); }
+};
+
+struct BitmapTraits {
+  using type = hwloc_bitmap_t;
+  static type none() noexcept { return nullptr; }
+  static void free(type h) noexcept { hwloc_bitmap_free(h); }
+};
+
+Handle<TopologyTraits> load() {
+  Handle<TopologyTraits> topology;
+  if (hwloc_topology_init(topology.out()) != 0) return {};
+  if (hwloc_topology_load(topology.get()) != 0) return {};
+  return topology;
+}
+
+/// Constant once loaded, so any thread may read it.
+hwloc_topology_t machine() {
+  static const Handle<TopologyTraits> topology = load();
+  return topology.get();
+}
+
+}  // namespace
+
+int numa_nodes() {
+  if (machine() == nullptr) return 1;
+  const int nodes = hwloc_get_nbobjs_by_type(machine(), HWLOC_OBJ_NUMANODE);
+  return nodes > 0 ? nodes : 1;
+}
+
+void bind_near_this_thread(std::span<std::byte> memory) {
+  if (numa_nodes() < 2) return;
+  const Handle<BitmapTraits> here(hwloc_bitmap_alloc());
+  if (hwloc_get_last_cpu_location(machine(), here.get(), HWLOC_CPUBIND_THREAD) != 0 ||
+      hwloc_set_area_membind(machine(), memory.data(), memory.size(), here.get(), HWLOC_MEMBIND_BIND, 0) !=
+          0) {
+    log::debug("{} bytes are not bound to this thread's NUMA node: {}", memory.size(), std::strerror(errno));
+  }
+}
+
+}  // namespace capstan::topology

@@ -1,0 +1,80 @@
+// descriptor_test.cpp -- sizes of a variable, optimizers in words, and that all of it travels.
+#include "shard/descriptor.hpp"
+
+#include <gtest/gtest.h>
+
+#include "capstan/serialize.hpp"
+#include "shard/protocol.hpp"
+
+namespace capstan::shard {
+namespace {
+
+TEST(Descriptor, RowsAndWidthComeFromTheShape) {
+  VariableDescriptor d;
+  d.shape = {7};
+  EXPECT_EQ(d.rows(), 7U);
+  EXPECT_EQ(d.width(), 1U);
+  EXPECT_EQ(d.row_bytes(), 4U);
+  d.shape = {7, 3};
+  d.dtype = DType::float64;
+  EXPECT_EQ(d.width(), 3U);
+  EXPECT_EQ(d.row_bytes(), 24U);
+}
+
+TEST(Descriptor, OptimizersAreDescribedWithTheirNumbers) {
+  EXPECT_EQ(describe(optimizers::SGD{.learning_rate = 0.5}), "sgd(learning_rate=0.5)");
+  EXPECT_EQ(describe(optimizers::Adagrad{.learning_rate = 0.1}),
+            "adagrad(learning_rate=0.1, initial_accumulator=0.1, epsilon=1e-07)");
+  EXPECT_EQ(describe(optimizers::Adam{.learning_rate = 2}),
+            "adam(learning_rate=2, beta1=0.9, beta2=0.999, epsilon=1e-07)");
+}
+
+TEST(Descriptor, EachOptimizerKeepsItsSlots) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(slots_of(OptimizerKind::sgd), Names{});
+  EXPECT_EQ(slots_of(OptimizerKind::adagrad), Names{"accumulator"});
+  EXPECT_EQ(slots_of(OptimizerKind::adam), (Names{"m", "v"}));
+}
+
+TEST(Descriptor, TravelsWithAllThatItSays) {
+  VariableDescriptor d;
+  d.id = 9;
+  d.name = "entities";
+  d.dtype = DType::int64;
+  d.shape = {10, 4};
+  d.optimizer = optimizers::Adam{.learning_rate = 0.25, .beta1 = 0.5};
+  d.shards = {{1, 0, 5, 2, 4096}, {0, 5, 5, 0, 8192}};
+  const auto back = from_bytes<VariableDescriptor>(to_bytes(d));
+  EXPECT_EQ(back.id, d.id);
+  EXPECT_EQ(back.name, d.name);
+  EXPECT_EQ(back.dtype, d.dtype);
+  EXPECT_EQ(back.shape, d.shape);
+  EXPECT_EQ(describe(back.optimizer), describe(d.optimizer));
+  ASSERT_EQ(back.shards.size(), 2U);
+  EXPECT_EQ(back.shards[0].ps, 1);
+  EXPECT_EQ(back.shards[1].first_row, 5U);
+  EXPECT_EQ(back.shards[1].offset, 8192U);
+}
+
+TEST(Protocol, ARequestTravelsWithAllThatItSays) {
+  CreateShard request;
+  request.variable = 3;
+  request.shard = 1;
+  request.name = "w";
+  request.dtype = DType::float64;
+  request.shape = {6, 2};
+  request.first_row = 3;
+  request.rows = 3;
+  request.optimizer = optimizers::Adagrad{};
+  request.initializer = initializers::normal(1, 2, 42);
+  const auto back = from_bytes<CreateShard>(to_bytes(request));
+  EXPECT_EQ(back.name, "w");
+  EXPECT_EQ(back.first_row, 3U);
+  EXPECT_EQ(back.initializer.kind, InitializerKind::normal);
+  EXPECT_EQ(back.initializer.b, 2);
+  EXPECT_EQ(back.initializer.seed, 42U);
+  EXPECT_EQ(back.optimizer.kind, OptimizerKind::adagrad);
+}
+
+}  // namespace
+}  // namespace capstan::shard
