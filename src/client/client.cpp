@@ -197,6 +197,13 @@ void Client::assign(const shard::VariableDescriptor& variable, std::uint64_t fir
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {
   PsLink& to = link(ps);
   to.require_alive();
+  if (!runtime_->single_host()) {
+    // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which do not
+    // see each other: so the owner adds for all.
+    return from_bytes<std::uint64_t>(rpc_.call(to.peer(), cluster::kFetchAdd,
+                                               to_bytes(shard::FetchAdd{index, delta}), runtime_->patience(),
+                                               "add to a counter"));
+  }
   return to.board().fetch_add(to.layout().counter(index), delta,
                               transport::deadline_in(runtime_->patience()));
 }

@@ -22,6 +22,7 @@ enum MessageType : std::uint16_t {
   kSavePart,
   kRestorePart,
   kPsStatistics,
+  kFetchAdd,  // counters of a cluster over several hosts
 
   // coordinator and worker (coordinator/protocol.hpp)
   kRunClosure = 48,

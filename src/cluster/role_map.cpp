@@ -22,6 +22,7 @@ Error bad_roles(const std::string& text, const std::string& why) {
 
 RoleRequest parse_roles(const std::string& text) {
   RoleRequest request;
+  std::set<std::string> seen;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
@@ -39,6 +40,9 @@ RoleRequest parse_roles(const std::string& text) {
       if (error != std::errc() || end_of_number != number.data() + number.size() || count < 0) {
         throw bad_roles(text, "\"" + number + "\" is no count");
       }
+    }
+    if (!seen.insert(role == "chief" ? "coordinator" : role).second) {
+      throw bad_roles(text, "\"" + role + "\" stands twice");
     }
     if (role == "coordinator" || role == "chief") {
       if (count != 1) throw bad_roles(text, "there is one coordinator");

@@ -61,6 +61,12 @@ struct RestorePart {
   std::string folder;
 };
 
+/// kFetchAdd -> the value before, as std::uint64_t.
+struct FetchAdd {
+  std::uint64_t counter = 0;
+  std::uint64_t delta = 0;
+};
+
 /// kPsStatistics -> this.
 struct PsStatistics {
   std::uint64_t rows_pushed = 0;

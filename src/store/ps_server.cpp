@@ -4,9 +4,11 @@
 #include <sched.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 
 #include "base/log.hpp"
+#include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan::store {
@@ -72,6 +74,13 @@ void PsServer::serve_requests() {
   rpc_.serve(cluster::kRestorePart, [this](int, transport::Bytes request) {
     store_.restore(from_bytes<shard::RestorePart>(request).folder);
     return std::vector<std::byte>{};
+  });
+  rpc_.serve(cluster::kFetchAdd, [this](int, transport::Bytes request) {
+    const auto add = from_bytes<shard::FetchAdd>(request);
+    if (add.counter >= shard::BoardLayout::kCounters) {
+      throw Error(Code::out_of_range, "a board has no counter " + std::to_string(add.counter));
+    }
+    return to_bytes(word(board_->memory().data() + layout_.counter(add.counter)).fetch_add(add.delta));
   });
   rpc_.serve(cluster::kPsStatistics, [this](int, transport::Bytes) { return to_bytes(store_.statistics()); });
 

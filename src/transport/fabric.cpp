@@ -1,10 +1,15 @@
 // fabric.cpp -- what both fabrics share: handlers, liveness, the polite wait.
 #include "transport/fabric.hpp"
 
+#include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::transport {
+
+void Window::require_inside(std::uint64_t offset, std::uint64_t bytes) const {
+  CAPSTAN_ASSERT(offset <= length_ && bytes <= length_ - offset);
+}
 
 void Peer::require_alive() const {
   if (failed_) throw Error(Code::unavailable, name_ + " is gone");

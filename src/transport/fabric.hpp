@@ -53,7 +53,9 @@ class Window {
   std::byte* mapped() const noexcept { return mapped_; }
   std::uint64_t length() const noexcept { return length_; }
 
-  /// Starts a write. `data` may be reused on return. Ordered with later puts only by `fence`.
+  /// Starts a write. `data` may be reused on return. Ordered with later puts only by `fence`. An aligned
+  /// 64-bit word arrives in one piece; so it is read by `get`. REQUIRES, here and below: all of it within the
+  /// window.
   virtual void put(std::uint64_t offset, Bytes data) = 0;
   /// Reads; waits for the answer until `deadline`.
   virtual void get(std::uint64_t offset, std::span<std::byte> out, Deadline deadline) = 0;
@@ -66,6 +68,13 @@ class Window {
   virtual void flush(Deadline deadline) = 0;
 
  protected:
+  /// An access outside of the window is a broken promise.
+  void require_inside(std::uint64_t offset, std::uint64_t bytes) const;
+  /// An aligned 64-bit word, which is moved in one piece.
+  static bool is_word(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    return bytes == sizeof(std::uint64_t) && offset % sizeof(std::uint64_t) == 0;
+  }
+
   std::byte* mapped_ = nullptr;
   std::uint64_t length_ = 0;
 };
@@ -123,8 +132,8 @@ class Fabric {
   void set_rank(int rank) noexcept { rank_ = rank; }
   int rank() const noexcept { return rank_; }
 
-  /// A new connection; it lives as long as the fabric. Two ends of one rank (its control and its data fabric) are two
-  /// peers.
+  /// A new connection; it lives as long as the fabric. Two ends of one rank (its control and its data fabric)
+  /// are two peers.
   virtual Peer& connect(int rank, const std::string& name, Bytes address) = 0;
 
   virtual std::unique_ptr<Region> allocate(std::size_t bytes) = 0;

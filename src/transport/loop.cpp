@@ -75,7 +75,8 @@ class LoopWindow : public Window {
     if (path != WindowPath::rma) mapped_ = memory_.get();
   }
   void put(std::uint64_t offset, Bytes data) override {
-    if (data.size() == sizeof(std::uint64_t)) {
+    require_inside(offset, data.size());
+    if (is_word(offset, data.size())) {
       std::uint64_t value = 0;
       std::memcpy(&value, data.data(), sizeof value);
       word(offset).store(value, std::memory_order_release);
@@ -84,7 +85,8 @@ class LoopWindow : public Window {
     }
   }
   void get(std::uint64_t offset, std::span<std::byte> out, Deadline) override {
-    if (out.size() == sizeof(std::uint64_t)) {
+    require_inside(offset, out.size());
+    if (is_word(offset, out.size())) {
       const std::uint64_t value = word(offset).load(std::memory_order_acquire);
       std::memcpy(out.data(), &value, sizeof value);
     } else {
@@ -92,6 +94,8 @@ class LoopWindow : public Window {
     }
   }
   std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t delta, Deadline) override {
+    require_inside(offset, sizeof delta);
+    CAPSTAN_ASSERT(is_word(offset, sizeof delta));
     return word(offset).fetch_add(delta, std::memory_order_acq_rel);
   }
   void fence() override { std::atomic_thread_fence(std::memory_order_release); }
@@ -121,11 +125,9 @@ class LoopPeer : public Peer {
   }
   std::string transports() const override { return "loop"; }
 
-  /// True once, when the other end has gone and has nothing left to say.
-  bool notice_end() {
-    if (failed_ || inbox_->open.load(std::memory_order_acquire)) return false;
-    return failed_ = true;
-  }
+  /// The other end has gone, which nobody here has been told yet.
+  bool has_ended() const { return !failed_ && !inbox_->open.load(std::memory_order_acquire); }
+  void set_failed() { failed_ = true; }
 
  private:
   std::shared_ptr<Inbox> inbox_;
@@ -179,14 +181,20 @@ class LoopFabric : public Fabric {
   std::unique_ptr<Region> allocate(std::size_t bytes) override { return std::make_unique<LoopRegion>(bytes); }
 
   unsigned progress() override {
+    // Who has ended is found out before the inbox is emptied, so that last words come before the end.
+    std::vector<LoopPeer*> ended;
+    for (const auto& peer : peers_) {
+      if (peer->has_ended()) ended.push_back(peer.get());
+    }
     std::deque<Letter> arrived;
     {
       const std::lock_guard lock(inbox_->mutex);
       arrived.swap(inbox_->letters);
     }
     for (const Letter& letter : arrived) deliver({letter.type, letter.from, letter.header, letter.payload});
-    for (std::size_t i = 0; i < peers_.size(); ++i) {  // a failure handler may connect
-      if (peers_[i]->notice_end()) report_failure(*peers_[i]);
+    for (LoopPeer* peer : ended) {
+      peer->set_failed();
+      report_failure(*peer);
     }
     return static_cast<unsigned>(arrived.size());
   }

@@ -33,9 +33,9 @@ class UcxWindow final : public Window {
   }
 
   void put(std::uint64_t offset, Bytes data) override {
-    CAPSTAN_ASSERT(offset + data.size() <= length_);
+    require_inside(offset, data.size());
     if (mapped_ != nullptr) {
-      store(mapped_ + offset, data);
+      store(offset, data);
       return;
     }
     peer_.require_alive();
@@ -45,9 +45,9 @@ class UcxWindow final : public Window {
   }
 
   void get(std::uint64_t offset, std::span<std::byte> out, Deadline deadline) override {
-    CAPSTAN_ASSERT(offset + out.size() <= length_);
+    require_inside(offset, out.size());
     if (mapped_ != nullptr) {
-      load(mapped_ + offset, out);
+      load(offset, out);
       return;
     }
     peer_.require_alive();
@@ -57,7 +57,8 @@ class UcxWindow final : public Window {
   }
 
   std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t delta, Deadline deadline) override {
-    CAPSTAN_ASSERT(offset + sizeof delta <= length_ && offset % sizeof delta == 0);
+    require_inside(offset, sizeof delta);
+    CAPSTAN_ASSERT(is_word(offset, sizeof delta));
     if (mapped_ != nullptr) {
       return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(mapped_ + offset))
           .fetch_add(delta);
@@ -91,8 +92,9 @@ class UcxWindow final : public Window {
   }
 
  private:
-  static void store(std::byte* to, Bytes data) {
-    if (data.size() == sizeof(std::uint64_t)) {
+  void store(std::uint64_t offset, Bytes data) {
+    std::byte* to = mapped_ + offset;
+    if (is_word(offset, data.size())) {
       std::uint64_t value = 0;
       std::memcpy(&value, data.data(), sizeof value);
       std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to))
@@ -101,8 +103,9 @@ class UcxWindow final : public Window {
       std::memcpy(to, data.data(), data.size());
     }
   }
-  static void load(std::byte* from, std::span<std::byte> out) {
-    if (out.size() == sizeof(std::uint64_t)) {
+  void load(std::uint64_t offset, std::span<std::byte> out) {
+    std::byte* from = mapped_ + offset;
+    if (is_word(offset, out.size())) {
       const std::uint64_t value = std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(from))
                                       .load(std::memory_order_acquire);
       std::memcpy(out.data(), &value, sizeof value);
@@ -204,8 +207,8 @@ std::string UcxPeer::transports() const {
   // ucp_ep_query names them only from UCX 1.14 on; the printed description has them in every version.
   char* text = nullptr;
   std::size_t length = 0;
-  std::FILE* stream = open_memstream(&text, &length);
-  if (stream == nullptr || endpoint_ == nullptr) return "unknown";
+  std::FILE* stream = endpoint_ != nullptr ? open_memstream(&text, &length) : nullptr;
+  if (stream == nullptr) return "unknown";
   ucp_ep_print_info(endpoint_, stream);
   std::fclose(stream);
   const std::string description(text, length);

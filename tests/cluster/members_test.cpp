@@ -1,0 +1,82 @@
+// members_test.cpp -- ranks that do not fit together are refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/error.hpp"
+#include "cluster/role_map.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+std::vector<Hello> hellos(std::size_t count, const std::string& roles = "ps=0 workers=0 evaluator=0") {
+  std::vector<Hello> out;
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    out.push_back({"node" + std::to_string(rank / 2),
+                   static_cast<std::int64_t>(100 + rank),
+                   0xabcdU,
+                   roles,
+                   {std::byte(rank)},
+                   {std::byte(rank + 50)}});
+  }
+  return out;
+}
+
+TEST(Members, KeepWhatTheirRanksSaidOfThemselves) {
+  const auto members = make_members(hellos(4));
+  ASSERT_EQ(members.size(), 4U);
+  const std::vector<Role> roles{Role::coordinator, Role::ps, Role::worker, Role::worker};
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(members[rank].rank, static_cast<int>(rank));
+    EXPECT_EQ(members[rank].role, roles[rank]);
+    EXPECT_EQ(members[rank].host, "node" + std::to_string(rank / 2));
+    EXPECT_EQ(members[rank].pid, static_cast<std::int64_t>(100 + rank));
+    EXPECT_EQ(members[rank].control_address, std::vector{std::byte(rank)});
+    EXPECT_EQ(members[rank].data_address, std::vector{std::byte(rank + 50)});
+  }
+  EXPECT_EQ(members[1].name(), "ps 0 (rank 1 on node0)");
+  EXPECT_EQ(members[3].name(), "worker 1 (rank 3 on node1)");
+}
+
+TEST(Members, GetTheRolesThatWereAskedFor) {
+  const auto members = make_members(hellos(6, "ps=2 workers=2 evaluator=1"));
+  int ps = 0;
+  for (const Member& member : members) ps += member.role == Role::ps;
+  EXPECT_EQ(ps, 2);
+  EXPECT_EQ(members[5].role, Role::evaluator);
+}
+
+TEST(Members, ARankWithAnotherBuildIsRefusedByNumberAndHost) {
+  auto all = hellos(5);
+  all[3].build = 1;
+  try {
+    (void)make_members(all);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::failed_precondition);
+    EXPECT_STREQ(error.what(),
+                 "rank 3 on node1 runs another build than rank 0 on node0: start every rank from the same "
+                 "binary (is an old copy first in PATH there?)");
+  }
+}
+
+TEST(Members, ARankThatWasToldOtherRolesIsRefusedByNumberAndHost) {
+  auto all = hellos(5);
+  all[4].roles = "ps=2 workers=0 evaluator=0";
+  try {
+    (void)make_members(all);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::failed_precondition);
+    EXPECT_STREQ(error.what(),
+                 "rank 4 on node2 was told ps=2 workers=0 evaluator=0, rank 0 was told ps=0 workers=0 "
+                 "evaluator=0: give every rank the same settings");
+  }
+}
+
+TEST(Members, RolesThatDoNotFitTheRanksAreRefused) {
+  EXPECT_THROW((void)make_members(hellos(2)), Error);
+  EXPECT_THROW((void)make_members(hellos(4, "ps=3 workers=0 evaluator=0")), Error);
+}
+
+}  // namespace
+}  // namespace capstan::cluster

@@ -1,0 +1,155 @@
+// role_map_test.cpp -- which rank becomes what: tables worked out by hand.
+#include "cluster/role_map.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "capstan/error.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+/// Hosts by rank, one letter each: "aab" is two ranks on host a and one on b.
+std::vector<std::string> hosts_of(const std::string& letters) {
+  std::vector<std::string> hosts;
+  for (const char letter : letters) hosts.emplace_back(1, letter);
+  return hosts;
+}
+
+/// Roles by rank, one letter each. Indices must count up with the ranks.
+std::string roles_of(const std::vector<Place>& places) {
+  std::string letters;
+  std::array<int, 4> next{};
+  for (const Place& place : places) {
+    const auto role = static_cast<std::size_t>(place.role);
+    letters += "CPWE"[role];
+    EXPECT_EQ(place.index, next[role]++) << letters;
+  }
+  return letters;
+}
+
+std::string map(const std::string& hosts, const RoleRequest& request = {}) {
+  return roles_of(map_roles(hosts_of(hosts), request));
+}
+
+void expect_refused(const std::string& hosts, const RoleRequest& request, const std::string& text) {
+  try {
+    const auto places = map_roles(hosts_of(hosts), request);
+    ADD_FAILURE() << hosts << " became " << roles_of(places);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_EQ(std::string(error.what()), text);
+  }
+}
+
+TEST(RoleMap, ByDefaultThereIsOnePsAHostAndAtMostAQuarterOfTheRanks) {
+  EXPECT_EQ(map("aaa"), "CWP");
+  EXPECT_EQ(map("aaaa"), "CWWP");
+  EXPECT_EQ(map("aaaaaaaaaaaa"), "CWWWWWWWWWWP");
+  EXPECT_EQ(map("aabb"), "CPWW");
+  EXPECT_EQ(map("aaabbb"), "CWPWWW");
+  EXPECT_EQ(map("aaaabbbb"), "CWWPWWWP");
+  EXPECT_EQ(map("aaabbbcccddd"), "CWPWWPWWPWWW");
+  EXPECT_EQ(map("aaabbb"), "CWPWWW");
+  EXPECT_EQ(map("aaaaaabbbcccddd"), "CWWWWPWWPWWPWWW");
+}
+
+TEST(RoleMap, RanksDealtOutHostByHostAreSpreadToo) {
+  EXPECT_EQ(map("abababab"), "CWWWWWPP");
+  EXPECT_EQ(map("abcdabcdabcd"), "CWWWWWWWPPPW");
+}
+
+TEST(RoleMap, AHostThatHasOnlyTheCoordinatorGetsNoPs) {
+  EXPECT_EQ(map("abc"), "CPW");
+  EXPECT_EQ(map("abbb", {.ps = 2}), "CWPP");
+}
+
+TEST(RoleMap, ANumberOfPsThatIsAskedForIsSpreadOverTheHosts) {
+  EXPECT_EQ(map("aaaa", {.ps = 2}), "CWPP");
+  EXPECT_EQ(map("aaabbb", {.ps = 2}), "CWPWWP");
+  EXPECT_EQ(map("aaabbb", {.ps = 3}), "CPPWWP");
+  EXPECT_EQ(map("aaabbb", {.ps = 4}), "CPPWPP");
+  EXPECT_EQ(map("aaaaaabbb", {.ps = 5}), "CWWPPPWPP");
+}
+
+TEST(RoleMap, WorkersThatAreAskedForLeaveTheRestToThePs) {
+  EXPECT_EQ(map("aaaaaa", {.workers = 2}), "CWWPPP");
+  EXPECT_EQ(map("aaa", {.workers = 1}), "CWP");
+  EXPECT_EQ(map("aaaaa", {.ps = 2, .workers = 2}), "CWWPP");
+}
+
+TEST(RoleMap, TheEvaluatorIsTheLastRank) {
+  EXPECT_EQ(map("aaaa", {.evaluator = true}), "CWPE");
+  EXPECT_EQ(map("aabb", {.ps = 1, .evaluator = true}), "CPWE");
+  EXPECT_EQ(map("aaabbb", {.ps = 2, .workers = 2, .evaluator = true}), "CWPWPE");
+  EXPECT_EQ(map("aaaaab", {.ps = 2, .evaluator = true}), "CWWPPE");
+}
+
+TEST(RoleMap, TwoRanksAreRefusedWithWhatToDo) {
+  expect_refused("aa", {},
+                 "two ranks are too few: a cluster has a coordinator, a ps and a worker. Start three or more "
+                 "(mpirun -np 4), or one for all roles in one process");
+}
+
+TEST(RoleMap, RolesThatDoNotFitAreRefusedWithHowManyRanksWould) {
+  expect_refused("aaaa", {.ps = 4},
+                 "4 ranks cannot hold 1 coordinator, 4 ps, 1 workers: that makes 6. Start 6 ranks, or change "
+                 "--ps and --workers (each at least 1)");
+  expect_refused("aaaa", {.ps = 3},
+                 "4 ranks cannot hold 1 coordinator, 3 ps, 1 workers: that makes 5. Start 5 ranks, or change "
+                 "--ps and --workers (each at least 1)");
+  expect_refused("aaaa", {.workers = 5},
+                 "4 ranks cannot hold 1 coordinator, 1 ps, 5 workers: that makes 7. Start 7 ranks, or change "
+                 "--ps and --workers (each at least 1)");
+  expect_refused("aaaaa", {.ps = 1, .workers = 2},
+                 "5 ranks cannot hold 1 coordinator, 1 ps, 2 workers: that makes 4. Start 4 ranks, or change "
+                 "--ps and --workers (each at least 1)");
+  expect_refused("aaa", {.evaluator = true},
+                 "3 ranks cannot hold 1 coordinator, 1 ps, 1 workers, 1 evaluator: that makes 4. Start 4 "
+                 "ranks, or change --ps and --workers (each at least 1)");
+}
+
+TEST(RoleMap, EveryShapeOfJobHasEveryRoleItNeeds) {
+  for (int ranks = 3; ranks <= 12; ++ranks) {
+    for (int hosts = 1; hosts <= 4; ++hosts) {
+      for (const bool in_blocks : {true, false}) {
+        std::string letters;
+        for (int rank = 0; rank < ranks; ++rank) {
+          letters += static_cast<char>('a' + (in_blocks ? rank * hosts / ranks : rank % hosts));
+        }
+        for (int ps = 0; ps <= ranks - 2; ++ps) {
+          const std::string roles = map(letters, {.ps = ps});
+          const auto count = [&](char role) {
+            return static_cast<int>(std::count(roles.begin(), roles.end(), role));
+          };
+          EXPECT_EQ(roles[0], 'C');
+          EXPECT_EQ(count('C'), 1);
+          const int there = static_cast<int>(std::set<char>(letters.begin(), letters.end()).size());
+          EXPECT_EQ(count('P'), ps > 0 ? ps : std::max(1, std::min(there, ranks / 4))) << letters;
+          EXPECT_EQ(count('W'), ranks - 1 - count('P'));
+          // Spread: as long as no host is full, no two hosts differ by more than one.
+          std::map<char, int> ps_on;
+          std::map<char, int> free_on;
+          for (std::size_t rank = 1; rank < roles.size(); ++rank) {
+            ps_on[letters[rank]] += roles[rank] == 'P';
+            free_on[letters[rank]] += roles[rank] == 'W';
+          }
+          for (const auto& [one, n] : ps_on) {
+            for (const auto& [other, m] : ps_on) {
+              if (free_on[one] > 0) {
+                EXPECT_LE(m - n, 1) << letters << " " << roles;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capstan::cluster

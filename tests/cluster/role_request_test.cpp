@@ -1,0 +1,68 @@
+// role_request_test.cpp -- what was asked for, from --ps, --workers, --evaluator and --roles.
+#include <gtest/gtest.h>
+
+#include "base/settings.hpp"
+#include "capstan/error.hpp"
+#include "cluster/role_map.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+std::string request(const std::vector<std::pair<std::string, std::string>>& flags) {
+  Settings settings;
+  for (const auto& [name, value] : flags) settings.set_from_flag(name, value);
+  return RoleRequest::from(settings).text();
+}
+
+TEST(RoleRequest, NothingAskedForLeavesAllToTheRule) { EXPECT_EQ(request({}), "ps=0 workers=0 evaluator=0"); }
+
+TEST(RoleRequest, EachFlagSetsItsRole) {
+  EXPECT_EQ(request({{"ps", "3"}}), "ps=3 workers=0 evaluator=0");
+  EXPECT_EQ(request({{"workers", "5"}, {"evaluator", "true"}}), "ps=0 workers=5 evaluator=1");
+}
+
+TEST(RoleRequest, OneLineSetsAllRolesAndBeatsTheOtherFlags) {
+  EXPECT_EQ(request({{"roles", "coordinator:1,ps:4,worker:*"}}), "ps=4 workers=0 evaluator=0");
+  EXPECT_EQ(request({{"roles", "chief:1,ps:2,worker:3,evaluator:1"}}), "ps=2 workers=3 evaluator=1");
+  EXPECT_EQ(request({{"roles", "worker:2"}}), "ps=0 workers=2 evaluator=0");
+  EXPECT_EQ(request({{"roles", "ps:1,evaluator:0"}, {"ps", "9"}, {"evaluator", "true"}}),
+            "ps=1 workers=0 evaluator=0");
+}
+
+TEST(RoleRequest, ALineThatIsWrongIsRefusedWithTheReason) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"ps", "\"ps\" has no count"},
+      {"ps:2,", "\"\" has no count"},
+      {",ps:2", "\"\" has no count"},
+      {"ps:x", "\"x\" is no count"},
+      {"ps:", "\"\" is no count"},
+      {"ps:2x", "\"2x\" is no count"},
+      {"ps:-1", "\"-1\" is no count"},
+      {"ps:99999999999", "\"99999999999\" is no count"},
+      {"ps:*", "only worker may be *"},
+      {"coordinator:*", "only worker may be *"},
+      {"coordinator:2", "there is one coordinator"},
+      {"coordinator:0", "there is one coordinator"},
+      {"ps:0", "there must be at least one ps"},
+      {"worker:0", "there must be at least one worker"},
+      {"evaluator:2", "there is at most one evaluator"},
+      {"server:1", "\"server\" is no role"},
+      {"ps :1", "\"ps \" is no role"},
+      {"ps:1,ps:2", "\"ps\" stands twice"},
+      {"chief:1,coordinator:1", "\"coordinator\" stands twice"},
+  };
+  for (const auto& [text, reason] : bad) {
+    try {
+      ADD_FAILURE() << text << " became " << request({{"roles", text}});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_EQ(std::string(error.what()),
+                "roles \"" + std::string(text) + "\": " + reason +
+                    "; expected ROLE:COUNT,... with roles coordinator, ps, worker, evaluator, such as "
+                    "\"coordinator:1,ps:4,worker:*\"");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capstan::cluster

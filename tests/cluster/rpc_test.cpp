@@ -1,0 +1,180 @@
+// rpc_test.cpp -- calls and answers between two threads, and what a caller is told when none comes.
+#include "cluster/rpc.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "transport/loop.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kPatience{20000};
+constexpr std::uint16_t kDouble = 100;
+constexpr std::uint16_t kRefuse = 101;
+constexpr std::uint16_t kThrow = 102;
+constexpr std::uint16_t kSlow = 103;
+constexpr std::uint16_t kWhoAsks = 104;
+
+/// A rank that answers in a thread of its own, until it dies.
+class Answering {
+ public:
+  Answering(transport::LoopHub& hub, int rank, const transport::Fabric& caller) : fabric_(hub.open()) {
+    fabric_->set_rank(rank);
+    address_ = fabric_->address();
+    transport::Peer& back = fabric_->connect(caller.rank(), "caller", caller.address());
+    thread_ = std::jthread([this, &back] {
+      {
+        RpcServer server(*fabric_, [&back](int) -> transport::Peer& { return back; });
+        server.serve(kDouble,
+                     [](int, transport::Bytes request) { return to_bytes(2 * from_bytes<int>(request)); });
+        server.serve(kRefuse, [](int, transport::Bytes) -> std::vector<std::byte> {
+          throw Error(Code::not_found, "no such thing here");
+        });
+        server.serve(kThrow, [](int, transport::Bytes) -> std::vector<std::byte> {
+          throw std::runtime_error("plain words");
+        });
+        server.serve(kSlow, [this](int, transport::Bytes) {
+          while (!stop_ && !answer_slow_) std::this_thread::sleep_for(milliseconds(1));
+          return std::vector<std::byte>{};
+        });
+        server.serve(kWhoAsks, [](int from, transport::Bytes) { return to_bytes(from); });
+        while (!stop_) {
+          const bool arrived = fabric_->progress() != 0;
+          if (!server.answer_pending() && !arrived) fabric_->wait(milliseconds(10));
+        }
+        fabric_->silence();
+      }
+      fabric_.reset();
+    });
+  }
+  ~Answering() { stop_ = true; }
+  void die() { stop_ = true; }
+  void answer_slow() { answer_slow_ = true; }
+  const std::vector<std::byte>& address() const { return address_; }
+
+ private:
+  std::unique_ptr<transport::Fabric> fabric_;
+  std::vector<std::byte> address_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> answer_slow_{false};
+  std::jthread thread_;
+};
+
+class RpcTest : public testing::Test {
+ protected:
+  RpcTest() : fabric_(hub_.open()) { fabric_->set_rank(7); }
+  void SetUp() override {
+    server_ = std::make_unique<Answering>(hub_, 2, *fabric_);
+    client_ = std::make_unique<RpcClient>(*fabric_);
+    ps_ = &fabric_->connect(2, "ps 1 (rank 2 on n4)", server_->address());
+  }
+  int call_double(int value) {
+    return from_bytes<int>(client_->call(*ps_, kDouble, to_bytes(value), kPatience, "double"));
+  }
+  template <class Call>
+  void expect_error(Code code, const std::string& text, const Call& call) {
+    try {
+      call();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_EQ(std::string(error.what()), text);
+    }
+  }
+
+  transport::LoopHub hub_;
+  std::unique_ptr<transport::Fabric> fabric_;
+  std::unique_ptr<Answering> server_;
+  std::unique_ptr<RpcClient> client_;
+  transport::Peer* ps_ = nullptr;
+};
+
+TEST_F(RpcTest, ACallIsAnswered) {
+  EXPECT_EQ(call_double(21), 42);
+  EXPECT_EQ(from_bytes<int>(client_->call(*ps_, kWhoAsks, {}, kPatience, "say who asks")), 7);
+}
+
+TEST_F(RpcTest, AnErrorTravelsWithItsCode) {
+  expect_error(Code::not_found, "no such thing here",
+               [&] { (void)client_->call(*ps_, kRefuse, {}, kPatience, "find it"); });
+  expect_error(Code::internal, "plain words",
+               [&] { (void)client_->call(*ps_, kThrow, {}, kPatience, "do it"); });
+  // Bytes that the handler cannot read are an error of the caller's, too.
+  expect_error(Code::data_loss, "a message ends 3 bytes too early",
+               [&] { (void)client_->call(*ps_, kDouble, to_bytes('x'), kPatience, "double"); });
+  EXPECT_EQ(call_double(1), 2);
+}
+
+TEST_F(RpcTest, SeveralCallsAreUnderWayAndAnsweredInAnyOrderOfWaiting) {
+  std::vector<RpcClient::Id> calls;
+  for (int i = 0; i < 20; ++i) calls.push_back(client_->start(*ps_, kDouble, to_bytes(i)));
+  const auto refused = client_->start(*ps_, kRefuse, {});
+  for (int i = 19; i >= 0; --i) {
+    EXPECT_EQ(from_bytes<int>(client_->wait(calls[static_cast<std::size_t>(i)], kPatience, "double")), 2 * i);
+  }
+  EXPECT_THROW((void)client_->wait(refused, kPatience, "refuse"), Error);
+}
+
+TEST_F(RpcTest, SeveralRanksAnswerAtOnce) {
+  Answering other(hub_, 3, *fabric_);
+  transport::Peer& to_other = fabric_->connect(3, "ps 2", other.address());
+  const auto slow = client_->start(*ps_, kSlow, {});
+  EXPECT_EQ(from_bytes<int>(client_->call(to_other, kDouble, to_bytes(5), kPatience, "double")), 10);
+  server_->answer_slow();
+  EXPECT_TRUE(client_->wait(slow, kPatience, "take its time").empty());
+}
+
+TEST_F(RpcTest, AnAnswerThatDoesNotComeIsADeadlineThatNamesPeerAndPurpose) {
+  expect_error(Code::deadline_exceeded,
+               "no answer from ps 1 (rank 2 on n4) to create variable \"w\" within 30 ms",
+               [&] { (void)client_->call(*ps_, kSlow, {}, milliseconds(30), "create variable \"w\""); });
+  // The late answer is for nobody, and the next call gets its own.
+  server_->answer_slow();
+  EXPECT_EQ(call_double(3), 6);
+}
+
+TEST_F(RpcTest, ADeathEndsTheWaitWithTheNameOfTheDead) {
+  const auto slow = client_->start(*ps_, kSlow, {});
+  const auto another = client_->start(*ps_, kSlow, {});
+  server_->die();
+  // Both were put to the rank before it died; the first may have been answered with its last breath.
+  server_.reset();
+  try {
+    (void)client_->wait(slow, kPatience, "take its time");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+  }
+  try {
+    (void)client_->wait(another, kPatience, "take its time");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+  }
+  expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is gone", [&] {
+    transport::progress_until(*fabric_, transport::deadline_in(kPatience), [&] { return ps_->failed(); });
+    (void)client_->start(*ps_, kDouble, to_bytes(1));
+  });
+}
+
+TEST_F(RpcTest, ACallThatIsNeverAnsweredEndsWithTheDeathOfItsRank) {
+  auto mute = hub_.open();
+  mute->set_rank(5);
+  transport::Peer& peer = fabric_->connect(5, "ps 3 (rank 5 on n9)", mute->address());
+  const auto call = client_->start(peer, kDouble, to_bytes(1));
+  const std::jthread killer([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    mute.reset();
+  });
+  expect_error(Code::unavailable, "ps 3 (rank 5 on n9) is gone; it was asked to double",
+               [&] { (void)client_->wait(call, kPatience, "double"); });
+  EXPECT_EQ(call_double(4), 8);
+}
+
+}  // namespace
+}  // namespace capstan::cluster

@@ -1,0 +1,127 @@
+// runtime_test.cpp -- ranks as threads, and all roles in one process.
+#include "cluster/runtime.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "capstan/error.hpp"
+#include "transport/loop.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+Settings with(const std::vector<std::pair<std::string, std::string>>& flags) {
+  Settings settings;
+  for (const auto& [name, value] : flags) settings.set_from_flag(name, value);
+  return settings;
+}
+
+TEST(Runtime, RanksAsThreadsHaveTheRolesOfTheMap) {
+  transport::LoopHub hub;
+  const auto runtimes = Runtime::as_threads(with({{"ps", "2"}}), 5, hub);
+  ASSERT_EQ(runtimes.size(), 5U);
+  const std::vector<Role> roles{Role::coordinator, Role::worker, Role::worker, Role::ps, Role::ps};
+  for (int rank = 0; rank < 5; ++rank) {
+    const auto& runtime = runtimes[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(runtime->self().rank, rank);
+    EXPECT_EQ(runtime->self().role, roles[static_cast<std::size_t>(rank)]);
+    EXPECT_EQ(runtime->members().size(), 5U);
+    EXPECT_EQ(runtime->count(Role::ps), 2);
+    EXPECT_EQ(runtime->count(Role::worker), 2);
+    EXPECT_EQ(runtime->count(Role::evaluator), 0);
+    EXPECT_TRUE(runtime->single_host());
+    EXPECT_FALSE(runtime->in_process());
+    EXPECT_TRUE(runtime->embedded().empty());
+    // A ps has one fabric, the others one for control and one for data.
+    EXPECT_EQ(&runtime->control() == &runtime->data(), runtime->self().role == Role::ps);
+  }
+  EXPECT_EQ(runtimes[0]->member(Role::ps, 1).rank, 4);
+  EXPECT_EQ(runtimes[4]->self().name(), "ps 1 (rank 4 on " + host_name() + ")");
+  EXPECT_EQ(runtimes[2]->log_tag(), "worker 1@" + host_name());
+}
+
+TEST(Runtime, APeerIsConnectedOnceForEachFabric) {
+  transport::LoopHub hub;
+  const auto runtimes = Runtime::as_threads(Settings(), 3, hub);
+  Runtime& worker = *runtimes[1];
+  const Member& ps = worker.member(Role::ps, 0);
+  transport::Peer& control = worker.control_peer(ps);
+  transport::Peer& data = worker.data_peer(ps);
+  EXPECT_EQ(&control, &worker.control_peer(ps));
+  EXPECT_EQ(&data, &worker.data_peer(ps));
+  EXPECT_NE(&control, &data);
+  EXPECT_EQ(data.name(), ps.name());
+}
+
+TEST(Runtime, EveryRankReachesEveryOtherThroughEitherFabric) {
+  transport::LoopHub hub;
+  const auto runtimes = Runtime::as_threads(with({{"ps", "2"}}), 4, hub);
+  std::multiset<std::pair<int, int>> heard;  // (to, from)
+  for (const auto& runtime : runtimes) {
+    for (transport::Fabric* fabric : {&runtime->control(), &runtime->data()}) {
+      fabric->on_message(99, [&heard, to = runtime->self().rank](const transport::Message& m) {
+        heard.insert({to, m.from});
+      });
+    }
+  }
+  for (const auto& runtime : runtimes) {
+    for (const Member& member : runtime->members()) {
+      runtime->control_peer(member).send(99, {});
+      runtime->data_peer(member).send(99, {});
+    }
+  }
+  for (const auto& runtime : runtimes) {
+    runtime->control().progress();
+    runtime->data().progress();
+  }
+  for (int to = 0; to < 4; ++to) {
+    for (int from = 0; from < 4; ++from) {
+      EXPECT_EQ(heard.count(std::pair(to, from)), 2U) << from << " to " << to;
+    }
+  }
+}
+
+TEST(Runtime, RolesThatDoNotFitAreRefused) {
+  transport::LoopHub hub;
+  EXPECT_THROW((void)Runtime::as_threads(Settings(), 2, hub), Error);
+  EXPECT_THROW((void)Runtime::as_threads(with({{"ps", "3"}}), 4, hub), Error);
+}
+
+TEST(Runtime, AnEmbeddedClusterHasEveryRoleInThisProcess) {
+  const auto coordinator = Runtime::embedded_cluster(Settings());
+  EXPECT_EQ(coordinator->self().role, Role::coordinator);
+  EXPECT_TRUE(coordinator->in_process());
+  EXPECT_EQ(coordinator->count(Role::ps), 1);
+  EXPECT_EQ(coordinator->count(Role::worker), 1);
+  ASSERT_EQ(coordinator->embedded().size(), 2U);
+  for (const auto& rank : coordinator->embedded()) {
+    EXPECT_TRUE(rank->in_process());
+    EXPECT_NE(rank->self().role, Role::coordinator);
+  }
+  const Cluster cluster(coordinator);
+  EXPECT_TRUE(cluster.embedded());
+  EXPECT_EQ(cluster.role(), Role::coordinator);
+  EXPECT_EQ(cluster.index(), 0);
+  EXPECT_EQ(cluster.rank(), 0);
+  EXPECT_EQ(cluster.size(), 3);
+  EXPECT_EQ(cluster.name(), "coordinator 0 (rank 0 on " + host_name() + ")");
+}
+
+TEST(Runtime, AnEmbeddedClusterHasAsManyRanksAsWereAskedFor) {
+  const auto by_flags = Runtime::embedded_cluster(with({{"ps", "3"}, {"workers", "4"}}));
+  EXPECT_EQ(by_flags->count(Role::ps), 3);
+  EXPECT_EQ(by_flags->count(Role::worker), 4);
+  const auto by_roles = Runtime::embedded_cluster(with({{"roles", "coordinator:1,ps:2,worker:3"}}));
+  EXPECT_EQ(by_roles->count(Role::ps), 2);
+  EXPECT_EQ(by_roles->count(Role::worker), 3);
+}
+
+TEST(Runtime, PatienceIsTheSetting) {
+  EXPECT_EQ(Runtime::embedded_cluster(with({{"wait-timeout", "3s"}}))->patience(), std::chrono::seconds(3));
+}
+
+}  // namespace
+}  // namespace capstan::cluster

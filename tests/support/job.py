@@ -1,0 +1,142 @@
+"""job.py -- real ranks under mpirun, from the outside: start them, wait until they train, find them, end them.
+
+Arguments of a test script: BIN, the folder of the programs, and MPIEXEC. `JobTest` is the test case to derive from.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+from no_process_left import Job, report
+
+BIN, MPIEXEC = (pathlib.Path(sys.argv[1]), sys.argv[2]) if len(sys.argv) > 2 else (None, None)
+CAPSTAN = str(BIN / "capstan") if BIN else None
+
+# What the issue allows a job that lost something to take until it is gone.
+SECONDS_TO_END = 10
+# Of a healthy job on a busy machine; a test's own TIMEOUT is longer.
+SECONDS_TO_FINISH = 60
+
+
+class RankedJob(Job):
+    """A program under mpirun (`ranks` > 0) or alone, its output in files so that it can be read as it grows."""
+
+    def __init__(self, command, ranks=0, launcher=None, env=None, cwd=None):
+        self.folder = tempfile.TemporaryDirectory(prefix="capstan-job-", dir=cwd)
+        self.out_path = pathlib.Path(self.folder.name, "stdout")
+        self.err_path = pathlib.Path(self.folder.name, "stderr")
+        if ranks:
+            command = [*(launcher or [MPIEXEC]), "-n", str(ranks), *command]
+        # A CAPSTAN_ variable of the caller's shell is no part of a test.
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("CAPSTAN_")}
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            super().__init__(
+                [str(word) for word in command], stdin=-3, stdout=out, stderr=err, env={**clean, **(env or {})}
+            )
+
+    def __exit__(self, *exception):
+        super().__exit__(*exception)
+        self.folder.cleanup()
+
+    @property
+    def stdout(self):
+        return self.out_path.read_text(errors="replace")
+
+    @property
+    def stderr(self):
+        return self.err_path.read_text(errors="replace")
+
+    def wait_for_text(self, pattern, seconds=SECONDS_TO_FINISH):
+        """The match in standard error as soon as it is there; None when the job ends or `seconds` pass without it."""
+        deadline = time.monotonic() + seconds
+        while True:
+            running = self.command.poll() is None
+            if match := re.search(pattern, self.stderr):
+                return match
+            if not running or time.monotonic() >= deadline:
+                return None
+            time.sleep(0.01)
+
+    def ranks(self):
+        """{rank: (pid of its agent, pid of its child)}; both are one process where there is no agent."""
+        parents, rank_of = {}, {}
+        for pid in self.processes():
+            try:
+                environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                parents[pid] = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            for entry in environment:
+                if entry.startswith(b"OMPI_COMM_WORLD_RANK="):
+                    rank_of[pid] = int(entry.partition(b"=")[2])
+        found = {}
+        for pid, rank in rank_of.items():
+            if rank_of.get(parents[pid]) == rank:
+                found[rank] = (parents[pid], pid)
+            else:
+                found.setdefault(rank, (pid, pid))
+        return found
+
+    def signal_launcher(self, number):
+        os.kill(self.command.pid, number)
+
+    def press_control_c(self):
+        """What a terminal does: the launcher's whole process group gets it."""
+        os.killpg(self.command.pid, signal.SIGINT)
+
+
+class Roles:
+    """Which rank is what on one host: the coordinator is rank 0, the ps are the highest ranks."""
+
+    def __init__(self, ranks, ps):
+        self.coordinator = 0
+        self.workers = list(range(1, ranks - ps))
+        self.ps = list(range(ranks - ps, ranks))
+
+
+class JobTest(unittest.TestCase):
+    """Has a folder for each test, and fails a test that leaves a process behind."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="capstan-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def start(self, command, ranks=0, **options):
+        job = RankedJob(command, ranks, **options)
+        self.addCleanup(job.__exit__)
+        return job
+
+    def exit_code(self, job, seconds=SECONDS_TO_FINISH):
+        """The job's exit code, after all its processes have gone."""
+        code = job.wait(seconds)
+        if code is None:
+            report(job, f"still running after {seconds} s")
+            self.fail(f"the job has not ended within {seconds} s; it said:\n{job.stderr}")
+        self.assert_all_gone(job)
+        return code
+
+    def assert_all_gone(self, job, seconds=SECONDS_TO_END):
+        if not job.wait_until_gone(seconds):
+            report(job, f"left behind after {seconds} s")
+            left = job.processes()
+            self.fail(f"left behind after {seconds} s: {left}; the job said:\n{job.stderr}")
+
+    def run_to_end(self, command, ranks=0, **options):
+        """Runs a healthy job; returns it, ended, with exit code 0."""
+        job = self.start(command, ranks, **options)
+        code = self.exit_code(job)
+        self.assertEqual(code, 0, job.stderr)
+        return job
+
+    def summary(self):
+        return json.loads((self.folder / "summary.json").read_text())
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

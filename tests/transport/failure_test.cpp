@@ -1,0 +1,181 @@
+// failure_test.cpp -- a rank that ends is reported once and by name; the others are not harmed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/error.hpp"
+#include "transport/networks.hpp"
+
+namespace capstan::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+class FailureTest : public NetworkTest {
+ protected:
+  void SetUp() override {
+    survivor_ = open(0);
+    victim_ = open(1);
+    healthy_ = open(2);
+    to_victim_ = &connect(*survivor_, *victim_, "ps 0 (rank 1 on node7)");
+    to_healthy_ = &connect(*survivor_, *healthy_, "ps 1 (rank 2 on node8)");
+    survivor_->on_failure([this](Peer& peer) { reported_.push_back(peer.name()); });
+    for (Fabric* f : {victim_.get(), healthy_.get()}) f->on_message(1, [this](const Message&) { ++heard_; });
+    to_victim_->send(1, {});
+    to_healthy_->send(1, {});
+    const Progressing victim(*victim_);
+    const Progressing healthy(*healthy_);
+    ASSERT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return heard_ == 2; }));
+  }
+  bool wait_for_report() {
+    return progress_until(*survivor_, deadline_in(kPatience), [&] { return !reported_.empty(); });
+  }
+
+  std::unique_ptr<Fabric> survivor_;
+  std::unique_ptr<Fabric> victim_;
+  std::unique_ptr<Fabric> healthy_;
+  Peer* to_victim_ = nullptr;
+  Peer* to_healthy_ = nullptr;
+  std::vector<std::string> reported_;
+  std::atomic<int> heard_{0};
+};
+
+void expect_unavailable(const std::function<void()>& call, const std::string& name) {
+  try {
+    call();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+    EXPECT_THAT(error.what(), HasSubstr(name));
+  }
+}
+
+TEST_P(FailureTest, ARankThatEndsIsReportedOnceAndByName) {
+  EXPECT_FALSE(to_victim_->failed());
+  EXPECT_NO_THROW(to_victim_->require_alive());
+  victim_.reset();
+  ASSERT_TRUE(wait_for_report());
+  progress_until(*survivor_, deadline_in(milliseconds(100)), [] { return false; });
+  EXPECT_EQ(reported_, std::vector<std::string>{"ps 0 (rank 1 on node7)"});
+  EXPECT_TRUE(to_victim_->failed());
+  expect_unavailable([&] { to_victim_->require_alive(); }, "ps 0 (rank 1 on node7)");
+}
+
+TEST_P(FailureTest, AMessageToADeadRankIsDroppedAndTheOthersAreReached) {
+  victim_.reset();
+  ASSERT_TRUE(wait_for_report());
+  to_victim_->send(1, {}, pattern(100000, 1));
+  EXPECT_FALSE(to_healthy_->failed());
+  to_healthy_->send(1, {});
+  const Progressing healthy(*healthy_);
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return heard_ == 3; }));
+  EXPECT_EQ(reported_.size(), 1U);
+}
+
+TEST_P(FailureTest, SendingTellsOfADeathToo) {
+  victim_.reset();
+  const auto deadline = deadline_in(kPatience);
+  while (!to_victim_->failed() && std::chrono::steady_clock::now() < deadline) {
+    to_victim_->send(1, {}, pattern(1000, 1));
+    survivor_->progress();
+  }
+  ASSERT_TRUE(wait_for_report());
+  EXPECT_EQ(reported_.size(), 1U);
+}
+
+TEST_P(FailureTest, LastWordsComeBeforeTheEnd) {
+  for (int round = 0; round < (is_ucx() ? 5 : 500); ++round) {
+    auto speaker = open(9);
+    const auto listener = open(8);
+    Peer& to_speaker = connect(*listener, *speaker, "speaker");
+    Peer& to_listener = connect(*speaker, *listener, "listener");
+    int words = 0;
+    int words_at_the_end = -1;
+    listener->on_message(1, [&](const Message&) { ++words; });
+    listener->on_failure([&](Peer&) { words_at_the_end = words; });
+    std::atomic<bool> met{false};
+    speaker->on_message(2, [&](const Message&) { met = true; });
+    to_speaker.send(2, {});
+    std::jthread life([&] {
+      progress_until(*speaker, deadline_in(kPatience), [&] { return met.load(); });
+      to_listener.send(1, {});
+      to_listener.send(1, {});
+      speaker.reset();
+    });
+    ASSERT_TRUE(progress_until(*listener, deadline_in(kPatience), [&] { return words_at_the_end >= 0; }));
+    ASSERT_EQ(words_at_the_end, 2) << "round " << round;
+  }
+}
+
+TEST_P(FailureTest, AFailureHandlerMayConnectElsewhere) {
+  const auto another = open(3);
+  bool reached = false;
+  another->on_message(1, [&](const Message&) { reached = true; });
+  survivor_->on_failure([&](Peer&) { connect(*survivor_, *another, "another").send(1, {}); });
+  victim_.reset();
+  const auto deadline = deadline_in(kPatience);
+  while (!reached && std::chrono::steady_clock::now() < deadline) {
+    survivor_->progress();
+    another->progress();
+  }
+  EXPECT_TRUE(reached);
+}
+
+TEST_P(FailureTest, RemoteMemoryOfADeadRankIsRefused) {
+  const auto region = victim_->allocate(4096);
+  const auto key = region->key();
+  const auto window = to_victim_->open_window(key, WindowPath::rma);
+  if (!is_ucx()) GTEST_SKIP() << "loop windows are the memory itself: nothing of them dies with its owner";
+  {
+    const Progressing victim(*victim_);
+    window->put(0, pattern(64, 1));
+    window->flush(deadline_in(kPatience));
+  }
+  victim_.reset();
+  ASSERT_TRUE(wait_for_report());
+  std::vector<std::byte> out(64);
+  expect_unavailable([&] { window->get(0, out, deadline_in(kPatience)); }, "ps 0");
+  expect_unavailable([&] { window->put(0, out); }, "ps 0");
+  expect_unavailable([&] { window->flush(deadline_in(kPatience)); }, "ps 0");
+  expect_unavailable([&] { (void)window->fetch_add(0, 1, deadline_in(kPatience)); }, "ps 0");
+  expect_unavailable([&] { (void)to_victim_->open_window(key, WindowPath::rma); }, "ps 0");
+}
+
+TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
+  if (!is_ucx()) GTEST_SKIP() << "a loop window needs nothing of its owner";
+  const auto region = victim_->allocate(4096);
+  const auto window = to_victim_->open_window(region->key(), WindowPath::rma);
+  std::vector<std::byte> out(1024);
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    window->get(0, out, deadline_in(milliseconds(200)));
+    FAIL() << "a get was answered by a rank that does not progress";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::deadline_exceeded);
+    EXPECT_STREQ(error.what(), "no answer from ps 0 (rank 1 on node7) to a get");
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(199));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  // It is given up, and that is reported like a death.
+  EXPECT_TRUE(to_victim_->failed());
+  ASSERT_TRUE(wait_for_report());
+  EXPECT_EQ(reported_.size(), 1U);
+  expect_unavailable([&] { window->get(0, out, deadline_in(kPatience)); }, "ps 0");
+  EXPECT_EQ(to_victim_->transports(), "unknown");
+  to_healthy_->send(1, {});
+  const Progressing healthy(*healthy_);
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return heard_ == 3; }));
+}
+
+TEST_P(FailureTest, NothingIsReportedAfterSilence) {
+  survivor_->silence();
+  victim_.reset();
+  progress_until(*survivor_, deadline_in(milliseconds(300)), [&] { return to_victim_->failed(); });
+  EXPECT_TRUE(to_victim_->failed());
+  EXPECT_TRUE(reported_.empty());
+}
+
+CAPSTAN_ON_BOTH_NETWORKS(FailureTest);
+
+}  // namespace
+}  // namespace capstan::transport

@@ -1,0 +1,168 @@
+// message_test.cpp -- active messages: whole, in order, from several senders, on both kinds of fabric.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "transport/networks.hpp"
+
+namespace capstan::transport {
+namespace {
+
+using MessageTest = NetworkTest;
+
+TEST_P(MessageTest, ArriveWholeAndInOrderWhateverTheirSize) {
+  const auto a = open(0);
+  const auto b = open(1);
+  Peer& to_b = connect(*a, *b, "b");
+
+  const std::vector<std::size_t> sizes{
+      0, 1, 7, 64, 1000, 8191, 8192, 65536, 70001, 1 << 20, 63, std::size_t{8} << 20, 0, 100};
+  struct Seen {
+    std::uint16_t type;
+    int from;
+    std::vector<std::byte> header;
+    std::vector<std::byte> payload;
+  };
+  std::vector<Seen> seen;
+  for (std::uint16_t type = 0; type < 3; ++type) {
+    b->on_message(type, [&](const Message& m) {
+      seen.push_back(
+          {m.type, m.from, {m.header.begin(), m.header.end()}, {m.payload.begin(), m.payload.end()}});
+    });
+  }
+  for (unsigned i = 0; i < sizes.size(); ++i) {
+    const auto header = pattern(i % 4 * 24, i);
+    auto payload = pattern(sizes[i], i);
+    to_b.send(static_cast<std::uint16_t>(i % 3), header, payload);
+    std::fill(payload.begin(), payload.end(), std::byte{0xee});  // may be reused at once
+  }
+  const Progressing sender(*a);
+  ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return seen.size() == sizes.size(); }));
+  for (unsigned i = 0; i < sizes.size(); ++i) {
+    EXPECT_EQ(seen[i].type, i % 3);
+    EXPECT_EQ(seen[i].from, 0);
+    EXPECT_EQ(seen[i].header, pattern(i % 4 * 24, i)) << i;
+    EXPECT_EQ(seen[i].payload, pattern(sizes[i], i)) << i;
+  }
+}
+
+TEST_P(MessageTest, SeveralSendersAreEachHeardInOrder) {
+  constexpr int kSenders = 4;
+  constexpr std::uint64_t kMessages = 300;
+  const auto receiver = open(kSenders);
+  std::map<int, std::uint64_t> next;
+  std::uint64_t total = 0;
+  bool in_order = true;
+  receiver->on_message(5, [&](const Message& m) {
+    in_order &= value_of<std::uint64_t>(m.header) == next[m.from]++;
+    in_order &= m.payload.size() == (next[m.from] - 1) * 37 % 9000;
+    ++total;
+  });
+  const auto address = receiver->address();
+  std::vector<std::unique_ptr<Fabric>> fabrics;
+  for (int rank = 0; rank < kSenders; ++rank) fabrics.push_back(open(rank));
+  std::atomic<bool> heard{false};
+  std::vector<std::jthread> senders;
+  for (auto& fabric : fabrics) {
+    senders.emplace_back([&fabric, &address, &heard] {
+      Peer& peer = fabric->connect(kSenders, "receiver", address);
+      for (std::uint64_t i = 0; i < kMessages; ++i) {
+        peer.send(5, value_bytes(i), pattern(i * 37 % 9000, 0));
+        fabric->progress();
+      }
+      progress_until(*fabric, deadline_in(kPatience), [&heard] { return heard.load(); });
+    });
+  }
+  EXPECT_TRUE(
+      progress_until(*receiver, deadline_in(kPatience), [&] { return total == kSenders * kMessages; }));
+  heard = true;
+  senders.clear();
+  EXPECT_TRUE(in_order);
+  ASSERT_EQ(next.size(), std::size_t{kSenders});
+  for (const auto& [from, count] : next) EXPECT_EQ(count, kMessages) << "from " << from;
+}
+
+TEST_P(MessageTest, AHandlerMayAnswer) {
+  const auto a = open(0);
+  const auto b = open(1);
+  Peer& to_b = connect(*a, *b, "b");
+  Peer& to_a = connect(*b, *a, "a");
+  b->on_message(1,
+                [&](const Message& m) { to_a.send(2, value_bytes(value_of<int>(m.header) * 2), m.payload); });
+  int answer = 0;
+  std::string text;
+  a->on_message(2, [&](const Message& m) {
+    answer = value_of<int>(m.header);
+    text = text_of(m.payload);
+  });
+  const Progressing answering(*b);
+  for (int i = 1; i <= 100; ++i) {
+    to_b.send(1, value_bytes(i), bytes_of(std::to_string(i)));
+    ASSERT_TRUE(progress_until(*a, deadline_in(kPatience), [&] { return answer == 2 * i; }));
+    EXPECT_EQ(text, std::to_string(i));
+  }
+}
+
+TEST_P(MessageTest, ARankReachesItself) {
+  const auto a = open(3);
+  Peer& to_a = connect(*a, *a, "a");
+  int from = -1;
+  a->on_message(1, [&](const Message& m) { from = m.from; });
+  to_a.send(1, {});
+  EXPECT_TRUE(progress_until(*a, deadline_in(kPatience), [&] { return from == 3; }));
+}
+
+TEST_P(MessageTest, WithoutAHandlerIsDroppedAndTheNextOneArrives) {
+  const auto a = open(0);
+  const auto b = open(1);
+  Peer& to_b = connect(*a, *b, "b");
+  int heard = 0;
+  b->on_message(2, [&](const Message&) { ++heard; });
+  to_b.send(1, {}, bytes_of("nobody listens"));
+  to_b.send(900, {});
+  to_b.send(2, {});
+  const Progressing sender(*a);
+  EXPECT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return heard == 1; }));
+}
+
+TEST_P(MessageTest, AHandlerThatThrowsHarmsNobody) {
+  const auto a = open(0);
+  const auto b = open(1);
+  Peer& to_b = connect(*a, *b, "b");
+  int heard = 0;
+  b->on_message(1, [&](const Message&) {
+    if (++heard == 1) throw std::runtime_error("a test");
+  });
+  to_b.send(1, {});
+  to_b.send(1, {});
+  const Progressing sender(*a);
+  EXPECT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return heard == 2; }));
+}
+
+TEST_P(MessageTest, NothingIsHeardAfterSilence) {
+  const auto a = open(0);
+  const auto b = open(1);
+  Peer& to_b = connect(*a, *b, "b");
+  auto heard = std::make_unique<int>(0);
+  b->on_message(1, [&](const Message&) { ++*heard; });
+  to_b.send(1, {});
+  {
+    const Progressing sender(*a);
+    ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return *heard == 1; }));
+    b->silence();
+    heard.reset();  // what the handlers belonged to
+  }
+  to_b.send(1, {});
+  const Progressing sender(*a);
+  progress_until(*b, deadline_in(std::chrono::milliseconds(50)), [] { return false; });
+  // New handlers start anew.
+  int again = 0;
+  b->on_message(2, [&](const Message&) { ++again; });
+  connect(*b, *b, "itself").send(2, {});
+  EXPECT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return again == 1; }));
+}
+
+CAPSTAN_ON_BOTH_NETWORKS(MessageTest);
+
+}  // namespace
+}  // namespace capstan::transport

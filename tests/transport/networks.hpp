@@ -1,0 +1,93 @@
+// networks.hpp -- fabrics of both kinds in one process, so that one test body runs on both.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport/fabric.hpp"
+#include "transport/loop.hpp"
+#include "transport/ucx_fabric.hpp"
+
+namespace capstan::transport {
+
+/// Nothing healthy takes this long, even under a sanitizer on a busy machine.
+inline constexpr std::chrono::seconds kPatience{20};
+
+enum class Kind { loop, ucx };
+
+class NetworkTest : public testing::TestWithParam<Kind> {
+ protected:
+  std::unique_ptr<Fabric> open(int rank) {
+    auto fabric = GetParam() == Kind::loop ? hub_.open() : std::make_unique<UcxFabric>();
+    fabric->set_rank(rank);
+    return fabric;
+  }
+  bool is_ucx() const { return GetParam() == Kind::ucx; }
+
+ private:
+  LoopHub hub_;
+};
+
+inline std::string kind_name(const testing::TestParamInfo<Kind>& kind) {
+  return kind.param == Kind::loop ? "loop" : "ucx";
+}
+
+#define CAPSTAN_ON_BOTH_NETWORKS(suite) \
+  INSTANTIATE_TEST_SUITE_P(Networks, suite, testing::Values(Kind::loop, Kind::ucx), kind_name)
+
+inline Peer& connect(Fabric& from, const Fabric& to, const std::string& name) {
+  return from.connect(to.rank(), name, to.address());
+}
+
+/// Progresses a fabric in a thread of its own, to which it belongs meanwhile.
+class Progressing {
+ public:
+  explicit Progressing(Fabric& fabric) : fabric_(fabric) {
+    thread_ = std::jthread([this] {
+      while (!stop_) {
+        if (fabric_.progress() == 0) fabric_.wait(std::chrono::milliseconds(10));
+      }
+    });
+  }
+  ~Progressing() {
+    stop_ = true;
+    fabric_.wake();
+  }
+
+ private:
+  Fabric& fabric_;
+  std::atomic<bool> stop_{false};
+  std::jthread thread_;  // last: it uses the others
+};
+
+inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+inline std::string text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+template <class T>
+Bytes value_bytes(const T& value) {
+  return std::as_bytes(std::span<const T, 1>(&value, 1));
+}
+template <class T>
+T value_of(Bytes bytes) {
+  T value{};
+  if (bytes.size() == sizeof value) std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+/// Bytes that depend on `seed` and on their place.
+inline std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
+  std::vector<std::byte> out(size);
+  for (std::size_t i = 0; i < size; ++i)
+    out[i] = static_cast<std::byte>((i * 131 + seed * 29 + (i >> 8)) & 0xff);
+  return out;
+}
+
+}  // namespace capstan::transport

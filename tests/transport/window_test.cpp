@@ -1,0 +1,204 @@
+// window_test.cpp -- registered memory and windows onto it, mapped and by RMA, on both kinds of fabric.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/error.hpp"
+#include "transport/networks.hpp"
+
+namespace capstan::transport {
+namespace {
+
+constexpr WindowPath kPaths[] = {WindowPath::automatic, WindowPath::mapped, WindowPath::rma};
+
+/// A region at one fabric and a peer of another that reaches it. RMA over TCP is emulated by the owner's
+/// progress, so the owner has a thread.
+class WindowTest : public NetworkTest {
+ protected:
+  void SetUp() override {
+    owner_ = open(0);
+    user_ = open(1);
+    region_ = owner_->allocate(kBytes);
+    owner_peer_ = &connect(*user_, *owner_, "the owner");
+  }
+  std::unique_ptr<Window> window(WindowPath path) { return owner_peer_->open_window(region_->key(), path); }
+  static Deadline soon() { return deadline_in(kPatience); }
+  std::uint64_t word(std::uint64_t offset) {
+    return std::atomic_ref<std::uint64_t>(
+               *reinterpret_cast<std::uint64_t*>(region_->memory().data() + offset))
+        .load(std::memory_order_acquire);
+  }
+
+  static constexpr std::size_t kBytes = std::size_t{4} << 20;
+  std::unique_ptr<Fabric> owner_;
+  std::unique_ptr<Fabric> user_;
+  std::unique_ptr<Region> region_;
+  Peer* owner_peer_ = nullptr;
+};
+
+TEST_P(WindowTest, ARegionIsZeroedAndPageAligned) {
+  EXPECT_EQ(region_->memory().size(), kBytes);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(region_->memory().data()) % 4096, 0U);
+  for (const std::byte b : region_->memory()) ASSERT_EQ(b, std::byte{0});
+  EXPECT_EQ(region_->key().length, kBytes);
+}
+
+TEST_P(WindowTest, OnOneHostMemoryIsMappedUnlessRmaIsAskedFor) {
+  EXPECT_NE(window(WindowPath::automatic)->mapped(), nullptr);
+  EXPECT_NE(window(WindowPath::mapped)->mapped(), nullptr);
+  EXPECT_EQ(window(WindowPath::rma)->mapped(), nullptr);
+  EXPECT_EQ(window(WindowPath::rma)->length(), kBytes);
+  EXPECT_FALSE(owner_peer_->transports().empty());
+}
+
+TEST_P(WindowTest, AMappedStoreIsSeenByTheOwner) {
+  const auto w = window(WindowPath::mapped);
+  w->mapped()[12345] = std::byte{7};
+  EXPECT_EQ(region_->memory()[12345], std::byte{7});
+  region_->memory()[54321] = std::byte{9};
+  EXPECT_EQ(w->mapped()[54321], std::byte{9});
+}
+
+TEST_P(WindowTest, PutsArriveAndGetsReadThem) {
+  for (const WindowPath path : kPaths) {
+    const auto w = window(path);
+    std::uint64_t offset = 0;
+    unsigned seed = static_cast<unsigned>(path) + 1;
+    for (const std::size_t size : {std::size_t{1}, std::size_t{8}, std::size_t{8}, std::size_t{100},
+                                   std::size_t{4096}, std::size_t{1} << 20}) {
+      auto data = pattern(size, ++seed);
+      const auto copy = data;
+      std::vector<std::byte> back(size);
+      {
+        const Progressing owner(*owner_);
+        w->put(offset, data);
+        std::fill(data.begin(), data.end(), std::byte{0});  // may be reused at once
+        w->flush(soon());
+        w->get(offset, back, soon());
+      }
+      EXPECT_EQ(back, copy);
+      const auto there = region_->memory().subspan(offset, size);
+      EXPECT_TRUE(std::equal(there.begin(), there.end(), copy.begin())) << size << " bytes at " << offset;
+      offset += size;  // an odd offset from the second on
+    }
+  }
+}
+
+TEST_P(WindowTest, TheWholeWindowCanBeReadAtOnce) {
+  const auto data = pattern(kBytes, 77);
+  std::copy(data.begin(), data.end(), region_->memory().begin());
+  for (const WindowPath path : kPaths) {
+    const auto w = window(path);
+    std::vector<std::byte> back(kBytes);
+    const Progressing owner(*owner_);
+    w->get(0, back, soon());
+    EXPECT_EQ(back, data);
+  }
+}
+
+TEST_P(WindowTest, AnAccessOfNoBytesIsFineUpToTheEnd) {
+  for (const WindowPath path : kPaths) {
+    const auto w = window(path);
+    const Progressing owner(*owner_);
+    w->put(kBytes, {});
+    w->get(kBytes, {}, soon());
+    w->flush(soon());
+  }
+}
+
+TEST_P(WindowTest, WhatWasPutBeforeAFenceArrivesBeforeWhatIsPutAfterIt) {
+  for (const WindowPath path : kPaths) {
+    std::memset(region_->memory().data(), 0, 128 << 10);
+    const auto w = window(path);
+    constexpr std::uint64_t kRounds = 50;
+    constexpr std::size_t kBlock = 40000;
+    std::jthread writer([&] {
+      for (std::uint64_t round = 1; round <= kRounds; ++round) {
+        w->put(4096, pattern(kBlock, static_cast<unsigned>(round)));
+        w->fence();
+        w->put(0, value_bytes(round));
+        // The reader has seen it before the block is written again.
+        progress_until(*user_, soon(), [&] { return word(64) == round; });
+      }
+    });
+    bool complete = true;
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      ASSERT_TRUE(progress_until(*owner_, soon(), [&] { return word(0) == round; }));
+      const auto expected = pattern(kBlock, static_cast<unsigned>(round));
+      complete &= std::equal(expected.begin(), expected.end(), region_->memory().begin() + 4096);
+      std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(region_->memory().data() + 64))
+          .store(round, std::memory_order_release);
+    }
+    EXPECT_TRUE(complete);
+  }
+}
+
+TEST_P(WindowTest, FetchAddsOfSeveralRanksAreAllCounted) {
+  for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
+    std::memset(region_->memory().data(), 0, 4096);
+    constexpr int kUsers = 3;
+    constexpr std::uint64_t kAdds = 200;
+    const auto key = region_->key();
+    const auto address = owner_->address();
+    std::vector<std::unique_ptr<Fabric>> fabrics;
+    for (int rank = 0; rank < kUsers; ++rank) fabrics.push_back(open(2 + rank));
+    std::array<std::vector<std::uint64_t>, kUsers> seen;
+    {
+      const Progressing owner(*owner_);
+      std::vector<std::jthread> users;
+      for (std::size_t i = 0; i < kUsers; ++i) {
+        users.emplace_back([&, i] {
+          const auto w = fabrics[i]->connect(0, "the owner", address).open_window(key, path);
+          for (std::uint64_t n = 0; n < kAdds; ++n) seen[i].push_back(w->fetch_add(128, 1, soon()));
+        });
+      }
+    }
+    EXPECT_EQ(word(128), kUsers * kAdds);
+    // Every value was handed out once.
+    std::vector<std::uint64_t> all;
+    for (const auto& values : seen) all.insert(all.end(), values.begin(), values.end());
+    std::sort(all.begin(), all.end());
+    ASSERT_EQ(all.size(), kUsers * kAdds);
+    for (std::uint64_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], i);
+  }
+}
+
+TEST_P(WindowTest, FetchAddTakesNegativeNumbersAsUnsignedOnes) {
+  for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
+    std::memset(region_->memory().data(), 0, 4096);
+    const auto w = window(path);
+    const Progressing owner(*owner_);
+    EXPECT_EQ(w->fetch_add(8, 10, soon()), 0U);
+    EXPECT_EQ(w->fetch_add(8, static_cast<std::uint64_t>(-3), soon()), 10U);
+    EXPECT_EQ(w->fetch_add(8, 0, soon()), 7U);
+  }
+}
+
+TEST_P(WindowTest, AMappedWindowOutlivesItsRegion) {
+  const auto w = window(WindowPath::mapped);
+  region_->memory()[5] = std::byte{55};
+  region_.reset();
+  EXPECT_EQ(w->mapped()[5], std::byte{55});
+}
+
+using WindowDeathTest = WindowTest;
+
+TEST_P(WindowDeathTest, AnAccessOutsideIsABrokenPromise) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
+    const auto w = window(path);
+    std::vector<std::byte> bytes(16);
+    EXPECT_DEATH(w->put(kBytes - 15, bytes), "broken promise");
+    EXPECT_DEATH(w->get(kBytes + 1, bytes, soon()), "broken promise");
+  }
+  const auto w = window(WindowPath::mapped);
+  std::vector<std::byte> bytes(16);
+  EXPECT_DEATH(w->get(std::uint64_t(-8), bytes, soon()), "broken promise");
+  EXPECT_DEATH(w->fetch_add(kBytes, 1, soon()), "broken promise");
+  EXPECT_DEATH(w->fetch_add(4, 1, soon()), "broken promise");
+}
+
+CAPSTAN_ON_BOTH_NETWORKS(WindowTest);
+CAPSTAN_ON_BOTH_NETWORKS(WindowDeathTest);
+
+}  // namespace
+}  // namespace capstan::transport
