@@ -40,6 +40,9 @@ class CheckpointManager {
   using Check = std::function<void(const std::string& user_state, const std::string& folder)>;
   std::optional<std::int64_t> restore_latest(const Check& check = {});
 
+  /// Step of the newest one in the directory, whether whole or damaged; nothing when there is none.
+  std::optional<std::int64_t> latest() const;
+
   /// Of the checkpoint that was restored last: what was given to `save`.
   const std::string& user_state() const noexcept { return user_state_; }
   const std::filesystem::path& restored_from() const noexcept { return restored_from_; }

@@ -146,10 +146,18 @@ void Client::push(const shard::VariableDescriptor& variable, std::span<const std
 
 void Client::push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                          const std::byte* gradient) {
+  const std::uint64_t row_bytes = variable.row_bytes();
   for (const Routed& routed : route(variable, ids)) {
-    link(routed.place->ps)
-        .push({variable.id, routed.shard, variable.row_bytes(), routed.rows, routed.order, 0,
-               routed.rows.size(), gradient});
+    if (routed.rows.empty()) continue;
+    PushRows push{variable.id, routed.shard,       row_bytes, routed.rows, routed.order,
+                  0,           routed.rows.size(), gradient};
+    // Positions ascend, so these ends mean that no other shard's rows lie between: the usual case, sorted
+    // ids.
+    if (routed.order.back() - routed.order.front() + 1 == routed.order.size()) {
+      push.gradient += routed.order.front() * row_bytes;
+      push.order = {};
+    }
+    link(routed.place->ps).push(push);
   }
 }
 

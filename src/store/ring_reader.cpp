@@ -69,8 +69,12 @@ bool RingReader::apply_from(Ring& ring) {
   for (int entries = 0; ring.applied < tail && entries < kMaxBatch; ++entries) {
     const std::byte* at = ring.piece.data + ring.applied % ring.bytes;
     const auto& header = *reinterpret_cast<const shard::PushHeader*>(at);
-    const std::uint64_t room = ring.bytes - ring.applied % ring.bytes;
-    if (header.bytes < sizeof header || header.bytes % shard::kCacheLine != 0 || header.bytes > room) {
+    const bool sparse = header.kind == shard::PushKind::sparse;
+    const std::uint64_t room = std::min(ring.bytes - ring.applied % ring.bytes, tail - ring.applied);
+    const std::uint64_t least =
+        sizeof header + (sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0);
+    if (room < sizeof header || header.bytes < least || header.bytes % shard::kCacheLine != 0 ||
+        header.bytes > room) {
       log::error("the ring of rank {} holds an entry of {} bytes; its pushes up to here are dropped",
                  ring.rank, header.bytes);
       ring.applied = tail;
@@ -78,12 +82,9 @@ bool RingReader::apply_from(Ring& ring) {
       return true;
     }
     if (header.kind != shard::PushKind::padding) {
-      const bool sparse = header.kind == shard::PushKind::sparse;
       const std::byte* numbers = at + sizeof header;
-      const std::byte* values =
-          numbers + (sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0);
       sink_.apply(header, {reinterpret_cast<const std::uint32_t*>(numbers), sparse ? header.rows : 0U},
-                  values);
+                  at + least);
     }
     ring.applied += header.bytes;
     applied.store(ring.applied, std::memory_order_release);

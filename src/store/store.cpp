@@ -97,6 +97,10 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
   const auto found = shards_.find({header.variable, header.shard});
   const bool sparse = header.kind == shard::PushKind::sparse;
   const bool fits = found != shards_.end() && [&] {
+    if (!sparse && header.kind != shard::PushKind::dense) return false;
+    // A client that believes in wider rows, or none at all, has sent another number of bytes.
+    if (header.bytes != shard::entry_bytes(header.kind, header.rows, found->second.row_bytes())) return false;
+    if (sparse && rows.size() != header.rows) return false;
     const std::uint64_t have = found->second.description.rows;
     if (!sparse) return header.first_row <= have && header.rows <= have - header.first_row;
     return std::all_of(rows.begin(), rows.end(), [have](std::uint32_t row) { return row < have; });
@@ -145,7 +149,8 @@ void Store::assign(const shard::AssignRows& request) {
   const std::lock_guard lock(mutex_);
   const Shard& shard = find(request.variable, request.shard);
   const std::uint64_t first = request.first_row * shard.row_bytes();
-  if (first + request.values.size() > shard.description.rows * shard.row_bytes()) {
+  const std::uint64_t all = shard.description.rows * shard.row_bytes();
+  if (request.first_row > shard.description.rows || request.values.size() > all - first) {
     throw Error(Code::out_of_range,
                 fmt::format("{} bytes from row {} on do not fit shard {} of variable \"{}\"",
                             request.values.size(), request.first_row, request.shard, shard.description.name));

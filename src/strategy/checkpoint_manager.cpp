@@ -78,8 +78,13 @@ std::filesystem::path CheckpointManager::save(std::int64_t step, const std::stri
   return directory.publish(step, parts, {user_state, options_.settings});
 }
 
+std::optional<std::int64_t> CheckpointManager::latest() const {
+  const auto newest = io::CheckpointDirectory(options_.directory).latest();
+  return newest ? std::optional(newest->step) : std::nullopt;
+}
+
 std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check) {
-  if (io::CheckpointDirectory(options_.directory).list().empty()) return std::nullopt;
+  if (!latest()) return std::nullopt;
   const io::FoundCheckpoint found = io::open_to_resume(options_.directory);
   for (const std::string& damaged : found.damaged) log::warn("damaged checkpoint passed over: {}", damaged);
 

@@ -94,8 +94,10 @@ TEST_P(FailureTest, LastWordsComeBeforeTheEnd) {
     listener->on_message(1, [&](const Message&) { ++words; });
     listener->on_failure([&](Peer&) { words_at_the_end = words; });
     std::atomic<bool> met{false};
+    // Each has heard the other before one ends.
+    listener->on_message(3, [&](const Message&) { to_speaker.send(2, {}); });
     speaker->on_message(2, [&](const Message&) { met = true; });
-    to_speaker.send(2, {});
+    to_listener.send(3, {});
     std::jthread life([&] {
       progress_until(*speaker, deadline_in(kPatience), [&] { return met.load(); });
       to_listener.send(1, {});

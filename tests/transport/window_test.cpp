@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "capstan/error.hpp"
 #include "transport/networks.hpp"
 
@@ -133,21 +136,24 @@ TEST_P(WindowTest, WhatWasPutBeforeAFenceArrivesBeforeWhatIsPutAfterIt) {
 }
 
 TEST_P(WindowTest, FetchAddsOfSeveralRanksAreAllCounted) {
+  constexpr std::size_t kUsers = 3;
+  constexpr std::uint64_t kAdds = 200;
+  const auto key = region_->key();
+  std::vector<std::unique_ptr<Fabric>> fabrics;
+  std::vector<Peer*> peers;
+  for (std::size_t i = 0; i < kUsers; ++i) {
+    fabrics.push_back(open(2 + static_cast<int>(i)));
+    peers.push_back(&connect(*fabrics[i], *owner_, "the owner"));
+  }
   for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
     std::memset(region_->memory().data(), 0, 4096);
-    constexpr int kUsers = 3;
-    constexpr std::uint64_t kAdds = 200;
-    const auto key = region_->key();
-    const auto address = owner_->address();
-    std::vector<std::unique_ptr<Fabric>> fabrics;
-    for (int rank = 0; rank < kUsers; ++rank) fabrics.push_back(open(2 + rank));
     std::array<std::vector<std::uint64_t>, kUsers> seen;
     {
       const Progressing owner(*owner_);
       std::vector<std::jthread> users;
       for (std::size_t i = 0; i < kUsers; ++i) {
         users.emplace_back([&, i] {
-          const auto w = fabrics[i]->connect(0, "the owner", address).open_window(key, path);
+          const auto w = peers[i]->open_window(key, path);
           for (std::uint64_t n = 0; n < kAdds; ++n) seen[i].push_back(w->fetch_add(128, 1, soon()));
         });
       }

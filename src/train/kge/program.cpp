@@ -74,6 +74,12 @@ class Program {
     if (!options_.checkpoint_dir.empty()) {
       checkpoints_.emplace(strategy_, CheckpointOptions{options_.checkpoint_dir, options_.max_to_keep,
                                                         options_.settings_json});
+      if (const auto newest = checkpoints_->latest(); newest && !options_.resume) {
+        throw Error(Code::failed_precondition, fmt::format("{} holds checkpoints of an earlier run, up to "
+                                                           "step {}: go on from them with --resume, or give "
+                                                           "another --checkpoint-dir",
+                                                           options_.checkpoint_dir, *newest));
+      }
     }
     const auto entities = static_cast<std::int64_t>(graph_.entities.size());
     const auto relations = static_cast<std::int64_t>(graph_.relations.size());
