@@ -25,7 +25,8 @@ namespace {
 
 constexpr int kExitEnvironment = 3;
 constexpr int kExitLostRank = 4;
-// After a ps is lost its agent waits this long for the coordinator to end the job with a better message.
+// After a ps is lost, or has lost the coordinator, its agent waits this long for the coordinator to end the
+// job with a better message.
 constexpr std::chrono::seconds kCoordinatorSpeaksFirst{6};
 // A child that was told to end by SIGTERM or SIGINT and has not is killed.
 constexpr std::chrono::seconds kGrace{5};
@@ -92,6 +93,7 @@ class Agent {
       : child_(child), launcher_(launcher), from_child_(from_child), to_child_(to_child) {}
 
   [[noreturn]] void run() {
+    signal(SIGPIPE, SIG_IGN);  // a child that has died is found by waiting for it, not by writing to it
     std::thread watcher([this] { watch_start(); });
     watcher.detach();  // ends with the process
     bootstrap();
@@ -108,7 +110,11 @@ class Agent {
       if (waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
           info.si_pid == child_) {
         if (started_) return;
-        _exit(info.si_code == CLD_EXITED && info.si_status != 0 ? info.si_status : kExitEnvironment);
+        if (info.si_code == CLD_EXITED) _exit(info.si_status != 0 ? info.si_status : kExitEnvironment);
+        std::fprintf(stderr,
+                     "capstan: rank %d, pid %d, was killed by signal %d (%s) before the job had begun\n",
+                     launched_rank(), static_cast<int>(child_), info.si_status, strsignal(info.si_status));
+        _exit(kExitLostRank);
       }
       sigset_t pending;
       sigpending(&pending);
@@ -185,13 +191,15 @@ class Agent {
                                             strsignal(WTERMSIG(status)) + ")"
                                       : "ended with exit code " + std::to_string(code);
     const bool job_goes_on = self_.role == Role::worker || self_.role == Role::evaluator;
-    if (by_signal || job_goes_on) {
+    // It has said already that it lost the coordinator, whose agent ends the job.
+    const bool lost_coordinator = !by_signal && code == kExitLostRank;
+    if (by_signal || (job_goes_on && !lost_coordinator)) {
       std::fprintf(stderr, "capstan: %s, pid %d, %s%s\n", self_.name().c_str(), static_cast<int>(child_),
                    how.c_str(), job_goes_on ? "; its work goes on elsewhere" : "");
     }
     if (job_goes_on) _exit(0);
     if (self_.role == Role::ps) {
-      if (by_signal) pause_for_coordinator();
+      if (by_signal || lost_coordinator) pause_for_coordinator();
       _exit(by_signal ? kExitLostRank : code);
     }
     _exit(code);

@@ -31,8 +31,9 @@ class AgentLink {
 ///  * coordinator: the child's own code, or 128 + signal: it decides about the job.
 ///  * worker, evaluator: 0 however the child ended once the cluster was up, with a line that says so: the job
 ///  goes on.
-///  * ps: the child's own code; when it was lost, 4, after a pause in which the coordinator ends the job by
-///  itself.
+///  * ps: the child's own code; when it was lost, or has lost the coordinator, 4, after a pause in which the
+///  coordinator ends the job by itself.
+///  * any, killed by a signal before the cluster was up: 4, with a line that says so.
 /// A child never outlives its agent.
 AgentLink split_into_agent_and_child();
 

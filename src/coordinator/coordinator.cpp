@@ -29,7 +29,6 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   start_embedded_workers();
   transport::Fabric& fabric = runtime_.control();
   fabric.on_message(cluster::kClosureDone, [this](const transport::Message& message) { on_done(message); });
-  fabric.on_message(cluster::kHello, [](const transport::Message&) {});
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
   for (const cluster::Member& member : runtime_.members()) {
     if (member.role == Role::coordinator) continue;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "base/log.hpp"
 
@@ -67,14 +68,18 @@ bool RingReader::apply_from(Ring& ring) {
   if (tail == ring.applied) return false;
   auto applied = word(board_ + layout_.applied(static_cast<std::uint64_t>(ring.rank)));
   for (int entries = 0; ring.applied < tail && entries < kMaxBatch; ++entries) {
-    const std::byte* at = ring.piece.data + ring.applied % ring.bytes;
-    const auto& header = *reinterpret_cast<const shard::PushHeader*>(at);
+    const std::uint64_t place = ring.applied % ring.bytes;
+    const std::uint64_t room = std::min(ring.bytes - place, tail - ring.applied);
+    shard::PushHeader header;
+    header.bytes = 0;
+    // Not even a header fits: the tail is nothing that a pusher writes.
+    const bool aligned = (ring.applied | tail) % shard::kCacheLine == 0;
+    const std::byte* at = ring.piece.data + place;
+    if (aligned) std::memcpy(&header, at, sizeof header);
     const bool sparse = header.kind == shard::PushKind::sparse;
-    const std::uint64_t room = std::min(ring.bytes - ring.applied % ring.bytes, tail - ring.applied);
-    const std::uint64_t least =
+    const std::uint64_t values_at =
         sizeof header + (sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0);
-    if (room < sizeof header || header.bytes < least || header.bytes % shard::kCacheLine != 0 ||
-        header.bytes > room) {
+    if (header.bytes < values_at || header.bytes % shard::kCacheLine != 0 || header.bytes > room) {
       log::error("the ring of rank {} holds an entry of {} bytes; its pushes up to here are dropped",
                  ring.rank, header.bytes);
       ring.applied = tail;
@@ -84,7 +89,7 @@ bool RingReader::apply_from(Ring& ring) {
     if (header.kind != shard::PushKind::padding) {
       const std::byte* numbers = at + sizeof header;
       sink_.apply(header, {reinterpret_cast<const std::uint32_t*>(numbers), sparse ? header.rows : 0U},
-                  at + least);
+                  at + values_at);
     }
     ring.applied += header.bytes;
     applied.store(ring.applied, std::memory_order_release);

@@ -30,6 +30,8 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
                                                runtime_->self().name() +
                                                ", which runs Server(cluster).join()");
   }
+  // A ps says hello as soon as it runs, which may be before a coordinator listens.
+  runtime_->control().on_message(cluster::kHello, [](const transport::Message&) {});
   start_embedded_ps();
   Context::set_current(&context_);
 }

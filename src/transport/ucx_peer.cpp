@@ -134,8 +134,11 @@ UcxPeer::UcxPeer(UcxFabric& fabric, int rank, std::string name, Bytes address)
   params.err_handler = {&UcxPeer::on_error, this};
   const ucs_status_t status = ucp_ep_create(fabric.worker(), &params, &endpoint_);
   if (status != UCS_OK) {
-    throw Error(Code::unavailable,
-                "cannot connect to " + name_ + ": ucp_ep_create: " + ucs_status_string(status));
+    // It may have died since it gave its address: a failed peer like any other, not an error of this rank.
+    log::warn("cannot connect to {}: ucp_ep_create: {}", name_, ucs_status_string(status));
+    endpoint_ = nullptr;
+    failed_ = true;
+    fabric_.note_failure(*this);
   }
 }
 

@@ -66,7 +66,9 @@ void check(const Optimizer& o, std::uint64_t width, double tolerance) {
   for (std::size_t i = 0; i < w.size(); ++i) {
     ASSERT_NEAR(static_cast<double>(w[i]), expected[i].w, tolerance)
         << to_string(o.kind) << " width " << width;
-    if (o.kind != OptimizerKind::sgd) ASSERT_NEAR(static_cast<double>(s0[i]), expected[i].s0, tolerance);
+    if (o.kind != OptimizerKind::sgd) {
+      ASSERT_NEAR(static_cast<double>(s0[i]), expected[i].s0, tolerance);
+    }
   }
 }
 

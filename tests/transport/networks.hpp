@@ -51,7 +51,7 @@ class Progressing {
   explicit Progressing(Fabric& fabric) : fabric_(fabric) {
     thread_ = std::jthread([this] {
       while (!stop_) {
-        if (fabric_.progress() == 0) fabric_.wait(std::chrono::milliseconds(10));
+        if (fabric_.progress() == 0) fabric_.wait(std::chrono::milliseconds(200));
       }
     });
   }

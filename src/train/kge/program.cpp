@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -105,6 +106,8 @@ class Program {
   Report run() {
     const int done = options_.resume ? resume() : 0;
     report_.first_epoch = done + 1;
+    hooks_.progress({done + 1, options_.epochs, report_.train * done, report_.train * options_.epochs,
+                     std::numeric_limits<double>::quiet_NaN()});
     train_from_ = Clock::now();
     for (int epoch = done + 1; epoch <= options_.epochs; ++epoch) {
       schedule_epoch(epoch);

@@ -1,0 +1,299 @@
+// store_test.cpp -- shards against a plain array that follows the update rules one element at a time.
+#include "store/store.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "capstan/error.hpp"
+#include "store/push_entry.hpp"
+#include "transport/loop.hpp"
+
+namespace capstan::store {
+namespace {
+
+using testing::HasSubstr;
+
+/// A variable as the text of optimizers.hpp describes it, in double.
+class Plain {
+ public:
+  Plain(const Optimizer& optimizer, std::uint64_t rows, std::uint64_t width, double value)
+      : optimizer_(optimizer),
+        width_(width),
+        w_(rows * width, value),
+        a_(rows * width, optimizer.kind == OptimizerKind::adagrad ? optimizer.initial_accumulator : 0),
+        b_(rows * width, 0) {}
+
+  void begin_push() { ++t_; }
+  void update(std::uint64_t row, std::uint64_t column, double g) {
+    const std::uint64_t i = row * width_ + column;
+    const Optimizer& o = optimizer_;
+    switch (o.kind) {
+      case OptimizerKind::sgd:
+        w_[i] -= o.learning_rate * g;
+        return;
+      case OptimizerKind::adagrad:
+        a_[i] += g * g;
+        w_[i] -= o.learning_rate * g / (std::sqrt(a_[i]) + o.epsilon);
+        return;
+      case OptimizerKind::adam:
+        a_[i] = o.beta1 * a_[i] + (1 - o.beta1) * g;
+        b_[i] = o.beta2 * b_[i] + (1 - o.beta2) * g * g;
+        w_[i] -= o.learning_rate * std::sqrt(1 - std::pow(o.beta2, t_)) / (1 - std::pow(o.beta1, t_)) *
+                 a_[i] / (std::sqrt(b_[i]) + o.epsilon);
+        return;
+    }
+  }
+  const std::vector<double>& values() const { return w_; }
+
+ private:
+  Optimizer optimizer_;
+  std::uint64_t width_;
+  std::vector<double> w_, a_, b_;
+  int t_ = 0;
+};
+
+class StoreTest : public testing::Test {
+ protected:
+  /// One shard that is the whole variable.
+  template <class T>
+  shard::ShardPlace create(std::uint32_t id, std::vector<std::uint64_t> shape, const Optimizer& optimizer,
+                           const Initializer& initializer = {}) {
+    return store_.create(
+        {id, 0, "v" + std::to_string(id), dtype_of<T>, shape, 0, shape[0], optimizer, initializer});
+  }
+  template <class T>
+  std::vector<T> rows(std::uint32_t id, std::vector<std::uint32_t> numbers) {
+    const auto bytes = store_.gather({id, 0, std::move(numbers)});
+    std::vector<T> out(bytes.size() / sizeof(T));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+  template <class T>
+  std::vector<T> all(std::uint32_t id, std::uint64_t count) {
+    std::vector<std::uint32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    return rows<T>(id, numbers);
+  }
+  template <class T>
+  void expect_follows_the_rules(std::uint32_t id, std::vector<std::uint64_t> shape,
+                                const Optimizer& optimizer, double tolerance);
+  void expect_dropped(const std::vector<std::byte>& entry) {
+    testing::internal::CaptureStderr();
+    apply_entry(store_, entry);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("dropped a push to variable"));
+  }
+
+  transport::LoopHub hub_;
+  std::unique_ptr<transport::Fabric> fabric_ = hub_.open();
+  Store store_{*fabric_, 1 << 20, 3};
+};
+
+template <class T>
+void StoreTest::expect_follows_the_rules(std::uint32_t id, std::vector<std::uint64_t> shape,
+                                         const Optimizer& optimizer, double tolerance) {
+  SCOPED_TRACE(shard::describe(optimizer) + " " + std::string(to_string(dtype_of<T>)));
+  const std::uint64_t count = shape[0];
+  const std::uint64_t width = shape.size() == 2 ? shape[1] : 1;
+  create<T>(id, shape, optimizer, initializers::constant(3));
+  Plain plain(optimizer, count, width, 3);
+  std::mt19937 random(id);
+  std::uniform_int_distribution<int> whole(-9, 9);
+  for (int step = 0; step < 12; ++step) {
+    plain.begin_push();
+    const bool dense = step % 3 == 2;
+    std::vector<std::uint32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    std::uint64_t first_row = 0;
+    if (dense) {
+      first_row = step % 2 == 0 ? 0 : 2;
+      numbers.erase(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(first_row));
+    } else {
+      std::shuffle(numbers.begin(), numbers.end(), random);
+      numbers.resize(1 + static_cast<std::size_t>(step) % count);
+    }
+    std::vector<T> gradient;
+    for (const std::uint32_t row : numbers) {
+      for (std::uint64_t column = 0; column < width; ++column) {
+        const int g = whole(random);
+        gradient.push_back(static_cast<T>(g));
+        plain.update(row, column, g);
+      }
+    }
+    apply_entry(store_, push_entry<T>(id, 0, dense ? std::vector<std::uint32_t>{} : numbers, first_row, width,
+                                      gradient));
+  }
+  const std::vector<T> values = all<T>(id, count);
+  ASSERT_EQ(values.size(), plain.values().size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(values[i]), plain.values()[i], tolerance) << "element " << i;
+  }
+}
+
+TEST_F(StoreTest, PushesFollowTheRulesForEveryDtypeRankAndOptimizer) {
+  std::uint32_t id = 1;
+  for (const std::vector<std::uint64_t>& shape :
+       {std::vector<std::uint64_t>{7}, {5, 3}, {6, 16}, {9, 33}, {4, 1}}) {
+    const Optimizer sgd = optimizers::SGD{.learning_rate = 0.25};
+    const Optimizer adagrad = optimizers::Adagrad{.learning_rate = 0.3, .initial_accumulator = 0.5};
+    const Optimizer adam = optimizers::Adam{.learning_rate = 0.1};
+    expect_follows_the_rules<float>(id++, shape, sgd, 0);
+    expect_follows_the_rules<float>(id++, shape, adagrad, 1e-5);
+    expect_follows_the_rules<float>(id++, shape, adam, 1e-5);
+    expect_follows_the_rules<double>(id++, shape, sgd, 0);
+    expect_follows_the_rules<double>(id++, shape, adagrad, 1e-12);
+    expect_follows_the_rules<double>(id++, shape, adam, 1e-12);
+    expect_follows_the_rules<std::int64_t>(id++, shape, optimizers::SGD{.learning_rate = 2}, 0);
+  }
+}
+
+TEST_F(StoreTest, APushInPartsIsOneUpdate) {
+  // Adam's first two steps differ, so a second part that counted as a step would show.
+  const Optimizer adam = optimizers::Adam{.learning_rate = 1};
+  create<double>(1, {4}, adam);
+  create<double>(2, {4}, adam);
+  const std::vector<double> gradient{1, 2, 3, 4};
+  for (int push = 0; push < 3; ++push) {
+    apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, gradient));
+    apply_entry(store_, push_entry<double>(2, 0, {0, 1}, 0, 1, std::vector<double>{1, 2}));
+    apply_entry(store_, push_entry<double>(2, 0, {2, 3}, 0, 1, std::vector<double>{3, 4}, false));
+  }
+  EXPECT_EQ(all<double>(1, 4), all<double>(2, 4));
+  EXPECT_EQ(store_.statistics().pushes, 6U);
+  EXPECT_EQ(store_.statistics().rows_pushed, 24U);
+}
+
+TEST_F(StoreTest, ASparsePushOfSgdMayNameARowTwice) {
+  create<float>(1, {3}, optimizers::SGD{.learning_rate = 1});
+  apply_entry(store_, push_entry<float>(1, 0, {1, 1, 0}, 0, 1, std::vector<float>{2, 5, 1}));
+  EXPECT_EQ(all<float>(1, 3), (std::vector<float>{-1, -7, 0}));
+}
+
+TEST_F(StoreTest, FirstValuesAreThoseOfTheWholeVariable) {
+  const Initializer normal = initializers::normal(0, 1, 5);
+  store_.create({1, 0, "whole", DType::float32, {10, 3}, 0, 10, {}, normal});
+  store_.create({2, 0, "cut", DType::float32, {10, 3}, 0, 4, {}, normal});
+  store_.create({2, 1, "cut", DType::float32, {10, 3}, 4, 6, {}, normal});
+  auto whole = store_.gather({1, 0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}});
+  auto cut = store_.gather({2, 0, {0, 1, 2, 3}});
+  const auto rest = store_.gather({2, 1, {0, 1, 2, 3, 4, 5}});
+  cut.insert(cut.end(), rest.begin(), rest.end());
+  EXPECT_EQ(whole, cut);
+}
+
+TEST_F(StoreTest, APlaceSaysWhereTheValuesLie) {
+  const shard::ShardPlace place =
+      store_.create({1, 2, "w", DType::float64, {100, 2}, 40, 30, {}, initializers::constant(6)});
+  EXPECT_EQ(place.ps, 3);
+  EXPECT_EQ(place.first_row, 40U);
+  EXPECT_EQ(place.rows, 30U);
+  const auto client = hub_.open();
+  const auto window = client->connect(0, "ps", fabric_->address())
+                          .open_window(store_.heap().key(place.region), transport::WindowPath::automatic);
+  double value = 0;
+  std::memcpy(&value, window->mapped() + place.offset + 59 * sizeof value, sizeof value);
+  EXPECT_EQ(value, 6);
+}
+
+TEST_F(StoreTest, GatherKeepsTheOrderAndRepeats) {
+  create<std::int64_t>(1, {4, 2}, optimizers::SGD{.learning_rate = -1});
+  apply_entry(store_, push_entry<std::int64_t>(1, 0, {}, 0, 2,
+                                               std::vector<std::int64_t>{0, 1, 10, 11, 20, 21, 30, 31}));
+  EXPECT_EQ(rows<std::int64_t>(1, {2, 0, 2}), (std::vector<std::int64_t>{20, 21, 0, 1, 20, 21}));
+  EXPECT_TRUE(rows<std::int64_t>(1, {}).empty());
+  EXPECT_EQ(store_.statistics().rows_sent, 3U);
+}
+
+TEST_F(StoreTest, AssignSetsRowsAndLeavesTheSlots) {
+  create<double>(1, {3}, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0});
+  apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, std::vector<double>{3, 3, 3}));  // accumulator 9
+  const std::vector<double> values{7, 8};
+  const auto bytes = std::as_bytes(std::span(values));
+  store_.assign({1, 0, 1, {bytes.begin(), bytes.end()}});
+  EXPECT_EQ(all<double>(1, 3), (std::vector<double>{-1, 7, 8}));
+  apply_entry(store_, push_entry<double>(1, 0, {1}, 0, 1, std::vector<double>{4}));  // 4 / sqrt(9 + 16)
+  EXPECT_DOUBLE_EQ(all<double>(1, 3)[1], 7 - 0.8);
+}
+
+TEST_F(StoreTest, WhatIsNotThereIsRefusedByName) {
+  create<float>(1, {4, 2}, {});
+  const auto expect = [](Code code, const std::string& text, const auto& call) {
+    try {
+      call();
+      ADD_FAILURE() << "expected " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_EQ(std::string(error.what()), text);
+    }
+  };
+  expect(Code::already_exists, "variable 1 (\"v1\") has a shard 0 here", [&] {
+    create<float>(1, {4, 2}, {});
+  });
+  expect(Code::not_found, "ps 3 has no shard 1 of variable 1", [&] { (void)store_.gather({1, 1, {0}}); });
+  expect(Code::not_found, "ps 3 has no shard 0 of variable 8", [&] { (void)store_.gather({8, 0, {0}}); });
+  expect(Code::out_of_range, "shard 0 of variable \"v1\" has 4 rows; row 4 was asked for", [&] {
+    (void)store_.gather({1, 0, {3, 4}});
+  });
+  const std::vector<std::byte> nine(9);
+  expect(Code::out_of_range, "9 bytes from row 3 on do not fit shard 0 of variable \"v1\"", [&] {
+    store_.assign({1, 0, 3, nine});
+  });
+  expect(Code::out_of_range, "9 bytes from row 2305843009213693952 on do not fit shard 0 of variable \"v1\"",
+         [&] {
+           store_.assign({1, 0, std::uint64_t{1} << 61, nine});
+         });
+}
+
+TEST_F(StoreTest, IntegersTakeSgdWithAWholeLearningRateOnly) {
+  const Optimizer refused[] = {optimizers::SGD{.learning_rate = 0.5}, optimizers::Adagrad{},
+                               optimizers::Adam{}};
+  for (const Optimizer& optimizer : refused) {
+    try {
+      create<std::int64_t>(1, {4}, optimizer);
+      ADD_FAILURE() << shard::describe(optimizer);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_THAT(error.what(), HasSubstr("variable \"v1\" is int64"));
+    }
+  }
+  EXPECT_NO_THROW(create<std::int64_t>(1, {4}, optimizers::SGD{.learning_rate = -3}));
+}
+
+TEST_F(StoreTest, APushThatDoesNotFitIsDroppedAndLogged) {
+  create<float>(1, {4, 2}, optimizers::SGD{.learning_rate = 1});
+  const std::vector<float> row{1, 1};
+  expect_dropped(push_entry<float>(9, 0, {0}, 0, 2, row));  // no such variable
+  expect_dropped(push_entry<float>(1, 1, {0}, 0, 2, row));  // no such shard
+  expect_dropped(push_entry<float>(1, 0, {4}, 0, 2, row));  // no such row
+  expect_dropped(push_entry<float>(1, 0, {0, 0xffffffff}, 0, 2, std::vector<float>(4)));
+  expect_dropped(push_entry<float>(1, 0, {}, 4, 2, row));                     // beyond the end
+  expect_dropped(push_entry<float>(1, 0, {}, 0, 2, std::vector<float>(10)));  // five rows
+  expect_dropped(push_entry<float>(1, 0, {}, std::uint64_t(-1), 2, row));
+  expect_dropped(push_entry<float>(1, 0, {0}, 0, 50, std::vector<float>(50)));  // rows of another width
+  // More rows than the entry has bytes for: reading them would leave the ring.
+  auto short_entry = push_entry<float>(1, 0, {}, 0, 2, row);
+  shard::PushHeader header;
+  std::memcpy(&header, short_entry.data(), sizeof header);
+  header.rows = 4;
+  header.bytes = 64;
+  std::memcpy(short_entry.data(), &header, sizeof header);
+  expect_dropped(short_entry);
+  // A kind that no client sends.
+  header.kind = static_cast<shard::PushKind>(77);
+  header.rows = 1;
+  header.bytes = 128;
+  std::memcpy(short_entry.data(), &header, sizeof header);
+  expect_dropped(short_entry);
+
+  EXPECT_EQ(all<float>(1, 4), std::vector<float>(8, 0));
+  EXPECT_EQ(store_.statistics().pushes, 0U);
+  // The shard is as usable as before.
+  apply_entry(store_, push_entry<float>(1, 0, {3}, 0, 2, row));
+  EXPECT_EQ(rows<float>(1, {3}), (std::vector<float>{-1, -1}));
+}
+
+}  // namespace
+}  // namespace capstan::store
