@@ -1,5 +1,6 @@
 # capstan_test(<name> <source> LAYER <layer> [USES ...] [LINK ...])          one process
 # capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry per count of ranks
+# capstan_job_test(<group> <name> <script> TIMEOUT s [ARGS ...])             programs under mpirun, from the outside
 # Every test has a TIMEOUT. The asan and tsan presets run the label "unit" alone.
 
 # Open MPI wants leave to run as root and to share cores; MPICH ignores these.
@@ -46,4 +47,13 @@ function(capstan_mpi_test name source)
     set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2 LABELS "mpi;${arg_LAYER}"
                          ENVIRONMENT "CAPSTAN_TEST_RANKS=${ranks};${CAPSTAN_MPI_ENV}")
   endforeach()
+endfunction()
+
+# Real ranks, started and judged by a script on tests/support/job.py.
+function(capstan_job_test group name script)
+  cmake_parse_arguments(arg "" "TIMEOUT" "ARGS" ${ARGN})
+  add_test(NAME ${group}.${name} COMMAND ${CAPSTAN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${script}
+           ${PROJECT_BINARY_DIR}/bin ${MPIEXEC_EXECUTABLE} ${arg_ARGS})
+  set_tests_properties(${group}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2 LABELS "mpi;${group}"
+                       ENVIRONMENT "${CAPSTAN_MPI_ENV}")
 endfunction()

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "capstan/capstan.hpp"
+#include "launch/launcher_rank.hpp"
 #include "launch/progress.hpp"
 #include "launch/version.hpp"
 #include "train/kge/program.hpp"
@@ -87,9 +88,9 @@ void write_summary(const std::string& path, const Cluster& cluster, const kge::P
                 "cannot write " + path + ": give --summary a place that can be written");
 }
 
-/// Found before training, not after it.
+/// Found before training, not after it, and before the other ranks wait: rank 0 is the coordinator.
 void check_summary_path(const std::string& path) {
-  if (path.empty()) return;
+  if (path.empty() || launch::launcher_rank() != 0) return;
   if (!std::ofstream(path, std::ios::app)) {
     throw Error(Code::permission_denied,
                 "cannot write " + path + ": give --summary a place that can be written");
@@ -121,11 +122,11 @@ void print_report(const kge::ProgramOptions& options, const kge::Report& report,
 int run_train_kge(const Settings& settings, int, char**) {
   // Before anything is started: every rank finds the same mistakes, and rank 0 tells.
   const kge::ProgramOptions options = kge::ProgramOptions::from(settings);
+  const std::string& summary = settings.text("summary");
+  check_summary_path(summary);
   const Cluster cluster = Cluster::join(settings);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
 
-  const std::string& summary = settings.text("summary");
-  check_summary_path(summary);
   if (cluster.embedded()) {
     fmt::print(stderr, "capstan: all roles in this process; mpirun -np 5 with --ps 2 makes it a cluster\n");
   } else {

@@ -59,7 +59,7 @@ class AnyVariable {
               const Initializer& initializer, const VariableOptions& options);
 
   void lookup(std::span<const std::int64_t> ids, void* out, std::size_t room) const;
-  void pull(std::uint64_t first_row, std::uint64_t rows, void* out) const;
+  void pull(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
   void push_dense(const void* gradient, std::size_t elements) const;
   void assign(std::uint64_t first_row, const void* values, std::size_t elements) const;
@@ -102,12 +102,12 @@ class Variable : public AnyVariable {
   /// All of it.
   std::vector<T> pull() const {
     std::vector<T> values(rows() * width());
-    AnyVariable::pull(0, rows(), values.data());
+    AnyVariable::pull(0, values.data(), values.size());
     return values;
   }
   /// Rows from `first_row` on, as many as fill `out`, whose size is a multiple of width().
   void pull(std::uint64_t first_row, std::span<T> out) const {
-    AnyVariable::pull(first_row, out.size() / width(), out.data());
+    AnyVariable::pull(first_row, out.data(), out.size());
   }
 
   /// Sends a gradient; the ps applies the variable's optimizer. Returns before it is applied, see flush().

@@ -189,6 +189,8 @@ void Client::assign(const shard::VariableDescriptor& variable, std::uint64_t fir
   for (std::size_t s = 0; s < variable.shards.size(); ++s) {
     const shard::ShardPlace& place = variable.shards[s];
     const std::uint64_t end = std::min(first_row + rows, place.first_row + place.rows);
+    // What was pushed before must not be applied after: the ring and the calls are two ways to the ps.
+    if (std::max(first_row, place.first_row) < end) link(place.ps).flush();
     for (std::uint64_t begin = std::max(first_row, place.first_row); begin < end; begin += piece) {
       const std::uint64_t count = std::min(piece, end - begin);
       const auto* from = static_cast<const std::byte*>(values) + (begin - first_row) * row_bytes;

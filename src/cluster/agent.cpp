@@ -102,28 +102,36 @@ class Agent {
   }
 
  private:
-  /// Until MPI is done the main thread may sit in MPI_Init for ever; a child that dies meanwhile, or a
-  /// signal, ends the rank at once, and with it, through the launcher, the job.
+  /// Until MPI is done the main thread may sit in MPI_Init for ever; a signal, or a child that dies before
+  /// the others know of it, ends the rank at once, and with it, through the launcher, the job.
   void watch_start() {
     while (!started_) {
       siginfo_t info{};
-      if (waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-          info.si_pid == child_) {
-        if (started_) return;
+      if (!exchanged_ && waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+          info.si_pid == child_ && !exchanged_) {
         if (info.si_code == CLD_EXITED) _exit(info.si_status != 0 ? info.si_status : kExitEnvironment);
-        std::fprintf(stderr,
-                     "capstan: rank %d, pid %d, was killed by signal %d (%s) before the job had begun\n",
-                     launched_rank(), static_cast<int>(child_), info.si_status, strsignal(info.si_status));
-        _exit(kExitLostRank);
+        if (told_to_end()) _exit(128 + SIGTERM);
+        killed_at_start(info.si_status);
       }
-      sigset_t pending;
-      sigpending(&pending);
-      if (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1) {
+      if (told_to_end()) {
         kill(child_, SIGKILL);
         _exit(128 + SIGTERM);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
+  }
+
+  [[noreturn]] void killed_at_start(int signal) const {
+    std::fprintf(stderr, "capstan: rank %d, pid %d, was killed by signal %d (%s) before the job had begun\n",
+                 launched_rank(), static_cast<int>(child_), signal, strsignal(signal));
+    _exit(kExitLostRank);
+  }
+
+  /// By the launcher or its user, who signal the child as well.
+  static bool told_to_end() {
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
   }
 
   void bootstrap() {
@@ -146,6 +154,7 @@ class Agent {
       }
       answer.table = cluster::exchange(MPI_COMM_WORLD, hello);
       self_ = answer.table.members[static_cast<std::size_t>(answer.table.rank)];
+      exchanged_ = true;
     } catch (const Error& error) {
       answer = {error.code(), error.what(), {}};
     }
@@ -166,7 +175,7 @@ class Agent {
     auto kill_at = std::chrono::steady_clock::time_point::max();
     while (true) {
       int status = 0;
-      if (waitpid(child_, &status, WNOHANG) == child_) finish(status, ending);
+      if (waitpid(child_, &status, WNOHANG) == child_) finish(status, ending || told_to_end());
       // The launcher's daemon has gone without a word: nobody would ever end this rank.
       if (getppid() != launcher_ && !ending) {
         ending = true;
@@ -186,7 +195,8 @@ class Agent {
   [[noreturn]] void finish(int status, bool ending) {
     const bool by_signal = WIFSIGNALED(status);
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (code == 0 || failed_start_ || ending) _exit(code);
+    if (code == 0 || ending || (failed_start_ && !by_signal)) _exit(code);
+    if (failed_start_) killed_at_start(WTERMSIG(status));
     const std::string how = by_signal ? "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
                                             strsignal(WTERMSIG(status)) + ")"
                                       : "ended with exit code " + std::to_string(code);
@@ -219,7 +229,8 @@ class Agent {
   pid_t launcher_;
   int from_child_;
   int to_child_;
-  std::atomic<bool> started_{false};
+  std::atomic<bool> exchanged_{false};  // every rank knows this one
+  std::atomic<bool> started_{false};    // and MPI is done
   bool failed_start_ = false;
   Member self_;
 };

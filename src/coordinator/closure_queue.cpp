@@ -48,7 +48,8 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
 
 bool ClosureQueue::join(std::optional<std::chrono::milliseconds> timeout) {
   Lock lock(*mutex_);
-  const auto settled = [this] { return error_ || (queued_.empty() && running_.empty()); };
+  // After an error what runs is awaited as well, and within the same time.
+  const auto settled = [this] { return broken_ || ((error_ || queued_.empty()) && running_.empty()); };
   if (timeout) {
     if (!changed_->wait_for(lock, *timeout, settled)) return false;
   } else {

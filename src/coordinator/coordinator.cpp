@@ -45,6 +45,7 @@ Coordinator::~Coordinator() {
   over_ = true;
   runtime_.control().wake();
   dispatcher_.join();
+  queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
   runtime_.control().silence();
   for (const Worker& worker : workers_) {
     if (worker.alive) worker.peer->send(cluster::kShutdown, {});

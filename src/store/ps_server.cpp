@@ -89,7 +89,8 @@ void PsServer::serve_requests() {
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     rings_.close(peer.rank());
-    if (runtime_->member(peer.rank()).role == Role::coordinator) lost_ = peer.name();
+    // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
+    if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) lost_ = peer.name();
   });
 }
 

@@ -93,7 +93,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
     }
   }
   shard::VariableDescriptor descriptor;
-  descriptor.id = static_cast<std::uint32_t>(variables_.size()) + 1;
+  descriptor.id = next_variable_++;
   descriptor.name = name;
   descriptor.dtype = dtype;
   descriptor.shape.assign(shape.begin(), shape.end());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,7 +53,8 @@ class Strategy {
   Context context_;
   mutable std::mutex variables_mutex_;
   std::vector<std::shared_ptr<const BoundVariable>> variables_;
-  int next_ps_ = 0;  // round robin, per shard
+  std::uint32_t next_variable_ = 1;  // of every attempt: one that failed may have left shards behind
+  int next_ps_ = 0;                  // round robin, per shard
   std::vector<std::string> counters_;
 };
 

@@ -60,7 +60,9 @@ void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size
   client_of(*bound_).lookup(bound_->descriptor, ids, out);
 }
 
-void AnyVariable::pull(std::uint64_t first_row, std::uint64_t rows, void* out) const {
+void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements) const {
+  const std::uint64_t rows = elements / width();
+  check_elements(*bound_, elements, rows, "pull");
   client_of(*bound_).pull(bound_->descriptor, first_row, rows, out);
 }
 

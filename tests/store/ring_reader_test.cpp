@@ -8,6 +8,7 @@
 #include <atomic>
 #include <random>
 
+#include "base/log.hpp"
 #include "store/push_entry.hpp"
 #include "transport/loop.hpp"
 
@@ -36,6 +37,8 @@ class Recorder : public shard::PushSink {
 
 class RingReaderTest : public testing::Test {
  protected:
+  void SetUp() override { log::set_rank_tag("ps 3@here"); }  // what is logged goes to standard error
+
   static constexpr std::uint64_t kRanks = 4;
   static constexpr std::uint64_t kRing = 4096;
 

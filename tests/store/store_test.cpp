@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "store/push_entry.hpp"
 #include "transport/loop.hpp"
@@ -58,6 +59,8 @@ class Plain {
 
 class StoreTest : public testing::Test {
  protected:
+  void SetUp() override { log::set_rank_tag("ps 3@here"); }  // what is logged goes to standard error
+
   /// One shard that is the whole variable.
   template <class T>
   shard::ShardPlace create(std::uint32_t id, std::vector<std::uint64_t> shape, const Optimizer& optimizer,

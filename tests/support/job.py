@@ -8,17 +8,24 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
+import small_graph
 from no_process_left import Job, report
 
 BIN, MPIEXEC = (pathlib.Path(sys.argv[1]), sys.argv[2]) if len(sys.argv) > 2 else (None, None)
 CAPSTAN = str(BIN / "capstan") if BIN else None
 
-# What the issue allows a job that lost something to take until it is gone.
+HOST = socket.gethostname().partition(".")[0]
+
+# What standard error says when the first epochs are behind, given --eval-every.
+TRAINS = "valid MRR"
+# How long a job that lost something may take until it is gone.
 SECONDS_TO_END = 10
 # Of a healthy job on a busy machine; a test's own TIMEOUT is longer.
 SECONDS_TO_FINISH = 60
@@ -37,7 +44,11 @@ class RankedJob(Job):
         clean = {name: value for name, value in os.environ.items() if not name.startswith("CAPSTAN_")}
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
             super().__init__(
-                [str(word) for word in command], stdin=-3, stdout=out, stderr=err, env={**clean, **(env or {})}
+                [str(word) for word in command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env={**clean, **(env or {})},
             )
 
     def __exit__(self, *exception):
@@ -91,6 +102,12 @@ class RankedJob(Job):
         os.killpg(self.command.pid, signal.SIGINT)
 
 
+def train(data, *options, dim=32, negatives=32, batch=64, epochs=60):
+    """The command of a short training; `options` go last and win."""
+    sizes = ["--dim", dim, "--negatives", negatives, "--batch", batch, "--epochs", epochs]
+    return [CAPSTAN, "train", "kge", "--data", data, *sizes, *options]
+
+
 class Roles:
     """Which rank is what on one host: the coordinator is rank 0, the ps are the highest ranks."""
 
@@ -106,6 +123,9 @@ class JobTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="capstan-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def graph(self, **options):
+        return small_graph.write(self.folder / "graph", **options)
 
     def start(self, command, ranks=0, **options):
         job = RankedJob(command, ranks, **options)

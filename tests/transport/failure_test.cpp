@@ -27,13 +27,17 @@ class FailureTest : public NetworkTest {
     const Progressing healthy(*healthy_);
     ASSERT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return heard_ == 2; }));
   }
+  void TearDown() override {
+    for (auto* fabric : {&survivor_, &victim_, &healthy_}) fabric->reset();
+    NetworkTest::TearDown();
+  }
   bool wait_for_report() {
     return progress_until(*survivor_, deadline_in(kPatience), [&] { return !reported_.empty(); });
   }
 
-  std::unique_ptr<Fabric> survivor_;
-  std::unique_ptr<Fabric> victim_;
-  std::unique_ptr<Fabric> healthy_;
+  std::shared_ptr<Fabric> survivor_;
+  std::shared_ptr<Fabric> victim_;
+  std::shared_ptr<Fabric> healthy_;
   Peer* to_victim_ = nullptr;
   Peer* to_healthy_ = nullptr;
   std::vector<std::string> reported_;
@@ -53,7 +57,7 @@ void expect_unavailable(const std::function<void()>& call, const std::string& na
 TEST_P(FailureTest, ARankThatEndsIsReportedOnceAndByName) {
   EXPECT_FALSE(to_victim_->failed());
   EXPECT_NO_THROW(to_victim_->require_alive());
-  victim_.reset();
+  end(victim_);
   ASSERT_TRUE(wait_for_report());
   progress_until(*survivor_, deadline_in(milliseconds(100)), [] { return false; });
   EXPECT_EQ(reported_, std::vector<std::string>{"ps 0 (rank 1 on node7)"});
@@ -62,7 +66,7 @@ TEST_P(FailureTest, ARankThatEndsIsReportedOnceAndByName) {
 }
 
 TEST_P(FailureTest, AMessageToADeadRankIsDroppedAndTheOthersAreReached) {
-  victim_.reset();
+  end(victim_);
   ASSERT_TRUE(wait_for_report());
   to_victim_->send(1, {}, pattern(100000, 1));
   EXPECT_FALSE(to_healthy_->failed());
@@ -73,7 +77,7 @@ TEST_P(FailureTest, AMessageToADeadRankIsDroppedAndTheOthersAreReached) {
 }
 
 TEST_P(FailureTest, SendingTellsOfADeathToo) {
-  victim_.reset();
+  end(victim_);
   const auto deadline = deadline_in(kPatience);
   while (!to_victim_->failed() && std::chrono::steady_clock::now() < deadline) {
     to_victim_->send(1, {}, pattern(1000, 1));
@@ -85,7 +89,7 @@ TEST_P(FailureTest, SendingTellsOfADeathToo) {
 
 TEST_P(FailureTest, LastWordsComeBeforeTheEnd) {
   for (int round = 0; round < (is_ucx() ? 5 : 500); ++round) {
-    auto speaker = open(9);
+    auto speaker = open_alone(9);
     const auto listener = open(8);
     Peer& to_speaker = connect(*listener, *speaker, "speaker");
     Peer& to_listener = connect(*speaker, *listener, "listener");
@@ -114,7 +118,7 @@ TEST_P(FailureTest, AFailureHandlerMayConnectElsewhere) {
   bool reached = false;
   another->on_message(1, [&](const Message&) { reached = true; });
   survivor_->on_failure([&](Peer&) { connect(*survivor_, *another, "another").send(1, {}); });
-  victim_.reset();
+  end(victim_);
   const auto deadline = deadline_in(kPatience);
   while (!reached && std::chrono::steady_clock::now() < deadline) {
     survivor_->progress();
@@ -133,7 +137,7 @@ TEST_P(FailureTest, RemoteMemoryOfADeadRankIsRefused) {
     window->put(0, pattern(64, 1));
     window->flush(deadline_in(kPatience));
   }
-  victim_.reset();
+  end(victim_);
   ASSERT_TRUE(wait_for_report());
   std::vector<std::byte> out(64);
   expect_unavailable([&] { window->get(0, out, deadline_in(kPatience)); }, "ps 0");
@@ -171,7 +175,7 @@ TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
 
 TEST_P(FailureTest, NothingIsReportedAfterSilence) {
   survivor_->silence();
-  victim_.reset();
+  end(victim_);
   progress_until(*survivor_, deadline_in(milliseconds(300)), [&] { return to_victim_->failed(); });
   EXPECT_TRUE(to_victim_->failed());
   EXPECT_TRUE(reported_.empty());

@@ -59,7 +59,7 @@ TEST_P(MessageTest, SeveralSendersAreEachHeardInOrder) {
     ++total;
   });
   const auto address = receiver->address();
-  std::vector<std::unique_ptr<Fabric>> fabrics;
+  std::vector<std::shared_ptr<Fabric>> fabrics;
   for (int rank = 0; rank < kSenders; ++rank) fabrics.push_back(open(rank));
   std::atomic<bool> heard{false};
   std::vector<std::jthread> senders;

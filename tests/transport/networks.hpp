@@ -23,16 +23,41 @@ enum class Kind { loop, ucx };
 
 class NetworkTest : public testing::TestWithParam<Kind> {
  protected:
-  std::unique_ptr<Fabric> open(int rank) {
+  std::unique_ptr<Fabric> open_alone(int rank) {
     auto fabric = GetParam() == Kind::loop ? hub_.open() : std::make_unique<UcxFabric>();
     fabric->set_rank(rank);
     return fabric;
+  }
+  /// One that is closed together with all others at the end of the test.
+  std::shared_ptr<Fabric> open(int rank) { return open_.emplace_back(open_alone(rank)); }
+  /// Closes it now, as the death of a rank would.
+  void end(std::shared_ptr<Fabric>& fabric) {
+    std::erase(open_, fabric);
+    fabric.reset();
+  }
+  /// All at once: to close an endpoint takes the progress of both ends, or a second.
+  void TearDown() override {
+    for (const auto& fabric : open_) fabric->silence();
+    std::vector<std::jthread> closing;
+    for (auto& fabric : open_) closing.emplace_back([last = std::move(fabric)]() mutable { last.reset(); });
   }
   bool is_ucx() const { return GetParam() == Kind::ucx; }
 
  private:
   LoopHub hub_;
+  std::vector<std::shared_ptr<Fabric>> open_;
 };
+
+/// Polls without sleeping, for conditions that no fabric tells of.
+template <class Done>
+bool spin_until(Fabric& fabric, const Done& done) {
+  const Deadline deadline = deadline_in(kPatience);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    if (fabric.progress() == 0) std::this_thread::yield();
+  }
+  return true;
+}
 
 inline std::string kind_name(const testing::TestParamInfo<Kind>& kind) {
   return kind.param == Kind::loop ? "loop" : "ucx";
@@ -51,7 +76,7 @@ class Progressing {
   explicit Progressing(Fabric& fabric) : fabric_(fabric) {
     thread_ = std::jthread([this] {
       while (!stop_) {
-        if (fabric_.progress() == 0) fabric_.wait(std::chrono::milliseconds(200));
+        if (fabric_.progress() == 0) fabric_.wait(std::chrono::milliseconds(50));
       }
     });
   }

@@ -23,6 +23,11 @@ class WindowTest : public NetworkTest {
     region_ = owner_->allocate(kBytes);
     owner_peer_ = &connect(*user_, *owner_, "the owner");
   }
+  void TearDown() override {
+    owner_.reset();
+    user_.reset();
+    NetworkTest::TearDown();
+  }
   std::unique_ptr<Window> window(WindowPath path) { return owner_peer_->open_window(region_->key(), path); }
   static Deadline soon() { return deadline_in(kPatience); }
   std::uint64_t word(std::uint64_t offset) {
@@ -32,8 +37,8 @@ class WindowTest : public NetworkTest {
   }
 
   static constexpr std::size_t kBytes = std::size_t{4} << 20;
-  std::unique_ptr<Fabric> owner_;
-  std::unique_ptr<Fabric> user_;
+  std::shared_ptr<Fabric> owner_;
+  std::shared_ptr<Fabric> user_;
   std::unique_ptr<Region> region_;
   Peer* owner_peer_ = nullptr;
 };
@@ -120,12 +125,12 @@ TEST_P(WindowTest, WhatWasPutBeforeAFenceArrivesBeforeWhatIsPutAfterIt) {
         w->fence();
         w->put(0, value_bytes(round));
         // The reader has seen it before the block is written again.
-        progress_until(*user_, soon(), [&] { return word(64) == round; });
+        spin_until(*user_, [&] { return word(64) == round; });
       }
     });
     bool complete = true;
     for (std::uint64_t round = 1; round <= kRounds; ++round) {
-      ASSERT_TRUE(progress_until(*owner_, soon(), [&] { return word(0) == round; }));
+      ASSERT_TRUE(spin_until(*owner_, [&] { return word(0) == round; }));
       const auto expected = pattern(kBlock, static_cast<unsigned>(round));
       complete &= std::equal(expected.begin(), expected.end(), region_->memory().begin() + 4096);
       std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(region_->memory().data() + 64))
@@ -139,7 +144,7 @@ TEST_P(WindowTest, FetchAddsOfSeveralRanksAreAllCounted) {
   constexpr std::size_t kUsers = 3;
   constexpr std::uint64_t kAdds = 200;
   const auto key = region_->key();
-  std::vector<std::unique_ptr<Fabric>> fabrics;
+  std::vector<std::shared_ptr<Fabric>> fabrics;
   std::vector<Peer*> peers;
   for (std::size_t i = 0; i < kUsers; ++i) {
     fabrics.push_back(open(2 + static_cast<int>(i)));

@@ -68,9 +68,9 @@ class Program {
   Program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks)
       : options_(options),
         hooks_(hooks),
-        graph_(load_graph(options.data)),
         strategy_(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}}),
-        scope_(strategy_.scope()) {
+        scope_(strategy_.scope()),
+        graph_(load_graph(options.data)) {
     check_unseen(graph_, options.refuse_unseen, hooks);
     if (!options_.checkpoint_dir.empty()) {
       checkpoints_.emplace(strategy_, CheckpointOptions{options_.checkpoint_dir, options_.max_to_keep,
@@ -258,9 +258,11 @@ class Program {
 
   ProgramOptions options_;
   const ProgramHooks& hooks_;
-  io::Graph graph_;
+  // First, because its end tells the other ranks that the job is over, also when the data turns out to be
+  // bad.
   ParameterServerStrategy strategy_;
   ParameterServerStrategy::Scope scope_;
+  io::Graph graph_;
   std::optional<CheckpointManager> checkpoints_;
   std::optional<Variable<float>> entities_;
   std::optional<Variable<float>> relations_;

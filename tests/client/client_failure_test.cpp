@@ -1,0 +1,124 @@
+// client_failure_test.cpp -- a ps that is slow, that hangs, that dies.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/client_fixture.hpp"
+#include "cluster/message_types.hpp"
+#include "store/ps_server.hpp"
+
+namespace capstan::client {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr std::uint16_t kStall = 200;
+
+/// A ps that stands still for as many milliseconds as a message says.
+int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
+  store::PsServer server(runtime);
+  runtime->control().on_message(kStall, [](const transport::Message& message) {
+    std::this_thread::sleep_for(milliseconds(message.payload.size()));
+  });
+  server.run();
+  return 0;
+}
+
+class ClientFailureTest : public ClientFixture {
+ protected:
+  RankThreadsOptions options(const std::string& patience) {
+    RankThreadsOptions out{.ranks = 4,
+                           .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}, {"wait-timeout", patience}}};
+    out.ps = ps_that_stalls;
+    return out;
+  }
+  std::string ps_name(int index) const { return ranks_->runtime().member(Role::ps, index).name(); }
+  void stall(int ps, int time) {
+    client().link(ps).peer().send(kStall, {}, std::vector<std::byte>(static_cast<std::size_t>(time)));
+  }
+};
+
+TEST_P(ClientFailureTest, ASlowPsHoldsThePusherBackAndNothingIsLost) {
+  start(options("20s"), 1);
+  const auto v = create("w", DType::float32, {1000});
+  const std::vector<float> ones(1000, 1);
+  client().push_dense(v, ones.data());
+  client().flush();
+  stall(v.shards[0].ps, 150);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int push = 0; push < 100; ++push) client().push_dense(v, ones.data());  // 400 KB through a ring of 64
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(100));
+  client().flush();
+  EXPECT_EQ(pull<float>(v), std::vector<float>(1000, 101));
+}
+
+TEST_P(ClientFailureTest, APsThatHangsIsADeadlineThatNamesItAndTheOtherIsReached) {
+  start(options("100ms"), 1);
+  const auto v = create("w", DType::float32, {1000});
+  const auto w = create("other", DType::float32, {1000});
+  ASSERT_NE(v.shards[0].ps, w.shards[0].ps);
+  const std::vector<float> ones(1000, 1);
+  client().push_dense(v, ones.data());
+  client().push_dense(w, ones.data());
+  client().flush();
+  stall(v.shards[0].ps, 1000);
+  const auto waited = "waited 100 ms for " + ps_name(v.shards[0].ps) + " to ";
+  expect_error(Code::deadline_exceeded, waited + "make room in its push ring", [&] {
+    for (int push = 0; push < 100; ++push) client().push_dense(v, ones.data());
+  });
+  expect_error(Code::deadline_exceeded, waited + "apply pushes", [&] { client().flush(); });
+  client().push_dense(w, ones.data());
+  client().link(w.shards[0].ps).flush();
+  EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
+}
+
+TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
+  start(options("20s"), 1);
+  const auto v = create("w", DType::float32, {1000});
+  const auto w = create("other", DType::float32, {1000});
+  std::vector<float> ones(1000, 1);
+  client().push_dense(v, ones.data());
+  client().push_dense(w, ones.data());
+  client().flush();
+  const int dead = v.shards[0].ps;
+  auto& runtime = ranks_->runtime();
+  runtime.control_peer(runtime.member(Role::ps, dead)).send(cluster::kShutdown, {});
+  runtime.control().progress();
+  ASSERT_TRUE(transport::progress_until(runtime.data(), transport::deadline_in(std::chrono::seconds(20)),
+                                        [&] { return client().link(dead).peer().failed(); }));
+  const std::vector<std::int64_t> ids{5};
+  const auto gone = ps_name(dead) + " is gone";
+  expect_error(Code::unavailable, gone, [&] { client().lookup(v, ids, ones.data()); });
+  expect_error(Code::unavailable, gone, [&] { client().pull(v, 0, 1, ones.data()); });
+  expect_error(Code::unavailable, gone, [&] { client().push(v, ids, ones.data()); });
+  expect_error(Code::unavailable, gone, [&] { client().push_dense(v, ones.data()); });
+  expect_error(Code::unavailable, gone, [&] { client().assign(v, 0, 1, ones.data()); });
+  expect_error(Code::unavailable, gone, [&] { client().fetch_add(dead, 0, 1); });
+  client().push_dense(w, std::vector<float>(1000, 1).data());
+  client().flush();
+  EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
+}
+
+TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
+  start(options("20s"), 1);
+  const auto v = create("w", DType::float32, {1000});
+  const std::vector<float> ones(1000, 1);
+  client().push_dense(v, ones.data());
+  client().flush();
+  const int dead = v.shards[0].ps;
+  stall(dead, 100);
+  auto& runtime = ranks_->runtime();
+  runtime.control_peer(runtime.member(Role::ps, dead)).send(cluster::kShutdown, {});
+  runtime.control().progress();
+  const auto begin = std::chrono::steady_clock::now();
+  expect_error(Code::unavailable, ps_name(dead) + " is gone", [&] {
+    for (int push = 0; push < 1000; ++push) client().push_dense(v, ones.data());
+    client().flush();
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, ClientFailureTest,
+                         testing::Values(Route{Network::loop, "auto"}, Route{Network::loop, "rma"}),
+                         route_name);
+
+}  // namespace
+}  // namespace capstan::client

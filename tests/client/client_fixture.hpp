@@ -1,0 +1,85 @@
+// client_fixture.hpp -- a client against real ps, whose memory it reaches mapped or by messages.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "capstan/partitioners.hpp"
+#include "client/client.hpp"
+#include "strategy/strategy.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan::client {
+
+/// Where the ranks meet, and how windows are opened.
+struct Route {
+  Network network = Network::loop;
+  std::string window = "auto";
+};
+
+inline std::string route_name(const testing::TestParamInfo<Route>& info) {
+  return (info.param.network == Network::loop ? "loop_" : "ucx_") + info.param.window;
+}
+
+class ClientFixture : public testing::TestWithParam<Route> {
+ protected:
+  /// Starts the ranks; the strategy makes variables of `shards` shards each.
+  void start(RankThreadsOptions options, std::int64_t shards = 3) {
+    options.network = GetParam().network;
+    options.flags.emplace_back("window", GetParam().window);
+    ranks_ = std::make_unique<RankThreads>(options);
+    strategy_ = std::make_unique<strategy::Strategy>(
+        ranks_->cluster().runtime(), StrategyOptions{FixedShardsPartitioner{.num_shards = shards}});
+  }
+  void TearDown() override {
+    strategy_.reset();
+    ranks_.reset();
+  }
+
+  shard::VariableDescriptor create(const std::string& name, DType dtype,
+                                   const std::vector<std::int64_t>& shape,
+                                   const Optimizer& optimizer = optimizers::SGD{.learning_rate = -1},
+                                   const Initializer& initializer = {}) {
+    return strategy_->create_variable(name, dtype, shape, initializer, optimizer)->descriptor;
+  }
+  Client& client() { return strategy_->context().client(); }
+
+  template <class T>
+  std::vector<T> pull(const shard::VariableDescriptor& v) {
+    std::vector<T> out(v.rows() * v.width());
+    client().pull(v, 0, v.rows(), out.data());
+    return out;
+  }
+  template <class T>
+  std::vector<T> lookup(const shard::VariableDescriptor& v, const std::vector<std::int64_t>& ids) {
+    std::vector<T> out(ids.size() * v.width());
+    client().lookup(v, ids, out.data());
+    return out;
+  }
+  template <class T>
+  void push(const shard::VariableDescriptor& v, const std::vector<std::int64_t>& ids,
+            const std::vector<T>& gradient) {
+    ASSERT_EQ(gradient.size(), ids.size() * v.width());
+    client().push(v, ids, gradient.data());
+  }
+  template <class Call>
+  void expect_error(Code code, const std::string& text, const Call& call) {
+    try {
+      call();
+      ADD_FAILURE() << "expected: " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_EQ(std::string(error.what()), text);
+    }
+  }
+
+  std::unique_ptr<RankThreads> ranks_;
+  std::unique_ptr<strategy::Strategy> strategy_;
+};
+
+}  // namespace capstan::client

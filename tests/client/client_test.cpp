@@ -1,0 +1,304 @@
+// client_test.cpp -- reads and writes against a plain array, by every way to a ps.
+#include "client/client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "client/client_fixture.hpp"
+
+namespace capstan::client {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+/// Small rings, so that they wrap.
+RankThreadsOptions two_ps() { return {.ranks = 4, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}}; }
+
+class ClientTest : public ClientFixture {};
+
+TEST_P(ClientTest, PushesOfRandomRowsAddUp) {
+  start(two_ps());
+  constexpr std::uint64_t kRows = 101;
+  constexpr std::uint64_t kWidth = 5;
+  const auto v = create("w", DType::float32, {kRows, kWidth});
+  ASSERT_EQ(v.shards.size(), 3U);
+  std::vector<float> plain(kRows * kWidth);
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    if (round % 7 == 6) {
+      std::vector<float> gradient(plain.size());
+      for (std::size_t i = 0; i < plain.size(); ++i)
+        plain[i] += gradient[i] = static_cast<float>(random() % 9);
+      client().push_dense(v, gradient.data());
+    } else {
+      Ids ids(random() % 150);  // some twice
+      for (auto& id : ids) id = static_cast<std::int64_t>(random() % kRows);
+      std::vector<float> gradient(ids.size() * kWidth);
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        gradient[i] = static_cast<float>(random() % 9);
+        plain[static_cast<std::uint64_t>(ids[i / kWidth]) * kWidth + i % kWidth] += gradient[i];
+      }
+      push(v, ids, gradient);
+      std::fill(gradient.begin(), gradient.end(), -1e9F);  // may be reused at once
+    }
+    client().flush();
+    const auto row = static_cast<std::int64_t>(random() % kRows);
+    const auto first = plain.begin() + row * static_cast<std::int64_t>(kWidth);
+    ASSERT_EQ(lookup<float>(v, {row}), std::vector<float>(first, first + kWidth)) << "round " << round;
+  }
+  EXPECT_EQ(pull<float>(v), plain);
+  const Ids some{100, 0, 33, 34, 67, 68, 33};
+  std::vector<float> expected;
+  for (const std::int64_t id : some) {
+    for (std::uint64_t j = 0; j < kWidth; ++j)
+      expected.push_back(plain[static_cast<std::uint64_t>(id) * kWidth + j]);
+  }
+  EXPECT_EQ(lookup<float>(v, some), expected);
+}
+
+TEST_P(ClientTest, RowsNamedTwiceCountAsOneWithTheSum) {
+  start(two_ps());
+  const auto v = create("w", DType::float64, {10},
+                        optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0});
+  push<double>(v, {7, 2, 7, 0}, {3, 5, 1, 2});
+  client().flush();
+  // One step of Adagrad from 0 is the sign of the gradient, and the accumulator of row 7 is (3 + 1)^2.
+  EXPECT_EQ(pull<double>(v), (std::vector<double>{-1, 0, -1, 0, 0, 0, 0, -1, 0, 0}));
+  push<double>(v, {7}, {3});
+  client().flush();
+  EXPECT_DOUBLE_EQ(lookup<double>(v, {7})[0], -1 - 3.0 / 5);
+}
+
+TEST_P(ClientTest, APushLargerThanTheRingGoesInParts) {
+  start(two_ps());
+  constexpr std::int64_t kRows = 30001;
+  const auto v = create("w", DType::float32, {kRows, 4});
+  std::vector<float> gradient(kRows * 4);
+  std::iota(gradient.begin(), gradient.end(), 0.F);
+  ASSERT_GT(gradient.size() * 4, 3 * std::size_t{64 << 10});
+  client().push_dense(v, gradient.data());
+  client().flush();
+  EXPECT_EQ(pull<float>(v), gradient);
+  Ids all(kRows);
+  std::iota(all.begin(), all.end(), 0);
+  std::reverse(all.begin(), all.end());
+  std::vector<float> ones(kRows * 4, 1);
+  client().push(v, all, ones.data());
+  client().flush();
+  for (float& g : gradient) g += 1;
+  EXPECT_EQ(pull<float>(v), gradient);
+}
+
+TEST_P(ClientTest, APushInPartsIsOneStepOfAdam) {
+  start(two_ps(), 1);
+  constexpr std::int64_t kRows = 20000;
+  const auto whole = create("whole", DType::float64, {kRows}, optimizers::Adam{.learning_rate = 0.1});
+  std::vector<double> gradient(kRows);
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = 1 + static_cast<double>(i % 5);
+  for (int step = 0; step < 3; ++step) client().push_dense(whole, gradient.data());
+  client().flush();
+  const auto values = pull<double>(whole);
+  double m = 0;
+  double v = 0;
+  double w = 0;
+  for (int t = 1; t <= 3; ++t) {
+    m = 0.9 * m + 0.1 * 5;
+    v = 0.999 * v + 0.001 * 25;
+    w -= 0.1 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * m / (std::sqrt(v) + 1e-7);
+  }
+  for (std::size_t i = 4; i < values.size(); i += 5) ASSERT_NEAR(values[i], w, 1e-12) << i;
+}
+
+TEST_P(ClientTest, RingsWrapWithPushesOfOddSizes) {
+  start(two_ps());
+  const auto v = create("count", DType::int64, {500});
+  std::vector<std::int64_t> plain(500);
+  std::mt19937 random(9);
+  for (int round = 0; round < 400; ++round) {
+    Ids ids(1 + random() % 700);
+    for (auto& id : ids) id = static_cast<std::int64_t>(random() % 500);
+    std::vector<std::int64_t> gradient(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      plain[static_cast<std::size_t>(ids[i])] += gradient[i] = static_cast<std::int64_t>(random() % 100);
+    }
+    push(v, ids, gradient);
+  }
+  client().flush();
+  EXPECT_EQ(pull<std::int64_t>(v), plain);
+}
+
+TEST_P(ClientTest, RangesOfRowsAreReadAcrossShards) {
+  start(two_ps());
+  const auto v = create("w", DType::float32, {11});  // 4, 4, 3
+  std::vector<float> values(11);
+  std::iota(values.begin(), values.end(), 1.F);
+  client().assign(v, 0, 11, values.data());
+  for (std::uint64_t first = 0; first <= 11; ++first) {
+    for (std::uint64_t rows = 0; rows <= 11 - first; ++rows) {
+      std::vector<float> out(rows, -1);
+      client().pull(v, first, rows, out.data());
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
+      EXPECT_EQ(out, std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(rows)));
+    }
+  }
+}
+
+TEST_P(ClientTest, AssignSetsRowsAcrossShards) {
+  start(two_ps());
+  const auto v = create("w", DType::float64, {10, 2}, {}, initializers::constant(5));
+  const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  client().assign(v, 3, 5, values.data());
+  std::vector<double> expected(20, 5);
+  std::copy(values.begin(), values.end(), expected.begin() + 6);
+  EXPECT_EQ(pull<double>(v), expected);
+  client().assign(v, 10, 0, nullptr);
+  EXPECT_EQ(pull<double>(v), expected);
+}
+
+TEST_P(ClientTest, AnAssignmentComesAfterThePushesBeforeIt) {
+  start(two_ps());
+  const auto v = create("w", DType::float32, {300});
+  const std::vector<float> ones(300, 1);
+  const std::vector<float> values(300, 100);
+  for (int round = 0; round < 30; ++round) {
+    client().push_dense(v, ones.data());
+    client().push_dense(v, ones.data());
+    client().assign(v, 0, 300, values.data());
+    client().push_dense(v, ones.data());
+    client().flush();
+    ASSERT_EQ(pull<float>(v), std::vector<float>(300, 101)) << "round " << round;
+  }
+}
+
+TEST_P(ClientTest, NothingIsReadOrPushedForNoIds) {
+  start(two_ps());
+  const auto v = create("w", DType::float32, {4}, {}, initializers::constant(2));
+  push<float>(v, {}, {});
+  client().flush();
+  EXPECT_TRUE(lookup<float>(v, {}).empty());
+  client().pull(v, 4, 0, nullptr);
+  EXPECT_EQ(pull<float>(v), std::vector<float>(4, 2));
+}
+
+TEST_P(ClientTest, AnIdThatIsNotThereIsRefusedByNameAndPlaceAndNothingIsSent) {
+  start(two_ps());
+  const auto v = create("entities", DType::float32, {100, 2});
+  std::vector<float> rows(6);
+  expect_error(Code::out_of_range,
+               "id 100 at position 2 is not in variable \"entities\", which has rows 0 to 99", [&] {
+                 client().lookup(v, Ids{1, 99, 100}, rows.data());
+               });
+  expect_error(Code::out_of_range,
+               "id -1 at position 0 is not in variable \"entities\", which has rows 0 to 99", [&] {
+                 client().lookup(v, Ids{-1, 2, 200}, rows.data());
+               });
+  rows.assign(6, 1);
+  expect_error(Code::out_of_range,
+               "id 5000000000 at position 1 is not in variable \"entities\", which has rows 0 to 99", [&] {
+                 client().push(v, Ids{1, 5000000000, 2}, rows.data());
+               });
+  expect_error(Code::out_of_range, "rows 99 to 101 are not all in variable \"entities\", which has 100 rows",
+               [&] { client().pull(v, 99, 2, rows.data()); });
+  expect_error(Code::out_of_range, "rows 99 to 101 are not all in variable \"entities\", which has 100 rows",
+               [&] { client().assign(v, 99, 2, rows.data()); });
+  client().flush();
+  EXPECT_EQ(pull<float>(v), std::vector<float>(200, 0));
+}
+
+TEST_P(ClientTest, ARowThatFitsNoRingIsRefusedWithWhatToDo) {
+  start(two_ps(), 1);
+  const auto v = create("wide", DType::float64, {2, 9000});
+  const std::vector<double> gradient(18000, 1);
+  expect_error(Code::resource_exhausted,
+               "a row of 72000 bytes does not fit a push ring of 65536 bytes; set --push-ring-bytes to eight "
+               "rows or more",
+               [&] { client().push_dense(v, gradient.data()); });
+  EXPECT_EQ(pull<double>(v), std::vector<double>(18000, 0));
+}
+
+/// Workers that are clients of their own, at once.
+TEST_P(ClientTest, SeveralClientsPushToTheSameRowsAtOnce) {
+  shard::VariableDescriptor v;
+  std::pair<std::int32_t, std::uint32_t> counter;
+  std::atomic<bool> ready{false};
+  std::atomic<int> finished{0};
+  RankThreadsOptions options{.ranks = 6, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}};
+  options.worker = [&](const std::shared_ptr<cluster::Runtime>& runtime) {
+    while (!ready) std::this_thread::yield();
+    Client mine(runtime);
+    std::vector<std::int64_t> seen;
+    for (int round = 0; round < 40; ++round) {
+      const Ids ids{0, 3, 50, 99, runtime->self().index};
+      const std::vector<std::int64_t> gradient{1, 2, 3, 4, 1000};
+      mine.push(v, ids, gradient.data());
+      mine.fetch_add(counter.first, counter.second, 1);
+      std::vector<std::int64_t> out(1);
+      mine.flush();
+      mine.lookup(v, Ids{50}, out.data());
+      seen.push_back(out[0]);
+    }
+    // What it pushed itself was there when it looked, and nothing was lost meanwhile.
+    EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+    EXPECT_GE(seen.front(), 3);
+    ++finished;
+    return 0;
+  };
+  start(options);
+  v = create("shared", DType::int64, {100});
+  counter = strategy_->create_counter("steps");
+  ready = true;
+  while (finished < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto values = pull<std::int64_t>(v);
+  EXPECT_EQ(values[3], 3 * 40 * 2);
+  EXPECT_EQ(values[50], 3 * 40 * 3);
+  EXPECT_EQ(values[99], 3 * 40 * 4);
+  EXPECT_EQ(values[0], 3 * 40 + 40 * 1000);
+  EXPECT_EQ(values[1], 40 * 1000);
+  EXPECT_EQ(client().fetch_add(counter.first, counter.second, 5), 120U);
+  EXPECT_EQ(client().fetch_add(counter.first, counter.second, 0), 125U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, ClientTest,
+                         testing::Values(Route{Network::loop, "auto"}, Route{Network::loop, "rma"}),
+                         route_name);
+
+/// The same against ps that UCX reaches.
+class UcxClientTest : public ClientFixture {};
+
+TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
+  start(two_ps());
+  const auto v =
+      create("w", DType::float32, {1001, 7}, optimizers::SGD{.learning_rate = -1}, initializers::constant(1));
+  const auto counter = strategy_->create_counter("steps");
+  std::vector<float> plain(1001 * 7, 1);
+  std::mt19937 random(2);
+  for (int round = 0; round < 20; ++round) {
+    Ids ids(random() % 900);
+    for (auto& id : ids) id = static_cast<std::int64_t>(random() % 1001);
+    std::vector<float> gradient(ids.size() * 7);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      gradient[i] = static_cast<float>(random() % 9);
+      plain[static_cast<std::size_t>(ids[i / 7]) * 7 + i % 7] += gradient[i];
+    }
+    push(v, ids, gradient);
+    if (round % 5 == 0) {
+      client().push_dense(v, plain.data());
+      for (float& p : plain) p += p;
+    }
+    client().flush();
+    ASSERT_EQ(pull<float>(v), plain) << "round " << round;
+    EXPECT_EQ(client().fetch_add(counter.first, counter.second, 2), static_cast<std::uint64_t>(2 * round));
+  }
+  const std::vector<float> values(7, 77);
+  client().assign(v, 500, 1, values.data());
+  EXPECT_EQ(lookup<float>(v, {500}), values);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, UcxClientTest,
+                         testing::Values(Route{Network::ucx, "auto"}, Route{Network::ucx, "rma"}),
+                         route_name);
+
+}  // namespace
+}  // namespace capstan::client

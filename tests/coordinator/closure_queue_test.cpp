@@ -1,0 +1,333 @@
+// closure_queue_test.cpp -- the rules of TensorFlow's closure queue, with its cases.
+#include "coordinator/closure_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "capstan/coordinator.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+
+class ClosureQueueTest : public testing::Test {
+ protected:
+  std::shared_ptr<Result> put(std::uint32_t function = 0) { return queue_.put(function, {}); }
+  void join() { EXPECT_TRUE(queue_.join(std::nullopt)); }
+  template <class Call>
+  static void expect_error(Code code, const std::string& text, const Call& call) {
+    try {
+      call();
+      ADD_FAILURE() << "expected: " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_EQ(std::string(error.what()), text);
+    }
+  }
+  static void expect_cancelled(const Result& result) {
+    expect_error(Code::cancelled, "this function was cancelled by an earlier error; schedule it again",
+                 [&] { (void)detail::fetch_bytes(result); });
+  }
+
+  ClosureQueue queue_{0};
+};
+
+TEST_F(ClosureQueueTest, ClosuresAreTakenInOrderAndCountUntilTheyAreFinished) {
+  const auto first = queue_.put(7, {std::byte{1}, std::byte{2}});
+  put(8);
+  EXPECT_FALSE(queue_.done());
+  const auto a = queue_.take();
+  ASSERT_TRUE(a);
+  EXPECT_EQ(a->function, 7U);
+  EXPECT_EQ(a->arguments.size(), 2U);
+  const auto b = queue_.take();
+  ASSERT_TRUE(b);
+  EXPECT_EQ(b->function, 8U);
+  EXPECT_NE(a->id, b->id);
+  EXPECT_FALSE(queue_.take());
+  EXPECT_TRUE(queue_.empty());
+  EXPECT_FALSE(detail::is_ready(*first));
+  queue_.finish(*a, {std::byte{9}});
+  EXPECT_TRUE(detail::is_ready(*first));
+  EXPECT_EQ(detail::fetch_bytes(*first), std::vector{std::byte{9}});
+  EXPECT_FALSE(queue_.done());
+  queue_.finish(*b, {});
+  EXPECT_TRUE(queue_.done());
+  join();
+  join();
+}
+
+TEST_F(ClosureQueueTest, JoiningWithNothingScheduledReturns) {
+  join();
+  EXPECT_TRUE(queue_.done());
+}
+
+TEST_F(ClosureQueueTest, AClosureThatIsPutBackIsNext) {
+  put(1);
+  put(2);
+  auto taken = queue_.take();
+  queue_.put_back(std::move(*taken));
+  EXPECT_FALSE(queue_.done());
+  const auto again = queue_.take();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->function, 1U);
+  queue_.finish(*again, {});
+  queue_.finish(*queue_.take(), {});
+  join();
+}
+
+TEST_F(ClosureQueueTest, ThoseOfALostWorkerAreTakenAgainInTheirOrder) {
+  for (std::uint32_t i = 0; i < 5; ++i) put(i);
+  std::vector<Closure> running;
+  for (int i = 0; i < 3; ++i) running.push_back(*queue_.take());
+  for (auto closure = running.rbegin(); closure != running.rend(); ++closure) queue_.put_back(*closure);
+  for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(queue_.take()->function, i);
+}
+
+TEST_F(ClosureQueueTest, EveryClosureIsFinishedOnceThoughEachIsPutBackOnce) {
+  std::vector<std::shared_ptr<Result>> results;
+  for (std::uint32_t label = 0; label < 5; ++label) results.push_back(put(label));
+  std::array<std::atomic<int>, 5> executed{};
+  std::vector<std::jthread> workers;
+  for (int w = 0; w < 2; ++w) {
+    workers.emplace_back([&] {
+      bool first = true;
+      while (!queue_.done()) {
+        auto closure = queue_.take();
+        if (!closure) {
+          std::this_thread::yield();
+        } else if (std::exchange(first, false)) {
+          queue_.put_back(std::move(*closure));
+        } else {
+          ++executed[closure->function];
+          queue_.finish(*closure, {});
+        }
+      }
+    });
+  }
+  for (int i = 0; i < 4; ++i) join();
+  workers.clear();
+  for (const auto& count : executed) EXPECT_EQ(count, 1);
+}
+
+TEST_F(ClosureQueueTest, FinishingBeforeJoiningDoesNotHang) {
+  put();
+  queue_.finish(*queue_.take(), {});
+  join();
+}
+
+TEST_F(ClosureQueueTest, JoinRaisesAnErrorThatComesWhileItWaits) {
+  put();
+  const auto closure = queue_.take();
+  const std::jthread worker([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    queue_.fail(*closure, Code::invalid_argument, "bad input");
+  });
+  expect_error(Code::invalid_argument, "bad input", [&] { join(); });
+}
+
+TEST_F(ClosureQueueTest, TheFirstErrorIsRaisedOnceAndWhatIsQueuedIsCancelled) {
+  const auto a = put(1);
+  const auto b = put(2);
+  const auto c = put(3);
+  const auto first = queue_.take();
+  const auto second = queue_.take();
+  queue_.fail(*first, Code::invalid_argument, "first");
+  queue_.fail(*second, Code::internal, "second");
+  EXPECT_FALSE(queue_.take()) << "nothing new runs while an error waits";
+  expect_error(Code::invalid_argument, "first", [&] { join(); });
+  // Each that failed keeps its own; what had not run was called off.
+  expect_error(Code::invalid_argument, "first", [&] { (void)detail::fetch_bytes(*a); });
+  expect_error(Code::internal, "second", [&] { (void)detail::fetch_bytes(*b); });
+  expect_cancelled(*c);
+  join();
+  EXPECT_TRUE(queue_.done());
+}
+
+TEST_F(ClosureQueueTest, DoneAndPutRaiseItToo) {
+  put();
+  queue_.fail(*queue_.take(), Code::out_of_range, "from done");
+  expect_error(Code::out_of_range, "from done", [&] { (void)queue_.done(); });
+  EXPECT_TRUE(queue_.done());
+  put();
+  queue_.fail(*queue_.take(), Code::out_of_range, "from put");
+  expect_error(Code::out_of_range, "from put", [&] { put(); });
+  EXPECT_TRUE(queue_.done());
+}
+
+TEST_F(ClosureQueueTest, RaisingWaitsForWhatRuns) {
+  put();
+  const auto long_one = put();
+  const auto failing = queue_.take();
+  const auto running = queue_.take();
+  queue_.fail(*failing, Code::internal, "failed");
+  std::atomic<bool> finished{false};
+  const std::jthread worker([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    finished = true;
+    queue_.finish(*running, {std::byte{5}});
+  });
+  expect_error(Code::internal, "failed", [&] { join(); });
+  EXPECT_TRUE(finished);
+  EXPECT_EQ(detail::fetch_bytes(*long_one), std::vector{std::byte{5}});
+}
+
+TEST_F(ClosureQueueTest, AnErrorAfterTheFirstIsSwallowedWhileTheFirstWaits) {
+  put();
+  put();
+  const auto first = queue_.take();
+  const auto second = queue_.take();
+  queue_.fail(*first, Code::internal, "first");
+  const std::jthread worker([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    queue_.fail(*second, Code::internal, "second");
+  });
+  expect_error(Code::internal, "first", [&] { join(); });
+  join();
+}
+
+TEST_F(ClosureQueueTest, EverythingWorksAgainAfterAnErrorAndOnlyNewErrorsAreRaised) {
+  put();
+  queue_.fail(*queue_.take(), Code::internal, "old");
+  EXPECT_THROW(join(), Error);
+  const auto good = put(4);
+  queue_.finish(*queue_.take(), {std::byte{1}});
+  join();
+  EXPECT_EQ(detail::fetch_bytes(*good).size(), 1U);
+  put();
+  queue_.fail(*queue_.take(), Code::internal, "new");
+  expect_error(Code::internal, "new", [&] { join(); });
+}
+
+TEST_F(ClosureQueueTest, OneOfALostWorkerIsCancelledWhenAnErrorWaits) {
+  put();
+  const auto lost = put();
+  const auto failing = queue_.take();
+  auto running = queue_.take();
+  queue_.fail(*failing, Code::internal, "failed");
+  const std::jthread worker([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    queue_.put_back(std::move(*running));
+  });
+  expect_error(Code::internal, "failed", [&] { join(); });
+  expect_cancelled(*lost);
+  EXPECT_TRUE(queue_.done());
+}
+
+TEST_F(ClosureQueueTest, JoinGivesUpWhenItsTimeIsOver) {
+  EXPECT_TRUE(queue_.join(milliseconds(1)));
+  put();
+  EXPECT_FALSE(queue_.join(milliseconds(10)));
+  const auto closure = queue_.take();
+  EXPECT_FALSE(queue_.join(milliseconds(10)));
+  queue_.finish(*closure, {});
+  EXPECT_TRUE(queue_.join(milliseconds(10)));
+}
+
+TEST_F(ClosureQueueTest, JoinGivesUpOnWhatRunsBesideAnErrorToo) {
+  put();
+  put();
+  const auto failing = queue_.take();
+  const auto running = queue_.take();
+  queue_.fail(*failing, Code::internal, "failed");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(queue_.join(milliseconds(20)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  queue_.finish(*running, {});
+  expect_error(Code::internal, "failed", [&] { (void)queue_.join(milliseconds(20)); });
+}
+
+TEST_F(ClosureQueueTest, PuttingWaitsWhileTheQueueIsFull) {
+  ClosureQueue small(2);
+  (void)small.put(1, {});
+  (void)small.put(2, {});
+  std::atomic<bool> third{false};
+  const std::jthread scheduler([&] {
+    (void)small.put(3, {});
+    third = true;
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_FALSE(third);
+  small.finish(*small.take(), {});
+  while (!third) std::this_thread::yield();
+  EXPECT_EQ(small.take()->function, 2U);
+  EXPECT_EQ(small.take()->function, 3U);
+}
+
+TEST_F(ClosureQueueTest, AnErrorEndsTheWaitForRoom) {
+  ClosureQueue small(1);
+  (void)small.put(1, {});
+  const auto running = small.take();
+  const auto queued = small.put(2, {});
+  const std::jthread worker([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    small.fail(*running, Code::internal, "failed");
+  });
+  expect_error(Code::internal, "failed", [&] { (void)small.put(3, {}); });
+  expect_cancelled(*queued);
+}
+
+TEST_F(ClosureQueueTest, ABreakdownEndsEveryWaitAndIsRaisedEveryTime) {
+  const auto running = put();
+  const auto queued = put();
+  const auto closure = queue_.take();
+  const std::jthread dispatcher([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    queue_.break_down(Code::unavailable, "ps 0 is gone");
+    queue_.break_down(Code::unavailable, "ps 1 is gone, too");
+  });
+  for (int i = 0; i < 2; ++i) expect_error(Code::unavailable, "ps 0 is gone", [&] { join(); });
+  expect_error(Code::unavailable, "ps 0 is gone", [&] { put(); });
+  expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)queue_.done(); });
+  expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)detail::fetch_bytes(*running); });
+  expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)detail::fetch_bytes(*queued); });
+  EXPECT_FALSE(queue_.take());
+  queue_.finish(*closure, {std::byte{1}});  // too late
+  expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)detail::fetch_bytes(*running); });
+}
+
+TEST_F(ClosureQueueTest, ABreakdownEndsAJoinThatWaitsForWhatRunsBesideAnError) {
+  put();
+  put();
+  const auto failing = queue_.take();
+  const auto running = queue_.take();
+  queue_.fail(*failing, Code::internal, "failed");
+  const std::jthread dispatcher([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    queue_.break_down(Code::unavailable, "ps 0 is gone");
+  });
+  expect_error(Code::unavailable, "ps 0 is gone", [&] { join(); });
+}
+
+TEST_F(ClosureQueueTest, ManyThreadsMayFinishAndPutBackAtOnce) {
+  constexpr int kClosures = 200;
+  std::vector<std::shared_ptr<Result>> results;
+  for (std::uint32_t i = 0; i < kClosures; ++i) results.push_back(put(i));
+  std::vector<std::jthread> threads;
+  for (unsigned t = 0; t < 6; ++t) {
+    threads.emplace_back([this, t] {
+      std::mt19937 random(t);
+      while (!queue_.done()) {
+        auto closure = queue_.take();
+        if (!closure) continue;
+        if (random() % 2 == 0) {
+          queue_.put_back(std::move(*closure));
+        } else {
+          queue_.finish(*closure, {std::byte(closure->function)});
+        }
+      }
+    });
+  }
+  join();
+  threads.clear();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(detail::fetch_bytes(*results[i]), std::vector{std::byte(i)});
+  }
+}
+
+}  // namespace
+}  // namespace capstan::coordinator

@@ -1,0 +1,110 @@
+// coordinator_failure_test.cpp -- workers and ps that end while functions run, as threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "capstan/coordinator.hpp"
+#include "cluster/message_types.hpp"
+#include "strategy/context.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::atomic<int> to_end{0};
+std::atomic<bool> gate{false};
+
+/// Ends a rank as the end of the job would, so that its fabrics close under the hands of the others.
+void end_rank(const cluster::Member& member) {
+  auto& fabric = strategy::Context::current().client().runtime().data();
+  fabric.connect(member.rank, member.name(), member.control_address).send(cluster::kShutdown, {});
+  fabric.progress();
+}
+
+/// Ends the worker that runs it, as long as `to_end` are left; then it does its work elsewhere.
+std::int64_t work_or_end(const Counter& counter) {
+  if (to_end.fetch_sub(1) > 0) {
+    end_rank(strategy::Context::current().client().runtime().self());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return counter.fetch_add(1);
+}
+void end_ps(int index) {
+  auto& runtime = strategy::Context::current().client().runtime();
+  end_rank(runtime.member(Role::ps, index));
+}
+void wait_at_the_gate() {
+  for (int i = 0; i < 20000 && !gate; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+int one() { return 1; }
+
+class CoordinatorFailureTest : public testing::Test {
+ protected:
+  void SetUp() override { gate = false; }
+  void TearDown() override {
+    gate = true;
+    coordinator_.reset();
+    strategy_.reset();
+  }
+  template <class Call>
+  static void expect_unavailable(const std::string& text, const Call& call) {
+    try {
+      call();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unavailable);
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  }
+
+  RankThreads ranks_{{.ranks = 6, .flags = {{"ps", "2"}}}};
+  std::unique_ptr<ParameterServerStrategy> strategy_ =
+      std::make_unique<ParameterServerStrategy>(ranks_.cluster());
+  std::unique_ptr<ClusterCoordinator> coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
+};
+
+TEST_F(CoordinatorFailureTest, TheFunctionsOfALostWorkerRunElsewhere) {
+  const auto scope = strategy_->scope();
+  const Counter counter("runs");
+  to_end = 1;
+  std::vector<RemoteValue<std::int64_t>> values;
+  for (int i = 0; i < 60; ++i) values.push_back(coordinator_->schedule<&work_or_end>(counter));
+  coordinator_->join();
+  for (const auto& value : values) EXPECT_GE(value.fetch(), 0);
+  EXPECT_GE(counter.value(), 60);
+  EXPECT_EQ(coordinator_->workers(), 2);
+  // And all goes on with those that are left.
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(coordinator_->schedule<&one>().fetch(), 1);
+}
+
+TEST_F(CoordinatorFailureTest, WithoutAnyWorkerEveryCallSaysSo) {
+  const auto scope = strategy_->scope();
+  const Counter counter("runs");
+  to_end = 1000;
+  const auto schedule_and_join = [&] {
+    for (int i = 0; i < 10; ++i) coordinator_->schedule<&work_or_end>(counter);
+    coordinator_->join();
+  };
+  expect_unavailable("is gone, and no worker is left", schedule_and_join);
+  expect_unavailable("no worker is left", [&] { coordinator_->join(); });
+  expect_unavailable("no worker is left", [&] { (void)coordinator_->done(); });
+  EXPECT_EQ(coordinator_->workers(), 0);
+}
+
+TEST_F(CoordinatorFailureTest, APsThatIsGoneIsNamedByEveryCall) {
+  const std::string name = ranks_.runtime().member(Role::ps, 1).name() + " is gone, and its shards with it";
+  const auto blocked = coordinator_->schedule<&wait_at_the_gate>();
+  coordinator_->schedule<&end_ps>(1);
+  expect_unavailable(name, [&] { coordinator_->join(); });
+  expect_unavailable(name, [&] { coordinator_->schedule<&one>(); });
+  expect_unavailable(name, [&] { (void)coordinator_->done(); });
+  expect_unavailable(name, [&] { (void)coordinator_->join(std::chrono::milliseconds(1)); });
+  expect_unavailable(name, [&] { blocked.fetch(); });
+}
+
+}  // namespace
+}  // namespace capstan

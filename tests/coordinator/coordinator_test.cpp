@@ -1,0 +1,446 @@
+// coordinator_test.cpp -- functions scheduled on workers that are threads, and embedded in this process.
+#include "capstan/coordinator.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <set>
+
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Workers are threads of this process, so functions and tests meet in these.
+std::atomic<int> arrived{0};
+std::atomic<bool> gate{false};
+std::atomic<int> made{0};
+
+bool wait_for(const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+
+double add(double a, int b) { return a + b; }
+
+using Nest = std::tuple<int, std::pair<int, int>, std::vector<int>, std::map<std::string, int>>;
+Nest nest(int x) { return {x + 1, {x + 2, x + 3}, {x + 4}, {{"v", x}}}; }
+
+void add_to(const Variable<float>& v, float amount) {
+  v.push(std::vector<std::int64_t>{0}, std::vector<float>{amount});
+}
+float read(const Variable<float>& v) { return v.pull()[0]; }
+std::int64_t count(const Counter& counter) { return counter.fetch_add(1); }
+
+void refuse(const std::string& text) { throw Error(Code::invalid_argument, text); }
+void throw_plain() { throw std::runtime_error("plain words"); }
+void throw_number() { throw 5; }
+
+int index_when_all_are_here(int workers) {
+  ++arrived;
+  if (!wait_for([workers] { return arrived >= workers; })) throw Error(Code::deadline_exceeded, "alone");
+  return current_worker_index();
+}
+int wait_at_the_gate(int value) {
+  ++arrived;
+  if (!wait_for([] { return gate.load(); })) throw Error(Code::deadline_exceeded, "the gate stayed shut");
+  return value;
+}
+
+std::vector<std::uint8_t> reverse(std::vector<std::uint8_t> bytes) {
+  std::reverse(bytes.begin(), bytes.end());
+  return bytes;
+}
+
+struct Tally {
+  int worker = 0;
+  int calls = 0;
+};
+Tally make_tally(int start) {
+  ++made;
+  return {current_worker_index(), start};
+}
+std::pair<int, int> use_tally(PerWorker<Tally> tally) { return {tally->worker, ++tally->calls}; }
+
+Iterator<int> every_nth(int limit, int workers) {
+  std::vector<int> mine;
+  for (int i = current_worker_index(); i < limit; i += workers) mine.push_back(i);
+  return iterate(mine);
+}
+std::pair<int, int> sum_when_all_are_here(PerWorker<Iterator<int>> numbers, int workers) {
+  index_when_all_are_here(workers);
+  int sum = 0;
+  while (const auto next = numbers->try_next()) sum += *next;
+  return {current_worker_index(), sum};
+}
+Iterator<std::vector<int>> batches(int size) {
+  std::vector<std::vector<int>> out;
+  for (int i = 1; i <= 10; ++i) {
+    if (out.empty() || static_cast<int>(out.back().size()) == size) out.emplace_back();
+    out.back().push_back(i);
+  }
+  return iterate(out);
+}
+std::vector<int> next_batch(PerWorker<Iterator<std::vector<int>>> dataset) { return dataset->next(); }
+int add_firsts(PerWorker<Iterator<int>> a, PerWorker<Iterator<int>> b) { return a->next() + b->next(); }
+Iterator<int> constant(int value) { return iterate(std::vector<int>{value}, true); }
+Iterator<int> broken_dataset(int) {
+  ++made;
+  throw Error(Code::not_found, "no such file");
+}
+int first_of(PerWorker<Iterator<int>> numbers) { return numbers->next(); }
+
+struct Shape {
+  std::string name;
+  bool embedded = false;
+  int workers = 3;
+  std::string queue_limit = "1000";
+  std::string inflight = "2";
+};
+
+class CoordinatorTest : public testing::TestWithParam<Shape> {
+ protected:
+  void SetUp() override {
+    arrived = 0;
+    gate = false;
+    made = 0;
+    const Shape& shape = GetParam();
+    const RankThreadsOptions::Flags flags{{"ps", "2"},
+                                          {"workers", std::to_string(shape.workers)},
+                                          {"queue-limit", shape.queue_limit},
+                                          {"max-inflight-per-worker", shape.inflight}};
+    if (shape.embedded) {
+      Settings settings;
+      for (const auto& [name, value] : flags) settings.set_from_flag(name, value);
+      start(Cluster(cluster::Runtime::embedded_cluster(settings)));
+    } else {
+      ranks_ = std::make_unique<RankThreads>(RankThreadsOptions{.ranks = 3 + shape.workers, .flags = flags});
+      start(ranks_->cluster());
+    }
+  }
+  void start(const Cluster& cluster) {
+    strategy_ = std::make_unique<ParameterServerStrategy>(cluster);
+    coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
+  }
+  void TearDown() override {
+    gate = true;
+    coordinator_.reset();
+    strategy_.reset();
+    ranks_.reset();
+  }
+  Variable<float> variable(const std::string& name = "v") {
+    const auto scope = strategy_->scope();
+    return Variable<float>(name, {1}, {}, {optimizers::SGD{.learning_rate = -1}});
+  }
+  template <class Call>
+  static void expect_error(Code code, const std::string& text, const Call& call) {
+    try {
+      call();
+      ADD_FAILURE() << "expected: " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_EQ(std::string(error.what()), text);
+    }
+  }
+  /// Functions that wait at the gate, as many as keep every worker busy, without more than the queue takes.
+  std::vector<RemoteValue<int>> block_all_workers() {
+    std::vector<RemoteValue<int>> out;
+    const int places = GetParam().workers * std::stoi(GetParam().inflight);
+    for (int i = 0; i < places; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
+    EXPECT_TRUE(wait_for([this] { return arrived >= GetParam().workers; }));
+    return out;
+  }
+  int workers() const { return GetParam().workers; }
+
+  std::unique_ptr<RankThreads> ranks_;
+  std::unique_ptr<ParameterServerStrategy> strategy_;
+  std::unique_ptr<ClusterCoordinator> coordinator_;
+};
+
+TEST_P(CoordinatorTest, AResultIsFetched) {
+  const auto value = coordinator_->schedule<&add>(1.5F, 2L);  // converted to the parameters' types
+  EXPECT_EQ(coordinator_->fetch(value), 3.5);
+  EXPECT_TRUE(value.ready());
+  EXPECT_EQ(value.fetch(), 3.5);
+  const auto copy = value;  // NOLINT: a copy is the same result
+  EXPECT_EQ(copy.fetch(), 3.5);
+  EXPECT_EQ(coordinator_->workers(), workers());
+}
+
+TEST_P(CoordinatorTest, NestedResultsKeepTheirShape) {
+  EXPECT_EQ(coordinator_->schedule<&nest>(1).fetch(), (Nest{2, {3, 4}, {5}, {{"v", 1}}}));
+}
+
+TEST_P(CoordinatorTest, LargeArgumentsAndResultsTravel) {
+  std::vector<std::uint8_t> bytes(3 << 20);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 >> 3);
+  const auto result = coordinator_->schedule<&reverse>(bytes).fetch();
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), result.rbegin(), result.rend()));
+}
+
+TEST_P(CoordinatorTest, WhatWasScheduledIsDoneAfterJoin) {
+  const auto v = variable();
+  coordinator_->join();
+  EXPECT_EQ(v.pull()[0], 0);
+  for (int i = 0; i < 5; ++i) coordinator_->schedule<&add_to>(v, 2);
+  coordinator_->join();
+  EXPECT_EQ(v.pull()[0], 10);
+  for (int i = 0; i < 5; ++i) coordinator_->schedule<&add_to>(v, 2);
+  for (int i = 0; i < 3; ++i) coordinator_->join();
+  EXPECT_EQ(v.pull()[0], 20);
+  EXPECT_TRUE(coordinator_->done());
+}
+
+TEST_P(CoordinatorTest, ManyFunctionsAllRunOnce) {
+  const auto v = variable();
+  std::vector<RemoteValue<double>> values;
+  for (int i = 0; i < 300; ++i) {
+    coordinator_->schedule<&add_to>(v, 1);
+    values.push_back(coordinator_->schedule<&add>(0.5, i));
+  }
+  coordinator_->join();
+  EXPECT_EQ(v.pull()[0], 300);
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)].fetch(), i + 0.5);
+}
+
+TEST_P(CoordinatorTest, AVariableMadeLaterIsKnownToWorkersToo) {
+  const auto first = variable("first");
+  coordinator_->schedule<&add_to>(first, 1);
+  coordinator_->join();
+  const auto second = variable("second");
+  coordinator_->schedule<&add_to>(second, 3);
+  coordinator_->join();
+  EXPECT_EQ(coordinator_->schedule<&read>(first).fetch(), 1);
+  EXPECT_EQ(coordinator_->schedule<&read>(second).fetch(), 3);
+}
+
+TEST_P(CoordinatorTest, WorkersCountTogether) {
+  const auto scope = strategy_->scope();
+  const Counter counter("steps");
+  std::vector<RemoteValue<std::int64_t>> values;
+  for (int i = 0; i < 50; ++i) values.push_back(coordinator_->schedule<&count>(counter));
+  std::set<std::int64_t> seen;
+  for (const auto& value : values) seen.insert(value.fetch());
+  EXPECT_EQ(seen.size(), 50U);
+  EXPECT_EQ(counter.value(), 50);
+}
+
+TEST_P(CoordinatorTest, AllWorkersWorkAtOnceAndKnowTheirIndex) {
+  std::vector<RemoteValue<int>> values;
+  for (int i = 0; i < workers(); ++i) {
+    values.push_back(coordinator_->schedule<&index_when_all_are_here>(workers()));
+  }
+  std::set<int> indices;
+  for (const auto& value : values) indices.insert(value.fetch());
+  EXPECT_EQ(static_cast<int>(indices.size()), workers());
+  EXPECT_EQ(*indices.begin(), 0);
+  EXPECT_EQ(*indices.rbegin(), workers() - 1);
+  expect_error(Code::failed_precondition, "current_worker_index() is for functions that run on a worker",
+               [] { (void)current_worker_index(); });
+}
+
+TEST_P(CoordinatorTest, EachWorkerHasItsOwnResourceMadeOnce) {
+  const auto tally = coordinator_->create_per_worker_resource<&make_tally>(100);
+  EXPECT_EQ(made, 0);  // made when it is first used
+  std::vector<RemoteValue<std::pair<int, int>>> values;
+  for (int i = 0; i < 30; ++i) values.push_back(coordinator_->schedule<&use_tally>(tally));
+  coordinator_->join();
+  std::map<int, std::set<int>> calls;
+  for (const auto& value : values) {
+    const auto [worker, call] = value.fetch();
+    EXPECT_TRUE(calls[worker].insert(call).second);
+  }
+  std::size_t total = 0;
+  for (const auto& [worker, seen] : calls) {
+    EXPECT_EQ(*seen.begin(), 101);
+    EXPECT_EQ(*seen.rbegin(), 100 + static_cast<int>(seen.size()));
+    total += seen.size();
+  }
+  EXPECT_EQ(total, 30U);
+  EXPECT_EQ(made, static_cast<int>(calls.size()));
+}
+
+TEST_P(CoordinatorTest, ADatasetIsCutByTheWorkersIndex) {
+  const auto numbers = coordinator_->create_per_worker_dataset<&every_nth>(10, workers());
+  std::vector<RemoteValue<std::pair<int, int>>> values;
+  for (int i = 0; i < workers(); ++i) {
+    values.push_back(coordinator_->schedule<&sum_when_all_are_here>(numbers, workers()));
+  }
+  std::map<int, int> sums;
+  for (const auto& value : values) sums.insert(value.fetch());
+  for (int worker = 0; worker < workers(); ++worker) {
+    int expected = 0;
+    for (int i = worker; i < 10; i += workers()) expected += i;
+    EXPECT_EQ(sums[worker], expected);
+  }
+}
+
+TEST_P(CoordinatorTest, ADatasetEndsWithOutOfRangeAtJoin) {
+  const auto dataset = coordinator_->create_per_worker_dataset<&batches>(4);
+  EXPECT_EQ(coordinator_->schedule<&next_batch>(dataset).fetch(), (std::vector<int>{1, 2, 3, 4}));
+  coordinator_->join();
+  for (int i = 0; i < 3 * workers(); ++i) {
+    try {
+      coordinator_->schedule<&next_batch>(dataset);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::out_of_range);
+      return;  // schedule may be the one that tells
+    }
+  }
+  expect_error(Code::out_of_range, "end of the dataset", [&] { coordinator_->join(); });
+}
+
+TEST_P(CoordinatorTest, AFunctionTakesSeveralDatasets) {
+  const auto a = coordinator_->create_per_worker_dataset<&constant>(2);
+  const auto b = coordinator_->create_per_worker_dataset<&constant>(5);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(coordinator_->schedule<&add_firsts>(a, b).fetch(), 7);
+}
+
+TEST_P(CoordinatorTest, ADatasetThatCannotBeMadeIsAnErrorOfWhoUsesIt) {
+  const auto broken = coordinator_->create_per_worker_dataset<&broken_dataset>(0);
+  const auto good = coordinator_->create_per_worker_dataset<&constant>(1);
+  EXPECT_EQ(coordinator_->schedule<&first_of>(good).fetch(), 1);
+  coordinator_->join();  // nobody used the broken one
+  EXPECT_EQ(made, 0);
+  const auto value = coordinator_->schedule<&first_of>(broken);
+  expect_error(Code::not_found, "no such file", [&] { coordinator_->join(); });
+  expect_error(Code::not_found, "no such file", [&] { (void)value.fetch(); });
+  EXPECT_EQ(coordinator_->schedule<&first_of>(good).fetch(), 1);
+}
+
+TEST_P(CoordinatorTest, AnErrorIsRaisedOnceByTheNextCall) {
+  const auto failed = coordinator_->schedule<&refuse>("bad numbers");
+  expect_error(Code::invalid_argument, "bad numbers", [&] { coordinator_->join(); });
+  coordinator_->join();
+  expect_error(Code::invalid_argument, "bad numbers", [&] { failed.fetch(); });
+
+  const auto again = coordinator_->schedule<&refuse>("again");
+  EXPECT_TRUE(wait_for([&] { return again.ready(); }));
+  expect_error(Code::invalid_argument, "again", [&] { coordinator_->schedule<&add>(1, 1); });
+  EXPECT_EQ(coordinator_->schedule<&add>(1, 1).fetch(), 2);
+
+  const auto third = coordinator_->schedule<&refuse>("third");
+  EXPECT_TRUE(wait_for([&] { return third.ready(); }));
+  expect_error(Code::invalid_argument, "third", [&] { (void)coordinator_->done(); });
+  EXPECT_TRUE(coordinator_->done());
+}
+
+TEST_P(CoordinatorTest, OfManyErrorsOneIsRaised) {
+  int raised = 0;
+  for (int i = 0; i < 20; ++i) {
+    try {
+      coordinator_->schedule<&refuse>("one of many");
+    } catch (const Error&) {
+      ++raised;
+    }
+  }
+  try {
+    coordinator_->join();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "one of many");
+    ++raised;
+  }
+  EXPECT_GE(raised, 1);
+  coordinator_->join();
+}
+
+TEST_P(CoordinatorTest, WhatIsThrownBesidesErrorsIsUnknown) {
+  coordinator_->schedule<&throw_plain>();
+  expect_error(Code::unknown, "plain words", [&] { coordinator_->join(); });
+  coordinator_->schedule<&throw_number>();
+  expect_error(Code::unknown, "the function threw something that is no std::exception",
+               [&] { coordinator_->join(); });
+}
+
+TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
+  const auto tally = coordinator_->create_per_worker_resource<&make_tally>(0);
+  const auto before = coordinator_->schedule<&use_tally>(tally).fetch();
+  coordinator_->join();
+
+  const auto running = coordinator_->schedule<&wait_at_the_gate>(42);
+  ASSERT_TRUE(wait_for([] { return arrived == 1; }));
+  // Beside the one at the gate, or after it where there is one worker: it fails before anything behind it.
+  const auto failing = coordinator_->schedule<&refuse>("failed");
+  if (workers() == 1) gate = true;
+  ASSERT_TRUE(wait_for([&] { return failing.ready(); }));
+  const std::jthread opener([] {
+    std::this_thread::sleep_for(milliseconds(20));
+    gate = true;
+  });
+  expect_error(Code::invalid_argument, "failed", [&] { coordinator_->join(); });
+  EXPECT_EQ(running.fetch(), 42);
+  // Resources are as they were.
+  bool same_worker = false;
+  for (int i = 0; i < 10 * workers() && !same_worker; ++i) {
+    const auto [worker, calls] = coordinator_->schedule<&use_tally>(tally).fetch();
+    same_worker = worker == before.first;
+    if (same_worker) {
+      EXPECT_EQ(calls, before.second + 1);
+    }
+  }
+  EXPECT_TRUE(same_worker);
+}
+
+TEST_P(CoordinatorTest, JoinGivesUpAfterItsTime) {
+  const auto running = coordinator_->schedule<&wait_at_the_gate>(1);
+  EXPECT_FALSE(coordinator_->join(milliseconds(20)));
+  EXPECT_FALSE(coordinator_->done());
+  EXPECT_FALSE(running.ready());
+  gate = true;
+  EXPECT_TRUE(coordinator_->join(std::chrono::seconds(20)));
+  EXPECT_TRUE(coordinator_->done());
+  EXPECT_EQ(running.fetch(), 1);
+}
+
+TEST_P(CoordinatorTest, SchedulingBlocksWhileTheQueueIsFull) {
+  if (std::stoi(GetParam().queue_limit) > 10) GTEST_SKIP() << "the queue of this run is too large to fill";
+  const auto blocked = block_all_workers();
+  std::atomic<bool> through{false};
+  const std::jthread opener([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_FALSE(through);
+    gate = true;
+  });
+  for (int i = 0; i < std::stoi(GetParam().queue_limit) + 1; ++i) coordinator_->schedule<&add>(1, i);
+  through = true;
+  coordinator_->join();
+  for (std::size_t i = 0; i < blocked.size(); ++i) EXPECT_EQ(blocked[i].fetch(), static_cast<int>(i));
+}
+
+TEST_P(CoordinatorTest, AResultThatWillNeverComeIsCancelledWhenTheCoordinatorEnds) {
+  const auto blocked = block_all_workers();
+  const auto never = coordinator_->schedule<&add>(1, 1);
+  const std::jthread opener([] {
+    std::this_thread::sleep_for(milliseconds(20));
+    gate = true;
+  });
+  coordinator_.reset();
+  try {
+    (void)never.fetch();  // it may just have been run
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::cancelled);
+  }
+  for (const auto& value : blocked) EXPECT_TRUE(value.ready());
+}
+
+std::string shape_name(const testing::TestParamInfo<Shape>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, CoordinatorTest,
+    testing::Values(Shape{.name = "three_workers"},
+                    Shape{.name = "short_queue", .queue_limit = "2", .inflight = "1"},
+                    Shape{.name = "one_worker", .workers = 1},
+                    Shape{.name = "embedded", .embedded = true, .workers = 2},
+                    Shape{.name = "embedded_one", .embedded = true, .workers = 1, .queue_limit = "2"}),
+    shape_name);
+
+}  // namespace
+}  // namespace capstan

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""A ps that dies by SIGKILL: the job ends at once and says which it was; --resume reaches the end all the same.
+
+With one worker and one batch a closure a training is the same in every bit, whatever the number of ps. So a run that
+was killed and resumed must end exactly where an uninterrupted one does.
+"""
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import HOST, SECONDS_TO_END, JobTest, Roles, main, train
+
+EPOCHS = 800
+SAVE_EVERY = 50
+
+
+class PsKilled(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.graph()
+        self.checkpoints = self.folder / "checkpoints"
+
+    def command(self, *options):
+        options = ["--model", "distmult", "--slice-batches", 1, "--summary", self.folder / "summary.json", *options]
+        return train(self.data, *options, epochs=EPOCHS)
+
+    def saving(self, *options):
+        return self.command("--checkpoint-dir", self.checkpoints, "--checkpoint-every", SAVE_EVERY, *options)
+
+    def kill_a_ps(self, ranks, ps, seed):
+        """Starts a job, kills one of its ps some time after the first checkpoint, and looks at how it ends."""
+        moment = random.Random(seed)
+        job = self.start(self.saving("--ps", ps), ranks)
+        deadline = time.monotonic() + 60
+        while not (self.checkpoints / "latest").exists():
+            self.assertIsNone(job.command.poll(), job.stderr)
+            self.assertLess(time.monotonic(), deadline, "no checkpoint")
+            time.sleep(0.01)
+        time.sleep(moment.uniform(0, 0.4))
+        rank = moment.choice(Roles(ranks, ps).ps)
+        os.kill(job.ranks()[rank][1], signal.SIGKILL)
+        self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
+        name = f"ps {rank - (ranks - ps)} (rank {rank} on {HOST})"
+        self.assertIn(f"capstan: {name} is gone", job.stderr)
+        self.assertIn("--resume", job.stderr)
+
+    def resume(self, ranks, *options):
+        job = self.run_to_end(self.saving("--resume", *options), ranks)
+        summary = self.summary()
+        self.assertIn("checkpoint-", summary["resumed_from"])
+        self.assertIn(f"resumed from {summary['resumed_from']}", job.stderr)
+        self.assertGreater(summary["training"]["first_epoch"], SAVE_EVERY)
+        self.assertEqual(summary["training"]["epochs"][-1]["epoch"], EPOCHS)
+        return summary
+
+    def uninterrupted(self):
+        self.run_to_end(self.command())
+        return self.summary()
+
+    def assert_same_end(self, resumed, whole):
+        last, expected = (summary["training"]["epochs"][-1]["loss"] for summary in (resumed, whole))
+        self.assertAlmostEqual(last, expected, delta=1e-6)
+        self.assertAlmostEqual(resumed["test"]["mrr"], whole["test"]["mrr"], delta=1e-6)
+
+    def test_resumed_run_ends_where_an_uninterrupted_one_does(self):
+        whole = self.uninterrupted()
+        self.kill_a_ps(4, ps=2, seed=1)
+        self.assert_same_end(self.resume(4, "--ps", 2), whole)
+
+    def test_resumed_with_other_counts_of_ps(self):
+        whole = self.uninterrupted()
+        self.kill_a_ps(4, ps=2, seed=2)
+        self.kill_a_ps_of_a_resumed_run()
+        self.assert_same_end(self.resume(3, "--ps", 1), whole)
+
+    def kill_a_ps_of_a_resumed_run(self):
+        before = {path.name for path in self.checkpoints.glob("checkpoint-*")}
+        job = self.start(self.saving("--resume", "--ps", 3), 5)
+        self.assertTrue(job.wait_for_text("resumed from"), job.stderr)
+        while {path.name for path in self.checkpoints.glob("checkpoint-*[0-9]")} <= before:
+            self.assertIsNone(job.command.poll(), job.stderr)
+            time.sleep(0.01)
+        os.kill(job.ranks()[3][1], signal.SIGKILL)
+        self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
+
+    def test_with_several_workers(self):
+        # Their pushes interleave, so that two runs are near each other and not the same.
+        whole = self.uninterrupted()
+        self.kill_a_ps(6, ps=2, seed=3)
+        resumed = self.resume(6, "--ps", 2)
+        self.assertAlmostEqual(resumed["test"]["mrr"], whole["test"]["mrr"], delta=0.1)
+
+    def test_before_the_first_checkpoint_a_resumed_run_starts_from_the_beginning(self):
+        command = self.command("--checkpoint-dir", self.checkpoints, "--checkpoint-every", EPOCHS, "--eval-every", 10)
+        job = self.start([*command, "--ps", 2], 4)
+        self.assertTrue(job.wait_for_text("valid MRR"), job.stderr)
+        os.kill(job.ranks()[3][1], signal.SIGKILL)
+        self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
+        again = self.run_to_end([*command, "--resume"])
+        self.assertIn("starting from the beginning", again.stderr)
+
+
+if __name__ == "__main__":
+    main()

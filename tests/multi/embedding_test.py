@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""The README's program as one process and as 3, 4 and 6 ranks: it learns the same whatever the roles."""
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, JobTest, main
+
+EMBEDDING = BIN / "example_embedding"
+
+
+class Embedding(JobTest):
+    def losses(self, ranks, *options):
+        job = self.run_to_end([EMBEDDING, *options], ranks)
+        epochs = re.findall(r"^epoch (\d): loss ([\d.]+)$", job.stdout, re.M)
+        self.assertEqual([epoch for epoch, _ in epochs], list("01234"), job.stdout + job.stderr)
+        return [float(loss) for _, loss in epochs]
+
+    def learns(self, ranks, *options):
+        # A row starts near 0 and halves its way to 1 whenever a batch has it, on average 2.6 times an epoch:
+        # from a loss of 0.5 down to 0.5 / 4^12 at the end.
+        losses = self.losses(ranks, *options)
+        self.assertGreater(losses[0], 1e-3)
+        self.assertLess(losses[0], 0.6)
+        self.assertLess(losses[4], 1e-5)
+
+    def test_one_process(self):
+        self.learns(0)
+
+    def test_one_rank(self):
+        self.learns(1)
+
+    def test_three_ranks(self):
+        self.learns(3)
+
+    def test_four_ranks_with_two_ps(self):
+        self.learns(4, "--capstan-ps=2")
+
+    def test_six_ranks_with_roles_in_one_line(self):
+        self.learns(6, "--capstan-roles=coordinator:1,ps:2,worker:*")
+
+
+if __name__ == "__main__":
+    main()

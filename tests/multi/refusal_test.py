@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Ranks that do not fit together are refused at the start: in one message, with no rank left waiting."""
+import pathlib
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, CAPSTAN, JobTest, main, train
+
+
+class Refusal(JobTest):
+    def refused(self, job, code, *texts):
+        self.assertEqual(self.exit_code(job), code, job.stderr)
+        self.assertEqual(job.stdout, "")
+        for text in texts:
+            self.assertEqual(job.stderr.count(text), 1, f"{text!r} in\n{job.stderr}")
+
+    def test_two_ranks(self):
+        for supervise in ("on", "off"):
+            command = train(self.graph(), "--supervise", supervise)
+            self.refused(self.start(command, 2), 2, "two ranks are too few", "Start three or more (mpirun -np 4)")
+
+    def test_two_ranks_of_a_program_that_catches_nothing(self):
+        job = self.start([BIN / "example_embedding"], 2)
+        self.assertNotEqual(self.exit_code(job), 0)
+        self.assertIn("two ranks are too few", job.stderr)
+
+    def test_roles_that_do_not_fit(self):
+        job = self.start(train(self.graph(), "--ps", 2, "--workers", 3), 4)
+        self.refused(job, 2, "4 ranks cannot hold 1 coordinator, 2 ps, 3 workers", "Start 6 ranks")
+
+    def test_a_rank_with_another_build(self):
+        copy = self.folder / "capstan"
+        shutil.copy(CAPSTAN, copy)
+        with open(copy, "ab") as file:
+            file.write(b"x")
+        command = train(self.graph())
+        job = self.start([*command, ":", "-n", 1, copy, *command[1:]], 3)
+        self.refused(job, 2, "rank 3 on", "runs another build than rank 0")
+
+    def test_ranks_that_were_told_other_roles(self):
+        command = train(self.graph())
+        job = self.start([*command, "--ps", 1, ":", "-n", 2, *command, "--ps", 2], 2)
+        self.refused(job, 2, "rank 2 on", "was told ps=2", "rank 0 was told ps=1")
+
+    def test_a_mistake_of_the_command_line_is_told_once(self):
+        self.refused(self.start(train(self.graph(), "--dims", 3), 4), 2, "--dims: there is no such option")
+
+    def test_missing_data_is_told_once(self):
+        job = self.start(train(self.folder / "nowhere"), 4)
+        self.refused(job, 2, "nowhere")
+        self.assertNotIn("is gone", job.stderr)
+
+
+if __name__ == "__main__":
+    main()

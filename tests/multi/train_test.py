@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""`capstan train kge` as one process and as ranks, with other counts of ps and workers: the results are sane.
+
+The graph is made here, so that the test always runs; UMLS joins in where its files are.
+"""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import JobTest, main, train
+
+EPOCHS = 100
+UMLS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "umls"
+
+
+class Train(JobTest):
+    def trained(self, ranks, *options, ps, workers):
+        data = self.graph()
+        options = [*options, "--summary", self.folder / "summary.json"]
+        job = self.run_to_end(train(data, *options, epochs=EPOCHS), ranks)
+        summary = self.summary()
+        cluster = summary["cluster"]
+        self.assertEqual((cluster["ps"], cluster["workers"], cluster["embedded"]), (ps, workers, ranks < 2))
+        self.assertEqual(job.stdout.count("filtered, heads and tails: MRR"), 1, "rank 0 alone prints")
+        triples = len((data / "train.txt").read_text().splitlines())
+        self.assertEqual(summary["training"]["triples"], EPOCHS * triples, "every triple is visited once an epoch")
+        self.assertEqual(summary["training"]["workers_lost"], 0)
+        self.assertEqual(summary["test"]["queries"], 2 * len((data / "test.txt").read_text().splitlines()))
+        # 60 entities by chance: 0.08.
+        self.assertGreater(summary["test"]["mrr"], 0.9)
+        # By chance: log(33) = 3.5.
+        self.assertLess(summary["training"]["epochs"][-1]["loss"], 2)
+        return summary
+
+    def test_one_process(self):
+        self.trained(0, ps=1, workers=1)
+
+    def test_one_rank(self):
+        self.trained(1, ps=1, workers=1)
+
+    def test_one_process_with_two_ps_and_two_workers(self):
+        self.trained(0, "--ps", 2, "--workers", 2, ps=2, workers=2)
+
+    def test_three_ranks_train_what_one_process_trains(self):
+        # With one worker, and one batch a closure, every batch sees what all before it pushed, in both.
+        alone = self.trained(0, "--slice-batches", 1, ps=1, workers=1)
+        ranks = self.trained(3, "--slice-batches", 1, ps=1, workers=1)
+        losses = [[epoch["loss"] for epoch in summary["training"]["epochs"]] for summary in (alone, ranks)]
+        for mine, theirs in zip(*losses, strict=True):
+            self.assertAlmostEqual(mine, theirs, delta=1e-6)
+        self.assertAlmostEqual(alone["test"]["mrr"], ranks["test"]["mrr"], delta=1e-6)
+
+    def test_four_ranks(self):
+        self.trained(4, ps=1, workers=2)
+
+    def test_four_ranks_with_two_ps(self):
+        self.trained(4, "--ps", 2, ps=2, workers=1)
+
+    def test_six_ranks(self):
+        self.trained(6, "--ps", 2, "--workers", 3, ps=2, workers=3)
+
+    def test_six_ranks_with_more_ps_than_workers(self):
+        self.trained(6, "--roles", "coordinator:1,ps:4,worker:*", ps=4, workers=1)
+
+    def test_more_ps_than_rows(self):
+        # Two relations have four rows, reciprocals included; the fifth ps holds none of them.
+        data = self.graph(relations=["same_hour", "hour_of"])
+        summary = self.folder / "summary.json"
+        self.run_to_end(train(data, "--ps", 5, "--workers", 1, "--summary", summary, epochs=EPOCHS), 7)
+        self.assertEqual(self.summary()["data"]["relations"], 2)
+        self.assertGreater(self.summary()["test"]["mrr"], 0.4)
+
+    def test_without_agents(self):
+        self.trained(4, "--supervise", "off", ps=1, workers=2)
+
+    def test_windows_by_remote_memory_access(self):
+        self.trained(4, "--window", "rma", ps=1, workers=2)
+
+    def test_windows_by_remote_memory_access_without_agents(self):
+        self.trained(6, "--window", "rma", "--supervise", "off", "--ps", 2, ps=2, workers=3)
+
+    @unittest.skipUnless(UMLS.is_dir(), f"there is no {UMLS}")
+    def test_umls(self):
+        summary = self.folder / "summary.json"
+        command = train(UMLS, "--ps", 2, "--summary", summary, dim=64, negatives=128, batch=256, epochs=20)
+        self.run_to_end(command, 5)
+        self.assertGreater(self.summary()["test"]["mrr"], 0.7)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+// checkpoint_manager_test.cpp -- N ps save, M ps restore; what does not fit is refused with a list.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "capstan/checkpoint.hpp"
+#include "io/temporary_folder.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using testing::HasSubstr;
+
+/// A program with three variables on some ps.
+struct Program {
+  explicit Program(int ps, std::int64_t shards = 0)
+      : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
+        strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{shards > 0 ? shards : ps}}),
+        scope(&strategy.implementation()),
+        embedding("model/embedding", {10, 3}, initializers::normal(0, 1, 3),
+                  {optimizers::Adam{.learning_rate = 0.1}}),
+        bias("bias", {7}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}),
+        seen("seen", {2}, {}, {optimizers::SGD{.learning_rate = -1}}) {}
+
+  void train(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      std::vector<float> gradient(30);
+      for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>(i % 5) - 1.5F;
+      embedding.push_dense(gradient);
+      bias.push(std::vector<std::int64_t>{6, 0, 3}, std::vector<double>{1, -2, 3});
+      seen.push_dense(std::vector<std::int64_t>{1, 10});
+    }
+    embedding.flush();
+  }
+  auto state() const { return std::tuple(embedding.pull(), bias.pull(), seen.pull()); }
+
+  RankThreads ranks;
+  ParameterServerStrategy strategy;
+  ParameterServerStrategy::Scope scope;
+  Variable<float> embedding;
+  Variable<double> bias;
+  Variable<std::int64_t> seen;
+};
+
+TEST(CheckpointManager, AnyNumberOfPsGoesOnFromWhatAnyOtherSaved) {
+  for (int writers = 1; writers <= 3; ++writers) {
+    const io::TemporaryFolder folder;
+    Program first(writers);
+    CheckpointManager saving(first.strategy, {.directory = folder.path()});
+    first.train(3);
+    const auto path = saving.save(12, "{\"epoch\": 3}");
+    const auto saved = first.state();
+    first.train(2);
+    const auto later = first.state();
+    ASSERT_NE(saved, later);
+    for (int readers = 1; readers <= 3; ++readers) {
+      SCOPED_TRACE(std::to_string(writers) + " ps saved, " + std::to_string(readers) + " restore");
+      Program second(readers);
+      CheckpointManager restoring(second.strategy, {.directory = folder.path()});
+      second.train(1);
+      EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(12));
+      EXPECT_EQ(restoring.user_state(), "{\"epoch\": 3}");
+      EXPECT_EQ(restoring.restored_from(), path);
+      EXPECT_EQ(second.state(), saved);
+      // Slots and steps are there as well: training goes on as if it had not stopped.
+      second.train(2);
+      EXPECT_EQ(second.state(), later);
+    }
+  }
+}
+
+TEST(CheckpointManager, AnotherNumberOfShardsRestoresToo) {
+  const io::TemporaryFolder folder;
+  Program first(2, 5);
+  first.train(2);
+  CheckpointManager(first.strategy, {.directory = folder.path()}).save(1);
+  Program second(3, 2);
+  EXPECT_EQ(CheckpointManager(second.strategy, {.directory = folder.path()}).restore_latest(), 1);
+  EXPECT_EQ(second.state(), first.state());
+}
+
+TEST(CheckpointManager, AnEmptyDirectoryRestoresNothing) {
+  const io::TemporaryFolder folder;
+  Program program(1);
+  const auto before = program.state();
+  CheckpointManager manager(program.strategy, {.directory = folder.path() / "new"});
+  EXPECT_EQ(manager.restore_latest(), std::nullopt);
+  EXPECT_EQ(program.state(), before);
+}
+
+TEST(CheckpointManager, ADirectoryThatCannotBeWrittenIsRefusedAtOnce) {
+  const io::TemporaryFolder folder;
+  const auto file = folder.write("file", "in the way");
+  Program program(1);
+  EXPECT_THROW(CheckpointManager(program.strategy, {.directory = file / "below"}), Error);
+}
+
+TEST(CheckpointManager, TheNewestCountsAndOldOnesAreDeleted) {
+  const io::TemporaryFolder folder;
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder.path(), .max_to_keep = 2});
+  std::vector<std::filesystem::path> paths;
+  for (int step = 1; step <= 4; ++step) {
+    program.train(1);
+    paths.push_back(manager.save(step));
+  }
+  const auto last = program.state();
+  program.train(1);
+  EXPECT_EQ(manager.restore_latest(), 4);
+  EXPECT_EQ(program.state(), last);
+  EXPECT_FALSE(std::filesystem::exists(paths[1]));
+  EXPECT_TRUE(std::filesystem::exists(paths[2]));
+}
+
+TEST(CheckpointManager, ADamagedCheckpointIsPassedOver) {
+  const io::TemporaryFolder folder;
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  program.train(1);
+  manager.save(1);
+  const auto first = program.state();
+  program.train(1);
+  const auto newest = manager.save(2);
+  std::filesystem::remove(newest / "part-00001-of-00002.h5");
+  EXPECT_EQ(manager.restore_latest(), 1);
+  EXPECT_EQ(program.state(), first);
+}
+
+TEST(CheckpointManager, WhatDoesNotFitIsListedAndNothingIsChanged) {
+  const io::TemporaryFolder folder;
+  {
+    Program program(2);
+    program.train(1);
+    CheckpointManager(program.strategy, {.directory = folder.path()}).save(5);
+  }
+  RankThreads ranks({.ranks = 3});
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  const Variable<float> embedding("model/embedding", {10, 4}, initializers::constant(1),
+                                  {optimizers::Adam{.learning_rate = 0.7}});
+  const Variable<float> bias("bias", {7}, initializers::constant(2), {optimizers::SGD{.learning_rate = 0.5}});
+  const Variable<std::int64_t> seen("seen", {2}, initializers::constant(3), {optimizers::SGD{1}});
+  const Variable<float> fresh("fresh", {1});
+  CheckpointManager manager(strategy, {.directory = folder.path()});
+  try {
+    (void)manager.restore_latest();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::failed_precondition);
+    const std::string text = error.what();
+    EXPECT_THAT(text, HasSubstr("checkpoint-00000005 does not fit this program: "));
+    EXPECT_THAT(text, HasSubstr("variable \"model/embedding\" has shape (10, 3) there, (10, 4) here; "));
+    EXPECT_THAT(text, HasSubstr("variable \"bias\" is float64 there, float32 here; "));
+    EXPECT_THAT(text,
+                HasSubstr("variable \"bias\" was trained with adagrad(learning_rate=0.5, "
+                          "initial_accumulator=0.1, epsilon=1e-07) there, sgd(learning_rate=0.5) here; "));
+    EXPECT_THAT(text, HasSubstr("variable \"fresh\" is not in it"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("\"seen\"")));
+  }
+  EXPECT_EQ(embedding.pull(), std::vector<float>(40, 1));
+  EXPECT_EQ(bias.pull(), std::vector<float>(7, 2));
+  EXPECT_EQ(seen.pull(), std::vector<std::int64_t>(2, 3));
+}
+
+TEST(CheckpointManager, TheCheckMayRefuseBeforeAnythingIsChanged) {
+  const io::TemporaryFolder folder;
+  Program program(1);
+  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  program.train(1);
+  manager.save(1, "\"transe\"");
+  program.train(1);
+  const auto before = program.state();
+  EXPECT_THROW((void)manager.restore_latest([](const std::string& state, const std::string& folder_name) {
+    EXPECT_EQ(state, "\"transe\"");
+    EXPECT_THAT(folder_name, HasSubstr("checkpoint-00000001"));
+    throw Error(Code::failed_precondition, "another model");
+  }),
+               Error);
+  EXPECT_EQ(program.state(), before);
+}
+
+}  // namespace
+}  // namespace capstan

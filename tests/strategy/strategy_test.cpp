@@ -1,0 +1,234 @@
+// strategy_test.cpp -- scopes, where shards go, what cannot be created, counters.
+#include "strategy/strategy.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/variable.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Call>
+void expect_error(Code code, const std::string& text, const Call& call) {
+  try {
+    call();
+    ADD_FAILURE() << "expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    EXPECT_EQ(std::string(error.what()), text);
+  }
+}
+
+class StrategyTest : public testing::Test {
+ protected:
+  /// The ps of each shard of a variable, as in "0 1".
+  static std::string places(ParameterServerStrategy& strategy, const std::string& name) {
+    std::string out;
+    for (const auto& variable : strategy.implementation().variables()) {
+      if (variable->descriptor.name != name) continue;
+      for (const auto& place : variable->descriptor.shards) {
+        out += (out.empty() ? "" : " ") + std::to_string(place.ps);
+      }
+    }
+    return out;
+  }
+  static RankThreadsOptions with_ps(int ps) {
+    return {.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}};
+  }
+};
+
+TEST_F(StrategyTest, VariablesGoToThePsInTurn) {
+  RankThreads ranks(with_ps(3));
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  for (const char* name : {"v2", "v3", "v4", "v5"}) Variable<float>(name, {4, 2});
+  EXPECT_EQ(places(strategy, "v2"), "0");
+  EXPECT_EQ(places(strategy, "v3"), "1");
+  EXPECT_EQ(places(strategy, "v4"), "2");
+  EXPECT_EQ(places(strategy, "v5"), "0");
+}
+
+TEST_F(StrategyTest, ShardsGoToThePsInTurnAcrossVariables) {
+  RankThreads ranks(with_ps(3));
+  ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
+  const auto scope = strategy.scope();
+  const Variable<float> a("a", {5, 2});
+  const Variable<float> b("b", {6, 1});
+  const Variable<float> c("c", {1});
+  const Variable<float> d("d", {2});
+  EXPECT_EQ(places(strategy, "a"), "0 1");
+  EXPECT_EQ(places(strategy, "b"), "2 0");
+  EXPECT_EQ(places(strategy, "c"), "1");
+  EXPECT_EQ(places(strategy, "d"), "2 0");
+  EXPECT_EQ(a.shards(), 2U);
+  EXPECT_EQ(c.shards(), 1U);
+  const auto& shards = strategy.implementation().variables()[0]->descriptor.shards;
+  EXPECT_EQ(shards[0].rows, 3U);
+  EXPECT_EQ(shards[1].rows, 2U);
+  EXPECT_EQ(shards[1].first_row, 3U);
+}
+
+TEST_F(StrategyTest, MorePsThanRowsMakesFewerShards) {
+  RankThreads ranks(with_ps(5));
+  ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = [](auto, DType) { return 5; }});
+  const auto scope = strategy.scope();
+  const Variable<double> v("few", {3, 2}, initializers::constant(4), {optimizers::SGD{.learning_rate = 1}});
+  EXPECT_EQ(v.shards(), 3U);
+  v.push_dense(std::vector<double>{0, 1, 2, 3, 4, 5});
+  v.flush();
+  EXPECT_EQ(v.pull(), (std::vector<double>{4, 3, 2, 1, 0, -1}));
+}
+
+TEST_F(StrategyTest, ThePartitionerSeesShapeAndDtype) {
+  RankThreads ranks(with_ps(1));
+  std::vector<std::int64_t> shape;
+  DType dtype{};
+  ParameterServerStrategy strategy(ranks.cluster(),
+                                   {.variable_partitioner = [&](std::span<const std::int64_t> s, DType d) {
+                                     shape.assign(s.begin(), s.end());
+                                     dtype = d;
+                                     return 2;
+                                   }});
+  const auto scope = strategy.scope();
+  const Variable<std::int64_t> v("v", {7, 4}, {}, {optimizers::SGD{.learning_rate = 1}});
+  EXPECT_EQ(shape, (std::vector<std::int64_t>{7, 4}));
+  EXPECT_EQ(dtype, DType::int64);
+}
+
+TEST_F(StrategyTest, VariablesNeedAScopeAndScopesNest) {
+  RankThreads ranks(with_ps(1));
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto create = [](const char* name) { return [name] { Variable<float> v(name, {1}); }; };
+  const std::string text =
+      "variable \"v\" is created outside of a strategy's scope: open one on the coordinator, auto scope = "
+      "strategy.scope()";
+  expect_error(Code::failed_precondition, text, create("v"));
+  {
+    const auto outer = strategy.scope();
+    EXPECT_NO_THROW(create("a")());
+    {
+      const auto inner = strategy.scope();
+      EXPECT_NO_THROW(create("b")());
+    }
+    EXPECT_NO_THROW(create("c")());
+  }
+  expect_error(Code::failed_precondition, text, create("v"));
+  expect_error(
+      Code::failed_precondition,
+      "counter \"n\" is created outside of a strategy's scope: open one on the coordinator, auto scope "
+      "= strategy.scope()",
+      [] { Counter n("n"); });
+}
+
+TEST_F(StrategyTest, AScopeOfAnotherThreadIsNotThisOnes) {
+  RankThreads ranks(with_ps(1));
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  std::jthread([] { EXPECT_THROW(Variable<float>("v", {1}), Error); }).join();
+}
+
+TEST_F(StrategyTest, TheScopeOfOneStrategyDoesNotOpenInsideThatOfAnother) {
+  RankThreads first(with_ps(1));
+  RankThreads second(with_ps(1));
+  ParameterServerStrategy one(first.cluster());
+  ParameterServerStrategy other(second.cluster());
+  {
+    const auto scope = one.scope();
+    expect_error(Code::failed_precondition,
+                 "the scope of one strategy cannot be opened inside the scope of another",
+                 [&] { const auto wrong = other.scope(); });
+    EXPECT_NO_THROW(Variable<float>("still here", {1}));
+  }
+  EXPECT_EQ(places(one, "still here"), "0");
+  const auto scope = other.scope();
+  EXPECT_NO_THROW(Variable<float>("there", {1}));
+}
+
+TEST_F(StrategyTest, AStrategyIsMadeOnTheCoordinator) {
+  transport::LoopHub hub;
+  Settings settings;
+  const auto runtimes = cluster::Runtime::as_threads(settings, 3, hub);
+  for (const std::size_t rank : {1, 2}) {
+    expect_error(Code::failed_precondition,
+                 "a strategy is made on the coordinator; this is " + runtimes[rank]->self().name() +
+                     ", which runs Server(cluster).join()",
+                 [&] { ParameterServerStrategy strategy{Cluster(runtimes[rank])}; });
+  }
+}
+
+TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
+  RankThreads ranks(with_ps(2));
+  std::int64_t shards = 2;
+  ParameterServerStrategy strategy(ranks.cluster(),
+                                   {.variable_partitioner = [&](auto, DType) { return shards; }});
+  const auto scope = strategy.scope();
+  const auto shape = [](const std::vector<std::int64_t>& sizes) {
+    return [sizes] { Variable<float> v("v", sizes); };
+  };
+  const auto shape_text = [](const std::string& text) {
+    return "variable \"v\" has shape (" + text + "); expected one or two sizes of 1 or more";
+  };
+  expect_error(Code::invalid_argument, "a variable needs a name", [] { Variable<float> v("", {1}); });
+  expect_error(Code::invalid_argument, shape_text(""), shape({}));
+  expect_error(Code::invalid_argument, shape_text("0"), shape({0}));
+  expect_error(Code::invalid_argument, shape_text("3, -1"), shape({3, -1}));
+  expect_error(Code::invalid_argument, shape_text("2, 2, 2"), shape({2, 2, 2}));
+  for (const std::int64_t wrong : {0, -3}) {
+    shards = wrong;
+    expect_error(Code::invalid_argument,
+                 "variable_partitioner returned " + std::to_string(wrong) +
+                     " shards for variable \"v\"; expected 1 or more",
+                 shape({4}));
+  }
+  shards = 2;
+  // The ps refuse this one, each for its shard.
+  expect_error(
+      Code::invalid_argument,
+      "variable \"n\" is int64 and cannot use sgd(learning_rate=0.5): integers take SGD with a whole "
+      "learning rate",
+      [] { Variable<std::int64_t> n("n", {4}, {}, {optimizers::SGD{.learning_rate = 0.5}}); });
+  const Variable<std::int64_t> n("n", {4}, {}, {optimizers::SGD{.learning_rate = -1}});
+  const Variable<float> v("v", {4}, initializers::constant(2));
+  expect_error(Code::already_exists, "there is a variable \"v\" already", shape({4}));
+  n.push_dense(std::vector<std::int64_t>{1, 2, 3, 4});
+  n.flush();
+  EXPECT_EQ(n.pull(), (std::vector<std::int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(v.pull(), std::vector<float>(4, 2));
+}
+
+TEST_F(StrategyTest, CountersAddUpAndLieOnThePsInTurn) {
+  RankThreads ranks(with_ps(2));
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  std::vector<Counter> counters;
+  for (int i = 0; i < 128; ++i) counters.emplace_back("c" + std::to_string(i));
+  expect_error(Code::already_exists, "there is a counter \"c5\" already", [] { Counter c("c5"); });
+  expect_error(Code::resource_exhausted, "128 counters are all that 2 ps have room for",
+               [] { Counter c("one more"); });
+  for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].fetch_add(i), 0);
+  for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].fetch_add(-2 * i), i);
+  for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].value(), -i);
+}
+
+TEST_F(StrategyTest, AnEmbeddedClusterWorksTheSame) {
+  Settings settings;
+  settings.set_from_flag("ps", "2");
+  const Cluster cluster(cluster::Runtime::embedded_cluster(settings));
+  ParameterServerStrategy strategy(cluster, {.variable_partitioner = FixedShardsPartitioner{3}});
+  const auto scope = strategy.scope();
+  const Variable<float> v("v", {8, 2}, initializers::constant(1), {optimizers::SGD{.learning_rate = -1}});
+  EXPECT_EQ(places(strategy, "v"), "0 1 0");
+  v.push(std::vector<std::int64_t>{7, 0, 7}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  v.flush();
+  EXPECT_EQ(v.lookup(std::vector<std::int64_t>{0, 7, 3}).values, (std::vector<float>{4, 5, 7, 9, 1, 1}));
+  const Counter c("c");
+  c.fetch_add(3);
+  EXPECT_EQ(c.value(), 3);
+}
+
+}  // namespace
+}  // namespace capstan

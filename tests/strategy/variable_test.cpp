@@ -1,0 +1,131 @@
+// variable_test.cpp -- variables as a program sees them.
+#include "capstan/variable.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "capstan/strategy.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+class VariableTest : public testing::Test {
+ protected:
+  RankThreads ranks_{{.ranks = 4, .flags = {{"ps", "2"}}}};
+  ParameterServerStrategy strategy_{ranks_.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}}};
+  ParameterServerStrategy::Scope scope_{&strategy_.implementation()};
+};
+
+TEST_F(VariableTest, SaysWhatItIs) {
+  const Variable<float> matrix("matrix", {5, 2});
+  EXPECT_EQ(matrix.name(), "matrix");
+  EXPECT_EQ(matrix.dtype(), DType::float32);
+  EXPECT_EQ(matrix.shape(), (std::vector<std::uint64_t>{5, 2}));
+  EXPECT_EQ(matrix.rows(), 5U);
+  EXPECT_EQ(matrix.width(), 2U);
+  const Variable<double> vector("vector", {7});
+  EXPECT_EQ(vector.dtype(), DType::float64);
+  EXPECT_EQ(vector.width(), 1U);
+}
+
+TEST_F(VariableTest, StartsWithItsInitializer) {
+  EXPECT_EQ(Variable<float>("zeros", {2, 2}).pull(), std::vector<float>(4, 0));
+  EXPECT_EQ(Variable<std::int64_t>("sevens", {3}, initializers::constant(7), {optimizers::SGD{1}}).pull(),
+            std::vector<std::int64_t>(3, 7));
+  const auto uniform = Variable<double>("uniform", {1000}, initializers::uniform(-2, 3, 1)).pull();
+  EXPECT_GE(*std::min_element(uniform.begin(), uniform.end()), -2);
+  EXPECT_LT(*std::max_element(uniform.begin(), uniform.end()), 3);
+  EXPECT_NEAR(std::accumulate(uniform.begin(), uniform.end(), 0.0) / 1000, 0.5, 0.2);
+}
+
+TEST_F(VariableTest, RowsComeBackAsTheyWereAskedFor) {
+  const Variable<float> v("v", {5, 2});
+  std::vector<float> values(10);
+  std::iota(values.begin(), values.end(), 0.F);
+  v.assign(values);
+  const Rows<float> rows = v.lookup(Ids{4, 0, 4});
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows.width, 2U);
+  EXPECT_EQ(std::vector<float>(rows[0].begin(), rows[0].end()), (std::vector<float>{8, 9}));
+  EXPECT_EQ(std::vector<float>(rows[1].begin(), rows[1].end()), (std::vector<float>{0, 1}));
+  std::vector<float> out(4);
+  v.lookup(Ids{1, 2}, out);
+  EXPECT_EQ(out, (std::vector<float>{2, 3, 4, 5}));
+  v.pull(2, out);
+  EXPECT_EQ(out, (std::vector<float>{4, 5, 6, 7}));
+  v.assign(std::vector<float>{-1, -2}, 3);
+  EXPECT_EQ(v.pull(), (std::vector<float>{0, 1, 2, 3, 4, 5, -1, -2, 8, 9}));
+}
+
+TEST_F(VariableTest, GradientsAreSparseOrDense) {
+  const Variable<float> v("v", {4}, initializers::constant(10), {optimizers::SGD{.learning_rate = 0.5}});
+  v.push(IndexedSlices<float>{{3, 1}, {2, 4}});
+  v.push_dense(std::vector<float>{1, 1, 1, 1});
+  v.flush();
+  EXPECT_EQ(v.pull(), (std::vector<float>{9.5, 7.5, 9.5, 8.5}));
+}
+
+TEST_F(VariableTest, ACopyIsTheSameVariable) {
+  const Variable<float> v("v", {2});
+  const Variable<float> copy = v;  // NOLINT: the copy is the point
+  copy.assign(std::vector<float>{1, 2});
+  EXPECT_EQ(v.pull(), (std::vector<float>{1, 2}));
+}
+
+TEST_F(VariableTest, TravelsAsItsNumber) {
+  const Variable<float> v("v", {2}, initializers::constant(3));
+  const auto bytes = to_bytes(v);
+  EXPECT_EQ(bytes.size(), 4U);
+  EXPECT_EQ(from_bytes<Variable<float>>(bytes).pull(), (std::vector<float>{3, 3}));
+  EXPECT_THROW((void)from_bytes<Variable<float>>(to_bytes(std::uint32_t{99})), Error);
+  const Counter counter("c");
+  counter.fetch_add(4);
+  EXPECT_EQ(from_bytes<Counter>(to_bytes(counter)).value(), 4);
+}
+
+TEST_F(VariableTest, SizesThatDoNotFitAreRefusedWithTheNumbers) {
+  const Variable<float> v("v", {4, 3});
+  std::vector<float> seven(7);
+  const auto expect = [](const std::string& text, const auto& call) {
+    try {
+      call();
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_EQ(std::string(error.what()), text);
+    }
+  };
+  expect("lookup of variable \"v\": 2 rows of 3 elements make 6 elements, 7 were given", [&] {
+    v.lookup(Ids{0, 1}, seven);
+  });
+  expect("push of variable \"v\": 2 rows of 3 elements make 6 elements, 7 were given", [&] {
+    v.push(Ids{0, 1}, seven);
+  });
+  expect("push_dense of variable \"v\": 4 rows of 3 elements make 12 elements, 7 were given",
+         [&] { v.push_dense(seven); });
+  expect("assign of variable \"v\": 2 rows of 3 elements make 6 elements, 7 were given",
+         [&] { v.assign(seven); });
+  expect("pull of variable \"v\": 2 rows of 3 elements make 6 elements, 7 were given",
+         [&] { v.pull(0, seven); });
+  v.flush();
+  EXPECT_EQ(v.pull(), std::vector<float>(12, 0));
+}
+
+TEST_F(VariableTest, CountersBelongToThreadsThatHaveAStrategy) {
+  const Counter counter("c");
+  std::jthread([&counter] {
+    try {
+      (void)counter.value();
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::failed_precondition);
+    }
+  }).join();
+}
+
+}  // namespace
+}  // namespace capstan
