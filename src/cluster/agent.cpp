@@ -215,14 +215,18 @@ class Agent {
     _exit(code);
   }
 
-  /// The launcher ends the job when the coordinator's agent exits; a signal from it ends this pause.
-  static void pause_for_coordinator() {
+  /// The launcher ends the job when the coordinator's agent exits; a signal from it, or its own end, ends
+  /// this pause.
+  void pause_for_coordinator() const {
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
-    const timespec pause{kCoordinatorSpeaksFirst.count(), 0};
-    sigtimedwait(&ends, nullptr, &pause);
+    const auto until = std::chrono::steady_clock::now() + kCoordinatorSpeaksFirst;
+    const timespec tick{0, 100'000'000};
+    while (getppid() == launcher_ && std::chrono::steady_clock::now() < until) {
+      if (sigtimedwait(&ends, nullptr, &tick) > 0) return;
+    }
   }
 
   pid_t child_;

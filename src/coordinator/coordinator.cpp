@@ -82,20 +82,31 @@ void Coordinator::run() {
   }
 }
 
-/// One closure to each worker that has room, in turn, until nothing fits.
+/// The worker with the fewest functions, in turn among equals; null when all are full.
+Coordinator::Worker* Coordinator::least_busy() {
+  Worker* best = nullptr;
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const std::size_t at = (next_worker_ + i) % workers_.size();
+    Worker& worker = workers_[at];
+    if (!worker.alive || worker.running.size() >= inflight_limit_) continue;
+    if (best != nullptr && worker.running.size() >= best->running.size()) continue;
+    best = &worker;
+    number = at;
+  }
+  if (best != nullptr) next_worker_ = number + 1;
+  return best;
+}
+
+/// Hands out closures until none is left or nobody has room. None waits behind another while a worker is
+/// idle.
 bool Coordinator::dispatch() {
   bool any = false;
-  for (std::size_t full = 0; full < workers_.size();) {
-    Worker& worker = workers_[next_worker_++ % workers_.size()];
-    if (!worker.alive || worker.running.size() >= inflight_limit_) {
-      ++full;
-      continue;
-    }
+  while (Worker* worker = least_busy()) {
     auto closure = queue_.take();
-    if (!closure) return any;
-    send(worker, std::move(*closure));
+    if (!closure) break;
+    send(*worker, std::move(*closure));
     any = true;
-    full = 0;
   }
   return any;
 }

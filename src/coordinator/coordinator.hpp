@@ -37,6 +37,7 @@ class Coordinator {
 
   void start_embedded_workers();
   void run();
+  Worker* least_busy();
   bool dispatch();
   void send(Worker& worker, Closure closure);
   void on_done(const transport::Message& message);

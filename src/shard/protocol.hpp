@@ -51,9 +51,11 @@ struct AssignRows {
   std::vector<std::byte> values;
 };
 
-/// kSavePart -> io::PartReport of the file that was written.
+/// kSavePart -> io::PartReport of each file that was written. A part holds one shard of a variable at most,
+/// so a ps writes as many as the most shards of one variable that any ps has.
 struct SavePart {
   std::string folder;
+  std::int32_t parts = 1;
 };
 
 /// kRestorePart: every shard that the ps has, from the checkpoint's folder -> nothing.

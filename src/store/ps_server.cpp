@@ -69,7 +69,8 @@ void PsServer::serve_requests() {
     return std::vector<std::byte>{};
   });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
-    return to_bytes(store_.save(from_bytes<shard::SavePart>(request).folder, runtime_->count(Role::ps)));
+    const auto save = from_bytes<shard::SavePart>(request);
+    return to_bytes(store_.save(save.folder, runtime_->count(Role::ps), save.parts));
   });
   rpc_.serve(cluster::kRestorePart, [this](int, transport::Bytes request) {
     store_.restore(from_bytes<shard::RestorePart>(request).folder);

@@ -36,8 +36,9 @@ class Store final : public shard::PushSink {
   std::vector<std::byte> gather(const shard::LookupRows& request);
   void assign(const shard::AssignRows& request);
 
-  /// Writes all shards into `<folder>/part-...h5`.
-  io::PartReport save(const std::string& folder, int ps_count);
+  /// Writes all shards into `parts` files `<folder>/part-...h5`: the first shard of each variable into the
+  /// first one, and so on.
+  std::vector<io::PartReport> save(const std::string& folder, int ps_count, int parts = 1);
   /// Fills all shards from a checkpoint that the coordinator has verified and found to fit.
   void restore(const std::string& folder);
 

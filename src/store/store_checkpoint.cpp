@@ -7,11 +7,13 @@
 
 namespace capstan::store {
 
-io::PartReport Store::save(const std::string& folder, int ps_count) {
+std::vector<io::PartReport> Store::save(const std::string& folder, int ps_count, int parts) {
   const std::lock_guard lock(mutex_);
-  std::vector<io::PartArray> arrays;
+  std::vector<std::vector<io::PartArray>> files(static_cast<std::size_t>(parts));
+  std::map<std::uint32_t, std::size_t> shards_seen;  // by variable
   for (const auto& [key, shard] : shards_) {
     const shard::CreateShard& d = shard.description;
+    auto& arrays = files.at(shards_seen[d.variable]++);
     io::PartArray array{d.name,      io::kValue, d.dtype,      d.shape,
                         d.first_row, d.rows,     shard.values, shard::describe(d.optimizer),
                         shard.steps};
@@ -25,7 +27,13 @@ io::PartReport Store::save(const std::string& folder, int ps_count) {
       arrays.push_back(array);
     }
   }
-  return io::write_part(std::filesystem::path(folder) / io::part_file_name(ps_index_, ps_count), arrays);
+  std::vector<io::PartReport> reports;
+  for (int file = 0; file < parts; ++file) {
+    const std::string name = io::part_file_name(ps_index_ + file * ps_count, ps_count * parts);
+    reports.push_back(
+        io::write_part(std::filesystem::path(folder) / name, files[static_cast<std::size_t>(file)]));
+  }
+  return reports;
 }
 
 void Store::restore(const std::string& folder) {

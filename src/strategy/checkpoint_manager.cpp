@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
@@ -23,6 +24,16 @@ std::chrono::milliseconds disk_patience(const strategy::Strategy& strategy) {
     bytes += d.rows() * d.row_bytes() * (1 + shard::slots_of(d.optimizer.kind).size());
   }
   return 10 * strategy.runtime()->patience() + std::chrono::milliseconds(bytes / 10'000);
+}
+
+/// The most shards of one variable that lie on one ps.
+int most_shards_of_one(const strategy::Strategy& strategy) {
+  int most = 1;
+  for (const auto& variable : strategy.variables()) {
+    std::map<std::int32_t, int> on;
+    for (const auto& place : variable->descriptor.shards) most = std::max(most, ++on[place.ps]);
+  }
+  return most;
 }
 
 /// What does not fit, one line each.
@@ -71,10 +82,13 @@ std::filesystem::path CheckpointManager::save(std::int64_t step, const std::stri
   io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
   const std::filesystem::path folder = directory.begin(step);
   const auto answers = strategy.ask_every_ps(
-      cluster::kSavePart, to_bytes(shard::SavePart{std::filesystem::absolute(folder).string()}),
+      cluster::kSavePart,
+      to_bytes(shard::SavePart{std::filesystem::absolute(folder).string(), most_shards_of_one(strategy)}),
       disk_patience(strategy), "write its part of a checkpoint");
   std::vector<io::PartReport> parts;
-  for (const auto& answer : answers) parts.push_back(from_bytes<io::PartReport>(answer));
+  for (const auto& answer : answers) {
+    for (auto& report : from_bytes<std::vector<io::PartReport>>(answer)) parts.push_back(std::move(report));
+  }
   return directory.publish(step, parts, {user_state, options_.settings});
 }
 

@@ -80,7 +80,7 @@ class LoopWindow : public Window {
       std::uint64_t value = 0;
       std::memcpy(&value, data.data(), sizeof value);
       word(offset).store(value, std::memory_order_release);
-    } else {
+    } else if (!data.empty()) {
       std::memcpy(memory_.get() + offset, data.data(), data.size());
     }
   }
@@ -89,7 +89,7 @@ class LoopWindow : public Window {
     if (is_word(offset, out.size())) {
       const std::uint64_t value = word(offset).load(std::memory_order_acquire);
       std::memcpy(out.data(), &value, sizeof value);
-    } else {
+    } else if (!out.empty()) {
       std::memcpy(out.data(), memory_.get() + offset, out.size());
     }
   }

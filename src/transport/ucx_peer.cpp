@@ -99,7 +99,7 @@ class UcxWindow final : public Window {
       std::memcpy(&value, data.data(), sizeof value);
       std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to))
           .store(value, std::memory_order_release);
-    } else {
+    } else if (!data.empty()) {
       std::memcpy(to, data.data(), data.size());
     }
   }
@@ -109,7 +109,7 @@ class UcxWindow final : public Window {
       const std::uint64_t value = std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(from))
                                       .load(std::memory_order_acquire);
       std::memcpy(out.data(), &value, sizeof value);
-    } else {
+    } else if (!out.empty()) {
       std::memcpy(out.data(), from, out.size());
     }
   }

@@ -74,7 +74,8 @@ class Job {
     const auto temporary = directory.begin(1);
     std::vector<io::PartReport> parts;
     for (const auto& store : stores_) {
-      parts.push_back(store->save(temporary.string(), static_cast<int>(stores_.size())));
+      for (auto& report : store->save(temporary.string(), static_cast<int>(stores_.size())))
+        parts.push_back(report);
     }
     return directory.publish(1, parts);
   }

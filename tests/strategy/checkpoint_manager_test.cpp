@@ -18,11 +18,13 @@ struct Program {
   explicit Program(int ps, std::int64_t shards = 0)
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{shards > 0 ? shards : ps}}),
-        scope(&strategy.implementation()),
+        scope(std::in_place, &strategy.implementation()),
         embedding("model/embedding", {10, 3}, initializers::normal(0, 1, 3),
                   {optimizers::Adam{.learning_rate = 0.1}}),
         bias("bias", {7}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}),
-        seen("seen", {2}, {}, {optimizers::SGD{.learning_rate = -1}}) {}
+        seen("seen", {2}, {}, {optimizers::SGD{.learning_rate = -1}}) {
+    scope.reset();
+  }
 
   void train(int steps) {
     for (int step = 0; step < steps; ++step) {
@@ -38,7 +40,7 @@ struct Program {
 
   RankThreads ranks;
   ParameterServerStrategy strategy;
-  ParameterServerStrategy::Scope scope;
+  std::optional<ParameterServerStrategy::Scope> scope;  // while the variables are made
   Variable<float> embedding;
   Variable<double> bias;
   Variable<std::int64_t> seen;
@@ -50,7 +52,7 @@ TEST(CheckpointManager, AnyNumberOfPsGoesOnFromWhatAnyOtherSaved) {
     Program first(writers);
     CheckpointManager saving(first.strategy, {.directory = folder.path()});
     first.train(3);
-    const auto path = saving.save(12, "{\"epoch\": 3}");
+    const auto path = saving.save(12, "{\"epoch\":3}");
     const auto saved = first.state();
     first.train(2);
     const auto later = first.state();
@@ -61,7 +63,7 @@ TEST(CheckpointManager, AnyNumberOfPsGoesOnFromWhatAnyOtherSaved) {
       CheckpointManager restoring(second.strategy, {.directory = folder.path()});
       second.train(1);
       EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(12));
-      EXPECT_EQ(restoring.user_state(), "{\"epoch\": 3}");
+      EXPECT_EQ(restoring.user_state(), "{\"epoch\":3}");
       EXPECT_EQ(restoring.restored_from(), path);
       EXPECT_EQ(second.state(), saved);
       // Slots and steps are there as well: training goes on as if it had not stopped.

@@ -16,6 +16,7 @@ import time
 import unittest
 
 import small_graph
+from die_with_parent import die_with_parent
 from no_process_left import Job, report
 
 BIN, MPIEXEC = (pathlib.Path(sys.argv[1]), sys.argv[2]) if len(sys.argv) > 2 else (None, None)
@@ -49,6 +50,7 @@ class RankedJob(Job):
                 stdout=out,
                 stderr=err,
                 env={**clean, **(env or {})},
+                preexec_fn=die_with_parent,
             )
 
     def __exit__(self, *exception):
@@ -84,7 +86,7 @@ class RankedJob(Job):
             except OSError:
                 continue
             for entry in environment:
-                if entry.startswith(b"OMPI_COMM_WORLD_RANK="):
+                if entry.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")):
                     rank_of[pid] = int(entry.partition(b"=")[2])
         found = {}
         for pid, rank in rank_of.items():

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Two hosts on one machine: a network, host name, IPC and mount namespace each, joined by a cable (a veth pair).
+
+`with TwoHosts(folder) as hosts:` makes them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first of
+them. A host lives as long as its processes do, and with it its end of the cable. Leaving the block kills whatever runs
+on the hosts; a test that is killed itself takes the holders of the hosts with it, and `two_hosts.py clean FOLDER`
+kills what is left then.
+
+Needs root, and a kernel that lets it make namespaces; `reason_to_skip()` says what is missing.
+"""
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from die_with_parent import die_with_parent
+
+NAMES = ("host1", "host2")
+NETWORK = "10.99.7"  # inside the namespaces only, so that it collides with nothing
+MARK = "CAPSTAN_TEST_HOSTS"
+NAMESPACES = ("-n", "-u", "-i", "-m")
+
+
+def reason_to_skip(mpiexec):
+    """None when hosts can be made here, and `mpiexec` can start ranks on them."""
+    if "Open MPI" not in subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout:
+        return "the way to start ranks on two such hosts is Open MPI's"
+    if os.geteuid() != 0:
+        return "two hosts need root, to make namespaces"
+    for tool in ("ip", "unshare", "nsenter"):
+        if shutil.which(tool) is None:
+            return f"two hosts need the program {tool}"
+    made = subprocess.run(["unshare", *NAMESPACES, "ip", "link", "add", "cable", "type", "veth"], capture_output=True)
+    if made.returncode != 0:
+        return f"no namespaces here: {made.stderr.decode().strip()}"
+    return None
+
+
+def marked_processes(mark):
+    """The pids whose environment has CAPSTAN_TEST_HOSTS=`mark`."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (folder / "environ").read_bytes().split(b"\0") and int(folder.name) != os.getpid():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def kill_marked(mark):
+    for _ in range(100):
+        left = marked_processes(mark)
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        if not left:
+            return
+        time.sleep(0.05)
+
+
+class TwoHosts:
+    def __init__(self, folder):
+        # Two runs at a time have two pids, and so folders, marks and cables of their own.
+        self.folder = pathlib.Path(folder, f"hosts-{os.getpid()}").resolve()
+        self.mark = str(self.folder)
+        self.holders = []
+
+    def __enter__(self):
+        self.folder.mkdir(parents=True)
+        try:
+            self.make()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+    def make(self):
+        for name in NAMES:
+            # Private /dev/shm and IPC: what shares memory on one machine must not do so across hosts.
+            ready = self.folder / f"{name}.ready"
+            steps = f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && ip link set lo up && touch {ready}"
+            command = ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && exec sleep 3600"]
+            environment = {**os.environ, MARK: self.mark}
+            holder = subprocess.Popen(command, env=environment, preexec_fn=die_with_parent, start_new_session=True)
+            self.holders.append(holder)
+            deadline = time.monotonic() + 10
+            while not ready.exists():
+                if holder.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"{name} does not start")
+                time.sleep(0.01)
+        ends = [f"cap{os.getpid()}{end}" for end in "ab"]
+        self.ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+        for number, (end, holder) in enumerate(zip(ends, self.holders), start=1):
+            self.ip("link", "set", end, "netns", holder.pid, "name", "eth0")
+            within = ["nsenter", "-t", holder.pid, "-n"]
+            self.ip("addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0", within=within)
+            self.ip("link", "set", "eth0", "up", within=within)
+        agent = self.folder / "agent.sh"
+        cases = "".join(f"  {name}) pid={holder.pid} ;;\n" for name, holder in zip(NAMES, self.holders))
+        agent.write_text(
+            f'#!/bin/sh\nhost=$1; shift\ncase $host in\n{cases}  *) echo "no host $host" >&2; exit 1 ;;\nesac\n'
+            f'exec nsenter -t $pid {" ".join(NAMESPACES)} -- sh -c "$*"\n'
+        )
+        agent.chmod(0o755)
+
+    @staticmethod
+    def ip(*words, within=()):
+        subprocess.run([str(word) for word in (*within, "ip", *words)], check=True)
+
+    def remove(self):
+        kill_marked(self.mark)
+        for holder in self.holders:
+            holder.wait()
+        # Gone with its namespace, unless making it was interrupted.
+        subprocess.run(["ip", "link", "del", f"cap{os.getpid()}a"], capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def launcher(self, mpiexec, slots):
+        """mpirun on the first host, with `slots` ranks on each."""
+        subnet = f"{NETWORK}.0/24"
+        return [
+            "nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", mpiexec,
+            "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", self.folder / "agent.sh",
+            "--mca", "oob_tcp_if_include", subnet, "--mca", "btl_tcp_if_include", subnet,
+            "-H", ",".join(f"{name}:{slots}" for name in NAMES),
+        ]  # fmt: skip
+
+    @property
+    def environment(self):
+        return {MARK: self.mark}
+
+
+def clean(folder):
+    """Ends what tests that no longer run have left in `folder`."""
+    for left in pathlib.Path(folder).resolve().glob("hosts-*"):
+        owner = int(left.name.partition("-")[2])
+        if pathlib.Path(f"/proc/{owner}").exists():
+            continue
+        print(f"left behind by {owner}: {shlex.quote(str(left))}", file=sys.stderr)
+        kill_marked(str(left))
+        subprocess.run(["ip", "link", "del", f"cap{owner}a"], capture_output=True)
+        shutil.rmtree(left, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] != "clean":
+        sys.exit("usage: two_hosts.py clean FOLDER")
+    clean(sys.argv[2])

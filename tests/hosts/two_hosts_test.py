@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""`capstan train kge` over two hosts: ps on both, remote windows between them, and ranks of the other host killed."""
+import os
+import pathlib
+import re
+import signal
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import two_hosts
+from job import MPIEXEC, SECONDS_TO_END, TRAINS, JobTest, main, train
+
+SCRATCH = pathlib.Path(sys.argv[3])
+del sys.argv[3]
+
+SLOTS = 3
+RANKS = 2 * SLOTS
+# Ranks 0, 1, 2 are on host1, 3, 4, 5 on host2; each host's highest rank is a ps.
+PS = {2: "ps 0 (rank 2 on host1)", 5: "ps 1 (rank 5 on host2)"}
+WORKERS = {1: "worker 0 (rank 1 on host1)", 3: "worker 1 (rank 3 on host2)", 4: "worker 2 (rank 4 on host2)"}
+
+
+class OnTwoHosts(JobTest):
+    reason = two_hosts.reason_to_skip(MPIEXEC)
+
+    @classmethod
+    def setUpClass(cls):
+        if not cls.reason:
+            two_hosts.clean(SCRATCH)
+            cls.hosts = cls.enterClassContext(two_hosts.TwoHosts(SCRATCH))
+
+    def setUp(self):
+        if self.reason:
+            self.skipTest(self.reason)
+        super().setUp()
+
+    def start_training(self, *options, epochs):
+        options = ["--ps", 2, "--eval-every", 10, "--summary", self.folder / "summary.json", *options]
+        return self.start(
+            train(self.graph(), *options, epochs=epochs),
+            RANKS,
+            launcher=self.hosts.launcher(MPIEXEC, SLOTS),
+            env=self.hosts.environment,
+        )
+
+    def assert_windows(self, job):
+        """Every client said how it reaches each ps: mapped on its own host, by remote memory access elsewhere."""
+        line = r"\[(\w+) (\d)@(host\d)\] \[debug\] ps (\d) \(rank \d on (host\d)\): (mapped|remote memory access) over"
+        seen = re.findall(line, job.stderr)
+        for role, index, host, ps, ps_host, way in seen:
+            wanted = "mapped" if host == ps_host else "remote memory access"
+            self.assertEqual(way, wanted, f"{role} {index} on {host} to ps {ps} on {ps_host}")
+        pairs = {(role, index, ps) for role, index, _, ps, _, _ in seen}
+        clients = [("coordinator", "0"), *(("worker", str(index)) for index in range(len(WORKERS)))]
+        self.assertEqual(pairs, {(*client, ps) for client in clients for ps in "01"}, job.stderr)
+
+    def test_it_trains(self):
+        job = self.start_training("--log-level", "debug", epochs=100)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assert_windows(job)
+        summary = self.summary()
+        self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (2, 3))
+        self.assertEqual(summary["training"]["triples"], 100 * summary["data"]["train"])
+        self.assertGreater(summary["test"]["mrr"], 0.9)
+
+    def test_checkpoints_are_resumed(self):
+        folder = self.folder / "checkpoints"
+        job = self.start_training("--checkpoint-dir", folder, epochs=50)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        job = self.start_training("--checkpoint-dir", folder, "--resume", epochs=80)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertEqual(self.summary()["training"]["first_epoch"], 51)
+        self.assertGreater(self.summary()["test"]["mrr"], 0.9)
+
+    def test_a_worker_of_the_other_host_killed(self):
+        job = self.start_training("--slice-batches", 1, epochs=400)
+        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        os.kill(job.ranks()[4][1], signal.SIGKILL)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn(f"{WORKERS[4]} is gone", job.stderr)
+        self.assertEqual(self.summary()["training"]["workers_lost"], 1)
+        self.assertGreater(self.summary()["test"]["mrr"], 0.9)
+
+    def test_a_ps_of_the_other_host_killed(self):
+        job = self.start_training(epochs=100_000)
+        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        os.kill(job.ranks()[5][1], signal.SIGKILL)
+        self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
+        self.assertIn(f"capstan: {PS[5]} is gone", job.stderr)
+
+    def test_launcher_killed(self):
+        job = self.start_training(epochs=100_000)
+        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        job.signal_launcher(signal.SIGKILL)
+        self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stderr)
+
+
+if __name__ == "__main__":
+    # A folder that every host sees, and that lies where the build does.
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    tempfile.tempdir = str(SCRATCH)
+    main()
