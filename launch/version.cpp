@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "launch/build_info.hpp"
+#include "transport/version.hpp"
 
 namespace capstan::launch {
 namespace {
@@ -27,10 +28,10 @@ std::string version_text() {
   return fmt::format(
       "capstan {} (commit {}, {})\n"
       "  MPI   built with {}, runs with {}\n"
-      "  UCX   built with {}\n"
+      "  UCX   built with {}, runs with {}\n"
       "  HDF5  built with {}\n",
       CAPSTAN_VERSION, CAPSTAN_COMMIT, CAPSTAN_BUILD_TYPE, CAPSTAN_BUILT_WITH_MPI, running_mpi(),
-      CAPSTAN_BUILT_WITH_UCX, CAPSTAN_BUILT_WITH_HDF5);
+      CAPSTAN_BUILT_WITH_UCX, transport::ucx_version(), CAPSTAN_BUILT_WITH_HDF5);
 }
 
 }  // namespace capstan::launch

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/fence.hpp"
 #include "base/log.hpp"
 #include "capstan/serialize.hpp"
 
@@ -175,7 +176,7 @@ void PsLink::publish() {
     return;
   }
   // Either the ps sees the tail before it sleeps, or we see that it sleeps.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  thread_fence(std::memory_order_seq_cst);
   std::atomic_ref<std::uint64_t> asleep(
       *reinterpret_cast<std::uint64_t*>(board_->mapped() + layout_.asleep()));
   if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0)

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "base/assert.hpp"
+#include "base/fence.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::transport {
@@ -98,7 +99,7 @@ class LoopWindow : public Window {
     CAPSTAN_ASSERT(is_word(offset, sizeof delta));
     return word(offset).fetch_add(delta, std::memory_order_acq_rel);
   }
-  void fence() override { std::atomic_thread_fence(std::memory_order_release); }
+  void fence() override { thread_fence(std::memory_order_release); }
   void flush(Deadline) override {}
 
  private:

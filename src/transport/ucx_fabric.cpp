@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/topology.hpp"
 #include "transport/ucx_peer.hpp"
+#include "transport/version.hpp"
 
 namespace capstan::transport {
 namespace {
@@ -235,9 +236,7 @@ std::string ucx_version() {
   unsigned minor = 0;
   unsigned release = 0;
   ucp_get_version(&major, &minor, &release);
-  const auto text = [](unsigned a, unsigned b) { return std::to_string(a) + "." + std::to_string(b); };
-  return text(major, minor) + "." + std::to_string(release) + " (built with " +
-         text(UCP_API_MAJOR, UCP_API_MINOR) + ")";
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
 
 }  // namespace capstan::transport

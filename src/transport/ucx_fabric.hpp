@@ -51,7 +51,4 @@ class UcxFabric final : public Fabric {
   std::vector<UcxPeer*> newly_failed_;
 };
 
-/// Version of the UCX library that runs, and that was compiled against: "1.13.1 (built with 1.13.1)".
-std::string ucx_version();
-
 }  // namespace capstan::transport

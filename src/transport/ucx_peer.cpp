@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/assert.hpp"
+#include "base/fence.hpp"
 #include "base/log.hpp"
 
 namespace capstan::transport {
@@ -77,7 +78,7 @@ class UcxWindow final : public Window {
 
   void fence() override {
     if (mapped_ != nullptr) {
-      std::atomic_thread_fence(std::memory_order_release);
+      thread_fence(std::memory_order_release);
     } else {
       check(ucp_worker_fence(peer_.fabric().worker()), "ucp_worker_fence");
     }

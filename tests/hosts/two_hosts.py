@@ -28,7 +28,8 @@ NAMESPACES = ("-n", "-u", "-i", "-m")
 
 def reason_to_skip(mpiexec):
     """None when hosts can be made here, and `mpiexec` can start ranks on them."""
-    if "Open MPI" not in subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout:
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
+    if "Open MPI" not in version and "OpenRTE" not in version:
         return "the way to start ranks on two such hosts is Open MPI's"
     if os.geteuid() != 0:
         return "two hosts need root, to make namespaces"
