@@ -114,6 +114,7 @@ class CoordinatorTest : public testing::TestWithParam<Shape> {
     made = 0;
     const Shape& shape = GetParam();
     const RankThreadsOptions::Flags flags{{"ps", "2"},
+                                          {"heap-slab-bytes", "1MiB"},
                                           {"workers", std::to_string(shape.workers)},
                                           {"queue-limit", shape.queue_limit},
                                           {"max-inflight-per-worker", shape.inflight}};

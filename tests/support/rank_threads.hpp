@@ -42,6 +42,7 @@ class RankThreads {
  public:
   explicit RankThreads(RankThreadsOptions options) {
     Settings settings;
+    settings.set_from_flag("heap-slab-bytes", "1MiB");  // tests are small; a slab is zeroed
     for (const auto& [name, value] : options.flags) settings.set_from_flag(name, value);
     auto runtimes = options.network == Network::loop
                         ? cluster::Runtime::as_threads(settings, options.ranks, hub_)

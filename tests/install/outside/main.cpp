@@ -1,4 +1,5 @@
-// main.cpp -- a program outside of Capstan's tree: a cluster in one process, a variable, a function on its worker.
+// main.cpp -- a program outside of Capstan's tree: a cluster in one process, a variable, a function on its
+// worker.
 #include <capstan/capstan.hpp>
 #include <cstdio>
 
