@@ -1,6 +1,7 @@
 // strategy_test.cpp -- scopes, where shards go, what cannot be created, counters.
 #include "strategy/strategy.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,8 @@ class StrategyTest : public testing::Test {
     for (const auto& variable : strategy.implementation().variables()) {
       if (variable->descriptor.name != name) continue;
       for (const auto& place : variable->descriptor.shards) {
-        out += (out.empty() ? "" : " ") + std::to_string(place.ps);
+        if (!out.empty()) out += ' ';
+        out += std::to_string(place.ps);
       }
     }
     return out;
@@ -205,7 +207,7 @@ TEST_F(StrategyTest, CountersAddUpAndLieOnThePsInTurn) {
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
   std::vector<Counter> counters;
-  for (int i = 0; i < 128; ++i) counters.emplace_back("c" + std::to_string(i));
+  for (int i = 0; i < 128; ++i) counters.emplace_back(fmt::format("c{}", i));
   expect_error(Code::already_exists, "there is a counter \"c5\" already", [] { Counter c("c5"); });
   expect_error(Code::resource_exhausted, "128 counters are all that 2 ps have room for",
                [] { Counter c("one more"); });
