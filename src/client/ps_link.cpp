@@ -11,6 +11,7 @@
 #include "base/fence.hpp"
 #include "base/log.hpp"
 #include "capstan/serialize.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::client {
 namespace {
@@ -27,11 +28,6 @@ transport::WindowPath path_of(const Settings& settings) {
   return text == "mapped" ? transport::WindowPath::mapped
          : text == "rma"  ? transport::WindowPath::rma
                           : transport::WindowPath::automatic;
-}
-
-template <class T>
-transport::Bytes as_bytes(const T& value) {
-  return std::as_bytes(std::span<const T, 1>(&value, 1));
 }
 
 /// Gradient rows of a push into consecutive memory.
@@ -82,8 +78,8 @@ void PsLink::require_alive() {
 transport::Window& PsLink::window(std::uint64_t region) {
   auto& window = windows_[region];
   if (!window) {
-    const auto key = from_bytes<transport::RegionKey>(
-        rpc_.call(peer_, cluster::kRegionKey, as_bytes(region), runtime_.patience(), "hand out a region"));
+    const auto key = from_bytes<transport::RegionKey>(rpc_.call(
+        peer_, cluster::kRegionKey, transport::as_bytes(region), runtime_.patience(), "hand out a region"));
     window = peer_.open_window(key, path_);
   }
   return *window;
@@ -91,8 +87,8 @@ transport::Window& PsLink::window(std::uint64_t region) {
 
 void PsLink::open_ring() {
   const std::uint64_t bytes = runtime_.settings().bytes("push-ring-bytes");
-  ring_ = from_bytes<shard::RingPlace>(
-      rpc_.call(peer_, cluster::kOpenRing, as_bytes(bytes), runtime_.patience(), "open a push ring"));
+  ring_ = from_bytes<shard::RingPlace>(rpc_.call(peer_, cluster::kOpenRing, transport::as_bytes(bytes),
+                                                 runtime_.patience(), "open a push ring"));
   ring_window_ = &window(ring_.region);
 }
 
@@ -160,7 +156,7 @@ void PsLink::reserve(std::uint64_t bytes) {
     wait_for_room(to_end);
     shard::PushHeader padding;
     padding.bytes = to_end;
-    ring_window_->put(ring_.offset + tail_ % ring_.bytes, as_bytes(padding));
+    ring_window_->put(ring_.offset + tail_ % ring_.bytes, transport::as_bytes(padding));
     tail_ += to_end;
   }
   wait_for_room(bytes);
@@ -169,7 +165,7 @@ void PsLink::reserve(std::uint64_t bytes) {
 void PsLink::publish() {
   const auto rank = static_cast<std::uint64_t>(runtime_.self().rank);
   board_->fence();
-  board_->put(layout_.tail(rank), as_bytes(tail_));
+  board_->put(layout_.tail(rank), transport::as_bytes(tail_));
   published_ = tail_;
   if (board_->mapped() == nullptr) {
     peer_.send(cluster::kDoorbell, {});  // its flag is too far away to look at first

@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "capstan/error.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::cluster {
 namespace {
@@ -13,11 +14,6 @@ struct ReplyHeader {
   RpcClient::Id id;
   std::uint64_t code;  // of capstan::Code; 0 is success
 };
-
-template <class T>
-transport::Bytes as_bytes(const T& value) {
-  return std::as_bytes(std::span<const T, 1>(&value, 1));
-}
 
 template <class T>
 T from_header(const transport::Message& message) {
@@ -44,7 +40,7 @@ RpcClient::Id RpcClient::start(transport::Peer& peer, std::uint16_t type, transp
   peer.require_alive();
   const Id id = next_++;
   calls_[id] = Call{&peer, false, 0, {}};
-  peer.send(type, as_bytes(id), request);
+  peer.send(type, transport::as_bytes(id), request);
   return id;
 }
 
@@ -97,7 +93,7 @@ bool RpcServer::answer_pending() {
     } catch (const std::exception& error) {
       refuse(Code::internal, error.what());
     }
-    find_peer_(request.from).send(kReply, as_bytes(header), answer);
+    find_peer_(request.from).send(kReply, transport::as_bytes(header), answer);
   }
   return true;
 }

@@ -9,18 +9,10 @@
 #include "cluster/message_types.hpp"
 #include "coordinator/protocol.hpp"
 #include "coordinator/worker_server.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan {
 namespace coordinator {
-namespace {
-
-template <class T>
-transport::Bytes as_bytes(const T& value) {
-  return std::as_bytes(std::span<const T, 1>(&value, 1));
-}
-
-}  // namespace
-
 Coordinator::Coordinator(strategy::Strategy& strategy)
     : strategy_(strategy),
       runtime_(*strategy.runtime()),
@@ -119,7 +111,7 @@ void Coordinator::send(Worker& worker, Closure closure) {
   }
   run.arguments = closure.arguments;
   const RunHeader header{closure.id, closure.function};
-  worker.peer->send(cluster::kRunClosure, as_bytes(header), to_bytes(run));
+  worker.peer->send(cluster::kRunClosure, transport::as_bytes(header), to_bytes(run));
   const std::uint64_t id = closure.id;
   worker.running.emplace(id, std::move(closure));
 }
