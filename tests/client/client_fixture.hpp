@@ -12,6 +12,7 @@
 #include "capstan/partitioners.hpp"
 #include "client/client.hpp"
 #include "strategy/strategy.hpp"
+#include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan::client {
@@ -67,17 +68,6 @@ class ClientFixture : public testing::TestWithParam<Route> {
     ASSERT_EQ(gradient.size(), ids.size() * v.width());
     client().push(v, ids, gradient.data());
   }
-  template <class Call>
-  void expect_error(Code code, const std::string& text, const Call& call) {
-    try {
-      call();
-      ADD_FAILURE() << "expected: " << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      EXPECT_EQ(std::string(error.what()), text);
-    }
-  }
-
   std::unique_ptr<RankThreads> ranks_;
   std::unique_ptr<strategy::Strategy> strategy_;
 };

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "capstan/coordinator.hpp"
+#include "support/expect_error.hpp"
 
 namespace capstan::coordinator {
 namespace {
@@ -18,16 +19,6 @@ class ClosureQueueTest : public testing::Test {
  protected:
   std::shared_ptr<Result> put(std::uint32_t function = 0) { return queue_.put(function, {}); }
   void join() { EXPECT_TRUE(queue_.join(std::nullopt)); }
-  template <class Call>
-  static void expect_error(Code code, const std::string& text, const Call& call) {
-    try {
-      call();
-      ADD_FAILURE() << "expected: " << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      EXPECT_EQ(std::string(error.what()), text);
-    }
-  }
   static void expect_cancelled(const Result& result) {
     expect_error(Code::cancelled, "this function was cancelled by an earlier error; schedule it again",
                  [&] { (void)detail::fetch_bytes(result); });

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -140,16 +141,6 @@ class CoordinatorTest : public testing::TestWithParam<Shape> {
   Variable<float> variable(const std::string& name = "v") {
     const auto scope = strategy_->scope();
     return Variable<float>(name, {1}, {}, {optimizers::SGD{.learning_rate = -1}});
-  }
-  template <class Call>
-  static void expect_error(Code code, const std::string& text, const Call& call) {
-    try {
-      call();
-      ADD_FAILURE() << "expected: " << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      EXPECT_EQ(std::string(error.what()), text);
-    }
   }
   /// Functions that wait at the gate, as many as keep every worker busy, without more than the queue takes.
   std::vector<RemoteValue<int>> block_all_workers() {

@@ -6,23 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "capstan/variable.hpp"
+#include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
 namespace {
 
 using testing::HasSubstr;
-
-template <class Call>
-void expect_error(Code code, const std::string& text, const Call& call) {
-  try {
-    call();
-    ADD_FAILURE() << "expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    EXPECT_EQ(std::string(error.what()), text);
-  }
-}
 
 class StrategyTest : public testing::Test {
  protected:
