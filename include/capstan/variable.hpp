@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capstan/dtype.hpp"
@@ -16,7 +17,8 @@ namespace capstan {
 
 namespace strategy {
 struct BoundVariable;
-}
+class Context;
+}  // namespace strategy
 
 /// Some rows of a variable, copied: row i is `[i * width, (i + 1) * width)` of `values`.
 template <class T>
@@ -33,6 +35,45 @@ template <class T>
 struct IndexedSlices {
   std::vector<std::int64_t> ids;
   std::vector<T> values;
+};
+
+/// What a read may see while pushes are applied.
+enum class ReadMode : std::uint8_t {
+  /// An element is never torn, but a row may show one element before and another after an update.
+  relaxed,
+  /// What is read of one shard lies between two pushes. Costs a second look at the shard's version; where
+  /// pushes leave no pause, the ps holds further ones back and serves the read.
+  consistent,
+};
+
+/// A read that has been started. Its `out` must live until `wait` has returned, or this object is gone. Used
+/// by the thread that started it.
+class Pending {
+ public:
+  Pending() = default;
+  Pending(Pending&& other) noexcept { swap(other); }
+  Pending& operator=(Pending&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  /// What has not come is not waited for, and dropped.
+  ~Pending();
+
+  /// The rows are there. Never blocks.
+  bool ready() const;
+  /// Returns when the rows are there. Throws Error: unavailable, deadline_exceeded.
+  void wait();
+
+ private:
+  friend class AnyVariable;
+  Pending(strategy::Context* context, std::uint64_t reading) : context_(context), reading_(reading) {}
+  void swap(Pending& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(reading_, other.reading_);
+  }
+
+  strategy::Context* context_ = nullptr;
+  std::uint64_t reading_ = 0;
 };
 
 struct VariableOptions {
@@ -54,12 +95,29 @@ class AnyVariable {
   void flush() const;
 
  protected:
+  template <class... L>
+  friend Pending lookup_all_async(const L&... lookups);
+  template <class... P>
+  friend void push_all(const P&... pushes);
+
   AnyVariable() = default;
   AnyVariable(std::string name, DType dtype, std::span<const std::int64_t> shape,
               const Initializer& initializer, const VariableOptions& options);
 
-  void lookup(std::span<const std::int64_t> ids, void* out, std::size_t room) const;
-  void pull(std::uint64_t first_row, void* out, std::size_t elements) const;
+  /// One variable's part of a read or a push of several.
+  struct Part {
+    const AnyVariable* variable;
+    std::span<const std::int64_t> ids;
+    void* out;
+    const void* gradient;
+    std::size_t elements;
+  };
+  static Pending start_lookups(std::span<const Part> parts, ReadMode mode);
+  static void push_parts(std::span<const Part> parts);
+
+  void lookup(std::span<const std::int64_t> ids, void* out, std::size_t room, ReadMode mode) const;
+  void pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const;
+  Pending pull_async(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
   void push_dense(const void* gradient, std::size_t elements) const;
   void assign(std::uint64_t first_row, const void* values, std::size_t elements) const;
@@ -73,9 +131,8 @@ class AnyVariable {
 /// A variable of float, double or std::int64_t. Made in the scope of a strategy, on the coordinator; handed
 /// to closures as an argument. Used by the thread that runs the program, or the closure.
 ///
-/// Reads are relaxed: an element is never torn, but a row may show one element before and another after an
-/// update that is under way. Every call throws Error: out_of_range for a row that is not there (nothing has
-/// been sent then), unavailable naming a ps that is gone, deadline_exceeded.
+/// Reads are relaxed unless ReadMode::consistent is given. Every call throws Error: out_of_range for a row
+/// that is not there (nothing has been sent then), unavailable naming a ps that is gone, deadline_exceeded.
 template <class T>
 class Variable : public AnyVariable {
  public:
@@ -89,25 +146,35 @@ class Variable : public AnyVariable {
       : AnyVariable(std::move(name), dtype_of<T>, shape, initializer, options) {}
 
   /// The rows `ids`, in that order.
-  Rows<T> lookup(std::span<const std::int64_t> ids) const {
+  Rows<T> lookup(std::span<const std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
     Rows<T> rows{std::vector<T>(ids.size() * width()), width()};
-    AnyVariable::lookup(ids, rows.values.data(), rows.values.size());
+    AnyVariable::lookup(ids, rows.values.data(), rows.values.size(), mode);
     return rows;
   }
   /// The same into `out`, which has exactly ids.size() * width() elements.
-  void lookup(std::span<const std::int64_t> ids, std::span<T> out) const {
-    AnyVariable::lookup(ids, out.data(), out.size());
+  void lookup(std::span<const std::int64_t> ids, std::span<T> out, ReadMode mode = ReadMode::relaxed) const {
+    AnyVariable::lookup(ids, out.data(), out.size(), mode);
+  }
+  /// Starts it and returns, so that the next batch's rows travel while this one is computed. Rows of a ps on
+  /// this host are there at once. `ids` may be reused on return, `out` not before Pending::wait().
+  [[nodiscard]] Pending lookup_async(std::span<const std::int64_t> ids, std::span<T> out) const {
+    const Part part{this, ids, out.data(), nullptr, out.size()};
+    return start_lookups({&part, 1}, ReadMode::relaxed);
   }
 
   /// All of it.
   std::vector<T> pull() const {
     std::vector<T> values(rows() * width());
-    AnyVariable::pull(0, values.data(), values.size());
+    AnyVariable::pull(0, values.data(), values.size(), ReadMode::relaxed);
     return values;
   }
   /// Rows from `first_row` on, as many as fill `out`, whose size is a multiple of width().
-  void pull(std::uint64_t first_row, std::span<T> out) const {
-    AnyVariable::pull(first_row, out.data(), out.size());
+  void pull(std::uint64_t first_row, std::span<T> out, ReadMode mode = ReadMode::relaxed) const {
+    AnyVariable::pull(first_row, out.data(), out.size(), mode);
+  }
+  /// Starts it and returns; see lookup_async.
+  [[nodiscard]] Pending pull_async(std::uint64_t first_row, std::span<T> out) const {
+    return AnyVariable::pull_async(first_row, out.data(), out.size());
   }
 
   /// Sends a gradient; the ps applies the variable's optimizer. Returns before it is applied, see flush().
@@ -127,8 +194,60 @@ class Variable : public AnyVariable {
 
  private:
   friend struct Serializer<Variable<T>>;
+  template <class... L>
+  friend Pending lookup_all_async(const L&... lookups);
+  template <class... P>
+  friend void push_all(const P&... pushes);
   Variable() = default;
+
+  Part part(std::span<const std::int64_t> ids, std::span<T> out) const {
+    return {this, ids, out.data(), nullptr, out.size()};
+  }
+  Part part(std::span<const std::int64_t> ids, std::span<const T> gradient) const {
+    return {this, ids, nullptr, gradient.data(), gradient.size()};
+  }
 };
+
+/// Rows of one variable among several, for lookup_all.
+template <class T>
+struct Lookup {
+  const Variable<T>& variable;
+  std::span<const std::int64_t> ids;
+  std::span<T> out;  ///< ids.size() * variable.width() elements
+};
+template <class T, class I, class O>
+Lookup(const Variable<T>&, const I&, O&) -> Lookup<T>;
+
+/// A gradient of rows of one variable among several, for push_all.
+template <class T>
+struct Push {
+  const Variable<T>& variable;
+  std::span<const std::int64_t> ids;
+  std::span<const T> gradient;
+};
+template <class T, class I, class G>
+Push(const Variable<T>&, const I&, const G&) -> Push<T>;
+
+/// Looks rows of several variables up, at the cost of one round trip to each ps:
+/// `lookup_all(Lookup{entities, ids, rows}, Lookup{relations, more_ids, more_rows})`. All variables of one
+/// strategy.
+template <class... L>
+[[nodiscard]] Pending lookup_all_async(const L&... lookups) {
+  const AnyVariable::Part parts[] = {lookups.variable.part(lookups.ids, lookups.out)...};
+  return AnyVariable::start_lookups(parts, ReadMode::relaxed);
+}
+template <class... L>
+void lookup_all(const L&... lookups) {
+  lookup_all_async(lookups...).wait();
+}
+
+/// Pushes gradients of several variables, shown to each ps together: `push_all(Push{entities, ids, g}, ...)`.
+/// An id that one of them does not have means that none is sent.
+template <class... P>
+void push_all(const P&... pushes) {
+  const AnyVariable::Part parts[] = {pushes.variable.part(pushes.ids, pushes.gradient)...};
+  AnyVariable::push_parts(parts);
+}
 
 /// A variable travels as its number; the receiving rank binds it to its own connections.
 template <class T>

@@ -88,8 +88,17 @@ constexpr std::array kTable{
         .group = "runtime",
         .kind = choice,
         .initial = "auto",
-        .help = "how a worker reaches a ps's memory: mapped (same host only), rma, or the best that works",
-        .choices = "auto|mapped|rma"},
+        .help =
+            "how a worker reaches a ps: its memory mapped (same host only), rma, active messages (am), or "
+            "the best that works",
+        .choices = "auto|mapped|rma|am"},
+    Setting{.name = "require-transport",
+            .group = "runtime",
+            .kind = choice,
+            .initial = "any",
+            .help = "refuse to run where a way to a ps is worse than this: mapped memory, or rdma to ps on "
+                    "other hosts",
+            .choices = "any|rdma|mapped"},
     Setting{.name = "max-inflight-per-worker",
             .group = "runtime",
             .kind = integer,

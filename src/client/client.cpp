@@ -1,45 +1,66 @@
-// client.cpp -- routes rows to shards and moves them.
+// client.cpp -- checks, routing, and the choice between mapped memory, RMA and messages for each shard.
 #include "client/client.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <numeric>
 
+#include "base/fence.hpp"
 #include "capstan/serialize.hpp"
-#include "client/combine.hpp"
-#include "shard/partition.hpp"
+#include "shard/row_copy.hpp"
 
 namespace capstan::client {
 namespace {
 
-/// Rows ahead of the one being copied whose first lines are fetched.
-constexpr std::size_t kPrefetchRows = 8;
+/// Reads of a mapped shard that a writer has disturbed, before the ps is asked to serve one.
+constexpr int kConsistentTries = 32;
 
-/// Elements of mapped rows may change while they are read (relaxed reads), which is not for a race detector.
-__attribute__((no_sanitize("thread"))) void copy_row(const std::byte* from, std::uint64_t bytes,
-                                                     std::byte* to) {
-#ifdef __SANITIZE_THREAD__  // it would see through to memcpy
-  for (std::uint64_t i = 0; i < bytes; ++i) to[i] = static_cast<const volatile std::byte*>(from)[i];
-#else
-  std::memcpy(to, from, bytes);
-#endif
+void check_ids(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids) {
+  const auto last = static_cast<std::int64_t>(variable.rows() - 1);
+  // The sign of either is set where an id is not in [0, last]; without a way out the loop becomes vectors.
+  std::int64_t signs = 0;
+  for (const std::int64_t id : ids) signs |= id | (last - id);
+  if (signs >= 0) return;
+  const auto bad =
+      std::find_if(ids.begin(), ids.end(), [last](std::int64_t id) { return id < 0 || id > last; });
+  throw Error(Code::out_of_range,
+              fmt::format("id {} at position {} is not in variable \"{}\", which has rows 0 to {}", *bad,
+                          bad - ids.begin(), variable.name, last));
+}
+
+void check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows) {
+  if (first_row <= variable.rows() && rows <= variable.rows() - first_row) return;
+  throw Error(Code::out_of_range,
+              fmt::format("rows {} to {} are not all in variable \"{}\", which has {} rows", first_row,
+                          first_row + rows, variable.name, variable.rows()));
+}
+
+/// Rows of a shard into the places that they have in the call.
+void gather_rows(const std::byte* values, std::uint64_t row_bytes, std::span<const std::uint32_t> rows,
+                 std::span<const std::uint32_t> order, std::byte* out) {
+  shard::copy_rows(
+      rows.size(), row_bytes, [&](std::uint64_t i) { return values + rows[i] * row_bytes; },
+      [&](std::uint64_t i) { return out + order[i] * row_bytes; });
 }
 
 }  // namespace
 
-struct Client::Routed {
-  const shard::ShardPlace* place = nullptr;
-  std::uint32_t shard = 0;
-  std::vector<std::uint32_t> rows;   // within the shard
-  std::vector<std::uint32_t> order;  // positions in the call
-};
-
 Client::Client(std::shared_ptr<cluster::Runtime> runtime)
     : runtime_(std::move(runtime)),
       rpc_(runtime_->data()),
-      links_(static_cast<std::size_t>(runtime_->count(Role::ps))) {}
+      reads_(runtime_->data()),
+      links_(static_cast<std::size_t>(runtime_->count(Role::ps))) {
+  runtime_->data().on_message(cluster::kPushApplied, [this](const transport::Message& message) {
+    const cluster::Member& from = runtime_->member(message.from);
+    shard::PushApplied applied;
+    if (from.role != Role::ps || message.header.size() != sizeof applied) return;
+    std::memcpy(&applied, message.header.data(), sizeof applied);
+    const auto& link = links_.at(static_cast<std::size_t>(from.index));
+    if (link) link->take_applied(applied.bytes);
+  });
+}
 
 Client::~Client() = default;
 
@@ -49,128 +70,248 @@ PsLink& Client::link(int ps) {
   return *link;
 }
 
-void Client::check_ids(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids) const {
-  const std::uint64_t rows = variable.rows();
-  // One comparison covers both ends: a negative id is a huge unsigned one.
-  const auto bad = std::find_if(ids.begin(), ids.end(),
-                                [rows](std::int64_t id) { return static_cast<std::uint64_t>(id) >= rows; });
-  if (bad == ids.end()) return;
-  throw Error(Code::out_of_range,
-              fmt::format("id {} at position {} is not in variable \"{}\", which has rows 0 to {}", *bad,
-                          bad - ids.begin(), variable.name, rows - 1));
+const Route& Client::route_of(const shard::VariableDescriptor& variable) {
+  if (routes_.size() <= variable.id) routes_.resize(variable.id + std::size_t{1});
+  auto& route = routes_[variable.id];
+  if (route) return *route;
+  auto made = std::make_unique<Route>(variable);
+  for (const shard::ShardPlace& place : variable.shards) {
+    ShardRoute shard;
+    shard.place = place;
+    shard.number = static_cast<std::uint32_t>(made->shards.size());
+    shard.link = &link(place.ps);
+    const Path path = shard.link->path();
+    if (path == Path::mapped || path == Path::in_process) {
+      shard.values = shard.link->window(place.region).mapped() + place.offset;
+      shard.origin = reinterpret_cast<std::uintptr_t>(shard.values) - place.first_row * variable.row_bytes();
+      shard.version = reinterpret_cast<const std::uint64_t*>(
+          shard.link->window(place.version_region).mapped() + place.version_offset);
+    } else {
+      made->mapped = false;
+    }
+    made->shards.push_back(shard);
+  }
+  return *(route = std::move(made));
 }
 
-std::span<Client::Routed> Client::route(const shard::VariableDescriptor& variable,
-                                        std::span<const std::int64_t> ids) {
-  const std::size_t shards = variable.shards.size();
-  if (routed_.size() < shards) routed_.resize(shards);
-  const shard::DivPartition partition(variable.rows(), shards);
-  for (std::size_t s = 0; s < shards; ++s) {
-    routed_[s].place = &variable.shards[s];
-    routed_[s].shard = static_cast<std::uint32_t>(s);
-    routed_[s].rows.clear();
-    routed_[s].order.clear();
-  }
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto id = static_cast<std::uint64_t>(ids[i]);
-    Routed& to = routed_[partition.shard_of(id)];
-    to.rows.push_back(static_cast<std::uint32_t>(id - to.place->first_row));
-    to.order.push_back(static_cast<std::uint32_t>(i));
-  }
-  return {routed_.data(), shards};
-}
-
-void Client::lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out) {
-  check_ids(variable, ids);
-  const std::uint64_t row_bytes = variable.row_bytes();
-  auto* to = static_cast<std::byte*>(out);
-  std::vector<std::pair<cluster::RpcClient::Id, const Routed*>> asked;
-  for (const Routed& routed : route(variable, ids)) {
-    if (routed.rows.empty()) continue;
-    PsLink& ps = link(routed.place->ps);
-    ps.require_alive();
-    const transport::Window& window = ps.window(routed.place->region);
-    if (window.mapped() == nullptr) {
-      const shard::LookupRows request{variable.id, routed.shard, routed.rows};
-      asked.emplace_back(rpc_.start(ps.peer(), cluster::kLookupRows, to_bytes(request)), &routed);
-      continue;
-    }
-    const std::byte* base = window.mapped() + routed.place->offset;
-    const std::size_t count = routed.rows.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      if (i + kPrefetchRows < count) __builtin_prefetch(base + routed.rows[i + kPrefetchRows] * row_bytes);
-      copy_row(base + routed.rows[i] * row_bytes, row_bytes, to + routed.order[i] * row_bytes);
-    }
-  }
-  for (const auto& [id, routed] : asked) {
-    const auto values =
-        rpc_.wait(id, runtime_->patience(), "look up rows of variable \"" + variable.name + "\"");
-    for (std::size_t i = 0; i < routed->order.size(); ++i) {
-      std::memcpy(to + routed->order[i] * row_bytes, values.data() + i * row_bytes, row_bytes);
-    }
-  }
+void Client::lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
+                    ReadMode mode) {
+  const Lookup lookup{&variable, ids, out};
+  finish(start({&lookup, 1}, mode));
 }
 
 void Client::pull(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
-                  void* out) {
-  if (first_row > variable.rows() || rows > variable.rows() - first_row) {
-    throw Error(Code::out_of_range,
-                fmt::format("rows {} to {} are not all in variable \"{}\", which has {} rows", first_row,
-                            first_row + rows, variable.name, variable.rows()));
+                  void* out, ReadMode mode) {
+  const Lookup lookup{&variable, {}, out, first_row, rows};
+  finish(start({&lookup, 1}, mode));
+}
+
+Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {
+  for (const Lookup& lookup : lookups) {
+    check_ids(*lookup.variable, lookup.ids);
+    check_rows(*lookup.variable, lookup.first_row, lookup.rows);
   }
-  const std::uint64_t row_bytes = variable.row_bytes();
-  for (const shard::ShardPlace& place : variable.shards) {
-    const std::uint64_t begin = std::max(first_row, place.first_row);
-    const std::uint64_t end = std::min(first_row + rows, place.first_row + place.rows);
-    if (begin >= end) continue;
-    PsLink& ps = link(place.ps);
-    ps.require_alive();
-    transport::Window& window = ps.window(place.region);
-    const std::uint64_t offset = place.offset + (begin - place.first_row) * row_bytes;
-    const std::span<std::byte> to(static_cast<std::byte*>(out) + (begin - first_row) * row_bytes,
-                                  (end - begin) * row_bytes);
-    if (window.mapped() != nullptr) {
-      copy_row(window.mapped() + offset, to.size(), to.data());
+  std::vector<RemoteReads::Segment> remote;
+  for (const Lookup& lookup : lookups) {
+    if (lookup.ids.empty()) {
+      start_dense(lookup, mode, remote);
     } else {
-      window.get(offset, to, transport::deadline_in(runtime_->patience()));
+      const Route& route = route_of(*lookup.variable);
+      if (route.mapped && mode == ReadMode::relaxed) {
+        gather(route, lookup);
+        require_alive(route, lookup.ids);
+      } else {
+        start_sparse(lookup, mode, remote);
+      }
     }
+  }
+  return remote.empty() ? 0 : reads_.start(std::move(remote), mode == ReadMode::consistent);
+}
+
+bool Client::ready(Reading reading) {
+  if (reading == 0) return true;
+  runtime_->data().progress();
+  return reads_.ready(reading);
+}
+
+void Client::finish(Reading reading) {
+  if (reading != 0) reads_.wait(reading, runtime_->patience(), "read rows");
+}
+
+void Client::gather(const Route& route, const Lookup& lookup) {
+  const std::uint64_t row_bytes = lookup.variable->row_bytes();
+  const std::int64_t* ids = lookup.ids.data();
+  auto* out = static_cast<std::byte*>(lookup.out);
+  const auto target = [=](std::uint64_t i) { return out + i * row_bytes; };
+  if (route.shards.size() == 1) {
+    const std::byte* values = route.shards[0].values;
+    shard::copy_rows(
+        lookup.ids.size(), row_bytes,
+        [=](std::uint64_t i) { return values + static_cast<std::uint64_t>(ids[i]) * row_bytes; }, target);
+    return;
+  }
+  shard::copy_rows(
+      lookup.ids.size(), row_bytes,
+      [&](std::uint64_t i) {
+        const auto id = static_cast<std::uint64_t>(ids[i]);
+        const std::uintptr_t origin = route.shards[route.partition.shard_of(id)].origin;
+        return reinterpret_cast<const std::byte*>(origin + id * row_bytes);
+      },
+      target);
+}
+
+/// Asked after the rows have been copied: then they are not of a ps that was dead.
+void Client::require_alive(const Route& route, std::span<const std::int64_t> ids) {
+  for (const ShardRoute& shard : route.shards) {
+    if (shard.link->alive()) continue;
+    const bool touched = std::any_of(ids.begin(), ids.end(), [&](std::int64_t id) {
+      return &route.shards[route.partition.shard_of(static_cast<std::uint64_t>(id))] == &shard;
+    });
+    if (touched) shard.link->require_alive();
+  }
+}
+
+bool Client::read_consistently(const ShardRoute& shard, const std::function<void()>& copy) {
+  const std::atomic_ref<const std::uint64_t> version(*shard.version);
+  for (int tries = 0; tries < kConsistentTries; ++tries) {
+    const std::uint64_t before = version.load(std::memory_order_acquire);
+    if (before % 2 != 0) continue;
+    copy();
+    thread_fence(std::memory_order_acquire);
+    if (version.load(std::memory_order_relaxed) != before) continue;
+    shard.link->require_alive();
+    return true;
+  }
+  return false;
+}
+
+void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote) {
+  const shard::VariableDescriptor& variable = *lookup.variable;
+  const Route& route = route_of(variable);
+  const std::uint64_t row_bytes = variable.row_bytes();
+  auto* out = static_cast<std::byte*>(lookup.out);
+  by_shard_.sort(route, lookup.ids);
+  for (std::size_t s = 0; s < route.shards.size(); ++s) {
+    if (by_shard_.count(s) == 0) continue;
+    const ShardRoute& shard = route.shards[s];
+    const auto rows = by_shard_.rows(s);
+    const auto order = by_shard_.order(s);
+    if (shard.values != nullptr) {
+      const auto copy = [&] { gather_rows(shard.values, row_bytes, rows, order, out); };
+      if (mode == ReadMode::consistent) {
+        if (read_consistently(shard, copy)) continue;
+      } else {
+        copy();
+        shard.link->require_alive();
+        continue;
+      }
+    }
+    RemoteReads::Segment segment{&shard.link->peer(),
+                                 variable.id,
+                                 static_cast<std::uint32_t>(s),
+                                 row_bytes,
+                                 {rows.begin(), rows.end()},
+                                 {order.begin(), order.end()},
+                                 0,
+                                 rows.size(),
+                                 out};
+    if (rows.size() == lookup.ids.size()) segment.order.clear();  // all of the call, in its order
+    shard.link->require_alive();
+    remote.push_back(std::move(segment));
+  }
+}
+
+void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote) {
+  const shard::VariableDescriptor& variable = *lookup.variable;
+  const std::uint64_t row_bytes = variable.row_bytes();
+  const std::uint64_t end_row = lookup.first_row + lookup.rows;
+  if (lookup.rows == 0) return;
+  for (const ShardRoute& shard : route_of(variable).shards) {
+    const std::uint64_t begin = std::max(lookup.first_row, shard.place.first_row);
+    const std::uint64_t end = std::min(end_row, shard.place.first_row + shard.place.rows);
+    if (begin >= end) continue;
+    const std::uint64_t first = begin - shard.place.first_row;
+    auto* to = static_cast<std::byte*>(lookup.out) + (begin - lookup.first_row) * row_bytes;
+    const std::uint64_t bytes = (end - begin) * row_bytes;
+    if (shard.values != nullptr) {
+      const auto copy = [&] { shard::copy_row(shard.values + first * row_bytes, bytes, to); };
+      if (mode == ReadMode::consistent) {
+        if (read_consistently(shard, copy)) continue;
+      } else {
+        copy();
+        shard.link->require_alive();
+        continue;
+      }
+    } else if (shard.link->path() == Path::rma && mode == ReadMode::relaxed) {
+      shard.link->require_alive();
+      shard.link->window(shard.place.region)
+          .get(shard.place.offset + first * row_bytes, {to, bytes},
+               transport::deadline_in(runtime_->patience()));
+      continue;
+    }
+    shard.link->require_alive();
+    remote.push_back(
+        {&shard.link->peer(), variable.id, shard.number, row_bytes, {}, {}, first, end - begin, to});
   }
 }
 
 void Client::push(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                   const void* gradient) {
-  check_ids(variable, ids);
-  // SGD is linear in the gradient: two rows with one id may as well be applied one after the other.
-  if (variable.optimizer.kind == OptimizerKind::sgd || strictly_increasing(ids) || all_different(ids)) {
-    return push_unique(variable, ids, static_cast<const std::byte*>(gradient));
+  const Push push{&variable, ids, gradient};
+  this->push({&push, 1});
+}
+
+void Client::push(std::span<const Push> pushes) {
+  for (const Push& push : pushes) check_ids(*push.variable, push.ids);
+  for (const Push& push : pushes) push_one(push, pushes.size() > 1);
+  if (pushes.size() == 1) return;
+  for (const auto& link : links_) {
+    if (link && (link->path() == Path::mapped || link->path() == Path::rma)) link->publish();
   }
-  const Combined combined = combine(variable.dtype, variable.width(), ids, gradient);
-  push_unique(variable, combined.ids, combined.rows.data());
+}
+
+void Client::push_one(const Push& push, bool more) {
+  const shard::VariableDescriptor& variable = *push.variable;
+  // SGD is linear in the gradient: two rows with one id may as well be applied one after the other.
+  if (variable.optimizer.kind == OptimizerKind::sgd) {
+    return push_unique(variable, push.ids, static_cast<const std::byte*>(push.gradient), more);
+  }
+  const Combiner::Rows combined =
+      combiner_.combine(variable.dtype, variable.width(), variable.rows(), push.ids, push.gradient);
+  push_unique(variable, combined.ids, combined.values, more);
 }
 
 void Client::push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                         const std::byte* gradient) {
+                         const std::byte* gradient, bool more) {
+  if (ids.empty()) return;
   const std::uint64_t row_bytes = variable.row_bytes();
-  for (const Routed& routed : route(variable, ids)) {
-    if (routed.rows.empty()) continue;
-    PushRows push{variable.id, routed.shard,       row_bytes, routed.rows, routed.order,
-                  0,           routed.rows.size(), gradient};
+  const Route& route = route_of(variable);
+  if (route.shards.size() == 1) {
+    const PushRows push{variable.id, 0, row_bytes, {}, ids, {}, 0, ids.size(), gradient};
+    return route.shards[0].link->push(push, more);
+  }
+  by_shard_.sort(route, ids);
+  for (std::size_t s = 0; s < route.shards.size(); ++s) {
+    if (by_shard_.count(s) == 0) continue;
+    const auto order = by_shard_.order(s);
+    PushRows push{
+        variable.id, static_cast<std::uint32_t>(s), row_bytes, by_shard_.rows(s), {}, order, 0, order.size(),
+        gradient};
     // Positions ascend, so these ends mean that no other shard's rows lie between: the usual case, sorted
     // ids.
-    if (routed.order.back() - routed.order.front() + 1 == routed.order.size()) {
-      push.gradient += routed.order.front() * row_bytes;
+    if (order.back() - order.front() + std::size_t{1} == order.size()) {
+      push.gradient += order.front() * row_bytes;
       push.order = {};
     }
-    link(routed.place->ps).push(push);
+    route.shards[s].link->push(push, more);
   }
 }
 
 void Client::push_dense(const shard::VariableDescriptor& variable, const void* gradient) {
-  for (std::size_t s = 0; s < variable.shards.size(); ++s) {
-    const shard::ShardPlace& place = variable.shards[s];
-    const auto* from = static_cast<const std::byte*>(gradient) + place.first_row * variable.row_bytes();
-    link(place.ps).push(
-        {variable.id, static_cast<std::uint32_t>(s), variable.row_bytes(), {}, {}, 0, place.rows, from});
+  const std::uint64_t row_bytes = variable.row_bytes();
+  for (const ShardRoute& shard : route_of(variable).shards) {
+    const auto* from = static_cast<const std::byte*>(gradient) + shard.place.first_row * row_bytes;
+    shard.link->push({variable.id, shard.number, row_bytes, {}, {}, {}, 0, shard.place.rows, from});
   }
 }
 
@@ -182,11 +323,7 @@ void Client::flush() {
 
 void Client::assign(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
                     const void* values) {
-  if (first_row > variable.rows() || rows > variable.rows() - first_row) {
-    throw Error(Code::out_of_range,
-                fmt::format("rows {} to {} are not all in variable \"{}\", which has {} rows", first_row,
-                            first_row + rows, variable.name, variable.rows()));
-  }
+  check_rows(variable, first_row, rows);
   const std::uint64_t row_bytes = variable.row_bytes();
   // Through the ps, so that a shard keeps its one writer. In pieces, so that no message grows with the table.
   const std::uint64_t piece = std::max<std::uint64_t>(1, (std::uint64_t{4} << 20) / row_bytes);
@@ -211,7 +348,7 @@ void Client::assign(const shard::VariableDescriptor& variable, std::uint64_t fir
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {
   PsLink& to = link(ps);
   to.require_alive();
-  if (!runtime_->single_host()) {
+  if (!runtime_->single_host() || to.path() == Path::messages) {
     // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which do not
     // see each other: so the owner adds for all.
     return from_bytes<std::uint64_t>(rpc_.call(to.peer(), cluster::kFetchAdd,

@@ -5,9 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "capstan/variable.hpp"
+#include "client/combine.hpp"
 #include "client/ps_link.hpp"
+#include "client/remote_reads.hpp"
+#include "client/route.hpp"
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
 #include "shard/descriptor.hpp"
@@ -19,18 +24,46 @@ namespace capstan::client {
 /// nothing was sent), unavailable (a ps is gone), deadline_exceeded.
 class Client {
  public:
+  /// Rows wanted: row ids[i] of the variable goes into row i of `out`. Without ids: `rows` rows from
+  /// first_row on.
+  struct Lookup {
+    const shard::VariableDescriptor* variable = nullptr;
+    std::span<const std::int64_t> ids;
+    void* out = nullptr;
+    std::uint64_t first_row = 0;
+    std::uint64_t rows = 0;
+  };
+  /// Row i of `gradient` belongs to row ids[i].
+  struct Push {
+    const shard::VariableDescriptor* variable = nullptr;
+    std::span<const std::int64_t> ids;
+    const void* gradient = nullptr;
+  };
+  /// A read under way; 0 when there was nothing to wait for.
+  using Reading = RemoteReads::Id;
+
   explicit Client(std::shared_ptr<cluster::Runtime> runtime);
   ~Client();
 
   /// Row ids[i] of the variable into row i of `out`.
-  void lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out);
+  void lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
+              ReadMode mode = ReadMode::relaxed);
   /// Rows [first_row, first_row + rows).
-  void pull(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
-            void* out);
+  void pull(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows, void* out,
+            ReadMode mode = ReadMode::relaxed);
+  /// Starts reads of several variables: one message to each ps that is not mapped. What is mapped is there
+  /// on return. `out` must live until `finish` or `cancel`.
+  Reading start(std::span<const Lookup> lookups, ReadMode mode = ReadMode::relaxed);
+  bool ready(Reading reading);
+  void finish(Reading reading);
+  void cancel(Reading reading) noexcept { reads_.cancel(reading); }
+
   /// Row i of `gradient` belongs to row ids[i]. Rows named twice are summed first. Returns when the values
   /// may be reused; `flush` tells when they have been applied.
   void push(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
             const void* gradient);
+  /// The same for several variables, shown to each ps together.
+  void push(std::span<const Push> pushes);
   /// A gradient for every row.
   void push_dense(const shard::VariableDescriptor& variable, const void* gradient);
   /// Returns when everything that this client has pushed has been applied.
@@ -47,17 +80,24 @@ class Client {
   cluster::Runtime& runtime() noexcept { return *runtime_; }
 
  private:
-  struct Routed;  // the rows of one call that go to one shard
-  /// Sorts the ids of a call by shard; the result lives until the next call.
-  std::span<Routed> route(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids);
-  void check_ids(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids) const;
+  const Route& route_of(const shard::VariableDescriptor& variable);
+  void gather(const Route& route, const Lookup& lookup);
+  void require_alive(const Route& route, std::span<const std::int64_t> ids);
+  /// False when writers left no pause in which to read.
+  bool read_consistently(const ShardRoute& shard, const std::function<void()>& copy);
+  void start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
+  void start_dense(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                   const std::byte* gradient);
+                   const std::byte* gradient, bool more);
+  void push_one(const Push& push, bool more);
 
   std::shared_ptr<cluster::Runtime> runtime_;
   cluster::RpcClient rpc_;
+  RemoteReads reads_;
   std::vector<std::unique_ptr<PsLink>> links_;  // by ps index, null until first used
-  std::vector<Routed> routed_;
+  std::vector<std::unique_ptr<Route>> routes_;  // by variable id, null until first used
+  ByShard by_shard_;
+  Combiner combiner_;
 };
 
 }  // namespace capstan::client

@@ -1,18 +1,22 @@
-// combine.cpp -- sorts positions by id and sums runs.
+// combine.cpp -- a bit a row tells whether there is anything to combine; a hash table tells what.
 #include "client/combine.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <numeric>
-#include <unordered_set>
 
 namespace capstan::client {
 namespace {
 
+/// The bits of a table with more rows would not stay in a core's cache.
+constexpr std::uint64_t kMostRowsWithBits = std::uint64_t{8} << 20;
+/// Ids ahead of the one in work whose bit or slot is fetched.
+constexpr std::size_t kAhead = 16;
+
 template <class T>
 void add(std::byte* to, const std::byte* from, std::uint64_t width) {
-  auto* sum = reinterpret_cast<T*>(to);
-  const auto* term = reinterpret_cast<const T*>(from);
+  auto* __restrict sum = reinterpret_cast<T*>(to);
+  const auto* __restrict term = reinterpret_cast<const T*>(from);
   for (std::uint64_t i = 0; i < width; ++i) sum[i] += term[i];
 }
 
@@ -27,32 +31,73 @@ void add(DType dtype, std::byte* to, const std::byte* from, std::uint64_t width)
   }
 }
 
-}  // namespace
-
-bool all_different(std::span<const std::int64_t> ids) {
-  return std::unordered_set<std::int64_t>(ids.begin(), ids.end()).size() == ids.size();
+/// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbours spread over the table.
+std::size_t slot_of(std::int64_t id, int bits) noexcept {
+  return static_cast<std::size_t>((static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U) >> (64 - bits));
 }
 
-Combined combine(DType dtype, std::uint64_t width, std::span<const std::int64_t> ids, const void* rows) {
-  std::vector<std::uint32_t> order(ids.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return ids[a] < ids[b]; });
+}  // namespace
 
+bool Combiner::all_different(std::uint64_t rows, std::span<const std::int64_t> ids) {
+  if (strictly_increasing(ids)) return true;
+  if (rows > kMostRowsWithBits) {
+    find_places(ids);
+    return ids_.size() == ids.size();
+  }
+  if (seen_.size() < rows / 64 + 1) seen_.resize(rows / 64 + 1);
+  std::size_t checked = 0;
+  bool twice = false;
+  for (; checked < ids.size() && !twice; ++checked) {
+    const auto id = static_cast<std::uint64_t>(ids[checked]);
+    std::uint64_t& word = seen_[id / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (id % 64);
+    twice = (word & bit) != 0;
+    word |= bit;
+  }
+  for (std::size_t i = 0; i < checked; ++i) seen_[static_cast<std::uint64_t>(ids[i]) / 64] = 0;
+  return !twice;
+}
+
+void Combiner::find_places(std::span<const std::int64_t> ids) {
+  const std::size_t room = std::bit_ceil(2 * ids.size());
+  const int bits = std::countr_zero(room);
+  if (slots_.size() != room || ++call_ == 0) {
+    slots_.assign(room, Slot{0, 0, 0});
+    call_ = 1;
+  }
+  ids_.clear();
+  places_.resize(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (i + kAhead < ids.size()) __builtin_prefetch(&slots_[slot_of(ids[i + kAhead], bits)], 1);
+    std::size_t at = slot_of(ids[i], bits);
+    while (slots_[at].call == call_ && slots_[at].id != ids[i]) at = (at + 1) & (room - 1);
+    Slot& slot = slots_[at];
+    if (slot.call != call_) {
+      slot = {ids[i], call_, static_cast<std::uint32_t>(ids_.size())};
+      ids_.push_back(ids[i]);
+    }
+    places_[i] = slot.place;
+  }
+}
+
+Combiner::Rows Combiner::combine(DType dtype, std::uint64_t width, std::uint64_t rows,
+                                 std::span<const std::int64_t> ids, const void* values) {
+  const auto* from = static_cast<const std::byte*>(values);
+  if (all_different(rows, ids)) return {ids, from};
+  find_places(ids);
   const std::uint64_t row_bytes = width * size_of(dtype);
-  const auto* from = static_cast<const std::byte*>(rows);
-  Combined out;
-  out.rows.reserve(ids.size() * row_bytes);
-  for (const std::uint32_t at : order) {
-    const std::byte* row = from + at * row_bytes;
-    if (out.ids.empty() || out.ids.back() != ids[at]) {
-      out.ids.push_back(ids[at]);
-      out.rows.insert(out.rows.end(), row, row + row_bytes);
+  values_.resize(ids_.size() * row_bytes);
+  std::size_t begun = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::byte* sum = values_.data() + places_[i] * row_bytes;
+    if (places_[i] == begun) {  // places are given in the order in which ids appear
+      std::memcpy(sum, from + i * row_bytes, row_bytes);
+      ++begun;
     } else {
-      add(dtype, out.rows.data() + (out.ids.size() - 1) * row_bytes, row, width);
+      add(dtype, sum, from + i * row_bytes, width);
     }
   }
-  return out;
+  return {ids_, values_.data()};
 }
 
 }  // namespace capstan::client

@@ -1,34 +1,30 @@
-// ps_link.cpp -- writing entries into the ring, waiting for room, waiting for the end.
+// ps_link.cpp -- choosing a path; entries into the ring or into messages; waiting for room and for the end.
 #include "client/ps_link.hpp"
-
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
 
+#include "base/backoff.hpp"
 #include "base/fence.hpp"
-#include "base/log.hpp"
 #include "capstan/serialize.hpp"
+#include "client/path_report.hpp"
 #include "transport/bytes.hpp"
+#include "transport/life_word.hpp"
 
 namespace capstan::client {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Polls that catch a ps which is just finishing; then the core is given away, first by yielding, then by
-// sleeping.
-constexpr int kSpins = 256;
-constexpr int kYields = 64;
-
-transport::WindowPath path_of(const Settings& settings) {
-  const std::string& text = settings.text("window");
-  return text == "mapped" ? transport::WindowPath::mapped
-         : text == "rma"  ? transport::WindowPath::rma
-                          : transport::WindowPath::automatic;
-}
+/// Entries of about this size: the ps applies one while the next is written, and both stay in the caches.
+constexpr std::uint64_t kPartBytes = 64 * 1024;
+/// How long a wait polls before it sleeps. A ps that is at work answers within this.
+constexpr std::chrono::microseconds kLookAlone{500};
+constexpr std::chrono::microseconds kLookOnASharedCore{500};
+/// Looks at mapped memory between two looks at the wire, which take system calls.
+constexpr unsigned kLooksALookAtTheWire = 64;
 
 /// Gradient rows of a push into consecutive memory.
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
@@ -42,37 +38,88 @@ void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, s
   }
 }
 
+void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to) {
+  if (push.ids.empty()) {
+    std::memcpy(to, push.rows.data() + first, count * sizeof *to);
+    return;
+  }
+  const std::int64_t* ids = push.ids.data() + first;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(ids[i]) - push.first_row);
+  }
+}
+
 shard::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count) {
   shard::PushHeader header;
-  header.kind = push.rows.empty() ? shard::PushKind::dense : shard::PushKind::sparse;
+  header.kind = push.sparse() ? shard::PushKind::sparse : shard::PushKind::dense;
   header.variable = push.variable;
   header.shard = push.shard;
   header.rows = static_cast<std::uint32_t>(count);
   header.bytes = shard::entry_bytes(header.kind, count, push.row_bytes);
-  header.first_row = push.first_row + first;
+  header.first_row = push.sparse() ? 0 : push.first_row + first;
   header.first_part = first == 0 ? 1 : 0;
+  header.last_part = first + count == push.count ? 1 : 0;
   return header;
 }
 
+/// Rows that make an entry of at most `bytes`, at least one.
+std::uint64_t rows_within(std::uint64_t bytes, const PushRows& push) {
+  const std::uint64_t row_cost = push.row_bytes + (push.sparse() ? sizeof(std::uint32_t) : 0);
+  return std::max<std::uint64_t>(1, (bytes - 3 * shard::kCacheLine) / row_cost);
+}
+
 }  // namespace
+
+std::string_view to_string(Path path) noexcept {
+  switch (path) {
+    case Path::in_process:
+      return "in process";
+    case Path::mapped:
+      return "mapped memory";
+    case Path::rma:
+      return "remote memory access";
+    case Path::messages:
+      return "active messages";
+  }
+  return "unknown";
+}
 
 PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps)
     : runtime_(runtime),
       rpc_(rpc),
       peer_(runtime.data_peer(runtime.member(Role::ps, ps))),
-      path_(path_of(runtime.settings())),
-      layout_(runtime.members().size()) {
+      layout_(runtime.members().size()),
+      room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))) {
   const auto reply = from_bytes<shard::ConnectReply>(
       rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));
-  board_ = peer_.open_window(reply.board, path_);
+  const std::string& wanted = runtime_.settings().text("window");
+  const auto how = wanted == "mapped"                  ? transport::WindowPath::mapped
+                   : wanted == "rma" || wanted == "am" ? transport::WindowPath::rma
+                                                       : transport::WindowPath::automatic;
+  board_ = peer_.open_window(reply.board, how);
   sink_ = reinterpret_cast<shard::PushSink*>(reply.sink);
-  log::debug("{}: {} over {}", peer_.name(), board_->mapped() != nullptr ? "mapped" : "remote memory access",
-             peer_.transports());
+  if (board_->mapped() != nullptr) {
+    life_ = board_->mapped() + layout_.life();
+    path_ = sink_ != nullptr ? Path::in_process : Path::mapped;
+  } else {
+    path_ = wanted == "rma" || (wanted != "am" && peer_.has_hardware_rma()) ? Path::rma : Path::messages;
+  }
+  report_path(runtime_, runtime_.member(Role::ps, ps), path_, peer_);
+}
+
+PsLink::~PsLink() {
+  for (auto& parcel : parcels_) {
+    if (parcel->in_flight != 0) (void)parcel.release();  // the transport reads it still
+  }
+}
+
+bool PsLink::alive() const noexcept {
+  return !peer_.failed() && (life_ == nullptr || transport::LifeWord::alive(life_));
 }
 
 void PsLink::require_alive() {
-  if (sink_ == nullptr) runtime_.data().progress();
-  peer_.require_alive();
+  if (life_ == nullptr) runtime_.data().progress();  // which notices deaths
+  if (!alive()) throw Error(Code::unavailable, peer_.name() + " is gone");
 }
 
 transport::Window& PsLink::window(std::uint64_t region) {
@@ -80,35 +127,53 @@ transport::Window& PsLink::window(std::uint64_t region) {
   if (!window) {
     const auto key = from_bytes<transport::RegionKey>(rpc_.call(
         peer_, cluster::kRegionKey, transport::as_bytes(region), runtime_.patience(), "hand out a region"));
-    window = peer_.open_window(key, path_);
+    window =
+        peer_.open_window(key, life_ != nullptr ? transport::WindowPath::mapped : transport::WindowPath::rma);
   }
   return *window;
 }
 
 void PsLink::open_ring() {
-  const std::uint64_t bytes = runtime_.settings().bytes("push-ring-bytes");
-  ring_ = from_bytes<shard::RingPlace>(rpc_.call(peer_, cluster::kOpenRing, transport::as_bytes(bytes),
+  ring_ = from_bytes<shard::RingPlace>(rpc_.call(peer_, cluster::kOpenRing, transport::as_bytes(room_),
                                                  runtime_.patience(), "open a push ring"));
   ring_window_ = &window(ring_.region);
 }
 
-void PsLink::push(const PushRows& push) {
+void PsLink::push(const PushRows& push, bool more) {
   if (push.count == 0) return;
   if (sink_ != nullptr) return push_inline(push);
   require_alive();
-  if (ring_window_ == nullptr) open_ring();
-  // Parts of at most a quarter of the ring: the ps applies one while the next is written.
-  const bool sparse = !push.rows.empty();
-  const std::uint64_t row_cost = push.row_bytes + (sparse ? sizeof(std::uint32_t) : 0);
-  const std::uint64_t part_bytes = ring_.bytes / 4 - 3 * shard::kCacheLine;
-  const std::uint64_t part = part_bytes / row_cost;
-  if (part == 0) {
-    throw Error(Code::resource_exhausted,
-                "a row of " + std::to_string(push.row_bytes) + " bytes does not fit a push ring of " +
-                    std::to_string(ring_.bytes) + " bytes; set --push-ring-bytes to eight rows or more");
+  if (path_ != Path::messages && ring_window_ == nullptr) open_ring();
+  // Where a quarter of the ring is less than a part, the ring is what keeps both ends at work.
+  const std::uint64_t most =
+      std::min(room_ / 4, path_ == Path::messages ? transport::kPieceBytes : kPartBytes);
+  const std::uint64_t part = rows_within(most, push);
+  if (header_of(push, 0, part).bytes > room_ / 4) {
+    throw Error(Code::resource_exhausted, "a row of " + std::to_string(push.row_bytes) +
+                                              " bytes does not fit a push ring of " + std::to_string(room_) +
+                                              " bytes; set --push-ring-bytes to eight rows or more");
   }
   for (std::uint64_t first = 0; first < push.count; first += part) {
-    write_entry(push, first, std::min(part, push.count - first));
+    const std::uint64_t count = std::min(part, push.count - first);
+    if (path_ == Path::messages) {
+      send_entry(push, first, count);
+    } else {
+      write_entry(push, first, count);
+      if (!more) publish();
+    }
+  }
+  if (from_gradient_ != 0) wait_for_gradient();
+}
+
+void PsLink::wait_for_gradient() {
+  try {
+    wait_for_ps("take a gradient", [this] { return from_gradient_ == 0; });
+  } catch (const Error&) {
+    // The caller will reuse its memory, which the transport must not read any longer.
+    peer_.give_up();
+    transport::progress_until(runtime_.data(), transport::deadline_in(std::chrono::seconds(10)),
+                              [this] { return from_gradient_ == 0; });
+    throw;
   }
 }
 
@@ -119,7 +184,13 @@ void PsLink::push_inline(const PushRows& push) {
     copy_rows(push, 0, push.count, staging_.data());
     values = staging_.data();
   }
-  sink_->apply(header_of(push, 0, push.count), push.rows, values);
+  std::span<const std::uint32_t> rows = push.rows;
+  if (!push.ids.empty()) {
+    numbers_.resize(push.count);
+    copy_numbers(push, 0, push.count, numbers_.data());
+    rows = numbers_;
+  }
+  sink_->apply(header_of(push, 0, push.count), rows, values);
 }
 
 void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count) {
@@ -135,22 +206,58 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
   }
   std::memcpy(entry, &header, sizeof header);
   std::byte* values = entry + sizeof header;
-  if (!push.rows.empty()) {
-    std::memcpy(values, push.rows.data() + first, count * sizeof(std::uint32_t));
+  if (push.sparse()) {
+    copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(values));
     values += shard::round_up(count * sizeof(std::uint32_t));
   }
   copy_rows(push, first, count, values);
   if (ring_window_->mapped() == nullptr) ring_window_->put(at, staging_);
   tail_ += header.bytes;
-  publish();
+}
+
+void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count) {
+  shard::PushHeader header = header_of(push, first, count);
+  header.acknowledge = header.last_part != 0 || (tail_ + header.bytes) / (room_ / 4) != tail_ / (room_ / 4);
+  wait_for_room(header.bytes);
+  const std::uint64_t bytes = header.bytes - sizeof header;
+  const bool whole_lines = count * push.row_bytes % shard::kCacheLine == 0;
+  if (!push.sparse() && whole_lines) {
+    peer_.send_in_place(cluster::kPushEntry, transport::as_bytes(header),
+                        {push.gradient + first * push.row_bytes, bytes}, from_gradient_);
+  } else {
+    Parcel& parcel = free_parcel();
+    if (parcel.bytes.size() < bytes) parcel.bytes.resize(bytes);
+    std::byte* values = parcel.bytes.data();
+    if (push.sparse()) {
+      copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(values));
+      values += shard::round_up(count * sizeof(std::uint32_t));
+    }
+    copy_rows(push, first, count, values);
+    peer_.send_in_place(cluster::kPushEntry, transport::as_bytes(header), {parcel.bytes.data(), bytes},
+                        parcel.in_flight);
+  }
+  tail_ += header.bytes;
+  published_ = tail_;
+}
+
+PsLink::Parcel& PsLink::free_parcel() {
+  for (const auto& parcel : parcels_) {
+    if (parcel->in_flight == 0) return *parcel;
+  }
+  return *parcels_.emplace_back(std::make_unique<Parcel>());  // as many as fit the room
+}
+
+void PsLink::wait_for_room(std::uint64_t bytes) {
+  const auto fits = [&] { return tail_ + bytes - applied_ <= room_; };
+  if (fits()) return;
+  if (path_ != Path::messages) publish();
+  wait_for_ps("make room in its push ring", [&] {
+    read_applied();
+    return fits();
+  });
 }
 
 void PsLink::reserve(std::uint64_t bytes) {
-  const auto wait_for_room = [this](std::uint64_t wanted) {
-    if (tail_ + wanted - applied_ <= ring_.bytes) return;
-    wait_for_ps("make room in its push ring",
-                [&] { return tail_ + wanted - (applied_ = read_applied()) <= ring_.bytes; });
-  };
   const std::uint64_t to_end = ring_.bytes - tail_ % ring_.bytes;
   if (to_end < bytes) {
     wait_for_room(to_end);
@@ -163,6 +270,7 @@ void PsLink::reserve(std::uint64_t bytes) {
 }
 
 void PsLink::publish() {
+  if (published_ == tail_) return;
   const auto rank = static_cast<std::uint64_t>(runtime_.self().rank);
   board_->fence();
   board_->put(layout_.tail(rank), transport::as_bytes(tail_));
@@ -175,40 +283,49 @@ void PsLink::publish() {
   thread_fence(std::memory_order_seq_cst);
   std::atomic_ref<std::uint64_t> asleep(
       *reinterpret_cast<std::uint64_t*>(board_->mapped() + layout_.asleep()));
-  if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0)
+  if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0) {
     peer_.send(cluster::kDoorbell, {});
+    runtime_.data().progress();  // out with it
+  }
 }
 
-std::uint64_t PsLink::read_applied() {
-  std::uint64_t applied = 0;
+void PsLink::read_applied() {
+  if (path_ == Path::messages) return;  // we are told
   board_->get(layout_.applied(static_cast<std::uint64_t>(runtime_.self().rank)),
-              std::as_writable_bytes(std::span<std::uint64_t, 1>(&applied, 1)),
+              std::as_writable_bytes(std::span<std::uint64_t, 1>(&applied_, 1)),
               transport::deadline_in(runtime_.patience()));
-  return applied;
 }
 
-template <class Done>
-void PsLink::wait_for_ps(const char* what, const Done& done) {
-  const auto deadline = Clock::now() + runtime_.patience();
-  for (int tries = 0; !done(); ++tries) {
-    runtime_.data().progress();
-    peer_.require_alive();
-    if (tries < kSpins) continue;
-    if (tries < kSpins + kYields) {
-      sched_yield();
-      continue;
-    }
+void PsLink::wait_for_ps(const char* what, const std::function<bool()>& done) {
+  Backoff backoff(kLookAlone, kLookOnASharedCore);
+  Clock::time_point deadline{};
+  transport::Fabric& fabric = runtime_.data();
+  for (unsigned looks = 1; !done(); ++looks) {
+    if (life_ == nullptr || looks % kLooksALookAtTheWire == 0) fabric.progress();
+    if (!alive()) throw Error(Code::unavailable, peer_.name() + " is gone");
+    if (backoff.pause()) continue;
+    if (deadline == Clock::time_point{}) deadline = Clock::now() + runtime_.patience();
     if (Clock::now() >= deadline) {
       throw Error(Code::deadline_exceeded, "waited " + std::to_string(runtime_.patience().count()) +
                                                " ms for " + peer_.name() + " to " + what);
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (life_ == nullptr) {
+      fabric.wait(std::chrono::milliseconds(1));
+    } else {
+      fabric.progress();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   }
 }
 
 void PsLink::flush() {
-  if (sink_ != nullptr || applied_ == published_) return;
-  wait_for_ps("apply pushes", [this] { return (applied_ = read_applied()) == published_; });
+  if (sink_ != nullptr) return;
+  if (path_ != Path::messages) publish();
+  if (applied_ == published_) return;
+  wait_for_ps("apply pushes", [this] {
+    read_applied();
+    return applied_ == published_;
+  });
 }
 
 }  // namespace capstan::client

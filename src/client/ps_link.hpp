@@ -1,10 +1,11 @@
-// ps_link.hpp -- one client's way to one ps: its board, windows onto its regions, and the push ring.
+// ps_link.hpp -- one client's way to one ps: its board, windows onto its regions, and how pushes get there.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cluster/rpc.hpp"
@@ -14,26 +15,46 @@
 
 namespace capstan::client {
 
+/// How a client reaches a ps. Chosen once, when they meet.
+enum class Path : std::uint8_t {
+  in_process,  // the ps is a thread of this process: its store is called
+  mapped,      // its memory is mapped here: loads and stores
+  rma,         // an adapter reads and writes its memory
+  messages,    // active messages, which its CPU serves
+};
+std::string_view to_string(Path path) noexcept;
+
 /// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or consecutive where
-/// `order` is empty. `rows` are numbers within the shard; empty for a dense push from `first_row` on.
+/// `order` is empty. Row numbers within the shard are `rows`, or `ids` less `first_row`; a push with neither
+/// is dense, from `first_row` on.
 struct PushRows {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::uint64_t row_bytes = 0;
   std::span<const std::uint32_t> rows;
+  std::span<const std::int64_t> ids;
   std::span<const std::uint32_t> order;
   std::uint64_t first_row = 0;
   std::uint64_t count = 0;
   const std::byte* gradient = nullptr;
+
+  bool sparse() const noexcept { return !rows.empty() || !ids.empty(); }
 };
 
 class PsLink {
  public:
-  /// Asks the ps for its board. Throws Error: unavailable, deadline_exceeded.
+  /// Asks the ps for its board and chooses the path. Throws Error: unavailable, deadline_exceeded,
+  /// failed_precondition (--require-transport).
   PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps);
+  ~PsLink();
+  PsLink(const PsLink&) = delete;
+  PsLink& operator=(const PsLink&) = delete;
 
   transport::Peer& peer() noexcept { return peer_; }
-  /// Notices deaths that the transport knows of, then throws Error(unavailable) if the ps is among them.
+  Path path() const noexcept { return path_; }
+  /// The ps lives. On a mapped path that is exact: what was loaded before the call is of a living ps.
+  bool alive() const noexcept;
+  /// Throws Error(unavailable) when it does not.
   void require_alive();
 
   /// The window onto a region of the ps, opened on first use.
@@ -41,37 +62,55 @@ class PsLink {
   transport::Window& board() noexcept { return *board_; }
   const shard::BoardLayout& layout() const noexcept { return layout_; }
 
-  /// Writes a push into the ring, in parts where it is large; waits for room. In an embedded cluster it is
-  /// applied on the spot.
-  void push(const PushRows& push);
+  /// Sends a push, in parts where it is large; waits for room. In an embedded cluster it is applied on the
+  /// spot. The gradient may be reused on return. With `more`, the ps need not hear of it before `publish`.
+  void push(const PushRows& push, bool more = false);
+  /// Shows the ps what has been pushed.
+  void publish();
   /// Waits until all pushes have been applied.
   void flush();
 
+  /// A kPushApplied message from this ps.
+  void take_applied(std::uint64_t bytes) noexcept { applied_ = bytes; }
+
  private:
+  /// An entry on its way as a message.
+  struct Parcel {
+    std::uint32_t in_flight = 0;
+    std::vector<std::byte> bytes;
+  };
+
   void open_ring();
   void push_inline(const PushRows& push);
   void write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
+  void send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
+  void wait_for_gradient();
+  Parcel& free_parcel();
   void reserve(std::uint64_t bytes);
-  void publish();
-  std::uint64_t read_applied();
-  template <class Done>
-  void wait_for_ps(const char* what, const Done& done);
+  void wait_for_room(std::uint64_t bytes);
+  void read_applied();
+  void wait_for_ps(const char* what, const std::function<bool()>& done);
 
   cluster::Runtime& runtime_;
   cluster::RpcClient& rpc_;
   transport::Peer& peer_;
-  transport::WindowPath path_;
   shard::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;
+  const std::byte* life_ = nullptr;  // the ps's life word, where it is mapped
   shard::PushSink* sink_ = nullptr;
+  Path path_ = Path::messages;
   std::map<std::uint64_t, std::unique_ptr<transport::Window>> windows_;
 
+  std::uint64_t room_ = 0;  // bytes that may be on their way to being applied
   shard::RingPlace ring_;
   transport::Window* ring_window_ = nullptr;
   std::uint64_t tail_ = 0;          // bytes written so far
   std::uint64_t published_ = 0;     // of them, what the ps may see
-  std::uint64_t applied_ = 0;       // as last read
+  std::uint64_t applied_ = 0;       // as last read or told
   std::vector<std::byte> staging_;  // an entry for a window that is not mapped, or gathered for the sink
+  std::vector<std::uint32_t> numbers_;
+  std::vector<std::unique_ptr<Parcel>> parcels_;
+  std::uint32_t from_gradient_ = 0;  // messages that the transport still reads from the caller's gradient
 };
 
 }  // namespace capstan::client

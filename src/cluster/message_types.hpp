@@ -17,12 +17,18 @@ enum MessageType : std::uint16_t {
   kCreateVariable,
   kOpenRing,
   kRegionKey,
-  kLookupRows,  // gather rows and send them back, where windows are not mapped
+  kReadRows,  // gather rows and send them back, where windows are not mapped
   kAssignRows,
   kSavePart,
   kRestorePart,
   kPsStatistics,
-  kFetchAdd,  // counters of a cluster over several hosts
+  kFetchAdd,   // counters of a cluster over several hosts
+  kPushEntry,  // an entry that would lie in a ring, where windows are not mapped
+
+  // ps to client
+  kRowsPiece = 40,
+  kReadFailed,
+  kPushApplied,
 
   // coordinator and worker (coordinator/protocol.hpp)
   kRunClosure = 48,

@@ -18,6 +18,9 @@ struct ShardPlace {
   std::uint64_t rows = 0;
   std::uint64_t region = 0;  // the ps's number for one of its regions
   std::uint64_t offset = 0;  // of the shard's first value in that region
+  // The shard's version: a 64-bit word, odd while a push is being applied, one cache line to itself.
+  std::uint64_t version_region = 0;
+  std::uint64_t version_offset = 0;
 };
 
 struct VariableDescriptor {

@@ -11,7 +11,11 @@ namespace capstan::shard {
 class DivPartition {
  public:
   /// REQUIRES: 1 <= shards <= rows.
-  DivPartition(std::uint64_t rows, std::uint64_t shards) : base_(rows / shards), extra_(rows % shards) {}
+  DivPartition(std::uint64_t rows, std::uint64_t shards)
+      : base_(rows / shards),
+        extra_(rows % shards),
+        guess_(static_cast<double>(shards) / static_cast<double>(rows)),
+        last_(shards - 1) {}
 
   std::uint64_t rows_of(std::uint64_t shard) const noexcept { return base_ + (shard < extra_ ? 1 : 0); }
   std::uint64_t first_row_of(std::uint64_t shard) const noexcept {
@@ -19,13 +23,20 @@ class DivPartition {
   }
 
   std::uint64_t shard_of(std::uint64_t row) const noexcept {
-    const std::uint64_t in_long_shards = extra_ * (base_ + 1);
-    return row < in_long_shards ? row / (base_ + 1) : extra_ + (row - in_long_shards) / base_;
+    // All shards have nearly the same size, so row * shards / rows is the answer or next to it; a
+    // multiplication costs a tenth of a division.
+    std::uint64_t shard = static_cast<std::uint64_t>(static_cast<double>(row) * guess_);
+    shard = std::min(shard, last_);
+    while (row < first_row_of(shard)) --shard;
+    while (row >= first_row_of(shard) + rows_of(shard)) ++shard;
+    return shard;
   }
 
  private:
   std::uint64_t base_;
   std::uint64_t extra_;
+  double guess_;
+  std::uint64_t last_;
 };
 
 }  // namespace capstan::shard

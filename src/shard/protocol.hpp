@@ -36,11 +36,44 @@ struct CreateShard {
   Initializer initializer;
 };
 
-/// kLookupRows: rows within the shard -> their values, in that order.
-struct LookupRows {
+/// Header of kReadRows, a read that the ps serves. Its payload: `segments` ReadSegments, then the row numbers
+/// of the sparse ones, as std::uint32_t, one segment after the other. The answer is kRowsPiece messages that
+/// make up all rows, or one kReadFailed.
+struct ReadRequest {
+  std::uint64_t id = 0;        // the client's
+  std::uint32_t segments = 0;  // in this message
+  std::uint32_t consistent = 0;
+};
+
+/// Rows of one shard.
+struct ReadSegment {
+  std::uint32_t number = 0;  // among all segments of the read, whichever ps serves them
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
-  std::vector<std::uint32_t> rows;
+  std::uint32_t sparse = 0;     // 1: `rows` row numbers follow; 0: consecutive rows from first_row on
+  std::uint64_t first_row = 0;  // within the shard
+  std::uint64_t rows = 0;
+};
+
+/// Header of kRowsPiece. Sparse: whole rows, the first of them the `begin`-th that the segment names. Dense:
+/// bytes, from byte `begin` of the segment on.
+struct PieceHeader {
+  std::uint64_t id = 0;
+  std::uint64_t begin = 0;
+  std::uint32_t segment = 0;
+  std::uint32_t reserved = 0;
+};
+
+/// Header of kReadFailed; the payload is the error's text.
+struct ReadFailure {
+  std::uint64_t id = 0;
+  std::uint64_t code = 0;  // of capstan::Code
+};
+
+/// Header of kPushApplied: how many bytes of entries that came as kPushEntry messages have been applied. The
+/// header of a kPushEntry is its PushHeader, the payload what follows the header in a ring.
+struct PushApplied {
+  std::uint64_t bytes = 0;
 };
 
 /// kAssignRows -> nothing.
@@ -74,7 +107,7 @@ struct PsStatistics {
   std::uint64_t rows_pushed = 0;
   std::uint64_t pushes = 0;
   std::uint64_t heap_bytes = 0;
-  std::uint64_t rows_sent = 0;  // by kLookupRows; windows are read without the ps knowing
+  std::uint64_t rows_sent = 0;  // by kReadRows; windows are read without the ps knowing
 };
 
 }  // namespace capstan::shard

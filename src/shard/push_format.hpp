@@ -27,10 +27,12 @@ struct alignas(kCacheLine) PushHeader {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::uint32_t rows = 0;
-  std::uint64_t bytes = 0;       // of the whole entry, a multiple of 64
-  std::uint64_t first_row = 0;   // within the shard (dense only)
-  std::uint32_t first_part = 1;  // 0 when an earlier entry began the same push: it counts as one update
-  std::uint32_t reserved[5] = {};
+  std::uint64_t bytes = 0;        // of the whole entry, a multiple of 64
+  std::uint64_t first_row = 0;    // within the shard (dense only)
+  std::uint32_t first_part = 1;   // 0 when an earlier entry began the same push: it counts as one update
+  std::uint32_t last_part = 1;    // 0 when a later entry goes on with the same push
+  std::uint32_t acknowledge = 0;  // of a push by message: say how far you are (kPushApplied)
+  std::uint32_t reserved[3] = {};
 };
 static_assert(sizeof(PushHeader) == kCacheLine);
 
@@ -52,9 +54,11 @@ class BoardLayout {
   explicit BoardLayout(std::uint64_t ranks) noexcept : ranks_(ranks) {}
   /// 1 while the ps sleeps and wants a doorbell.
   std::uint64_t asleep() const noexcept { return 0; }
-  std::uint64_t tail(std::uint64_t rank) const noexcept { return (1 + rank) * kCacheLine; }
-  std::uint64_t applied(std::uint64_t rank) const noexcept { return (1 + ranks_ + rank) * kCacheLine; }
-  std::uint64_t counter(std::uint64_t index) const noexcept { return (1 + 2 * ranks_ + index) * kCacheLine; }
+  /// The ps's transport::LifeWord.
+  std::uint64_t life() const noexcept { return kCacheLine; }
+  std::uint64_t tail(std::uint64_t rank) const noexcept { return (2 + rank) * kCacheLine; }
+  std::uint64_t applied(std::uint64_t rank) const noexcept { return (2 + ranks_ + rank) * kCacheLine; }
+  std::uint64_t counter(std::uint64_t index) const noexcept { return (2 + 2 * ranks_ + index) * kCacheLine; }
   std::uint64_t bytes() const noexcept { return counter(kCounters); }
 
  private:
@@ -68,6 +72,30 @@ class PushSink {
   /// `rows` is empty for a dense push. Any thread.
   virtual void apply(const PushHeader& header, std::span<const std::uint32_t> rows,
                      const std::byte* values) = 0;
+  /// False while a reader waits for the shard to hold whole pushes only, and this entry would begin another.
+  virtual bool ready(const PushHeader& header) = 0;
+  /// The rest of a push to this shard will never come.
+  virtual void abandon(std::uint32_t variable, std::uint32_t shard) = 0;
+};
+
+/// The push that a pusher has begun and not ended, if any.
+class UnfinishedPush {
+ public:
+  void note(const PushHeader& header, PushSink& sink) {
+    if (header.first_part != 0) abandon(sink);  // the pusher gave up, and goes on with something else
+    open_ = header.last_part == 0;
+    variable_ = header.variable;
+    shard_ = header.shard;
+  }
+  void abandon(PushSink& sink) {
+    if (open_) sink.abandon(variable_, shard_);
+    open_ = false;
+  }
+
+ private:
+  bool open_ = false;
+  std::uint32_t variable_ = 0;
+  std::uint32_t shard_ = 0;
 };
 
 }  // namespace capstan::shard

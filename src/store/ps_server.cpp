@@ -1,30 +1,26 @@
 // ps_server.cpp -- the loop, its requests, and when it sleeps.
 #include "store/ps_server.hpp"
 
-#include <sched.h>
-
 #include <atomic>
 #include <string>
-#include <thread>
 
+#include "base/backoff.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+#include "transport/bytes.hpp"
+#include "transport/life_word.hpp"
 
 namespace capstan::store {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// How long a ps polls before it sleeps. With a core for every rank of its host a wake-up (some 50 us) is
-/// worth more than the core; with fewer, polling takes the core from a worker that could use it.
-std::chrono::microseconds polling_time(const cluster::Runtime& runtime) {
-  const auto& members = runtime.members();
-  const auto here = std::count_if(members.begin(), members.end(),
-                                  [&](const cluster::Member& m) { return m.host == runtime.self().host; });
-  const bool own_core = static_cast<unsigned>(here) <= std::thread::hardware_concurrency();
-  return std::chrono::microseconds(own_core ? 1000 : 0);
-}
+/// How long a ps looks for work before it sleeps. A wake-up costs its pusher a message and some 50 us of
+/// waiting; a core of its own has nothing better to do for the time of a short step. On a core that a worker
+/// wants, looking is worth about what the wake-up costs. (docs/performance.md: living with others)
+constexpr std::chrono::microseconds kLookAlone{1000};
+constexpr std::chrono::microseconds kLookOnASharedCore{50};
+/// Rings are looked at with a load, the wire with system calls: so only every so many turns.
+constexpr unsigned kTurnsALookAtTheWire = 8;
 
 std::atomic_ref<std::uint64_t> word(std::byte* at) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
@@ -39,10 +35,16 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
       layout_(runtime_->members().size()),
       store_(fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index),
       rings_(board_->memory().data(), runtime_->members().size(), store_.heap(), store_),
+      inbox_(store_,
+             [this](int rank, std::uint64_t bytes) {
+               const shard::PushApplied applied{bytes};
+               client(rank).send(cluster::kPushApplied, transport::as_bytes(applied));
+             }),
       // Clients ask from their data fabrics, and want the answer there.
-      rpc_(fabric_,
-           [this](int rank) -> transport::Peer& { return runtime_->data_peer(runtime_->member(rank)); }) {
+      rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
+      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }) {
   serve_requests();
+  serve_fabric();
 }
 
 void PsServer::serve_requests() {
@@ -60,9 +62,6 @@ void PsServer::serve_requests() {
   });
   rpc_.serve(cluster::kCreateVariable, [this](int, transport::Bytes request) {
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
-  });
-  rpc_.serve(cluster::kLookupRows, [this](int, transport::Bytes request) {
-    return store_.gather(from_bytes<shard::LookupRows>(request));
   });
   rpc_.serve(cluster::kAssignRows, [this](int, transport::Bytes request) {
     store_.assign(from_bytes<shard::AssignRows>(request));
@@ -84,12 +83,18 @@ void PsServer::serve_requests() {
     return to_bytes(word(board_->memory().data() + layout_.counter(add.counter)).fetch_add(add.delta));
   });
   rpc_.serve(cluster::kPsStatistics, [this](int, transport::Bytes) { return to_bytes(store_.statistics()); });
+}
 
+void PsServer::serve_fabric() {
+  fabric_.on_message(cluster::kReadRows, [this](const transport::Message& m) { rows_.receive(m); });
+  fabric_.on_message(cluster::kPushEntry, [this](const transport::Message& m) { inbox_.receive(m); });
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     rings_.close(peer.rank());
+    inbox_.close(peer.rank());
+    rows_.close(peer.rank());
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) lost_ = peer.name();
   });
@@ -99,30 +104,47 @@ void PsServer::run() {
   log::set_rank_tag(runtime_->log_tag());
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
-  const auto polling = polling_time(*runtime_);
-  auto idle_since = Clock::now();
-  while (!over_ && lost_.empty()) {
-    bool busy = fabric_.progress() != 0;
-    busy |= rpc_.answer_pending();
-    busy |= rings_.apply_some();
+  const transport::LifeWord life(board_->memory().data() + layout_.life());
+  Backoff backoff(kLookAlone, kLookOnASharedCore);
+  bool wire_is_busy = true;
+  for (unsigned turn = 0; !over_ && lost_.empty(); ++turn) {
+    bool busy = rings_.apply_some();
+    if (wire_is_busy || turn % kTurnsALookAtTheWire == 0) busy |= wire_is_busy = look_at_the_wire();
     if (busy) {
-      idle_since = Clock::now();
-    } else if (Clock::now() - idle_since >= polling) {
+      backoff.reset();
+    } else if (!backoff.pause()) {
       sleep();
-      idle_since = Clock::now();
+      backoff.reset();
+      wire_is_busy = true;
     }
   }
   if (!over_) throw Error(Code::unavailable, lost_ + " is gone; this ps ends");
   while (rings_.apply_some()) {
   }
+  send_what_is_left();
+}
+
+bool PsServer::look_at_the_wire() {
+  bool busy = fabric_.progress() != 0;
+  busy |= rpc_.answer_pending();
+  busy |= inbox_.apply_some();
+  busy |= rows_.advance();
+  return busy;
+}
+
+void PsServer::send_what_is_left() {
+  transport::progress_until(fabric_, transport::deadline_in(std::chrono::seconds(1)), [this] {
+    rows_.advance();
+    return !rows_.busy();
+  });
 }
 
 void PsServer::sleep() {
   auto asleep = word(board_->memory().data() + layout_.asleep());
   asleep.store(1, std::memory_order_seq_cst);
-  // A pusher stores its tail, then looks at `asleep`: one of the two sees the other. Remote pushers ring
-  // always; the time-out is for what no doorbell tells.
-  if (!rings_.has_work()) fabric_.wait(std::chrono::milliseconds(200));
+  // A pusher stores its tail, then looks at `asleep`: one of the two sees the other. Remote pushers send
+  // messages always; the time-out is for what nothing tells.
+  if (!rings_.has_work()) fabric_.wait(std::chrono::milliseconds(rows_.busy() ? 1 : 500));
   asleep.store(0, std::memory_order_relaxed);
 }
 

@@ -6,13 +6,15 @@
 
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
+#include "store/push_inbox.hpp"
 #include "store/ring_reader.hpp"
+#include "store/row_sender.hpp"
 #include "store/store.hpp"
 
 namespace capstan::store {
 
 /// One thread does everything. Polls while there is work; after that it sleeps in the kernel until a message
-/// or a doorbell comes. How long it polls before it sleeps depends on whether it has a core of its own.
+/// or a doorbell comes. How long it polls before it sleeps depends on whether others want its core.
 class PsServer {
  public:
   explicit PsServer(std::shared_ptr<cluster::Runtime> runtime);
@@ -26,7 +28,11 @@ class PsServer {
 
  private:
   void serve_requests();
+  void serve_fabric();
+  bool look_at_the_wire();
+  void send_what_is_left();
   void sleep();
+  transport::Peer& client(int rank) { return runtime_->data_peer(runtime_->member(rank)); }
 
   std::shared_ptr<cluster::Runtime> runtime_;
   transport::Fabric& fabric_;
@@ -34,6 +40,8 @@ class PsServer {
   shard::BoardLayout layout_;
   Store store_;
   RingReader rings_;
+  PushInbox inbox_;
+  RowSender rows_;
   cluster::RpcServer rpc_;
   bool over_ = false;
   std::string lost_;  // the coordinator's name when it has died

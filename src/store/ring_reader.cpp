@@ -43,8 +43,9 @@ void RingReader::close(int rank) {
   const auto found =
       std::find_if(rings_.begin(), rings_.end(), [rank](const Ring& r) { return r.rank == rank; });
   if (found == rings_.end()) return;
-  while (apply_from(*found)) {
+  while (apply_from(*found, /*whatever_waits=*/true)) {
   }
+  found->unfinished.abandon(sink_);
   unused_.push_back(*found);
   rings_.erase(found);
 }
@@ -59,15 +60,16 @@ bool RingReader::has_work() const {
 
 bool RingReader::apply_some() {
   bool any = false;
-  for (Ring& ring : rings_) any |= apply_from(ring);
+  for (Ring& ring : rings_) any |= apply_from(ring, false);
   return any;
 }
 
-bool RingReader::apply_from(Ring& ring) {
+bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
   const std::uint64_t tail = tail_of(ring);
   if (tail == ring.applied) return false;
   auto applied = word(board_ + layout_.applied(static_cast<std::uint64_t>(ring.rank)));
-  for (int entries = 0; ring.applied < tail && entries < kMaxBatch; ++entries) {
+  int entries = 0;
+  for (; ring.applied < tail && entries < kMaxBatch; ++entries) {
     const std::uint64_t place = ring.applied % ring.bytes;
     const std::uint64_t room = std::min(ring.bytes - place, tail - ring.applied);
     shard::PushHeader header;
@@ -82,11 +84,14 @@ bool RingReader::apply_from(Ring& ring) {
     if (header.bytes < values_at || header.bytes % shard::kCacheLine != 0 || header.bytes > room) {
       log::error("the ring of rank {} holds an entry of {} bytes; its pushes up to here are dropped",
                  ring.rank, header.bytes);
+      ring.unfinished.abandon(sink_);
       ring.applied = tail;
       applied.store(tail, std::memory_order_release);
       return true;
     }
     if (header.kind != shard::PushKind::padding) {
+      if (!whatever_waits && !sink_.ready(header)) break;
+      ring.unfinished.note(header, sink_);
       const std::byte* numbers = at + sizeof header;
       sink_.apply(header, {reinterpret_cast<const std::uint32_t*>(numbers), sparse ? header.rows : 0U},
                   at + values_at);
@@ -94,7 +99,7 @@ bool RingReader::apply_from(Ring& ring) {
     ring.applied += header.bytes;
     applied.store(ring.applied, std::memory_order_release);
   }
-  return true;
+  return entries != 0;
 }
 
 }  // namespace capstan::store

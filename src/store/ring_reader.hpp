@@ -21,7 +21,7 @@ class RingReader {
   /// behind is used again.
   shard::RingPlace open(int rank, std::uint64_t bytes);
   /// Applies what the rank has published, then takes the ring back. Nothing of its unpublished entries
-  /// counts.
+  /// counts, and a push of which only a part was published stays a part.
   void close(int rank);
 
   /// Applies what lies in the rings, at most `kMaxBatch` entries a ring; true when there was something.
@@ -35,10 +35,11 @@ class RingReader {
     Piece piece;
     std::uint64_t bytes = 0;
     std::uint64_t applied = 0;
+    shard::UnfinishedPush unfinished = {};
   };
   static constexpr int kMaxBatch = 16;  // then the next ring, so that one pusher cannot starve the others
 
-  bool apply_from(Ring& ring);
+  bool apply_from(Ring& ring, bool whatever_waits);
   std::uint64_t tail_of(const Ring& ring) const noexcept;
 
   std::byte* board_;

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
+#include "base/fence.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
+#include "shard/row_copy.hpp"
 #include "store/kernels.hpp"
 
 namespace capstan::store {
@@ -32,6 +35,36 @@ void check_optimizer(const shard::CreateShard& request) {
 
 }  // namespace
 
+class Store::Writing {
+ public:
+  explicit Writing(Shard& shard) : shard_(shard), version_(*shard.version) {
+    if (shard_.unfinished != 0) return;
+    version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    thread_fence(std::memory_order_release);  // odd before any element changes
+  }
+  ~Writing() {
+    if (shard_.unfinished == 0)
+      version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+ private:
+  Shard& shard_;
+  std::atomic_ref<std::uint64_t> version_;
+};
+
+Piece Store::new_version() {
+  constexpr std::uint64_t kPage = 4096;
+  if (versions_.data == nullptr || versions_used_ == kPage) {
+    versions_ = heap_.allocate(kPage);
+    versions_used_ = 0;
+  }
+  const Piece word{versions_.region, versions_.offset + versions_used_, versions_.data + versions_used_};
+  versions_used_ += shard::kCacheLine;
+  return word;
+}
+
 shard::ShardPlace Store::create(const shard::CreateShard& request) {
   const std::lock_guard lock(mutex_);
   const auto key = std::pair(request.variable, request.shard);
@@ -45,7 +78,10 @@ shard::ShardPlace Store::create(const shard::CreateShard& request) {
   const std::uint64_t elements = request.rows * made.width();
   const Piece piece = heap_.allocate(elements * size_of(request.dtype));
   made.values = piece.data;
-  made.place = {ps_index_, request.first_row, request.rows, piece.region, piece.offset};
+  const Piece version = new_version();
+  made.version = reinterpret_cast<std::uint64_t*>(version.data);
+  made.place = {ps_index_,    request.first_row, request.rows,  piece.region,
+                piece.offset, version.region,    version.offset};
   initialize(request.initializer, request.dtype, request.first_row * made.width(), elements, made.values);
   for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot) {
     made.slots.push_back(heap_.allocate(elements * size_of(request.dtype)).data);
@@ -91,30 +127,38 @@ void Store::update(Shard& shard, const shard::PushHeader& header, std::span<cons
   store::apply(shard.description.optimizer, u);
 }
 
+bool Store::fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows) {
+  const bool sparse = header.kind == shard::PushKind::sparse;
+  if (!sparse && header.kind != shard::PushKind::dense) return false;
+  // A client that believes in wider rows, or none at all, has sent another number of bytes.
+  if (header.bytes != shard::entry_bytes(header.kind, header.rows, shard.row_bytes())) return false;
+  const std::uint64_t have = shard.description.rows;
+  if (!sparse) return header.first_row <= have && header.rows <= have - header.first_row;
+  if (rows.size() != header.rows) return false;
+  // The largest of them, without an early way out: the loop becomes vectors.
+  std::uint32_t largest = 0;
+  for (const std::uint32_t row : rows) largest = std::max(largest, row);
+  return largest < have;
+}
+
 void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                   const std::byte* values) {
   const std::lock_guard lock(mutex_);
   const auto found = shards_.find({header.variable, header.shard});
-  const bool sparse = header.kind == shard::PushKind::sparse;
-  const bool fits = found != shards_.end() && [&] {
-    if (!sparse && header.kind != shard::PushKind::dense) return false;
-    // A client that believes in wider rows, or none at all, has sent another number of bytes.
-    if (header.bytes != shard::entry_bytes(header.kind, header.rows, found->second.row_bytes())) return false;
-    if (sparse && rows.size() != header.rows) return false;
-    const std::uint64_t have = found->second.description.rows;
-    if (!sparse) return header.first_row <= have && header.rows <= have - header.first_row;
-    return std::all_of(rows.begin(), rows.end(), [have](std::uint32_t row) { return row < have; });
-  }();
-  if (!fits) {
+  if (found == shards_.end() || !fits(found->second, header, rows)) {
     log::error("dropped a push to variable {} shard {}: {} rows do not fit what this ps holds",
                header.variable, header.shard, header.rows);
     return;
   }
   Shard& shard = found->second;
-  if (header.first_part != 0) {
+  const Writing writing(shard);
+  const bool first = header.first_part != 0;
+  const bool last = header.last_part != 0;
+  if (first) {
     ++shard.steps;
     ++statistics_.pushes;
   }
+  if (first != last) shard.unfinished = std::max(0, shard.unfinished + (first ? 1 : -1));
   statistics_.rows_pushed += header.rows;
   switch (shard.description.dtype) {
     case DType::float32:
@@ -126,28 +170,53 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
   }
 }
 
-std::vector<std::byte> Store::gather(const shard::LookupRows& request) {
+bool Store::ready(const shard::PushHeader& header) {
+  if (header.first_part == 0) return true;  // the shard waits for the rest of this one, too
   const std::lock_guard lock(mutex_);
-  const Shard& shard = find(request.variable, request.shard);
-  const std::uint64_t row_bytes = shard.row_bytes();
-  std::vector<std::byte> out(request.rows.size() * row_bytes);
-  std::byte* to = out.data();
-  for (const std::uint32_t row : request.rows) {
-    if (row >= shard.description.rows) {
-      throw Error(Code::out_of_range,
-                  fmt::format("shard {} of variable \"{}\" has {} rows; row {} was asked for", request.shard,
-                              shard.description.name, shard.description.rows, row));
-    }
-    std::memcpy(to, shard.values + row * row_bytes, row_bytes);
-    to += row_bytes;
-  }
-  statistics_.rows_sent += request.rows.size();
-  return out;
+  const auto found = shards_.find({header.variable, header.shard});
+  return found == shards_.end() || found->second.waiting_reads == 0;
+}
+
+void Store::abandon(std::uint32_t variable, std::uint32_t shard) {
+  const std::lock_guard lock(mutex_);
+  const auto found = shards_.find({variable, shard});
+  if (found == shards_.end() || found->second.unfinished == 0) return;
+  const Writing writing(found->second);
+  --found->second.unfinished;
+}
+
+Store::RowsView Store::view(std::uint32_t variable, std::uint32_t shard) {
+  const std::lock_guard lock(mutex_);
+  const Shard& found = find(variable, shard);
+  return {found.values, found.description.rows, found.row_bytes()};
+}
+
+void Store::gather(const RowsView& from, std::span<const std::uint32_t> rows, std::byte* out) {
+  const std::lock_guard lock(mutex_);
+  shard::copy_rows(
+      rows.size(), from.row_bytes, [&](std::uint64_t i) { return from.values + rows[i] * from.row_bytes; },
+      [&](std::uint64_t i) { return out + i * from.row_bytes; });
+  statistics_.rows_sent += rows.size();
+}
+
+void Store::gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out) {
+  const std::lock_guard lock(mutex_);
+  std::memcpy(out.data(), from.values + first_byte, out.size());
+}
+
+bool Store::whole(std::uint32_t variable, std::uint32_t shard) {
+  const std::lock_guard lock(mutex_);
+  return find(variable, shard).unfinished == 0;
+}
+
+void Store::add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count) {
+  const std::lock_guard lock(mutex_);
+  find(variable, shard).waiting_reads += count;
 }
 
 void Store::assign(const shard::AssignRows& request) {
   const std::lock_guard lock(mutex_);
-  const Shard& shard = find(request.variable, request.shard);
+  Shard& shard = find(request.variable, request.shard);
   const std::uint64_t first = request.first_row * shard.row_bytes();
   const std::uint64_t all = shard.description.rows * shard.row_bytes();
   if (request.first_row > shard.description.rows || request.values.size() > all - first) {
@@ -155,6 +224,7 @@ void Store::assign(const shard::AssignRows& request) {
                 fmt::format("{} bytes from row {} on do not fit shard {} of variable \"{}\"",
                             request.values.size(), request.first_row, request.shard, shard.description.name));
   }
+  const Writing writing(shard);
   std::memcpy(shard.values + first, request.values.data(), request.values.size());
 }
 

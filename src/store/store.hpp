@@ -32,8 +32,24 @@ class Store final : public shard::PushSink {
   void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
              const std::byte* values) override;
 
-  /// Rows in the order asked for. Throws Error: not_found, out_of_range.
-  std::vector<std::byte> gather(const shard::LookupRows& request);
+  bool ready(const shard::PushHeader& header) override;
+  void abandon(std::uint32_t variable, std::uint32_t shard) override;
+
+  /// For reads that the ps serves. Throws Error(not_found).
+  struct RowsView {
+    const std::byte* values = nullptr;
+    std::uint64_t rows = 0;
+    std::uint64_t row_bytes = 0;
+  };
+  RowsView view(std::uint32_t variable, std::uint32_t shard);
+  /// Rows in the order asked for, between two pushes. REQUIRES: row numbers within the shard.
+  void gather(const RowsView& from, std::span<const std::uint32_t> rows, std::byte* out);
+  void gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out);
+  /// No push to the shard is half applied.
+  bool whole(std::uint32_t variable, std::uint32_t shard);
+  /// While more reads wait than not, `ready` lets no further push begin on the shard, so that it gets whole.
+  void add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count);
+
   void assign(const shard::AssignRows& request);
 
   /// Writes all shards into `parts` files `<folder>/part-...h5`: the first shard of each variable into the
@@ -51,13 +67,21 @@ class Store final : public shard::PushSink {
     shard::ShardPlace place;
     std::byte* values = nullptr;
     std::vector<std::byte*> slots;  // in the order of shard::slots_of
+    std::uint64_t* version = nullptr;
     std::int64_t steps = 0;
+    int unfinished = 0;  // pushes of which some entries have been applied and others not
+    int waiting_reads = 0;
 
     std::uint64_t width() const noexcept { return description.shape.size() == 2 ? description.shape[1] : 1; }
     std::uint64_t row_bytes() const noexcept { return width() * size_of(description.dtype); }
   };
 
+  /// Makes the shard's version odd while it lives, unless an unfinished push has done so already.
+  class Writing;
+
   Shard& find(std::uint32_t variable, std::uint32_t shard);
+  Piece new_version();
+  static bool fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows);
   template <class T>
   static void update(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                      const std::byte* values);
@@ -66,6 +90,8 @@ class Store final : public shard::PushSink {
   Heap heap_;
   int ps_index_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Shard> shards_;  // by (variable, shard)
+  Piece versions_;  // a page of version words, handed out one cache line at a time
+  std::uint64_t versions_used_ = 0;
   shard::PsStatistics statistics_;
 };
 

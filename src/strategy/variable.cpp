@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/assert.hpp"
 #include "strategy/strategy.hpp"
 
@@ -55,15 +58,54 @@ void AnyVariable::bind(std::uint32_t id, DType dtype) {
   CAPSTAN_ASSERT(bound_->descriptor.dtype == dtype);
 }
 
-void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size_t room) const {
+void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size_t room,
+                         ReadMode mode) const {
   check_elements(*bound_, room, ids.size(), "lookup");
-  client_of(*bound_).lookup(bound_->descriptor, ids, out);
+  client_of(*bound_).lookup(bound_->descriptor, ids, out, mode);
 }
 
-void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements) const {
+void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const {
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, "pull");
-  client_of(*bound_).pull(bound_->descriptor, first_row, rows, out);
+  client_of(*bound_).pull(bound_->descriptor, first_row, rows, out, mode);
+}
+
+Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t elements) const {
+  const std::uint64_t rows = elements / width();
+  check_elements(*bound_, elements, rows, "pull_async");
+  const client::Client::Lookup lookup{&bound_->descriptor, {}, out, first_row, rows};
+  return {bound_->context, client_of(*bound_).start({&lookup, 1})};
+}
+
+Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
+  std::vector<client::Client::Lookup> lookups;
+  for (const Part& part : parts) {
+    check_elements(*part.variable->bound_, part.elements, part.ids.size(), "lookup");
+    lookups.push_back({&part.variable->bound_->descriptor, part.ids, part.out});
+  }
+  strategy::Context* context = parts.front().variable->bound_->context;
+  return {context, context->client().start(lookups, mode)};
+}
+
+void AnyVariable::push_parts(std::span<const Part> parts) {
+  std::vector<client::Client::Push> pushes;
+  for (const Part& part : parts) {
+    check_elements(*part.variable->bound_, part.elements, part.ids.size(), "push");
+    pushes.push_back({&part.variable->bound_->descriptor, part.ids, part.gradient});
+  }
+  client_of(*parts.front().variable->bound_).push(pushes);
+}
+
+Pending::~Pending() {
+  if (reading_ != 0) context_->client().cancel(reading_);
+}
+
+bool Pending::ready() const { return reading_ == 0 || context_->client().ready(reading_); }
+
+void Pending::wait() {
+  if (const std::uint64_t reading = std::exchange(reading_, 0); reading != 0) {
+    context_->client().finish(reading);
+  }
 }
 
 void AnyVariable::push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const {

@@ -24,6 +24,12 @@ inline Deadline deadline_in(std::chrono::milliseconds timeout) {
   return std::chrono::steady_clock::now() + timeout;
 }
 
+/// The longest header of a message that is sent in place.
+inline constexpr std::size_t kInPlaceHeader = 120;
+/// Data that fits one message of every transport; larger messages are cut up and put together again, which
+/// costs a copy. Found over TCP, whose buffers hold 64 KiB with UCX's and our headers.
+inline constexpr std::size_t kPieceBytes = 60 * 1024;
+
 /// How a window reaches its memory. `automatic` maps where it can.
 enum class WindowPath : std::uint8_t { automatic, mapped, rma };
 
@@ -95,12 +101,24 @@ class Peer {
   /// Sends an active message; `header` and `payload` may be reused on return. Messages to one peer arrive in
   /// order. Never blocks. A message to a peer that has failed is dropped: on_failure has said so.
   virtual void send(std::uint16_t type, Bytes header, Bytes payload = {}) = 0;
+  /// The same without a copy of `payload`, which must stay as it is until `in_flight` has come down again: it
+  /// is raised by one here, and lowered inside progress() when the transport has done with the payload, or
+  /// the peer has failed. `in_flight` outlives the peer's fabric or that moment. `header`: at most
+  /// kInPlaceHeader bytes.
+  virtual void send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t& in_flight) = 0;
+
+  /// Ends the connection by force, and with it every send and access that is under way. The peer counts as
+  /// failed.
+  virtual void give_up() noexcept = 0;
 
   /// Throws Error(unavailable) when `path` is `mapped` and the memory cannot be mapped.
   virtual std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) = 0;
 
   /// What carries the data, for the log: "tcp", "loop", "rc_mlx5".
   virtual std::string transports() const = 0;
+  /// The adapter reads and writes the peer's memory by itself. Otherwise RMA is emulated by its CPU, and
+  /// active messages move more.
+  virtual bool has_hardware_rma() const = 0;
 
  protected:
   Peer(int rank, std::string name) : rank_(rank), name_(std::move(name)) {}

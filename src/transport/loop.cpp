@@ -121,10 +121,15 @@ class LoopPeer : public Peer {
         {type, self_.rank(), {header.begin(), header.end()}, {payload.begin(), payload.end()}});
     inbox_->arrived.notify_one();
   }
+  void send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t&) override {
+    send(type, header, payload);  // which copies, so nothing is in flight
+  }
   std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) override {
     return std::make_unique<LoopWindow>(key, path);
   }
   std::string transports() const override { return "loop"; }
+  bool has_hardware_rma() const override { return false; }
+  void give_up() noexcept override { failed_ = true; }
 
   /// The other end has gone, which nobody here has been told yet.
   bool has_ended() const { return !failed_ && !inbox_->open.load(std::memory_order_acquire); }

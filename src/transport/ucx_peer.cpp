@@ -1,6 +1,7 @@
 // ucx_peer.cpp -- an endpoint: sending, windows, and its end.
 #include "transport/ucx_peer.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -197,9 +198,54 @@ void UcxPeer::send(std::uint16_t type, Bytes header, Bytes payload) {
   if (UCS_PTR_IS_PTR(request)) {
     (void)buffer.release();  // the callback owns it now
   } else if (UCS_PTR_IS_ERR(request)) {
-    log::debug("ucp_am_send_nbx to {}: {}", name_, ucs_status_string(UCS_PTR_STATUS(request)));
-    if (!std::exchange(failed_, true)) fabric_.note_failure(*this);
+    note_failed_send(UCS_PTR_STATUS(request));
   }
+}
+
+void UcxPeer::note_failed_send(ucs_status_t status) {
+  log::debug("ucp_am_send_nbx to {}: {}", name_, ucs_status_string(status));
+  if (!std::exchange(failed_, true)) fabric_.note_failure(*this);
+}
+
+void UcxPeer::send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t& in_flight) {
+  CAPSTAN_ASSERT(header.size() <= kInPlaceHeader);
+  if (failed_) return;
+  // The header must outlive the call as the payload does, so it travels with the counter.
+  struct Sending {
+    std::uint32_t* in_flight;
+    std::array<std::byte, sizeof(WireHeader) + kInPlaceHeader> header;
+  };
+  auto sending = std::make_unique<Sending>();
+  sending->in_flight = &in_flight;
+  const WireHeader wire{type, 0, fabric_.rank()};
+  std::memcpy(sending->header.data(), &wire, sizeof wire);
+  if (!header.empty()) std::memcpy(sending->header.data() + sizeof wire, header.data(), header.size());
+
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_AM_SEND_FLAG_EAGER;
+  param.user_data = sending.get();
+  param.cb.send = [](void* request, ucs_status_t, void* user_data) {
+    const std::unique_ptr<Sending> sent(static_cast<Sending*>(user_data));
+    --*sent->in_flight;
+    ucp_request_free(request);
+  };
+  ++in_flight;
+  const ucs_status_ptr_t request =
+      ucp_am_send_nbx(endpoint_, kActiveMessageId, sending->header.data(), sizeof wire + header.size(),
+                      payload.data(), payload.size(), &param);
+  if (UCS_PTR_IS_PTR(request)) {
+    (void)sending.release();  // the callback owns it now
+    return;
+  }
+  --in_flight;
+  if (UCS_PTR_IS_ERR(request)) note_failed_send(UCS_PTR_STATUS(request));
+}
+
+bool UcxPeer::has_hardware_rma() const {
+  // Reliable transports of InfiniBand and RoCE, by UCX's names for them; ud and tcp emulate.
+  const std::string names = transports();
+  return names.find("rc_") != std::string::npos || names.find("dc_") != std::string::npos;
 }
 
 std::unique_ptr<Window> UcxPeer::open_window(const RegionKey& key, WindowPath path) {

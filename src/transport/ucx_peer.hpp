@@ -16,18 +16,20 @@ class UcxPeer final : public Peer {
   UcxPeer& operator=(const UcxPeer&) = delete;
 
   void send(std::uint16_t type, Bytes header, Bytes payload) override;
+  void send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t& in_flight) override;
   std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) override;
   std::string transports() const override;
+  bool has_hardware_rma() const override;
 
   UcxFabric& fabric() noexcept { return fabric_; }
   ucp_ep_h endpoint() const noexcept { return endpoint_; }
 
-  /// Closes by force; outstanding requests end with an error. The peer counts as failed.
-  void give_up() noexcept;
+  void give_up() noexcept override;
 
  private:
   static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
   void close(unsigned flags) noexcept;
+  void note_failed_send(ucs_status_t status);
 
   UcxFabric& fabric_;
   ucp_ep_h endpoint_ = nullptr;  // closed by name, with a deadline, so not a Handle

@@ -116,9 +116,10 @@ TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-INSTANTIATE_TEST_SUITE_P(Routes, ClientFailureTest,
-                         testing::Values(Route{Network::loop, "auto"}, Route{Network::loop, "rma"}),
-                         route_name);
+INSTANTIATE_TEST_SUITE_P(Ways, ClientFailureTest,
+                         testing::Values(Way{Network::loop, "auto"}, Way{Network::loop, "rma"},
+                                         Way{Network::loop, "am"}),
+                         way_name);
 
 }  // namespace
 }  // namespace capstan::client

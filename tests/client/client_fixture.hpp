@@ -18,16 +18,16 @@
 namespace capstan::client {
 
 /// Where the ranks meet, and how windows are opened.
-struct Route {
+struct Way {
   Network network = Network::loop;
   std::string window = "auto";
 };
 
-inline std::string route_name(const testing::TestParamInfo<Route>& info) {
+inline std::string way_name(const testing::TestParamInfo<Way>& info) {
   return (info.param.network == Network::loop ? "loop_" : "ucx_") + info.param.window;
 }
 
-class ClientFixture : public testing::TestWithParam<Route> {
+class ClientFixture : public testing::TestWithParam<Way> {
  protected:
   /// Starts the ranks; the strategy makes variables of `shards` shards each.
   void start(RankThreadsOptions options, std::int64_t shards = 3) {

@@ -260,9 +260,10 @@ TEST_P(ClientTest, SeveralClientsPushToTheSameRowsAtOnce) {
   EXPECT_EQ(client().fetch_add(counter.first, counter.second, 0), 125U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Routes, ClientTest,
-                         testing::Values(Route{Network::loop, "auto"}, Route{Network::loop, "rma"}),
-                         route_name);
+INSTANTIATE_TEST_SUITE_P(Ways, ClientTest,
+                         testing::Values(Way{Network::loop, "auto"}, Way{Network::loop, "rma"},
+                                         Way{Network::loop, "am"}),
+                         way_name);
 
 /// The same against ps that UCX reaches.
 class UcxClientTest : public ClientFixture {};
@@ -296,9 +297,10 @@ TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
   EXPECT_EQ(lookup<float>(v, {500}), values);
 }
 
-INSTANTIATE_TEST_SUITE_P(Routes, UcxClientTest,
-                         testing::Values(Route{Network::ucx, "auto"}, Route{Network::ucx, "rma"}),
-                         route_name);
+INSTANTIATE_TEST_SUITE_P(Ways, UcxClientTest,
+                         testing::Values(Way{Network::ucx, "auto"}, Way{Network::ucx, "rma"},
+                                         Way{Network::ucx, "am"}),
+                         way_name);
 
 }  // namespace
 }  // namespace capstan::client

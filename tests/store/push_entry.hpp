@@ -13,8 +13,8 @@ namespace capstan::store {
 template <class T>
 std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
                                   std::vector<std::uint32_t> rows, std::uint64_t first_row,
-                                  std::uint64_t width, const std::vector<T>& gradient,
-                                  bool first_part = true) {
+                                  std::uint64_t width, const std::vector<T>& gradient, bool first_part = true,
+                                  bool last_part = true) {
   shard::PushHeader header;
   header.kind = rows.empty() ? shard::PushKind::dense : shard::PushKind::sparse;
   header.variable = variable;
@@ -22,6 +22,7 @@ std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
   header.rows = static_cast<std::uint32_t>(gradient.size() / width);
   header.first_row = first_row;
   header.first_part = first_part ? 1 : 0;
+  header.last_part = last_part ? 1 : 0;
   const std::size_t numbers = (rows.size() * 4 + 63) / 64 * 64;
   header.bytes = 64 + numbers + (gradient.size() * sizeof(T) + 63) / 64 * 64;
   std::vector<std::byte> out(header.bytes);

@@ -32,7 +32,11 @@ class Recorder : public shard::PushSink {
     std::memcpy(push.values.data(), values, push.values.size() * sizeof(float));
     pushes.push_back(std::move(push));
   }
+  bool ready(const shard::PushHeader& header) override { return !held || header.first_part == 0; }
+  void abandon(std::uint32_t variable, std::uint32_t) override { abandoned.push_back(variable); }
   std::vector<Push> pushes;
+  bool held = false;
+  std::vector<std::uint32_t> abandoned;  // variables
 };
 
 class RingReaderTest : public testing::Test {
@@ -79,10 +83,12 @@ class RingReaderTest : public testing::Test {
     auto& window = windows_.emplace_back(peer_->open_window(heap_.key(place.region), {}));
     return {rank, place, window->mapped() + place.offset, board_.data()};
   }
-  static std::vector<std::byte> entry(std::uint32_t number, std::size_t rows = 1, bool dense = false) {
+  static std::vector<std::byte> entry(std::uint32_t number, std::size_t rows = 1, bool dense = false,
+                                      bool first_part = true, bool last_part = true) {
     std::vector<std::uint32_t> numbers;
     for (std::uint32_t i = 0; i < rows && !dense; ++i) numbers.push_back(i * 3);
-    return push_entry<float>(number, 0, numbers, 0, 1, std::vector<float>(rows, static_cast<float>(number)));
+    return push_entry<float>(number, 0, numbers, 0, 1, std::vector<float>(rows, static_cast<float>(number)),
+                             first_part, last_part);
   }
   std::vector<std::uint32_t> numbers() const {
     std::vector<std::uint32_t> out;
@@ -134,6 +140,71 @@ TEST_F(RingReaderTest, WhatIsNotPublishedDoesNotExist) {
   EXPECT_TRUE(reader_.apply_some());
   EXPECT_FALSE(reader_.apply_some());
   EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
+}
+
+TEST_F(RingReaderTest, WhileAReadWaitsAPushIsFinishedAndNoneIsBegun) {
+  Pusher one = open(1);
+  Pusher two = open(2);
+  one.write(entry(1, 1, false, true, false));
+  one.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  sink_.held = true;
+  one.write(entry(2, 1, false, false, true));
+  one.write(entry(3));
+  one.publish();
+  two.write(entry(4));
+  two.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_FALSE(reader_.apply_some());
+  EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_TRUE(reader_.has_work());
+  sink_.held = false;
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2, 3, 4}));
+}
+
+TEST_F(RingReaderTest, APushWhosePusherDiesOrGivesUpInTheMiddleIsAbandoned) {
+  Pusher one = open(1);
+  one.write(entry(7, 1, false, true, false));
+  one.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_TRUE(sink_.abandoned.empty());
+  reader_.close(1);
+  EXPECT_EQ(sink_.abandoned, std::vector<std::uint32_t>{7});
+  Pusher two = open(2);
+  two.write(entry(8, 1, false, true, false));
+  two.write(entry(9));  // another push, though 8 was not ended
+  two.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(sink_.abandoned, (std::vector<std::uint32_t>{7, 8}));
+  reader_.close(2);
+  EXPECT_EQ(sink_.abandoned.size(), 2U);
+}
+
+TEST_F(RingReaderTest, WhatADeadRankPublishedIsAppliedThoughAReadWaits) {
+  Pusher one = open(1);
+  one.write(entry(1));
+  one.publish();
+  sink_.held = true;
+  EXPECT_FALSE(reader_.apply_some());
+  reader_.close(1);
+  EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
+}
+
+TEST_F(RingReaderTest, RingsCostWhatTheFormulaSaysAndAreUsedAgain) {
+  constexpr std::uint64_t kBytes = 64 * 1024;
+  constexpr std::uint64_t kSlab = 1 << 20;  // as heap_ takes them
+  const auto slabs = [](std::uint64_t bytes) { return (bytes + kSlab - 1) / kSlab * kSlab; };
+  EXPECT_EQ(heap_.bytes(), 0U) << "nothing before a worker pushes";
+  for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) {
+    open(rank, kBytes);
+    EXPECT_EQ(heap_.bytes(), slabs((static_cast<std::uint64_t>(rank) + 1) * kBytes));
+  }
+  for (int round = 0; round < 100; ++round) {
+    for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) reader_.close(rank);
+    for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) open(rank, kBytes);
+  }
+  EXPECT_EQ(heap_.bytes(), slabs(kRanks * kBytes));
 }
 
 TEST_F(RingReaderTest, APusherThatDiesWhileWritingLeavesNothingBehind) {

@@ -63,9 +63,10 @@ class Job {
     for (std::uint64_t i = 0; i < stores_.size(); ++i) {
       std::vector<std::uint32_t> rows(partition_.rows_of(i));
       std::iota(rows.begin(), rows.end(), 0U);
-      const auto bytes = stores_[i]->gather({variable, static_cast<std::uint32_t>(i), rows});
-      const auto* first = reinterpret_cast<const T*>(bytes.data());
-      out.insert(out.end(), first, first + bytes.size() / sizeof(T));
+      const auto view = stores_[i]->view(variable, static_cast<std::uint32_t>(i));
+      std::vector<T> values(rows.size() * view.row_bytes / sizeof(T));
+      stores_[i]->gather(view, rows, reinterpret_cast<std::byte*>(values.data()));
+      out.insert(out.end(), values.begin(), values.end());
     }
     return out;
   }

@@ -70,9 +70,16 @@ class StoreTest : public testing::Test {
   }
   template <class T>
   std::vector<T> rows(std::uint32_t id, std::vector<std::uint32_t> numbers) {
-    const auto bytes = store_.gather({id, 0, std::move(numbers)});
+    const auto bytes = gather(id, 0, numbers);
     std::vector<T> out(bytes.size() / sizeof(T));
     if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+  std::vector<std::byte> gather(std::uint32_t id, std::uint32_t shard,
+                                const std::vector<std::uint32_t>& numbers) {
+    const auto view = store_.view(id, shard);
+    std::vector<std::byte> out(numbers.size() * view.row_bytes);
+    store_.gather(view, numbers, out.data());
     return out;
   }
   template <class T>
@@ -180,9 +187,9 @@ TEST_F(StoreTest, FirstValuesAreThoseOfTheWholeVariable) {
   store_.create({1, 0, "whole", DType::float32, {10, 3}, 0, 10, {}, normal});
   store_.create({2, 0, "cut", DType::float32, {10, 3}, 0, 4, {}, normal});
   store_.create({2, 1, "cut", DType::float32, {10, 3}, 4, 6, {}, normal});
-  auto whole = store_.gather({1, 0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}});
-  auto cut = store_.gather({2, 0, {0, 1, 2, 3}});
-  const auto rest = store_.gather({2, 1, {0, 1, 2, 3, 4, 5}});
+  auto whole = gather(1, 0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  auto cut = gather(2, 0, {0, 1, 2, 3});
+  const auto rest = gather(2, 1, {0, 1, 2, 3, 4, 5});
   cut.insert(cut.end(), rest.begin(), rest.end());
   EXPECT_EQ(whole, cut);
 }
@@ -235,11 +242,8 @@ TEST_F(StoreTest, WhatIsNotThereIsRefusedByName) {
   expect(Code::already_exists, "variable 1 (\"v1\") has a shard 0 here", [&] {
     create<float>(1, {4, 2}, {});
   });
-  expect(Code::not_found, "ps 3 has no shard 1 of variable 1", [&] { (void)store_.gather({1, 1, {0}}); });
-  expect(Code::not_found, "ps 3 has no shard 0 of variable 8", [&] { (void)store_.gather({8, 0, {0}}); });
-  expect(Code::out_of_range, "shard 0 of variable \"v1\" has 4 rows; row 4 was asked for", [&] {
-    (void)store_.gather({1, 0, {3, 4}});
-  });
+  expect(Code::not_found, "ps 3 has no shard 1 of variable 1", [&] { (void)store_.view(1, 1); });
+  expect(Code::not_found, "ps 3 has no shard 0 of variable 8", [&] { (void)store_.view(8, 0); });
   const std::vector<std::byte> nine(9);
   expect(Code::out_of_range, "9 bytes from row 3 on do not fit shard 0 of variable \"v1\"", [&] {
     store_.assign({1, 0, 3, nine});

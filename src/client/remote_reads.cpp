@@ -1,0 +1,121 @@
+// remote_reads.cpp -- one request a ps, pieces in any order.
+#include "client/remote_reads.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "cluster/message_types.hpp"
+#include "shard/protocol.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::client {
+namespace {
+
+template <class T>
+void append(std::vector<std::byte>& to, std::span<const T> values) {
+  const auto bytes = std::as_bytes(values);
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+RemoteReads::RemoteReads(transport::Fabric& fabric) : fabric_(fabric) {
+  fabric_.on_message(cluster::kRowsPiece, [this](const transport::Message& m) { take_piece(m); });
+  fabric_.on_message(cluster::kReadFailed, [this](const transport::Message& m) { take_failure(m); });
+}
+
+RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consistent) {
+  for (const Segment& segment : segments) segment.peer->require_alive();
+  const Id id = next_++;
+  Read& read = reads_[id];
+  read.segments = std::move(segments);
+  for (const Segment& segment : read.segments) read.missing += segment.count * segment.row_bytes;
+
+  std::vector<bool> asked(read.segments.size());
+  for (std::size_t first = 0; first < read.segments.size(); ++first) {
+    if (asked[first]) continue;
+    transport::Peer& peer = *read.segments[first].peer;
+    shard::ReadRequest request{id, 0, consistent ? 1U : 0U};
+    std::vector<std::byte> payload;
+    std::vector<std::byte> numbers;
+    for (std::size_t i = first; i < read.segments.size(); ++i) {
+      const Segment& segment = read.segments[i];
+      if (segment.peer != &peer) continue;
+      asked[i] = true;
+      ++request.segments;
+      const shard::ReadSegment what{static_cast<std::uint32_t>(i),  segment.variable,  segment.shard,
+                                    segment.rows.empty() ? 0U : 1U, segment.first_row, segment.count};
+      append(payload, std::span(&what, 1));
+      append(numbers, std::span<const std::uint32_t>(segment.rows));
+    }
+    payload.insert(payload.end(), numbers.begin(), numbers.end());
+    peer.send(cluster::kReadRows, transport::as_bytes(request), payload);
+  }
+  return id;
+}
+
+bool RemoteReads::ready(Id id) const {
+  const auto found = reads_.find(id);
+  return found == reads_.end() || found->second.missing == 0;
+}
+
+void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::string& what) {
+  const auto found = reads_.find(id);
+  if (found == reads_.end()) return;
+  const Read& read = found->second;
+  const auto dead = [&] {
+    return std::find_if(read.segments.begin(), read.segments.end(),
+                        [](const Segment& s) { return s.peer->failed(); });
+  };
+  const bool ended = transport::progress_until(fabric_, transport::deadline_in(timeout), [&] {
+    return read.missing == 0 || !read.error.empty() || dead() != read.segments.end();
+  });
+  const auto ours = reads_.extract(id);  // gone, whatever happens below
+  if (read.missing == 0) return;
+  if (!read.error.empty()) throw Error(read.code, read.error);
+  if (ended) throw Error(Code::unavailable, dead()->peer->name() + " is gone; it was asked to " + what);
+  throw Error(Code::deadline_exceeded, "no answer from " + read.segments.front().peer->name() +
+                                           (read.segments.size() > 1 ? " and others to " : " to ") + what +
+                                           " within " + std::to_string(timeout.count()) + " ms");
+}
+
+void RemoteReads::take_piece(const transport::Message& message) {
+  shard::PieceHeader header;
+  if (message.header.size() != sizeof header) return;
+  std::memcpy(&header, message.header.data(), sizeof header);
+  const auto found = reads_.find(header.id);
+  if (found == reads_.end()) return;  // cancelled
+  Read& read = found->second;
+  if (header.segment >= read.segments.size()) return;
+  const Segment& segment = read.segments[header.segment];
+  const transport::Bytes piece = message.payload;
+  const std::uint64_t size = segment.count * segment.row_bytes;
+  const std::uint64_t begin = header.begin * (segment.rows.empty() ? 1 : segment.row_bytes);
+  if (begin > size || piece.size() > size - begin) {
+    log::error("dropped {} bytes from rank {} that are no part of what was asked for", piece.size(),
+               message.from);
+    return;
+  }
+  if (segment.order.empty()) {
+    if (!piece.empty()) std::memcpy(segment.out + begin, piece.data(), piece.size());
+  } else {
+    const std::uint32_t* order = segment.order.data() + header.begin;
+    for (std::uint64_t at = 0; at < piece.size(); at += segment.row_bytes, ++order) {
+      std::memcpy(segment.out + *order * segment.row_bytes, piece.data() + at, segment.row_bytes);
+    }
+  }
+  read.missing -= piece.size();
+}
+
+void RemoteReads::take_failure(const transport::Message& message) {
+  shard::ReadFailure failure;
+  if (message.header.size() != sizeof failure) return;
+  std::memcpy(&failure, message.header.data(), sizeof failure);
+  const auto found = reads_.find(failure.id);
+  if (found == reads_.end()) return;
+  found->second.code = static_cast<Code>(failure.code);
+  found->second.error.assign(reinterpret_cast<const char*>(message.payload.data()), message.payload.size());
+}
+
+}  // namespace capstan::client

@@ -1,0 +1,62 @@
+// remote_reads.hpp -- reads that a ps serves by messages: asking, and putting what comes in its place.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::client {
+
+/// Several may be under way; one read may ask several ps, each with one message. Belongs to the thread that
+/// owns the fabric.
+class RemoteReads {
+ public:
+  using Id = std::uint64_t;  // 0 is no read
+
+  /// Rows of one shard. Sparse: `rows` are numbers within the shard, and row i goes to position order[i] of
+  /// `out`, or to position i where `order` is empty. Dense (`rows` is empty): `count` rows from first_row on.
+  struct Segment {
+    transport::Peer* peer = nullptr;
+    std::uint32_t variable = 0;
+    std::uint32_t shard = 0;
+    std::uint64_t row_bytes = 0;
+    std::vector<std::uint32_t> rows;
+    std::vector<std::uint32_t> order;
+    std::uint64_t first_row = 0;
+    std::uint64_t count = 0;
+    std::byte* out = nullptr;
+  };
+
+  explicit RemoteReads(transport::Fabric& fabric);
+
+  /// Asks. `out` of every segment must live until `wait` or `cancel`. Throws Error(unavailable).
+  Id start(std::vector<Segment> segments, bool consistent);
+  /// Everything is there.
+  bool ready(Id id) const;
+  /// Returns when everything is there. Throws what the ps said, unavailable, or deadline_exceeded; then the
+  /// read is cancelled.
+  void wait(Id id, std::chrono::milliseconds timeout, const std::string& what);
+  /// What still comes is dropped.
+  void cancel(Id id) noexcept { reads_.erase(id); }
+
+ private:
+  struct Read {
+    std::vector<Segment> segments;
+    std::uint64_t missing = 0;  // bytes
+    Code code{};
+    std::string error;
+  };
+  void take_piece(const transport::Message& message);
+  void take_failure(const transport::Message& message);
+
+  transport::Fabric& fabric_;
+  Id next_ = 1;
+  std::map<Id, Read> reads_;
+};
+
+}  // namespace capstan::client

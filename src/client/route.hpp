@@ -1,0 +1,57 @@
+// route.hpp -- a variable's shards as one client reaches them, and the ids of a call sorted by shard.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "client/ps_link.hpp"
+#include "shard/descriptor.hpp"
+#include "shard/partition.hpp"
+
+namespace capstan::client {
+
+struct ShardRoute {
+  shard::ShardPlace place;
+  std::uint32_t number = 0;
+  PsLink* link = nullptr;
+  // Where the ps's memory is mapped:
+  const std::byte* values = nullptr;  // row 0 of the shard
+  /// Where the variable's row 0 would be if the shard began there: row r is at origin + r * row_bytes.
+  std::uintptr_t origin = 0;
+  const std::uint64_t* version = nullptr;
+};
+
+struct Route {
+  explicit Route(const shard::VariableDescriptor& variable)
+      : partition(variable.rows(), variable.shards.size()) {}
+
+  shard::DivPartition partition;
+  std::vector<ShardRoute> shards;
+  bool mapped = true;  // all of them
+};
+
+/// The ids of a call, shard by shard, in the order of the call within each. Keeps its memory.
+class ByShard {
+ public:
+  void sort(const Route& route, std::span<const std::int64_t> ids);
+
+  std::size_t count(std::size_t shard) const noexcept { return begins_[shard + 1] - begins_[shard]; }
+  /// Row numbers within the shard.
+  std::span<const std::uint32_t> rows(std::size_t shard) const noexcept {
+    return {rows_.data() + begins_[shard], count(shard)};
+  }
+  /// Positions in the call.
+  std::span<const std::uint32_t> order(std::size_t shard) const noexcept {
+    return {order_.data() + begins_[shard], count(shard)};
+  }
+
+ private:
+  std::vector<std::size_t> begins_;
+  std::vector<std::size_t> next_;
+  std::vector<std::uint32_t> shard_of_;
+  std::vector<std::uint32_t> rows_;
+  std::vector<std::uint32_t> order_;
+};
+
+}  // namespace capstan::client

@@ -1,0 +1,71 @@
+// push_inbox.cpp -- applying, deferring, acknowledging.
+#include "store/push_inbox.hpp"
+
+#include <cstring>
+
+#include "base/log.hpp"
+
+namespace capstan::store {
+
+void PushInbox::receive(const transport::Message& message) {
+  shard::PushHeader header;
+  if (message.header.size() != sizeof header) {
+    log::error("dropped a push from rank {} with a header of {} bytes", message.from, message.header.size());
+    return;
+  }
+  std::memcpy(&header, message.header.data(), sizeof header);
+  Pusher& pusher = pushers_[message.from];
+  if (!pusher.waiting.empty() || !sink_.ready(header)) {
+    pusher.waiting.push_back({header, {message.payload.begin(), message.payload.end()}});
+    news_ = true;
+    return;
+  }
+  apply(pusher, header, message.payload);
+}
+
+void PushInbox::apply(Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload) {
+  const bool sparse = header.kind == shard::PushKind::sparse;
+  const std::uint64_t numbers = sparse ? std::uint64_t{header.rows} * sizeof(std::uint32_t) : 0;
+  if (payload.size() + sizeof header != header.bytes || shard::round_up(numbers) > payload.size()) {
+    log::error("dropped a push to variable {} shard {}: {} bytes came where its header says {}",
+               header.variable, header.shard, payload.size() + sizeof header, header.bytes);
+  } else {
+    pusher.unfinished.note(header, sink_);
+    sink_.apply(
+        header,
+        {reinterpret_cast<const std::uint32_t*>(payload.data()), sparse ? header.rows : std::size_t{0}},
+        payload.data() + shard::round_up(numbers));
+  }
+  pusher.applied += header.bytes;
+  if (header.acknowledge != 0) pusher.acknowledge = news_ = true;
+}
+
+bool PushInbox::apply_some() {
+  if (!news_) return false;
+  news_ = false;
+  bool any = false;
+  for (auto& [rank, pusher] : pushers_) {
+    while (!pusher.waiting.empty() && sink_.ready(pusher.waiting.front().header)) {
+      const Entry entry = std::move(pusher.waiting.front());
+      pusher.waiting.pop_front();
+      apply(pusher, entry.header, entry.payload);
+      any = true;
+    }
+    if (!pusher.waiting.empty()) news_ = true;
+    if (!pusher.acknowledge) continue;
+    pusher.acknowledge = false;
+    acknowledge_(rank, pusher.applied);
+    any = true;
+  }
+  return any;
+}
+
+void PushInbox::close(int rank) {
+  const auto found = pushers_.find(rank);
+  if (found == pushers_.end()) return;
+  for (const Entry& entry : found->second.waiting) apply(found->second, entry.header, entry.payload);
+  found->second.unfinished.abandon(sink_);
+  pushers_.erase(found);
+}
+
+}  // namespace capstan::store

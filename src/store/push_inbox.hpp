@@ -1,0 +1,52 @@
+// push_inbox.hpp -- the ps's end of pushes that come as messages, from ranks that cannot write its memory.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "shard/push_format.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::store {
+
+/// An entry is applied straight from the message. Its pusher never has more bytes under way than a ring would
+/// hold, so what has to wait here is bounded by that.
+class PushInbox {
+ public:
+  /// Says to a rank how many bytes of its entries have been applied.
+  using Acknowledge = std::function<void(int rank, std::uint64_t bytes)>;
+
+  PushInbox(shard::PushSink& sink, Acknowledge acknowledge)
+      : sink_(sink), acknowledge_(std::move(acknowledge)) {}
+
+  /// A kPushEntry message; runs inside progress().
+  void receive(const transport::Message& message);
+  /// Applies what had to wait, and acknowledges; true when there was something.
+  bool apply_some();
+  /// The rank has died: what has arrived whole is applied.
+  void close(int rank);
+
+ private:
+  struct Entry {
+    shard::PushHeader header;
+    std::vector<std::byte> payload;
+  };
+  struct Pusher {
+    std::uint64_t applied = 0;  // bytes
+    bool acknowledge = false;
+    std::deque<Entry> waiting;
+    shard::UnfinishedPush unfinished;
+  };
+
+  void apply(Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload);
+
+  shard::PushSink& sink_;
+  Acknowledge acknowledge_;
+  std::map<int, Pusher> pushers_;  // by rank
+  bool news_ = false;              // somebody waits for an acknowledgement, or an entry for its turn
+};
+
+}  // namespace capstan::store

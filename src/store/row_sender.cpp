@@ -1,0 +1,176 @@
+// row_sender.cpp -- taking requests apart, gathering, sending.
+#include "store/row_sender.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "cluster/message_types.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::store {
+
+using transport::kPieceBytes;
+
+RowSender::~RowSender() {
+  for (auto& piece : pieces_) {
+    if (piece->in_flight != 0)
+      (void)piece.release();  // the transport reads it still, and there is no taking it back
+  }
+}
+
+void RowSender::receive(const transport::Message& message) {
+  shard::ReadRequest request;
+  if (message.header.size() != sizeof request) {
+    log::error("dropped a read of rank {} with a header of {} bytes", message.from, message.header.size());
+    return;
+  }
+  std::memcpy(&request, message.header.data(), sizeof request);
+  try {
+    Read read = parse(message, request);
+    if (!read.segments.empty()) reads_.push_back(std::move(read));
+  } catch (const Error& error) {
+    const shard::ReadFailure failure{request.id, static_cast<std::uint64_t>(error.code())};
+    const std::string_view text = error.what();
+    find_peer_(message.from)
+        .send(cluster::kReadFailed, transport::as_bytes(failure), std::as_bytes(std::span(text)));
+  }
+}
+
+RowSender::Read RowSender::parse(const transport::Message& message, const shard::ReadRequest& request) const {
+  Read read;
+  read.request = request;
+  read.client = message.from;
+  transport::Bytes rest = message.payload;
+  const auto take = [&](void* to, std::uint64_t bytes) {
+    if (bytes > rest.size()) throw Error(Code::invalid_argument, "a read that ends in the middle");
+    if (bytes != 0) std::memcpy(to, rest.data(), bytes);
+    rest = rest.subspan(bytes);
+  };
+  if (request.segments > rest.size() / sizeof(shard::ReadSegment)) {
+    throw Error(Code::invalid_argument, "a read that ends in the middle");
+  }
+  read.segments.resize(request.segments);
+  for (Segment& segment : read.segments) take(&segment.what, sizeof segment.what);
+  for (Segment& segment : read.segments) {
+    const shard::ReadSegment& what = segment.what;
+    segment.from = store_.view(what.variable, what.shard);
+    bool inside = what.rows != 0;
+    if (what.sparse != 0) {
+      if (what.rows > rest.size() / sizeof(std::uint32_t)) inside = false;
+      segment.rows.resize(inside ? what.rows : 0);
+      take(segment.rows.data(), segment.rows.size() * sizeof(std::uint32_t));
+      for (const std::uint32_t row : segment.rows) inside &= row < segment.from.rows;
+    } else {
+      inside &= what.first_row <= segment.from.rows && what.rows <= segment.from.rows - what.first_row;
+    }
+    if (!inside) {
+      throw Error(Code::out_of_range,
+                  fmt::format("shard {} of variable {} has {} rows; others were asked for", what.shard,
+                              what.variable, segment.from.rows));
+    }
+  }
+  return read;
+}
+
+RowSender::Piece* RowSender::free_piece() {
+  for (const auto& piece : pieces_) {
+    if (piece->in_flight == 0) return piece.get();
+  }
+  if (pieces_.size() == kPieces) return nullptr;
+  return pieces_.emplace_back(std::make_unique<Piece>()).get();
+}
+
+bool RowSender::advance() {
+  in_flight_ = 0;
+  for (const auto& piece : pieces_) in_flight_ += piece->in_flight;
+  bool any = false;
+  for (std::size_t turns = reads_.size(); turns != 0; --turns) {
+    Read read = std::move(reads_.front());
+    reads_.pop_front();
+    transport::Peer& peer = find_peer_(read.client);
+    if (peer.failed()) {
+      stop_waiting(read);
+      continue;
+    }
+    constexpr int kPiecesATurn = 4;
+    for (int i = 0; i < kPiecesATurn && read.at < read.segments.size() && send_piece(read, peer); ++i) {
+      any = true;
+    }
+    if (read.at < read.segments.size()) reads_.push_back(std::move(read));
+  }
+  return any;
+}
+
+bool RowSender::take_snapshot(Read& read, const Segment& segment) {
+  const shard::ReadSegment& what = segment.what;
+  if (!store_.whole(what.variable, what.shard)) {
+    if (!std::exchange(read.waiting, true)) store_.add_waiting_read(what.variable, what.shard, 1);
+    return false;
+  }
+  stop_waiting(read);
+  read.snapshot = std::make_shared<std::vector<std::byte>>(what.rows * segment.from.row_bytes);
+  if (what.sparse != 0) {
+    store_.gather(segment.from, segment.rows, read.snapshot->data());
+  } else {
+    store_.gather(segment.from, what.first_row * segment.from.row_bytes, *read.snapshot);
+  }
+  return true;
+}
+
+void RowSender::stop_waiting(Read& read) {
+  if (!std::exchange(read.waiting, false)) return;
+  const shard::ReadSegment& what = read.segments[read.at].what;
+  store_.add_waiting_read(what.variable, what.shard, -1);
+}
+
+bool RowSender::send_piece(Read& read, transport::Peer& peer) {
+  const Segment& segment = read.segments[read.at];
+  const std::uint64_t row_bytes = segment.from.row_bytes;
+  const bool sparse = segment.what.sparse != 0;
+  if (read.request.consistent != 0 && read.snapshot == nullptr && !take_snapshot(read, segment)) return false;
+  Piece* piece = free_piece();
+  if (piece == nullptr) return false;
+
+  const std::uint64_t end = sparse ? segment.what.rows : segment.what.rows * row_bytes;
+  const std::uint64_t most = sparse ? std::max<std::uint64_t>(1, kPieceBytes / row_bytes) : kPieceBytes;
+  const std::uint64_t count = std::min(most, end - read.begin);
+  const shard::PieceHeader header{read.request.id, read.begin, segment.what.number, 0};
+  const std::uint64_t bytes = sparse ? count * row_bytes : count;
+  const std::byte* data = nullptr;
+  piece->snapshot = read.snapshot;
+  if (read.snapshot != nullptr) {
+    data = read.snapshot->data() + (sparse ? read.begin * row_bytes : read.begin);
+  } else if (sparse) {
+    if (piece->bytes.size() < bytes) piece->bytes.resize(bytes);
+    store_.gather(segment.from, std::span(segment.rows).subspan(read.begin, count), piece->bytes.data());
+    data = piece->bytes.data();
+  } else {
+    data = segment.from.values + segment.what.first_row * row_bytes + read.begin;
+  }
+  peer.send_in_place(cluster::kRowsPiece, transport::as_bytes(header), {data, bytes}, piece->in_flight);
+  in_flight_ += piece->in_flight;
+  read.begin += count;
+  if (read.begin == end) {
+    ++read.at;
+    read.begin = 0;
+    read.snapshot.reset();
+  }
+  return true;
+}
+
+void RowSender::close(int rank) {
+  for (auto read = reads_.begin(); read != reads_.end();) {
+    if (read->client == rank) {
+      stop_waiting(*read);
+      read = reads_.erase(read);
+    } else {
+      ++read;
+    }
+  }
+}
+
+}  // namespace capstan::store

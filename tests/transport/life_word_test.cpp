@@ -1,0 +1,59 @@
+// life_word_test.cpp -- the word is true exactly as long as the thread that holds it lives, however it ends.
+#include "transport/life_word.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+namespace capstan::transport {
+namespace {
+
+class LifeWordTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(page, MAP_FAILED);
+    word_ = static_cast<std::byte*>(page);
+  }
+  void TearDown() override { munmap(word_, 4096); }
+
+  std::byte* word_ = nullptr;
+};
+
+TEST_F(LifeWordTest, LivesFromItsConstructorToItsDestructor) {
+  EXPECT_FALSE(LifeWord::alive(word_));
+  {
+    const LifeWord life(word_);
+    EXPECT_TRUE(LifeWord::alive(word_));
+  }
+  EXPECT_FALSE(LifeWord::alive(word_));
+}
+
+TEST_F(LifeWordTest, EndsWithAKilledProcess) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const LifeWord life(word_);
+    if (write(ready[1], "x", 1) == 1) pause();
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_TRUE(LifeWord::alive(word_));
+  kill(child, SIGSTOP);
+  EXPECT_TRUE(LifeWord::alive(word_)) << "a process that stands still is not dead";
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(LifeWord::alive(word_));
+  close(ready[0]);
+  close(ready[1]);
+}
+
+}  // namespace
+}  // namespace capstan::transport
