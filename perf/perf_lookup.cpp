@@ -109,7 +109,10 @@ void measure_all(const Session& session) {
       RowCase& c = cases[i];
       c.with_bound = !session.bounds.has(kRowBound);
       const Variable<float>& variable = tables.get(c.rows, c.width, {});
-      if (repeat == 0) timings[i].verified = true;
+      if (repeat == 0) {
+        session.on_all_workers<&read_once>(variable);
+        timings[i].verified = true;
+      }
       append_slowest(timings[i], session.on_all_workers<&measure>(for_repeat(c, repeat), variable));
     }
   }
@@ -151,6 +154,8 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
       table.set_shape(c.rows, c.width);
       fill_pattern(table.mine(), table.first_row(), c.width);
       table.sync();
+      ranks.meet();
+      if (ranks.role() == Role::worker) table.read_once();
       ranks.meet();
     }
     const std::span<float> out = out_memory.get(c.call * c.width, true);

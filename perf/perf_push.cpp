@@ -215,6 +215,8 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
   std::uint64_t largest = options.rows_of(kLatencyWidth) * kLatencyWidth;
   for (const std::uint64_t dim : options.dims) largest = std::max(largest, options.rows_of(dim) * dim);
   MpiTable table(ranks, largest);
+  table.set_shape(largest, 1);
+  if (ranks.role() == Role::worker) table.read_once();
   std::vector<float> values;
   // MPI's sums take several times as long as ours, so fewer calls make a sample.
   for (const RowCase& c : row_cases(options, "push", kSampleIds / 4, 1)) {

@@ -42,6 +42,20 @@ std::span<float> MpiTable::mine() const {
   return {memory_, rows * width_};
 }
 
+void MpiTable::read_once() const {
+  std::vector<float> block(1 << 20);
+  for (std::size_t ps = 0; ps < ranks_.ps().size(); ++ps) {
+    const std::uint64_t first = std::min(rows_, ps * rows_a_ps());
+    const std::uint64_t floats = std::min(rows_a_ps(), rows_ - first) * width_;
+    for (std::uint64_t at = 0; at < floats; at += block.size()) {
+      const int size = static_cast<int>(std::min<std::uint64_t>(block.size(), floats - at));
+      MPI_Get(block.data(), size, MPI_FLOAT, ranks_.ps()[ps], static_cast<MPI_Aint>(at), size, MPI_FLOAT,
+              window_);
+      flush();
+    }
+  }
+}
+
 void MpiTable::get_rows(std::span<const std::int64_t> ids, float* out) const {
   const std::uint64_t each = rows_a_ps();
   const int width = static_cast<int>(width_);

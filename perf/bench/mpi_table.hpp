@@ -29,6 +29,8 @@ class MpiTable {
   /// A ps says that it has written its rows, or will read them.
   void sync() const { MPI_Win_sync(window_); }
 
+  /// Reads all of it once, for the reason of perf::read_once. On a worker.
+  void read_once() const;
   /// Row ids[i] into row i of `out`, one MPI_Get a row.
   void get_rows(std::span<const std::int64_t> ids, float* out) const;
   /// The same by one MPI_Get a ps with an indexed datatype. REQUIRES: one ps.

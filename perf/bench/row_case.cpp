@@ -62,6 +62,17 @@ Result row_result(const RowCase& c, const Timings& timings, const Session& sessi
   return result;
 }
 
+bool read_once(Variable<float> variable, Counter counter, std::int64_t workers) {
+  Together(counter, workers).wait();
+  const std::uint64_t block_rows = std::max<std::uint64_t>(1, (1 << 20) / variable.width());
+  std::vector<float> block;
+  for (std::uint64_t row = 0; row < variable.rows(); row += block_rows) {
+    block.resize(std::min(block_rows, variable.rows() - row) * variable.width());
+    variable.pull(row, block);
+  }
+  return true;
+}
+
 const Variable<float>& RowTables::get(std::uint64_t rows, std::uint64_t width,
                                       const VariableOptions& options) {
   auto found = tables_.find(width);

@@ -53,6 +53,10 @@ Result row_result(const RowCase& row_case, const Timings& timings, const Session
 /// Rows travel as bytes between hosts: then the bound is what perf/run has measured.
 inline constexpr const char* kRowBound = "row_bandwidth";
 
+/// Reads all of a variable once: the first access to a page of a ps's memory is slow, and only the first. A
+/// function for Session::on_all_workers.
+bool read_once(Variable<float> variable, Counter counter, std::int64_t workers);
+
 /// One variable a row size, made when first asked for.
 class RowTables {
  public:

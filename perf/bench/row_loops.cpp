@@ -67,6 +67,17 @@ void scatter_rows(float* table, std::span<const Id> ids, std::uint64_t width, in
   });
 }
 
+void dense_rows(std::span<float> table, float rate, const float* gradient) {
+  const hn::ScalableTag<float> d;
+  const auto step = [&](auto tag, std::size_t i) {
+    float* w = table.data() + i;
+    hn::StoreU(hn::NegMulAdd(hn::Set(tag, rate), hn::LoadU(tag, gradient + i), hn::LoadU(tag, w)), tag, w);
+  };
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= table.size(); i += hn::Lanes(d)) step(d, i);
+  for (; i < table.size(); ++i) step(hn::CappedTag<float, 1>(), i);
+}
+
 }  // namespace capstan::perf::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -75,6 +86,7 @@ namespace capstan::perf {
 
 HWY_EXPORT(gather_rows);
 HWY_EXPORT(scatter_rows);
+HWY_EXPORT(dense_rows);
 
 void gather(const float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead,
             float* out) {
@@ -84,6 +96,10 @@ void gather(const float* table, std::span<const std::int64_t> ids, std::uint64_t
 void scatter_sgd(float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead, float rate,
                  const float* gradient) {
   HWY_DYNAMIC_DISPATCH(scatter_rows)(table, ids, width, ahead, rate, gradient);
+}
+
+void dense_sgd(std::span<float> table, float rate, const float* gradient) {
+  HWY_DYNAMIC_DISPATCH(dense_rows)(table, rate, gradient);
 }
 
 }  // namespace capstan::perf

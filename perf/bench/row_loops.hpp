@@ -17,6 +17,9 @@ void gather(const float* table, std::span<const std::int64_t> ids, std::uint64_t
 void scatter_sgd(float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead, float rate,
                  const float* gradient);
 
+/// SGD on all of it: table[i] -= rate * gradient[i].
+void dense_sgd(std::span<float> table, float rate, const float* gradient);
+
 /// The distances worth trying: which is best depends on the row's size and on the machine.
 inline constexpr int kDistances[] = {2, 4, 8, 16, 32};
 
