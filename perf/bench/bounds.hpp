@@ -1,0 +1,30 @@
+// bounds.hpp -- bounds that ucx_perftest has measured on the same transport, handed in by --bounds FILE.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace capstan::perf {
+
+/// The file maps a name to {"by": "ucx_perftest ...", "values": {"SIZE": number, ...}}.
+class Bounds {
+ public:
+  /// Nothing for an empty path. Throws Error(invalid_argument) for a file that is no such JSON.
+  static Bounds from(const std::string& path);
+
+  bool has(const std::string& name) const { return curves_.contains(name); }
+  /// The value at the measured size nearest to `size` by ratio.
+  std::optional<double> at(const std::string& name, std::uint64_t size) const;
+  std::string by(const std::string& name) const;
+
+ private:
+  struct Curve {
+    std::string by;
+    std::map<std::uint64_t, double> values;
+  };
+  std::map<std::string, Curve> curves_;
+};
+
+}  // namespace capstan::perf

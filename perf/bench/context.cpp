@@ -1,0 +1,109 @@
+// context.cpp -- read from /proc, from the build and from the cluster.
+#include "perf/bench/context.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/settings.hpp"
+#include "capstan/cluster.hpp"
+#include "cluster/runtime.hpp"
+#include "launch/build_info.hpp"
+#include "perf/bench/options.hpp"
+#include "transport/version.hpp"
+
+namespace capstan::perf {
+namespace {
+
+using nlohmann::json;
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name") || line.starts_with("CPU part")) {
+      return line.substr(line.find(':') + 2);
+    }
+  }
+  return "unknown";
+}
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  return std::getline(file, line) ? line : "unknown";
+}
+
+std::string mpi_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
+  const std::string all(text.data(), static_cast<std::size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+json context_of(const Options& o) {
+  utsname system{};
+  static_cast<void>(uname(&system));  // an empty name says that it is not known
+  const double gib =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 30);
+  json context = {
+      {"date", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr)))},
+      {"host", system.nodename},
+      {"cpu", cpu_model()},
+      {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
+      {"memory_gib", gib},
+      {"kernel", system.release},
+      {"huge_pages",
+       {{"private", first_line("/sys/kernel/mm/transparent_hugepage/enabled")},
+        {"shared", first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled")}}},
+      {"capstan", CAPSTAN_VERSION},
+      {"commit", CAPSTAN_COMMIT},
+      {"build", CAPSTAN_BUILD_TYPE},
+      {"compiler", __VERSION__},
+      {"ucx", transport::ucx_version()},
+      {"mpi", mpi_version()},
+      {"options",
+       {{"rows", o.rows},
+        {"iters", o.iters},
+        {"warmup", o.warmup},
+        {"repeat", o.repeat},
+        {"seed", o.seed},
+        {"zipf_exponent", o.zipf_exponent},
+        {"bound_huge_pages", o.huge_pages}}},
+  };
+#ifndef __OPTIMIZE__
+  context["warning"] = "built without optimisation: these figures say nothing";
+#endif
+  return context;
+}
+
+void add_cluster(json& context, const Cluster& cluster) {
+  context["ranks"] = cluster.size();
+  context["embedded"] = cluster.embedded();
+  json roles = json::array();
+  for (const cluster::Member& member : cluster.runtime()->members()) roles.push_back(member.name());
+  context["roles"] = roles;
+  context["transports"] = {{"window", cluster.runtime()->settings().text("window")},
+                           {"UCX_TLS", variable("UCX_TLS")},
+                           {"CAPSTAN_UCX_TLS", variable("CAPSTAN_UCX_TLS")},
+                           {"UCX_NET_DEVICES", variable("UCX_NET_DEVICES")}};
+  context["settings"] = json::parse(cluster.runtime()->settings().to_json());
+}
+
+}  // namespace capstan::perf

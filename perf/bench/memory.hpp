@@ -1,0 +1,44 @@
+// memory.hpp -- the arrays of a bound: plain memory of this process.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <span>
+
+namespace capstan::perf {
+
+/// Grows to the largest size asked for and is kept, so that no measurement pays for fresh pages.
+class Array {
+ public:
+  /// At least `floats` floats, touched; what was in it is lost when it grows.
+  std::span<float> get(std::size_t floats, bool huge_pages) {
+    if (floats > size_ || huge_pages != huge_) {
+      constexpr std::size_t kHugePage = std::size_t{2} << 20;
+      const std::size_t bytes = (floats * sizeof(float) + kHugePage - 1) / kHugePage * kHugePage;
+      memory_.reset(static_cast<float*>(std::aligned_alloc(kHugePage, bytes)));
+      if (memory_ == nullptr) throw std::bad_alloc();
+      static_cast<void>(::madvise(memory_.get(), bytes, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
+      size_ = bytes / sizeof(float);
+      huge_ = huge_pages;
+      for (std::size_t i = 0; i < size_; ++i) memory_.get()[i] = 0;
+    }
+    return {memory_.get(), floats};
+  }
+
+ private:
+  struct Free {
+    void operator()(float* memory) const noexcept { std::free(memory); }
+  };
+  std::unique_ptr<float, Free> memory_;
+  std::size_t size_ = 0;
+  bool huge_ = false;
+};
+
+/// Makes the compiler believe that all memory is read here, so that no loop before it can be dropped.
+inline void use_memory() { asm volatile("" ::: "memory"); }
+
+}  // namespace capstan::perf

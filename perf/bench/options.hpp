@@ -1,0 +1,38 @@
+// options.hpp -- the flags that all benchmarks share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace capstan::perf {
+
+struct Options {
+  std::uint64_t min_bytes = 4 << 10;
+  std::uint64_t max_bytes = 256 << 20;
+  std::uint64_t rows = 0;  // 0: as many as make a table of kTableBytes
+  std::vector<std::uint64_t> dims = {16, 32, 64, 128, 256};
+  std::vector<std::uint64_t> call_ids = {1024, 8192, 65536};
+  std::vector<std::string> ids = {"uniform", "zipf"};
+  double zipf_exponent = 1.05;
+  int iters = 20;
+  int warmup = 3;
+  int repeat = 5;
+  std::uint64_t seed = 1;
+  bool huge_pages = true;
+  bool with_rival = true;
+  std::string bounds;
+  std::string json;
+
+  /// Far beyond any cache, so that a random row comes from memory.
+  static constexpr std::uint64_t kTableBytes = std::uint64_t{256} << 20;
+  std::uint64_t rows_of(std::uint64_t dim) const {
+    return rows != 0 ? rows : kTableBytes / (dim * sizeof(float));
+  }
+};
+
+/// Adds the flags to a program's parser.
+void add_options(CLI::App& app, Options& options);
+
+}  // namespace capstan::perf

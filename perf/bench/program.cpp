@@ -1,0 +1,154 @@
+// program.cpp -- the life of a benchmark.
+#include "perf/bench/program.hpp"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "base/settings.hpp"
+#include "capstan/mpi.hpp"
+#include "cluster/mpi_bootstrap.hpp"
+#include "perf/bench/context.hpp"
+#include "perf/bench/mpi_ranks.hpp"
+#include "perf/bench/statistics.hpp"
+
+namespace capstan::perf {
+namespace {
+
+/// The settings as Cluster::join finds them: --capstan-NAME=VALUE, which are taken out of the arguments, and
+/// CAPSTAN_* variables.
+Settings read_settings(std::vector<std::string>& arguments) {
+  constexpr std::string_view kPrefix = "--capstan-";
+  Settings settings;
+  settings.load_environment(environ);
+  std::erase_if(arguments, [&](const std::string& argument) {
+    if (!argument.starts_with(kPrefix)) return false;
+    const std::size_t equals = std::min(argument.find('='), argument.size());
+    settings.set_from_flag(argument.substr(kPrefix.size(), equals - kPrefix.size()),
+                           equals == argument.size() ? "true" : argument.substr(equals + 1));
+    return true;
+  });
+  return settings;
+}
+
+/// On the coordinator: everything but the rival. True when it ran to its end.
+bool coordinate(const Cluster& cluster, const Benchmark& benchmark, const Options& options,
+                const Bounds& bounds, Report& report) {
+  try {
+    ParameterServerStrategy strategy(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}});
+    const auto scope = strategy.scope();
+    ClusterCoordinator coordinator(strategy);
+    const Counter counter("perf_together");
+    benchmark.measure({options, cluster, coordinator, bounds, report, counter, cluster.count(Role::worker)});
+    return true;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << std::endl;
+    return false;
+  }
+}
+
+int write_report(const Report& report, const nlohmann::json& context, const Options& options) {
+  report.print(std::cout, context);
+  std::cout.flush();
+  if (!options.json.empty()) {
+    std::ofstream file(options.json);
+    file << report.to_json(context).dump(2) << '\n';
+    file.close();
+    if (!file) {
+      std::cerr << "cannot write " << options.json << std::endl;
+      return 1;
+    }
+  }
+  if (!report.all_verified()) std::cerr << "an answer was wrong; its case has no figure" << std::endl;
+  return report.all_verified() && !report.results().empty() ? 0 : 1;
+}
+
+int run_alone(const Settings& settings, const Benchmark& benchmark, const Options& options,
+              const Bounds& bounds) {
+  const Cluster cluster = Cluster::join(settings);
+  nlohmann::json context = context_of(options);
+  add_cluster(context, cluster);
+  Report report;
+  if (!coordinate(cluster, benchmark, options, bounds, report)) return 1;
+  return write_report(report, context, options);
+}
+
+/// MPI stays the program's own, so that a rival can run on the same ranks afterwards.
+int run_ranks(const Settings& settings, const Benchmark& benchmark, const Options& options,
+              const Bounds& bounds) {
+  nlohmann::json context = context_of(options);
+  Report report;
+  bool good = true;
+  Role role = Role::worker;
+  {
+    const Cluster cluster = cluster_from(MPI_COMM_WORLD, settings);
+    role = cluster.role();
+    if (role == Role::coordinator) {
+      add_cluster(context, cluster);
+      good = coordinate(cluster, benchmark, options, bounds, report);
+    } else {
+      good = Server(cluster).join() == 0;
+    }
+  }
+  const MpiRanks ranks(role);
+  if (!ranks.all_agree(good)) return 1;
+  if (benchmark.rival && options.with_rival) benchmark.rival(ranks, options, report);
+  int code = ranks.rank() == 0 ? write_report(report, context, options) : 0;
+  MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return code;
+}
+
+}  // namespace
+
+void append_slowest(Timings& all, const std::vector<Timings>& workers) {
+  std::vector<std::vector<double>> figures;
+  std::vector<std::vector<double>> bounds;
+  for (const Timings& worker : workers) {
+    figures.push_back(worker.figure);
+    bounds.push_back(worker.bound);
+    all.verified = all.verified && worker.verified;
+    all.bound_name = worker.bound_name;
+  }
+  const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(all.figure, slowest(figures));
+  append(all.bound, slowest(bounds));
+}
+
+int run(int argc, char** argv, const Benchmark& benchmark) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  CLI::App app(benchmark.question);
+  Options options;
+  add_options(app, options);
+  if (benchmark.more_flags) benchmark.more_flags(app);
+  const bool alone = cluster::launched_ranks().value_or(1) == 1;
+  int code = 1;
+  try {
+    Settings settings = read_settings(arguments);
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    app.parse(arguments);
+    const Bounds bounds = Bounds::from(options.bounds);
+    if (benchmark.one_closure_a_worker) settings.set_from_flag("max-inflight-per-worker", "1");
+    if (alone) return run_alone(settings, benchmark, options, bounds);
+    MPI_Init(&argc, &argv);
+    code = run_ranks(settings, benchmark, options, bounds);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  } catch (const Error& error) {
+    std::cerr << error.what() << std::endl;
+    int started = 0;
+    MPI_Initialized(&started);
+    if (started != 0) MPI_Abort(MPI_COMM_WORLD, 1);
+    return 1;
+  }
+  MPI_Finalize();
+  return code;
+}
+
+}  // namespace capstan::perf

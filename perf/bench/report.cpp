@@ -1,0 +1,105 @@
+// report.cpp -- the two forms of a report.
+#include "perf/bench/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "perf/bench/statistics.hpp"
+
+namespace capstan::perf {
+namespace {
+
+using nlohmann::json;
+
+/// Four digits that count, and no exponent, so that a column stays a column.
+std::string shown(const std::optional<double>& value) {
+  if (!value) return "-";
+  const double size = *value < 0 ? -*value : *value;
+  return fmt::format("{:.{}f}", *value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3);
+}
+
+json number(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+json words(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
+
+}  // namespace
+
+std::optional<double> Result::ratio_to(const std::optional<double>& other) const {
+  if (!other || !verified || *other <= 0 || median <= 0) return std::nullopt;
+  return less_is_better ? *other / median : median / *other;
+}
+
+Result rate_result(Result result, double work, const std::vector<double>& seconds) {
+  result.median = work / perf::median(seconds);
+  result.p99 = work / perf::p99(seconds);
+  return result;
+}
+
+Result time_result(Result result, double scale, const std::vector<double>& seconds) {
+  result.less_is_better = true;
+  result.median = scale * perf::median(seconds);
+  result.p99 = scale * perf::p99(seconds);
+  return result;
+}
+
+void Report::set_better_rival(std::string_view name, double value, std::string rival_name) {
+  for (Result& result : results_) {
+    if (result.name != name) continue;
+    if (result.rival && (*result.rival > value) != result.less_is_better) continue;
+    result.rival = value;
+    result.rival_name = rival_name;
+  }
+}
+
+bool Report::all_verified() const {
+  return std::all_of(results_.begin(), results_.end(), [](const Result& r) { return r.verified; });
+}
+
+void Report::print(std::ostream& out, const json& context) const {
+  for (const auto& [name, value] : context.items()) {
+    out << fmt::format("# {}: {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  std::string group;
+  for (const Result& r : results_) {
+    if (r.group + r.unit != group) {
+      group = r.group + r.unit;
+      out << fmt::format("#\n# {}, {}\n", r.group, r.unit);
+      if (!r.bound_name.empty()) out << "# bound: " << r.bound_name << '\n';
+      if (!r.rival_name.empty()) out << "# rival: " << r.rival_name << '\n';
+      out << fmt::format("# {:<12} {:>14} {:>14} {:>14} {:>8} {:>14} {:>8}  {}\n",
+                         r.size_unit.empty() ? "size" : r.size_unit, r.unit, "p99", "bound", "of bound",
+                         "rival", "of rival", "answer");
+    }
+    const auto figure = [&](double value) { return shown(r.verified ? std::optional(value) : std::nullopt); };
+    out << fmt::format("{:<14} {:>14} {:>14} {:>14} {:>8} {:>14} {:>8}  {}\n", r.size, figure(r.median),
+                       figure(r.p99), shown(r.bound), shown(r.ratio_to(r.bound)), shown(r.rival),
+                       shown(r.ratio_to(r.rival)), r.verified ? "verified" : "WRONG");
+  }
+}
+
+json Report::to_json(const json& context) const {
+  json list = json::array();
+  for (const Result& r : results_) {
+    const auto figure = [&](double value) { return r.verified ? json(value) : json(nullptr); };
+    list.push_back({{"case", r.name},
+                    {"group", r.group},
+                    {"size", r.size},
+                    {"size_unit", r.size_unit},
+                    {"unit", r.unit},
+                    {"less_is_better", r.less_is_better},
+                    {"median", figure(r.median)},
+                    {"p99", figure(r.p99)},
+                    {"bound", number(r.bound)},
+                    {"bound_name", words(r.bound_name)},
+                    {"ratio_to_bound", number(r.ratio_to(r.bound))},
+                    {"rival_name", words(r.rival_name)},
+                    {"rival", number(r.rival)},
+                    {"ratio_to_rival", number(r.ratio_to(r.rival))},
+                    {"verified", r.verified}});
+  }
+  return {{"context", context}, {"results", list}};
+}
+
+}  // namespace capstan::perf

@@ -1,0 +1,90 @@
+// row_case.cpp -- the grid of cases.
+#include "perf/bench/row_case.hpp"
+
+#include <fmt/format.h>
+
+#include "perf/bench/statistics.hpp"
+
+namespace capstan::perf {
+
+Ids RowCase::draw_ids(std::uint64_t stream) const {
+  return {ids, rows, zipf_exponent, seed + 0x632BE59BD9B4E019u * (stream + 1)};
+}
+
+std::vector<RowCase> row_cases(const Options& o, const std::string& what, std::uint64_t sample_ids,
+                               int min_calls) {
+  std::vector<RowCase> cases;
+  for (const std::uint64_t dim : o.dims) {
+    for (const std::string& ids : o.ids) {
+      for (const std::uint64_t call : o.call_ids) {
+        RowCase c;
+        c.group = fmt::format("{} dim={} ids={}", what, dim, ids);
+        c.name = fmt::format("{} call={}", c.group, call);
+        c.rows = o.rows_of(dim);
+        c.width = dim;
+        c.call = call;
+        c.ids = ids;
+        c.zipf_exponent = o.zipf_exponent;
+        c.seed = o.seed;
+        c.warmup = o.warmup;
+        c.samples = o.iters;
+        c.calls = std::max(min_calls, static_cast<int>(sample_ids / call));
+        c.huge_pages = o.huge_pages;
+        cases.push_back(c);
+      }
+    }
+  }
+  return cases;
+}
+
+RowCase for_repeat(RowCase row_case, int repeat) {
+  row_case.seed += 7919 * static_cast<std::uint64_t>(repeat);
+  return row_case;
+}
+
+Result row_result(const RowCase& c, const Timings& timings, const Session& session, const std::string& loop) {
+  Result result;
+  result.name = c.name;
+  result.group = c.group;
+  result.size = c.call;
+  result.size_unit = "ids a call";
+  result.unit = "rows/s";
+  result.verified = timings.verified;
+  const double rows = static_cast<double>(c.sample_ids()) * static_cast<double>(session.workers);
+  result = rate_result(std::move(result), rows, timings.figure);
+  if (!timings.bound.empty()) {
+    result.bound = rows / median(timings.bound);
+    result.bound_name = loop + ", " + timings.bound_name;
+  } else if (const auto bandwidth = session.bounds.at(kRowBound, c.call * c.width * sizeof(float))) {
+    result.bound = *bandwidth * 1e6 / static_cast<double>(c.width * sizeof(float));
+    result.bound_name = session.bounds.by(kRowBound);
+  }
+  return result;
+}
+
+bool read_once(Variable<float> variable, Counter counter, std::int64_t workers) {
+  Together(counter, workers).wait();
+  const std::uint64_t block_rows = std::max<std::uint64_t>(1, (1 << 20) / variable.width());
+  std::vector<float> block;
+  for (std::uint64_t row = 0; row < variable.rows(); row += block_rows) {
+    block.resize(std::min(block_rows, variable.rows() - row) * variable.width());
+    variable.pull(row, block);
+  }
+  return true;
+}
+
+const Variable<float>& RowTables::get(std::uint64_t rows, std::uint64_t width,
+                                      const VariableOptions& options) {
+  auto found = tables_.find(width);
+  if (found == tables_.end()) {
+    const std::vector<std::int64_t> shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width)};
+    found = tables_
+                .emplace(width, Variable<float>("table" + std::to_string(width), shape, initializers::zeros(),
+                                                options))
+                .first;
+    fill_(found->second);
+  }
+  return found->second;
+}
+
+}  // namespace capstan::perf

@@ -1,0 +1,106 @@
+// row_loops.cpp -- compiled by Highway for every vector width, the widest chosen at run time.
+#include "perf/bench/row_loops.hpp"
+
+#include <cstddef>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "perf/bench/row_loops.cpp"
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace capstan::perf::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Id = std::int64_t;
+
+constexpr std::size_t kLineFloats = 16;
+
+/// `kWidth` floats a row, or `width` where kWidth is 0. `element(d, row + j, i * width + j)` for each vector.
+template <std::size_t kWidth, class Table, class Element>
+void for_rows(Table* table, std::span<const Id> ids, std::size_t any_width, std::size_t ahead,
+              const Element& element) {
+  const std::size_t width = kWidth != 0 ? kWidth : any_width;
+  const hn::CappedTag<float, kWidth != 0 ? kWidth : 1> d;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (i + ahead < ids.size()) {
+      const float* next = table + static_cast<std::size_t>(ids[i + ahead]) * width;
+      for (std::size_t j = 0; j < width; j += kLineFloats) hwy::Prefetch(next + j);
+    }
+    Table* row = table + static_cast<std::size_t>(ids[i]) * width;
+    for (std::size_t j = 0; j < width; j += lanes) element(d, row + j, i * width + j);
+  }
+}
+
+template <class Table, class Element>
+void for_rows_of(Table* table, std::span<const Id> ids, std::size_t width, int ahead,
+                 const Element& element) {
+  const auto distance = static_cast<std::size_t>(ahead);
+  switch (width) {
+    case 16:
+      return for_rows<16>(table, ids, width, distance, element);
+    case 32:
+      return for_rows<32>(table, ids, width, distance, element);
+    case 64:
+      return for_rows<64>(table, ids, width, distance, element);
+    case 128:
+      return for_rows<128>(table, ids, width, distance, element);
+    case 256:
+      return for_rows<256>(table, ids, width, distance, element);
+    default:
+      return for_rows<0>(table, ids, width, distance, element);
+  }
+}
+
+void gather_rows(const float* table, std::span<const Id> ids, std::uint64_t width, int ahead, float* out) {
+  for_rows_of(table, ids, width, ahead, [out](auto d, const float* from, std::size_t at) {
+    hn::StoreU(hn::LoadU(d, from), d, out + at);
+  });
+}
+
+void scatter_rows(float* table, std::span<const Id> ids, std::uint64_t width, int ahead, float rate,
+                  const float* gradient) {
+  for_rows_of(table, ids, width, ahead, [rate, gradient](auto d, float* w, std::size_t at) {
+    hn::StoreU(hn::NegMulAdd(hn::Set(d, rate), hn::LoadU(d, gradient + at), hn::LoadU(d, w)), d, w);
+  });
+}
+
+void dense_rows(std::span<float> table, float rate, const float* gradient) {
+  const hn::ScalableTag<float> d;
+  const auto step = [&](auto tag, std::size_t i) {
+    float* w = table.data() + i;
+    hn::StoreU(hn::NegMulAdd(hn::Set(tag, rate), hn::LoadU(tag, gradient + i), hn::LoadU(tag, w)), tag, w);
+  };
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= table.size(); i += hn::Lanes(d)) step(d, i);
+  for (; i < table.size(); ++i) step(hn::CappedTag<float, 1>(), i);
+}
+
+}  // namespace capstan::perf::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace capstan::perf {
+
+HWY_EXPORT(gather_rows);
+HWY_EXPORT(scatter_rows);
+HWY_EXPORT(dense_rows);
+
+void gather(const float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead,
+            float* out) {
+  HWY_DYNAMIC_DISPATCH(gather_rows)(table, ids, width, ahead, out);
+}
+
+void scatter_sgd(float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead, float rate,
+                 const float* gradient) {
+  HWY_DYNAMIC_DISPATCH(scatter_rows)(table, ids, width, ahead, rate, gradient);
+}
+
+void dense_sgd(std::span<float> table, float rate, const float* gradient) {
+  HWY_DYNAMIC_DISPATCH(dense_rows)(table, rate, gradient);
+}
+
+}  // namespace capstan::perf
+#endif

@@ -1,0 +1,188 @@
+// perf_lookup.cpp -- how many rows a second a worker can look up.
+//
+// Bound: the same rows out of a table of this process by a prefetching loop. Rival: MPI_Get between the same
+// ranks. Values are compared before anything is timed.
+#include <limits>
+#include <vector>
+
+#include "perf/bench/memory.hpp"
+#include "perf/bench/mpi_ranks.hpp"
+#include "perf/bench/mpi_table.hpp"
+#include "perf/bench/program.hpp"
+#include "perf/bench/row_case.hpp"
+#include "perf/bench/statistics.hpp"
+
+namespace capstan::perf {
+namespace {
+
+constexpr std::uint64_t kSampleIds = 65536;
+
+/// Values [first_row, ...) of a table of `width` columns.
+void fill_pattern(std::span<float> values, std::uint64_t first_row, std::uint64_t width) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = pattern(first_row + i / width, i % width);
+}
+
+void fill_variable(const Variable<float>& variable) {
+  const std::uint64_t block_rows = std::max<std::uint64_t>(1, (1 << 20) / variable.width());
+  std::vector<float> block;
+  for (std::uint64_t row = 0; row < variable.rows(); row += block_rows) {
+    block.resize(std::min(block_rows, variable.rows() - row) * variable.width());
+    fill_pattern(block, row, variable.width());
+    variable.assign(block, row);
+  }
+}
+
+bool right(std::span<const std::int64_t> ids, std::span<const float> out, std::uint64_t width) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    for (std::uint64_t j = 0; j < width; ++j) {
+      if (out[i * width + j] != pattern(static_cast<std::uint64_t>(ids[i]), j)) return false;
+    }
+  }
+  return true;
+}
+
+/// A worker's arrays, kept from one closure to the next.
+struct Arrays {
+  Array table;
+  Array out;
+  std::uint64_t filled_width = 0;
+  std::uint64_t filled_rows = 0;
+
+  std::span<const float> filled(const RowCase& c) {
+    const std::span<float> values = table.get(c.rows * c.width, c.huge_pages);
+    if (filled_width != c.width || filled_rows != c.rows) fill_pattern(values, 0, c.width);
+    filled_width = c.width;
+    filled_rows = c.rows;
+    return values;
+  }
+};
+
+Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
+  static thread_local Arrays arrays;
+  const std::span<float> out = arrays.out.get(c.call * c.width, true);
+  const std::span<const float> table = c.with_bound ? arrays.filled(c) : std::span<const float>();
+  std::vector<std::int64_t> ids(c.sample_ids());
+  Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
+  int ahead = kDistances[0];
+
+  const auto one_call = [&](int k) {
+    return std::span<const std::int64_t>(ids).subspan(static_cast<std::size_t>(k) * c.call, c.call);
+  };
+  const auto lookup = [&] {
+    for (int k = 0; k < c.calls; ++k) variable.lookup(one_call(k), out);
+    use_memory();
+  };
+  const auto loop = [&] {
+    for (int k = 0; k < c.calls; ++k) gather(table.data(), one_call(k), c.width, ahead, out.data());
+    use_memory();
+  };
+  const auto draw = [&] { stream.draw(ids); };
+  const auto verified = [&](const auto& work) {
+    draw();
+    ids[0] = 0;
+    ids.back() = static_cast<std::int64_t>(c.rows - 1);
+    std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
+    work();
+    return right(one_call(c.calls - 1), out, c.width);
+  };
+
+  Timings timings;
+  timings.verified = verified(lookup) && (!c.with_bound || verified(loop));
+  if (c.with_bound) {
+    ahead = best_distance([&](int distance) {
+      draw();
+      ahead = distance;
+      return seconds_of(loop);
+    });
+    timings.bound_name = std::to_string(ahead) + " rows ahead";
+  }
+  take_turns(c.warmup, c.samples, Together(counter, workers), c.with_bound, draw, lookup, loop, timings);
+  return timings;
+}
+
+void measure_all(const Session& session) {
+  std::vector<RowCase> cases = row_cases(session.options, "lookup", kSampleIds, 1);
+  std::vector<Timings> timings(cases.size());
+  RowTables tables(&fill_variable);
+  for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      RowCase& c = cases[i];
+      c.with_bound = !session.bounds.has(kRowBound);
+      const Variable<float>& variable = tables.get(c.rows, c.width, {});
+      if (repeat == 0) {
+        session.on_all_workers<&read_once>(variable);
+        timings[i].verified = true;
+      }
+      append_slowest(timings[i], session.on_all_workers<&measure>(for_repeat(c, repeat), variable));
+    }
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    session.report.add(row_result(cases[i], timings[i], session, "gather loop in one process"));
+  }
+}
+
+/// The rival's samples of one case, on a worker.
+template <class Get>
+std::vector<double> time_gets(const RowCase& c, const MpiRanks& ranks, std::span<float> out, bool& verified,
+                              Get&& get) {
+  std::vector<std::int64_t> ids(c.sample_ids());
+  Ids stream = c.draw_ids(static_cast<std::uint64_t>(ranks.worker_index()));
+  const auto one_call = [&](int k) {
+    return std::span<const std::int64_t>(ids).subspan(static_cast<std::size_t>(k) * c.call, c.call);
+  };
+  std::vector<double> seconds;
+  for (int sample = -c.warmup - 1; sample < c.samples; ++sample) {
+    stream.draw(ids);
+    MPI_Barrier(ranks.worker_comm());
+    const double time = seconds_of([&] {
+      for (int k = 0; k < c.calls; ++k) get(one_call(k), out.data());
+      use_memory();
+    });
+    if (sample < -c.warmup) verified = verified && right(one_call(c.calls - 1), out, c.width);
+    if (sample >= 0) seconds.push_back(time);
+  }
+  return seconds;
+}
+
+void rival(const MpiRanks& ranks, const Options& options, Report& report) {
+  Array out_memory;
+  std::uint64_t largest = 0;
+  for (const std::uint64_t dim : options.dims) largest = std::max(largest, options.rows_of(dim) * dim);
+  MpiTable table(ranks, largest);
+  for (const RowCase& c : row_cases(options, "lookup", kSampleIds, 1)) {
+    if (table.width() != c.width) {
+      table.set_shape(c.rows, c.width);
+      fill_pattern(table.mine(), table.first_row(), c.width);
+      table.sync();
+      ranks.meet();
+      if (ranks.role() == Role::worker) table.read_once();
+      ranks.meet();
+    }
+    const std::span<float> out = out_memory.get(c.call * c.width, true);
+    const auto compare = [&](const char* name, const auto& get) {
+      bool verified = true;
+      std::vector<double> seconds;
+      if (ranks.role() == Role::worker) seconds = time_gets(c, ranks, out, verified, get);
+      seconds = ranks.slowest(seconds, c.samples);
+      if (!ranks.all_agree(verified) || ranks.rank() != 0) return;
+      const double rows = static_cast<double>(c.sample_ids() * ranks.workers().size());
+      report.set_better_rival(c.name, rows / median(seconds), name);
+    };
+    compare("MPI_Get, one a row",
+            [&](std::span<const std::int64_t> ids, float* to) { table.get_rows(ids, to); });
+    if (!table.one_ps()) continue;
+    compare("MPI_Get of an indexed datatype",
+            [&](std::span<const std::int64_t> ids, float* to) { table.get_indexed(ids, to); });
+  }
+}
+
+}  // namespace
+}  // namespace capstan::perf
+
+int main(int argc, char** argv) {
+  using namespace capstan::perf;
+  return run(argc, argv,
+             {.question = "Rows a second of Variable::lookup, beside a plain gather loop and MPI_Get.",
+              .measure = &measure_all,
+              .rival = &rival});
+}

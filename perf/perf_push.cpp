@@ -1,0 +1,246 @@
+// perf_push.cpp -- how many rows of gradient a second a worker can push, applied by SGD.
+//
+// Bound: the same rows into a table of this process by a prefetching loop. Rival: MPI_Accumulate between the
+// same ranks. Gradients are whole numbers, so the sums in the table are exact whatever the order, and are
+// compared with a replica before anything is timed.
+#include <vector>
+
+#include "perf/bench/memory.hpp"
+#include "perf/bench/mpi_ranks.hpp"
+#include "perf/bench/mpi_table.hpp"
+#include "perf/bench/program.hpp"
+#include "perf/bench/row_case.hpp"
+#include "perf/bench/statistics.hpp"
+
+namespace capstan::perf {
+namespace {
+
+/// A sample ends with one flush, which a stream of pushes seldom pays for.
+constexpr std::uint64_t kSampleIds = 262144;
+constexpr int kMinCalls = 4;
+
+constexpr std::uint64_t kLatencyRows = 1024;
+constexpr std::uint64_t kLatencyWidth = 64;
+
+/// Whole numbers from -2 to 2, with a mean of 0 so that a row that is pushed for ever stays small.
+float gradient_of(std::uint64_t entry, std::uint64_t column) {
+  return static_cast<float>(static_cast<int>((entry * 7 + column) % 5) - 2);
+}
+
+void fill_gradient(std::span<float> gradient, std::uint64_t width) {
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = gradient_of(i / width, i % width);
+}
+
+/// A worker's arrays, kept from one closure to the next.
+struct Arrays {
+  Array table;
+  Array gradient;
+};
+
+/// What is pushed for the check of a case: a sample of each worker.
+std::vector<std::int64_t> checked_ids(const RowCase& c, std::uint64_t worker) {
+  std::vector<std::int64_t> ids(c.sample_ids());
+  c.draw_ids(1000 + worker).draw(ids);
+  ids[0] = 0;
+  ids.back() = static_cast<std::int64_t>(c.rows - 1);
+  return ids;
+}
+
+std::span<const std::int64_t> call_of(std::span<const std::int64_t> ids, const RowCase& c, int k) {
+  return ids.subspan(static_cast<std::size_t>(k) * c.call, c.call);
+}
+
+void push_all(const RowCase& c, std::span<const std::int64_t> ids, const Variable<float>& variable,
+              std::span<const float> gradient) {
+  for (int k = 0; k < c.calls; ++k) variable.push(call_of(ids, c, k), gradient);
+  variable.flush();
+}
+
+/// True when it has pushed; what came of it the coordinator sees.
+bool push_for_check(RowCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
+  std::vector<float> gradient(c.call * c.width);
+  fill_gradient(gradient, c.width);
+  const auto ids = checked_ids(c, static_cast<std::uint64_t>(current_worker_index()));
+  Together(counter, workers).wait();
+  push_all(c, ids, variable, gradient);
+  return true;
+}
+
+/// Adds what `workers` ranks pushed for the check, to rows [first_row, ...) of a replica.
+void add_to_replica(const RowCase& c, std::uint64_t workers, float rate, std::uint64_t first_row,
+                    std::span<float> replica) {
+  for (std::uint64_t worker = 0; worker < workers; ++worker) {
+    const auto ids = checked_ids(c, worker);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::uint64_t at = (static_cast<std::uint64_t>(ids[i]) - first_row) * c.width;
+      if (static_cast<std::uint64_t>(ids[i]) < first_row || at >= replica.size()) continue;
+      for (std::uint64_t j = 0; j < c.width; ++j) replica[at + j] -= rate * gradient_of(i % c.call, j);
+    }
+  }
+}
+
+bool verified(const Session& session, const RowCase& c, const Variable<float>& variable) {
+  std::vector<float> replica(c.rows * c.width, 0);
+  variable.assign(replica);
+  session.on_all_workers<&push_for_check>(c, variable);
+  add_to_replica(c, static_cast<std::uint64_t>(session.workers), 1, 0, replica);
+  return variable.pull() == replica;
+}
+
+Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
+  static thread_local Arrays arrays;
+  const std::span<float> gradient = arrays.gradient.get(c.call * c.width, true);
+  fill_gradient(gradient, c.width);
+  const std::span<float> table =
+      c.with_bound ? arrays.table.get(c.rows * c.width, c.huge_pages) : std::span<float>();
+  std::vector<std::int64_t> ids(c.sample_ids());
+  Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
+  int ahead = kDistances[0];
+
+  const auto push = [&] { push_all(c, ids, variable, gradient); };
+  const auto loop = [&] {
+    for (int k = 0; k < c.calls; ++k) {
+      scatter_sgd(table.data(), call_of(ids, c, k), c.width, ahead, 1, gradient.data());
+    }
+    use_memory();
+  };
+  const auto draw = [&] { stream.draw(ids); };
+
+  Timings timings;
+  timings.verified = true;  // the coordinator has compared
+  if (c.with_bound) {
+    ahead = best_distance([&](int distance) {
+      draw();
+      ahead = distance;
+      return seconds_of(loop);
+    });
+    timings.bound_name = std::to_string(ahead) + " rows ahead";
+  }
+  take_turns(c.warmup, c.samples, Together(counter, workers), c.with_bound, draw, push, loop, timings);
+  return timings;
+}
+
+/// Push and flush, one at a time; a sample is one push.
+Timings measure_latency(RowCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
+  std::vector<float> gradient(c.call * c.width);
+  fill_gradient(gradient, c.width);
+  std::vector<std::int64_t> ids(c.call);
+  Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
+  Timings timings;
+  timings.verified = true;
+  take_turns(
+      c.warmup, c.samples, Together(counter, workers), false, [&] { stream.draw(ids); },
+      [&] { push_all(c, ids, variable, gradient); }, [] {}, timings);
+  return timings;
+}
+
+void measure_latencies(const Session& session, RowTables& tables) {
+  constexpr int kSamplesAnIteration = 10;  // a tail needs many
+  Options options = session.options;
+  options.dims = {kLatencyWidth};
+  options.call_ids = {kLatencyRows};
+  for (RowCase c : row_cases(options, "push and flush", kLatencyRows, 1)) {
+    c.samples = options.iters * kSamplesAnIteration;
+    const Variable<float>& variable = tables.get(c.rows, c.width, {optimizers::SGD{1.0}});
+    Timings timings;
+    timings.verified = verified(session, c, variable);
+    for (int repeat = 0; repeat < options.repeat; ++repeat) {
+      append_slowest(timings, session.on_all_workers<&measure_latency>(for_repeat(c, repeat), variable));
+    }
+    Result result{c.name, c.group, c.call, "rows a push", "us"};
+    result.verified = timings.verified;
+    session.report.add(time_result(result, 1e6, timings.figure));
+  }
+}
+
+void measure_all(const Session& session) {
+  std::vector<RowCase> cases = row_cases(session.options, "push", kSampleIds, kMinCalls);
+  std::vector<Timings> timings(cases.size());
+  RowTables tables([](const Variable<float>&) {});
+  for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      RowCase& c = cases[i];
+      c.with_bound = !session.bounds.has(kRowBound);
+      const Variable<float>& variable = tables.get(c.rows, c.width, {optimizers::SGD{1.0}});
+      if (repeat == 0) timings[i].verified = verified(session, c, variable);
+      append_slowest(timings[i], session.on_all_workers<&measure>(for_repeat(c, repeat), variable));
+    }
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    session.report.add(row_result(cases[i], timings[i], session, "scatter-SGD loop in one process"));
+  }
+  measure_latencies(session, tables);
+}
+
+void accumulate_all(const RowCase& c, std::span<const std::int64_t> ids, const MpiTable& table,
+                    std::span<const float> values) {
+  for (int k = 0; k < c.calls; ++k) table.accumulate_rows(call_of(ids, c, k), values.data());
+  table.flush();
+}
+
+/// On all ranks; true on all when every ps has the exact sums.
+bool rival_verified(const RowCase& c, const MpiRanks& ranks, const MpiTable& table,
+                    std::span<const float> values) {
+  std::fill(table.mine().begin(), table.mine().end(), 0.0f);
+  table.sync();
+  ranks.meet();
+  if (ranks.role() == Role::worker) {
+    const auto ids = checked_ids(c, static_cast<std::uint64_t>(ranks.worker_index()));
+    accumulate_all(c, ids, table, values);
+  }
+  ranks.meet();
+  table.sync();
+  std::vector<float> replica(table.mine().size(), 0);
+  if (ranks.role() == Role::ps) {
+    add_to_replica(c, ranks.workers().size(), -1, table.first_row(), replica);
+  }
+  return ranks.all_agree(std::equal(replica.begin(), replica.end(), table.mine().begin()));
+}
+
+std::vector<double> time_accumulates(const RowCase& c, const MpiRanks& ranks, const MpiTable& table,
+                                     std::span<const float> values) {
+  std::vector<std::int64_t> ids(c.sample_ids());
+  Ids stream = c.draw_ids(static_cast<std::uint64_t>(ranks.worker_index()));
+  std::vector<double> seconds;
+  for (int sample = -1; sample < c.samples; ++sample) {
+    stream.draw(ids);
+    MPI_Barrier(ranks.worker_comm());
+    const double time = seconds_of([&] { accumulate_all(c, ids, table, values); });
+    if (sample >= 0) seconds.push_back(time);
+  }
+  return seconds;
+}
+
+void rival(const MpiRanks& ranks, const Options& options, Report& report) {
+  std::uint64_t largest = options.rows_of(kLatencyWidth) * kLatencyWidth;
+  for (const std::uint64_t dim : options.dims) largest = std::max(largest, options.rows_of(dim) * dim);
+  MpiTable table(ranks, largest);
+  table.set_shape(largest, 1);
+  if (ranks.role() == Role::worker) table.read_once();
+  std::vector<float> values;
+  // MPI's sums take several times as long as ours, so fewer calls make a sample.
+  for (const RowCase& c : row_cases(options, "push", kSampleIds / 4, 1)) {
+    table.set_shape(c.rows, c.width);
+    values.resize(c.call * c.width);
+    fill_gradient(values, c.width);
+    if (!rival_verified(c, ranks, table, values)) continue;
+    std::vector<double> seconds;
+    if (ranks.role() == Role::worker) seconds = time_accumulates(c, ranks, table, values);
+    seconds = ranks.slowest(seconds, c.samples);
+    if (ranks.rank() != 0) continue;
+    const double rows = static_cast<double>(c.sample_ids() * ranks.workers().size());
+    report.set_better_rival(c.name, rows / median(seconds), "MPI_Accumulate, one a row");
+  }
+}
+
+}  // namespace
+}  // namespace capstan::perf
+
+int main(int argc, char** argv) {
+  using namespace capstan::perf;
+  return run(argc, argv,
+             {.question = "Rows a second of Variable::push with SGD, beside a plain scatter loop and "
+                          "MPI_Accumulate; microseconds of a push and flush.",
+              .measure = &measure_all,
+              .rival = &rival});
+}

@@ -1,0 +1,130 @@
+// perf_schedule.cpp -- what a closure costs: many empty ones, one alone, results, arguments.
+//
+// Bound: `ucx_perftest -t ucp_am_lat` there and back, and ucp_am_bw for messages a second, by --bounds.
+#include <atomic>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "perf/bench/program.hpp"
+#include "perf/bench/statistics.hpp"
+
+namespace capstan::perf {
+namespace {
+
+constexpr std::size_t kArgumentBytes = 1024;
+constexpr const char* kRateBound = "message_rate";        // a second, by bytes
+constexpr const char* kLatencyBound = "message_latency";  // microseconds, there and back, by bytes
+
+int closures = 10'000;  // --closures
+
+void empty(const Counter& done) { done.fetch_add(1); }
+void nothing() {}
+std::int64_t twice(std::int64_t x) { return 2 * x; }
+std::int64_t sum(const std::vector<std::uint8_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
+
+/// `body(i)` runs `closures` closures and joins; every repeat is a sample.
+template <class Body>
+std::vector<double> samples(const Session& session, const Body& body) {
+  std::vector<double> seconds;
+  body();
+  for (int i = 0; i < std::max(session.options.repeat, session.options.iters); ++i) {
+    seconds.push_back(seconds_of(body));
+  }
+  return seconds;
+}
+
+void report_rate(const Session& session, const char* name, std::uint64_t bytes, bool verified,
+                 const std::vector<double>& seconds) {
+  Result result{name, name, bytes, "bytes", "closures/s"};
+  result.verified = verified;
+  result = rate_result(result, closures, seconds);
+  result.bound = session.bounds.at(kRateBound, bytes);
+  result.bound_name = session.bounds.by(kRateBound);
+  session.report.add(result);
+}
+
+void empty_closures(const Session& session) {
+  const Counter done("closures done");
+  for (int i = 0; i < closures; ++i) session.coordinator.schedule<&empty>(done);
+  session.coordinator.join();
+  const bool verified = done.value() == closures;
+  const auto seconds = samples(session, [&] {
+    for (int i = 0; i < closures; ++i) session.coordinator.schedule<&nothing>();
+    session.coordinator.join();
+  });
+  report_rate(session, "empty closures", 0, verified, seconds);
+}
+
+void one_closure(const Session& session) {
+  constexpr int kSamplesAnIteration = 50;
+  bool verified = true;
+  std::vector<double> seconds;
+  const int all = session.options.iters * session.options.repeat * kSamplesAnIteration;
+  for (int i = -kSamplesAnIteration; i < all; ++i) {
+    const double time = seconds_of([&] {
+      verified = session.coordinator.schedule<&twice>(i).fetch() == 2 * std::int64_t{i} && verified;
+    });
+    if (i >= 0) seconds.push_back(time);
+  }
+  session.coordinator.join();
+  Result result{"one closure, scheduled and fetched", "one closure", sizeof(std::int64_t), "bytes", "us"};
+  result.verified = verified;
+  result = time_result(result, 1e6, seconds);
+  result.bound = session.bounds.at(kLatencyBound, result.size);
+  result.bound_name = session.bounds.by(kLatencyBound);
+  session.report.add(result);
+}
+
+void results_fetched(const Session& session) {
+  bool verified = true;
+  const auto seconds = samples(session, [&] {
+    std::vector<RemoteValue<std::int64_t>> values;
+    values.reserve(static_cast<std::size_t>(closures));
+    for (int i = 0; i < closures; ++i) values.push_back(session.coordinator.schedule<&twice>(i));
+    for (int i = 0; i < closures; ++i) {
+      verified = values[static_cast<std::size_t>(i)].fetch() == 2 * std::int64_t{i} && verified;
+    }
+  });
+  session.coordinator.join();
+  report_rate(session, "results fetched", sizeof(std::int64_t), verified, seconds);
+}
+
+void large_arguments(const Session& session) {
+  std::vector<std::uint8_t> argument(kArgumentBytes);
+  std::iota(argument.begin(), argument.end(), std::uint8_t{0});
+  const std::int64_t expected = sum(argument);
+  bool verified = true;
+  const auto seconds = samples(session, [&] {
+    std::vector<RemoteValue<std::int64_t>> values;
+    values.reserve(static_cast<std::size_t>(closures));
+    for (int i = 0; i < closures; ++i) values.push_back(session.coordinator.schedule<&sum>(argument));
+    for (const auto& value : values) verified = value.fetch() == expected && verified;
+  });
+  session.coordinator.join();
+  report_rate(session, "1 KiB arguments", kArgumentBytes, verified, seconds);
+}
+
+void measure_all(const Session& session) {
+  empty_closures(session);
+  one_closure(session);
+  results_fetched(session);
+  large_arguments(session);
+}
+
+}  // namespace
+}  // namespace capstan::perf
+
+int main(int argc, char** argv) {
+  using namespace capstan::perf;
+  return run(argc, argv,
+             {.question = "Closures a second and microseconds of one, from schedule to joined.",
+              .measure = &measure_all,
+              .more_flags =
+                  [](CLI::App& app) {
+                    app.add_option("--closures", closures, "closures a sample")->check(CLI::PositiveNumber);
+                  },
+              .one_closure_a_worker = false});
+}
