@@ -80,6 +80,11 @@ struct VariableOptions {
   Optimizer optimizer = optimizers::SGD{};
 };
 
+template <class T>
+struct Lookup;
+template <class T>
+struct Push;
+
 /// What all variables have, whatever their dtype. A handle: copies are the same variable.
 class AnyVariable {
  public:
@@ -95,10 +100,10 @@ class AnyVariable {
   void flush() const;
 
  protected:
-  template <class... L>
-  friend Pending lookup_all_async(const L&... lookups);
-  template <class... P>
-  friend void push_all(const P&... pushes);
+  template <class... T>
+  friend Pending lookup_all_async(const Lookup<T>&... lookups);
+  template <class... T>
+  friend void push_all(const Push<T>&... pushes);
 
   AnyVariable() = default;
   AnyVariable(std::string name, DType dtype, std::span<const std::int64_t> shape,
@@ -194,10 +199,10 @@ class Variable : public AnyVariable {
 
  private:
   friend struct Serializer<Variable<T>>;
-  template <class... L>
-  friend Pending lookup_all_async(const L&... lookups);
-  template <class... P>
-  friend void push_all(const P&... pushes);
+  template <class... U>
+  friend Pending lookup_all_async(const Lookup<U>&... lookups);
+  template <class... U>
+  friend void push_all(const Push<U>&... pushes);
   Variable() = default;
 
   Part part(std::span<const std::int64_t> ids, std::span<T> out) const {
@@ -231,20 +236,20 @@ Push(const Variable<T>&, const I&, const G&) -> Push<T>;
 /// Looks rows of several variables up, at the cost of one round trip to each ps:
 /// `lookup_all(Lookup{entities, ids, rows}, Lookup{relations, more_ids, more_rows})`. All variables of one
 /// strategy.
-template <class... L>
-[[nodiscard]] Pending lookup_all_async(const L&... lookups) {
+template <class... T>
+[[nodiscard]] Pending lookup_all_async(const Lookup<T>&... lookups) {
   const AnyVariable::Part parts[] = {lookups.variable.part(lookups.ids, lookups.out)...};
   return AnyVariable::start_lookups(parts, ReadMode::relaxed);
 }
-template <class... L>
-void lookup_all(const L&... lookups) {
+template <class... T>
+void lookup_all(const Lookup<T>&... lookups) {
   lookup_all_async(lookups...).wait();
 }
 
 /// Pushes gradients of several variables, shown to each ps together: `push_all(Push{entities, ids, g}, ...)`.
 /// An id that one of them does not have means that none is sent.
-template <class... P>
-void push_all(const P&... pushes) {
+template <class... T>
+void push_all(const Push<T>&... pushes) {
   const AnyVariable::Part parts[] = {pushes.variable.part(pushes.ids, pushes.gradient)...};
   AnyVariable::push_parts(parts);
 }

@@ -2,8 +2,10 @@
 #include "base/topology.hpp"
 
 #include <hwloc.h>
+#include <sys/mman.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "base/handle.hpp"
@@ -53,6 +55,18 @@ void bind_near_this_thread(std::span<std::byte> memory) {
           0) {
     log::debug("{} bytes are not bound to this thread's NUMA node: {}", memory.size(), std::strerror(errno));
   }
+}
+
+void advise_huge_pages(std::span<std::byte> memory) noexcept {
+#ifdef MADV_HUGEPAGE
+  constexpr std::uintptr_t kPage = 4096;
+  const auto begin = (reinterpret_cast<std::uintptr_t>(memory.data()) + kPage - 1) / kPage * kPage;
+  const auto end = reinterpret_cast<std::uintptr_t>(memory.data() + memory.size()) / kPage * kPage;
+  // A kernel without huge pages refuses, and nothing is lost.
+  if (begin < end) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+  (void)memory;
+#endif
 }
 
 }  // namespace capstan::topology

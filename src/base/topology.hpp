@@ -14,4 +14,9 @@ int numa_nodes();
 /// works from anywhere.
 void bind_near_this_thread(std::span<std::byte> memory);
 
+/// Asks for huge pages, which rows at random places profit from: a table of 4 KiB pages costs an address
+/// translation a row. The system decides (/sys/kernel/mm/transparent_hugepage/shmem_enabled for memory that
+/// is shared); nothing depends on it. Every process that maps shared memory asks for itself.
+void advise_huge_pages(std::span<std::byte> memory) noexcept;
+
 }  // namespace capstan::topology

@@ -37,14 +37,6 @@ void check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_r
                           first_row + rows, variable.name, variable.rows()));
 }
 
-/// Rows of a shard into the places that they have in the call.
-void gather_rows(const std::byte* values, std::uint64_t row_bytes, std::span<const std::uint32_t> rows,
-                 std::span<const std::uint32_t> order, std::byte* out) {
-  shard::copy_rows(
-      rows.size(), row_bytes, [&](std::uint64_t i) { return values + rows[i] * row_bytes; },
-      [&](std::uint64_t i) { return out + order[i] * row_bytes; });
-}
-
 }  // namespace
 
 Client::Client(std::shared_ptr<cluster::Runtime> runtime)
@@ -83,7 +75,8 @@ const Route& Client::route_of(const shard::VariableDescriptor& variable) {
     const Path path = shard.link->path();
     if (path == Path::mapped || path == Path::in_process) {
       shard.values = shard.link->window(place.region).mapped() + place.offset;
-      shard.origin = reinterpret_cast<std::uintptr_t>(shard.values) - place.first_row * variable.row_bytes();
+      made->origins.push_back(reinterpret_cast<std::uintptr_t>(shard.values) -
+                              place.first_row * variable.row_bytes());
       shard.version = reinterpret_cast<const std::uint64_t*>(
           shard.link->window(place.version_region).mapped() + place.version_offset);
     } else {
@@ -140,24 +133,12 @@ void Client::finish(Reading reading) {
 
 void Client::gather(const Route& route, const Lookup& lookup) {
   const std::uint64_t row_bytes = lookup.variable->row_bytes();
-  const std::int64_t* ids = lookup.ids.data();
   auto* out = static_cast<std::byte*>(lookup.out);
-  const auto target = [=](std::uint64_t i) { return out + i * row_bytes; };
   if (route.shards.size() == 1) {
-    const std::byte* values = route.shards[0].values;
-    shard::copy_rows(
-        lookup.ids.size(), row_bytes,
-        [=](std::uint64_t i) { return values + static_cast<std::uint64_t>(ids[i]) * row_bytes; }, target);
-    return;
+    shard::gather_ids(route.shards[0].values, row_bytes, lookup.ids, out);
+  } else {
+    shard::gather_ids(route.partition, route.origins.data(), row_bytes, lookup.ids, out);
   }
-  shard::copy_rows(
-      lookup.ids.size(), row_bytes,
-      [&](std::uint64_t i) {
-        const auto id = static_cast<std::uint64_t>(ids[i]);
-        const std::uintptr_t origin = route.shards[route.partition.shard_of(id)].origin;
-        return reinterpret_cast<const std::byte*>(origin + id * row_bytes);
-      },
-      target);
 }
 
 /// Asked after the rows have been copied: then they are not of a ps that was dead.
@@ -197,7 +178,7 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
     const auto rows = by_shard_.rows(s);
     const auto order = by_shard_.order(s);
     if (shard.values != nullptr) {
-      const auto copy = [&] { gather_rows(shard.values, row_bytes, rows, order, out); };
+      const auto copy = [&] { shard::gather_rows(shard.values, row_bytes, rows, order, out); };
       if (mode == ReadMode::consistent) {
         if (read_consistently(shard, copy)) continue;
       } else {
@@ -234,7 +215,7 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
     auto* to = static_cast<std::byte*>(lookup.out) + (begin - lookup.first_row) * row_bytes;
     const std::uint64_t bytes = (end - begin) * row_bytes;
     if (shard.values != nullptr) {
-      const auto copy = [&] { shard::copy_row(shard.values + first * row_bytes, bytes, to); };
+      const auto copy = [&] { shard::copy_bytes(shard.values + first * row_bytes, bytes, to); };
       if (mode == ReadMode::consistent) {
         if (read_consistently(shard, copy)) continue;
       } else {

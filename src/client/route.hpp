@@ -17,8 +17,6 @@ struct ShardRoute {
   PsLink* link = nullptr;
   // Where the ps's memory is mapped:
   const std::byte* values = nullptr;  // row 0 of the shard
-  /// Where the variable's row 0 would be if the shard began there: row r is at origin + r * row_bytes.
-  std::uintptr_t origin = 0;
   const std::uint64_t* version = nullptr;
 };
 
@@ -29,6 +27,8 @@ struct Route {
   shard::DivPartition partition;
   std::vector<ShardRoute> shards;
   bool mapped = true;  // all of them
+  /// If so, by shard: where the variable's row 0 would be; row r of it is r * row_bytes further on.
+  std::vector<std::uintptr_t> origins;
 };
 
 /// The ids of a call, shard by shard, in the order of the call within each. Keeps its memory.

@@ -193,9 +193,7 @@ Store::RowsView Store::view(std::uint32_t variable, std::uint32_t shard) {
 
 void Store::gather(const RowsView& from, std::span<const std::uint32_t> rows, std::byte* out) {
   const std::lock_guard lock(mutex_);
-  shard::copy_rows(
-      rows.size(), from.row_bytes, [&](std::uint64_t i) { return from.values + rows[i] * from.row_bytes; },
-      [&](std::uint64_t i) { return out + i * from.row_bytes; });
+  shard::gather_rows(from.values, from.row_bytes, rows, {}, out);
   statistics_.rows_sent += rows.size();
 }
 

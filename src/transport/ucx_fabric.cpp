@@ -64,6 +64,7 @@ class UcxRegion final : public Region {
     address_ = static_cast<std::byte*>(attributes.address);
     bytes_ = bytes;
     topology::bind_near_this_thread({address_, bytes_});
+    topology::advise_huge_pages({address_, bytes_});
     std::memset(address_, 0, bytes_);  // the first touch, by the thread that will use it
   }
   ~UcxRegion() override { unmap(); }

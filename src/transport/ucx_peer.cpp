@@ -10,6 +10,7 @@
 #include "base/assert.hpp"
 #include "base/fence.hpp"
 #include "base/log.hpp"
+#include "base/topology.hpp"
 
 namespace capstan::transport {
 namespace {
@@ -27,6 +28,7 @@ class UcxWindow final : public Window {
     const ucs_status_t status = ucp_rkey_ptr(rkey_.get(), base_, &local);
     if (status == UCS_OK) {
       mapped_ = static_cast<std::byte*>(local);
+      topology::advise_huge_pages({mapped_, static_cast<std::size_t>(length_)});
     } else if (path == WindowPath::mapped) {
       throw Error(Code::unavailable, "memory of " + peer.name() + " cannot be mapped here (" +
                                          ucs_status_string(status) +
