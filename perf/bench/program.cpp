@@ -151,4 +151,16 @@ int run(int argc, char** argv, const Benchmark& benchmark) {
   return code;
 }
 
+int run_here(int argc, char** argv, const std::string& question,
+             const std::function<void(const Options&, Report&)>& measure) {
+  CLI::App app(question);
+  Options options;
+  add_options(app, options);
+  CLI11_PARSE(app, argc, argv);
+  const nlohmann::json context = context_of(options);
+  Report report;
+  measure(options, report);
+  return write_report(report, context, options);
+}
+
 }  // namespace capstan::perf

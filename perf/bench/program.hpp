@@ -63,4 +63,8 @@ struct Benchmark {
 /// role is in this process. Returns the exit code: 1 when an answer was wrong.
 int run(int argc, char** argv, const Benchmark& benchmark);
 
+/// The same for a question that needs no cluster: one process, one thread.
+int run_here(int argc, char** argv, const std::string& question,
+             const std::function<void(const Options&, Report&)>& measure);
+
 }  // namespace capstan::perf

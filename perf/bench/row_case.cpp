@@ -6,6 +6,11 @@
 #include "perf/bench/statistics.hpp"
 
 namespace capstan::perf {
+namespace {
+
+constexpr int kMaxCalls = 1024;  // a sample of tiny calls need not take long
+
+}  // namespace
 
 Ids RowCase::draw_ids(std::uint64_t stream) const {
   return {ids, rows, zipf_exponent, seed + 0x632BE59BD9B4E019u * (stream + 1)};
@@ -28,7 +33,7 @@ std::vector<RowCase> row_cases(const Options& o, const std::string& what, std::u
         c.seed = o.seed;
         c.warmup = o.warmup;
         c.samples = o.iters;
-        c.calls = std::max(min_calls, static_cast<int>(sample_ids / call));
+        c.calls = std::clamp(static_cast<int>(sample_ids / call), min_calls, kMaxCalls);
         c.huge_pages = o.huge_pages;
         cases.push_back(c);
       }

@@ -37,8 +37,8 @@ struct RowCase {
   Ids draw_ids(std::uint64_t stream) const;
 };
 
-/// Every dim with every size of call and way to draw. A sample has `sample_ids` ids or one call, whichever is
-/// more, but at least `min_calls` calls.
+/// Every dim with every size of call and way to draw. A sample has about `sample_ids` ids, but at least
+/// `min_calls` calls.
 std::vector<RowCase> row_cases(const Options& options, const std::string& what, std::uint64_t sample_ids,
                                int min_calls);
 

@@ -78,6 +78,45 @@ void dense_rows(std::span<float> table, float rate, const float* gradient) {
   for (; i < table.size(); ++i) step(hn::CappedTag<float, 1>(), i);
 }
 
+template <std::size_t kArrays>
+void add_to(float* const* arrays, const std::uint32_t* rows, std::size_t count, std::size_t width,
+            std::size_t ahead, const float* gradient) {
+  const hn::ScalableTag<float> d;
+  const auto add = [&](auto tag, std::size_t at, const float* g) {
+    const auto delta = hn::LoadU(tag, g);
+    for (std::size_t a = 0; a < kArrays; ++a) {
+      hn::StoreU(hn::Add(hn::LoadU(tag, arrays[a] + at), delta), tag, arrays[a] + at);
+    }
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    if (rows != nullptr && i + ahead < count) {
+      const std::size_t next = rows[i + ahead] * width;
+      for (std::size_t a = 0; a < kArrays; ++a) {
+        for (std::size_t j = 0; j < width; j += kLineFloats) hwy::Prefetch(arrays[a] + next + j);
+      }
+    }
+    const std::size_t row = (rows != nullptr ? rows[i] : i) * width;
+    std::size_t j = 0;
+    for (; j + hn::Lanes(d) <= width; j += hn::Lanes(d)) add(d, row + j, gradient + i * width + j);
+    for (; j < width; ++j) add(hn::CappedTag<float, 1>(), row + j, gradient + i * width + j);
+  }
+}
+
+void add_any(std::span<float* const> arrays, const std::uint32_t* rows, std::size_t count,
+             std::uint64_t width, int ahead, const float* gradient) {
+  const auto distance = static_cast<std::size_t>(ahead);
+  switch (arrays.size()) {
+    case 1:
+      return add_to<1>(arrays.data(), rows, count, width, distance, gradient);
+    case 2:
+      return add_to<2>(arrays.data(), rows, count, width, distance, gradient);
+    case 3:
+      return add_to<3>(arrays.data(), rows, count, width, distance, gradient);
+    default:
+      return add_to<4>(arrays.data(), rows, count, width, distance, gradient);
+  }
+}
+
 }  // namespace capstan::perf::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -87,6 +126,7 @@ namespace capstan::perf {
 HWY_EXPORT(gather_rows);
 HWY_EXPORT(scatter_rows);
 HWY_EXPORT(dense_rows);
+HWY_EXPORT(add_any);
 
 void gather(const float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead,
             float* out) {
@@ -100,6 +140,11 @@ void scatter_sgd(float* table, std::span<const std::int64_t> ids, std::uint64_t 
 
 void dense_sgd(std::span<float> table, float rate, const float* gradient) {
   HWY_DYNAMIC_DISPATCH(dense_rows)(table, rate, gradient);
+}
+
+void add_rows(std::span<float* const> arrays, const std::uint32_t* rows, std::size_t count,
+              std::uint64_t width, int ahead, const float* gradient) {
+  HWY_DYNAMIC_DISPATCH(add_any)(arrays, rows, count, width, ahead, gradient);
 }
 
 }  // namespace capstan::perf

@@ -36,10 +36,15 @@ class Together {
   std::int64_t workers_;
 };
 
+/// For one that starts alone.
+struct Alone {
+  void wait() const {}
+};
+
 /// `samples` of each, after `warmup` that do not count. `prepare()` runs before each timing, outside of the
 /// clock; figure and bound swap places from one sample to the next.
-template <class Prepare, class Figure, class Bound>
-void take_turns(int warmup, int samples, const Together& together, bool with_bound, Prepare&& prepare,
+template <class Start, class Prepare, class Figure, class Bound>
+void take_turns(int warmup, int samples, const Start& together, bool with_bound, Prepare&& prepare,
                 Figure&& figure, Bound&& bound, Timings& out) {
   const auto time = [&](auto& work, std::vector<double>& into, int sample) {
     prepare();

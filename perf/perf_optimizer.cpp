@@ -1,0 +1,182 @@
+// perf_optimizer.cpp -- how many rows a second an optimizer's kernel updates, in one process.
+//
+// Bound: a plain loop that reads and writes the same bytes: the values, the gradient and as many slots as the
+// optimizer has, with one addition each. Before it is timed, a kernel's answer is compared with its own one
+// element at a time; that the rules are right is for tests/store/kernels_test.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "perf/bench/memory.hpp"
+#include "perf/bench/program.hpp"
+#include "perf/bench/row_case.hpp"
+#include "perf/bench/row_loops.hpp"
+#include "perf/bench/statistics.hpp"
+#include "shard/descriptor.hpp"
+#include "store/kernels.hpp"
+
+namespace capstan::perf {
+namespace {
+
+constexpr std::uint64_t kSampleRows = 65536;
+
+struct Named {
+  const char* name;
+  Optimizer optimizer;
+};
+
+/// One line an optimizer; its slots are looked up.
+std::vector<Named> optimizers_to_measure() {
+  return {
+      {"sgd", optimizers::SGD{}},
+      {"adagrad", optimizers::Adagrad{}},
+      {"adam", optimizers::Adam{}},
+  };
+}
+
+/// Values and slots, far larger than any cache.
+struct Table {
+  std::array<Array, 4> memory;
+  std::vector<float*> arrays;  // the values first
+
+  void make(std::size_t floats, std::size_t count, bool huge_pages) {
+    arrays.clear();
+    for (std::size_t a = 0; a < count; ++a) {
+      const std::span<float> values = memory[a].get(floats, huge_pages);
+      std::fill(values.begin(), values.end(), 0.5f);
+      arrays.push_back(values.data());
+    }
+  }
+  float* slot(std::size_t i) const { return i + 1 < arrays.size() ? arrays[i + 1] : nullptr; }
+};
+
+/// Which rows the next sample updates: a window into an order of all rows, so no row twice in one call.
+class Windows {
+ public:
+  Windows(std::uint64_t rows, bool sparse, std::uint64_t seed) : order_(rows) {
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::mt19937_64 random(seed);
+    if (sparse) std::shuffle(order_.begin(), order_.end(), random);
+  }
+  std::uint64_t size() const { return std::min<std::uint64_t>(kSampleRows, order_.size()); }
+  const std::uint32_t* next() {
+    if (next_ + size() > order_.size()) next_ = 0;
+    next_ += size();
+    return order_.data() + next_ - size();
+  }
+
+ private:
+  std::vector<std::uint32_t> order_;
+  std::size_t next_ = 0;
+};
+
+store::Update<float> update_of(const Table& table, std::uint64_t width, bool sparse,
+                               const std::uint32_t* rows, std::uint64_t count, const float* gradient) {
+  store::Update<float> update;
+  update.values = table.arrays[0];
+  update.slot0 = table.slot(0);
+  update.slot1 = table.slot(1);
+  update.width = width;
+  update.rows = sparse ? rows : nullptr;
+  update.first_row = sparse ? 0 : rows[0];
+  update.count = count;
+  update.gradient = gradient;
+  return update;
+}
+
+/// The kernel on whole rows and the kernel on single elements leave the same table behind.
+bool verified(const Optimizer& optimizer, std::size_t arrays, std::uint64_t width, bool sparse) {
+  constexpr std::uint64_t kRows = 257;
+  Windows windows(kRows, sparse, 1);
+  const std::uint32_t* rows = windows.next();
+  std::vector<float> gradient(kRows * width);
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = pattern(i, 1) / 4194304.0f - 1;
+  Table by_rows;
+  Table by_elements;
+  by_rows.make(kRows * width, arrays, false);
+  by_elements.make(kRows * width, arrays, false);
+  store::apply(optimizer, update_of(by_rows, width, sparse, rows, kRows, gradient.data()));
+  for (std::uint64_t i = 0; i < kRows; ++i) {
+    for (std::uint64_t j = 0; j < width; ++j) {
+      const std::uint32_t element = static_cast<std::uint32_t>(rows[i] * width + j);
+      store::apply(optimizer, update_of(by_elements, 1, true, &element, 1, &gradient[i * width + j]));
+    }
+  }
+  bool moved = false;
+  for (std::size_t a = 0; a < arrays; ++a) {
+    for (std::size_t i = 0; i < kRows * width; ++i) {
+      const float value = by_rows.arrays[a][i];
+      if (!(std::abs(value - by_elements.arrays[a][i]) <= 1e-6f * (1 + std::abs(value)))) return false;
+      moved = moved || value != 0.5f;
+    }
+  }
+  return moved;
+}
+
+void measure_one(const Named& named, std::uint64_t width, bool sparse, const Options& o, Report& report) {
+  static Table table;
+  static Table plain;
+  static Array gradient_memory;
+  const std::size_t arrays = 1 + shard::slots_of(named.optimizer.kind).size();
+  const std::uint64_t rows = o.rows_of(width);
+  table.make(rows * width, arrays, o.huge_pages);
+  plain.make(rows * width, arrays, o.huge_pages);
+  Windows windows(rows, sparse, o.seed);
+  const std::uint64_t count = windows.size();
+  const std::span<float> gradient = gradient_memory.get(count * width, o.huge_pages);
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = pattern(i, 1) / 4194304.0f - 1;
+
+  int ahead = kDistances[0];
+  const std::uint32_t* chosen = nullptr;
+  const auto draw = [&] { chosen = windows.next(); };
+  const auto kernel = [&] {
+    store::apply(named.optimizer, update_of(table, width, sparse, chosen, count, gradient.data()));
+    use_memory();
+  };
+  const auto loop = [&] {
+    std::vector<float*> from = plain.arrays;
+    if (!sparse) {
+      for (float*& array : from) array += chosen[0] * width;
+    }
+    add_rows(from, sparse ? chosen : nullptr, count, width, ahead, gradient.data());
+    use_memory();
+  };
+  if (sparse) {
+    ahead = best_distance([&](int distance) {
+      draw();
+      ahead = distance;
+      return seconds_of(loop);
+    });
+  }
+  Timings timings;
+  take_turns(o.warmup, o.iters * o.repeat, Alone(), true, draw, kernel, loop, timings);
+
+  const std::string group = fmt::format("{} {}", named.name, sparse ? "sparse" : "dense");
+  Result result{fmt::format("{} dim={}", group, width), group, width, "floats a row", "rows/s"};
+  result.verified = verified(named.optimizer, arrays, width, sparse);
+  result = rate_result(std::move(result), static_cast<double>(count), timings.figure);
+  result.bound = static_cast<double>(count) / median(timings.bound);
+  result.bound_name = fmt::format("a loop over the same bytes, {} rows ahead", sparse ? ahead : 0);
+  report.add(std::move(result));
+}
+
+void measure_all(const Options& options, Report& report) {
+  for (const Named& named : optimizers_to_measure()) {
+    for (const bool sparse : {true, false}) {
+      for (const std::uint64_t dim : options.dims) measure_one(named, dim, sparse, options, report);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capstan::perf
+
+int main(int argc, char** argv) {
+  return capstan::perf::run_here(argc, argv, "Rows a second of every optimizer's kernel, sparse and dense.",
+                                 &capstan::perf::measure_all);
+}

@@ -1,0 +1,97 @@
+// report_test.cpp -- ratios, and that a wrong answer has no figure.
+#include "perf/bench/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace capstan::perf {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Result rate(bool verified) {
+  Result result{"lookup call=8", "lookup", 8, "ids a call", "rows/s"};
+  result.verified = verified;
+  result = rate_result(result, 100, {0.5, 0.25, 1.0});
+  result.bound = 400;
+  return result;
+}
+
+TEST(Report, MoreIsBetterInEveryRatio) {
+  EXPECT_EQ(rate(true).median, 200);
+  EXPECT_EQ(rate(true).p99, 100);
+  EXPECT_EQ(rate(true).ratio_to(400), 0.5);
+  Result time{"one closure", "one closure", 8, "bytes", "us"};
+  time.verified = true;
+  time = time_result(time, 1e6, {2e-6, 4e-6, 8e-6});
+  EXPECT_DOUBLE_EQ(time.median, 4);
+  EXPECT_DOUBLE_EQ(time.p99, 8);
+  EXPECT_DOUBLE_EQ(time.ratio_to(2).value(), 0.5);
+  EXPECT_FALSE(time.ratio_to(std::nullopt).has_value());
+}
+
+TEST(Report, TheBetterRivalStays) {
+  Report report;
+  report.add(rate(true));
+  report.set_better_rival("lookup call=8", 50, "slow");
+  report.set_better_rival("lookup call=8", 100, "fast");
+  report.set_better_rival("lookup call=8", 70, "middling");
+  report.set_better_rival("no such case", 1, "none");
+  EXPECT_EQ(report.results()[0].rival, 100);
+  EXPECT_EQ(report.results()[0].rival_name, "fast");
+
+  Result time{"t", "t", 8, "bytes", "us"};
+  time = time_result(time, 1, {1});
+  report.add(time);
+  report.set_better_rival("t", 5, "slow");
+  report.set_better_rival("t", 2, "fast");
+  report.set_better_rival("t", 3, "middling");
+  EXPECT_EQ(report.results()[1].rival_name, "fast");
+}
+
+TEST(Report, AWrongAnswerHasNoFigure) {
+  Report report;
+  report.add(rate(false));
+  EXPECT_FALSE(report.all_verified());
+  const nlohmann::json json = report.to_json({{"host", "n1"}});
+  EXPECT_TRUE(json["results"][0]["median"].is_null());
+  EXPECT_TRUE(json["results"][0]["ratio_to_bound"].is_null());
+  EXPECT_EQ(json["results"][0]["verified"], false);
+  std::ostringstream text;
+  report.print(text, {{"host", "n1"}});
+  EXPECT_THAT(text.str(), HasSubstr("WRONG"));
+  EXPECT_THAT(text.str(), Not(HasSubstr("200")));
+}
+
+TEST(Report, TextIsSizeAndValueForAwk) {
+  Report report;
+  report.add(rate(true));
+  std::ostringstream text;
+  report.print(text, {{"host", "n1"}});
+  EXPECT_THAT(text.str(), HasSubstr("# host: n1\n"));
+  EXPECT_THAT(text.str(), testing::ContainsRegex("\n8 +200.0 +100.0 +400.0 +0.500 "));
+}
+
+TEST(Report, JsonHasTheNamedFields) {
+  Report report;
+  report.add(rate(true));
+  report.set_better_rival("lookup call=8", 50, "MPI_Get");
+  const nlohmann::json result = report.to_json({{"host", "n1"}})["results"][0];
+  EXPECT_EQ(result["case"], "lookup call=8");
+  EXPECT_EQ(result["unit"], "rows/s");
+  EXPECT_EQ(result["median"], 200);
+  EXPECT_EQ(result["p99"], 100);
+  EXPECT_EQ(result["bound"], 400);
+  EXPECT_EQ(result["ratio_to_bound"], 0.5);
+  EXPECT_EQ(result["rival_name"], "MPI_Get");
+  EXPECT_EQ(result["rival"], 50);
+  EXPECT_EQ(result["ratio_to_rival"], 4);
+  EXPECT_EQ(result["verified"], true);
+}
+
+}  // namespace
+}  // namespace capstan::perf

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Every benchmark with tiny sizes, alone and as ranks: each case must say that its answer was verified."""
+import json
+import pathlib
+import re
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, JobTest, main
+
+TINY = ["--iters", 2, "--repeat", 2, "--warmup", 1]
+ROWS = [*TINY, "--rows", 1000, "--dim", "8,16", "--call-ids", "1,64"]
+# Program, its flags, and how many cases they make.
+PROGRAMS = {
+    "perf_counter": (TINY, 2),
+    "perf_dense": ([*TINY, "--rows", 64, "--min-bytes", "4KiB", "--max-bytes", "64KiB"], 6),
+    "perf_idle": ([*TINY, "--idle-ms", 5], None),  # one case a rank, and one more
+    "perf_lookup": (ROWS, 8),
+    "perf_push": (ROWS, 8 + 2),
+    "perf_schedule": ([*TINY, "--closures", 50], 4),
+}
+RIVALS = {"perf_counter", "perf_lookup", "perf_push"}
+FIELDS = {"case", "unit", "median", "p99", "bound", "ratio_to_bound", "rival_name", "rival", "ratio_to_rival", "verified"}
+
+
+class Smoke(JobTest):
+    def results(self, program, options, ranks, *more):
+        file = self.folder / f"{program}.json"
+        job = self.run_to_end([BIN / program, *options, *more, "--json", file], ranks)
+        report = json.loads(file.read_text())
+        self.assertTrue(report["results"], job.stdout)
+        for result in report["results"]:
+            self.assertLessEqual(FIELDS, result.keys())
+            self.assertTrue(result["verified"], result)
+            self.assertGreaterEqual(result["median"], 0, result)
+        for name in ("cpu", "cores", "kernel", "host", "ranks", "roles", "ucx", "mpi", "compiler", "commit", "settings"):
+            self.assertIn(name, report["context"])
+        self.assert_two_columns(job.stdout, len(report["results"]))
+        return report["results"]
+
+    def assert_two_columns(self, text, cases):
+        rows = [line for line in text.splitlines() if not line.startswith("#")]
+        self.assertEqual(len(rows), cases, text)
+        for row in rows:
+            self.assertRegex(row, r"^\d+ +[0-9.]+ ")
+
+    def test_alone(self):
+        for program, (options, cases) in PROGRAMS.items():
+            with self.subTest(program):
+                found = self.results(program, options, 0)
+                self.assertEqual(len(found), cases or 1)
+
+    def test_three_ranks(self):
+        for program, (options, cases) in PROGRAMS.items():
+            with self.subTest(program):
+                found = self.results(program, options, 3)
+                self.assertEqual(len(found), cases or 3)
+                if program in RIVALS:
+                    timed = [result for result in found if result["rival"] is not None]
+                    self.assertGreaterEqual(len(timed), 2, found)
+
+    def test_two_workers_and_two_ps(self):
+        for program in ("perf_lookup", "perf_push", "perf_dense"):
+            with self.subTest(program):
+                self.results(program, PROGRAMS[program][0], 5, "--capstan-ps=2")
+
+    def test_bounds_from_a_file(self):
+        file = self.folder / "bounds.json"
+        curve = {"by": "a test", "values": {"4096": 1000, "65536": 2000}}
+        file.write_text(json.dumps({"dense_bandwidth": curve}))
+        found = self.results("perf_dense", PROGRAMS["perf_dense"][0], 3, "--bounds", file)
+        self.assertEqual({r["bound"] for r in found if r["size"] == 4096}, {1000})
+        self.assertEqual({r["bound"] for r in found if r["size"] == 65536}, {2000})
+        self.assertEqual({r["bound_name"] for r in found}, {"a test"})
+
+    def test_optimizers(self):
+        file = self.folder / "optimizer.json"
+        self.run_to_end([BIN / "perf_optimizer", *TINY, "--rows", 300, "--dim", "7,64", "--json", file])
+        found = json.loads(file.read_text())["results"]
+        self.assertGreaterEqual(len(found), 12)
+        for result in found:
+            self.assertTrue(result["verified"], result)
+
+    def test_a_flag_that_is_unknown_is_refused(self):
+        job = self.start([BIN / "perf_lookup", "--no-such-flag"])
+        self.assertNotEqual(self.exit_code(job), 0)
+        self.assertTrue(re.search("no-such-flag", job.stderr), job.stderr)
+
+
+if __name__ == "__main__":
+    main()
