@@ -2,6 +2,7 @@
 #include "store/kernels.hpp"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
 #include <numeric>
@@ -86,6 +87,23 @@ TEST(Kernels, AgreeWithTheScalarRules) {
       check<double>(o, width, 1e-12);
     }
   }
+}
+
+/// The widest vectors are what `apply` takes; other CPUs have narrower ones.
+TEST(Kernels, EveryVectorWidthOfThisCpuAgrees) {
+  const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  ASSERT_FALSE(targets.empty());
+  for (const std::int64_t target : targets) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::GetChosenTarget().Update(target);
+    for (const Optimizer& o : all()) {
+      for (const std::uint64_t width : {1, 5, 17, 40}) {
+        check<float>(o, width, 2e-5);
+        check<double>(o, width, 1e-12);
+      }
+    }
+  }
+  hwy::GetChosenTarget().DeInit();
 }
 
 TEST(Kernels, RowsThatAPushDoesNotNameStayAsTheyAre) {
