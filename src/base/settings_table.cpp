@@ -178,7 +178,7 @@ constexpr std::array kTable{
             .kind = choice,
             .initial = "adagrad",
             .help = "what a ps does with a gradient",
-            .choices = "sgd|adagrad|adam"},
+            .choices = "sgd|momentum|adagrad|rmsprop|adam|adamw|ftrl"},
     Setting{.name = "learning-rate",
             .group = "kge",
             .kind = real,

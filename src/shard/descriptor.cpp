@@ -13,6 +13,14 @@ std::string_view to_string(OptimizerKind kind) noexcept {
       return "adagrad";
     case OptimizerKind::adam:
       return "adam";
+    case OptimizerKind::momentum:
+      return "momentum";
+    case OptimizerKind::rmsprop:
+      return "rmsprop";
+    case OptimizerKind::adamw:
+      return "adamw";
+    case OptimizerKind::ftrl:
+      return "ftrl";
   }
   return "unknown optimizer";
 }
@@ -29,6 +37,19 @@ std::string describe(const Optimizer& o) {
     case OptimizerKind::adam:
       return fmt::format("adam(learning_rate={}, beta1={}, beta2={}, epsilon={})", o.learning_rate, o.beta1,
                          o.beta2, o.epsilon);
+    case OptimizerKind::momentum:
+      return fmt::format("momentum(learning_rate={}, momentum={}, nesterov={})", o.learning_rate, o.momentum,
+                         o.nesterov);
+    case OptimizerKind::rmsprop:
+      return fmt::format("rmsprop(learning_rate={}, rho={}, epsilon={})", o.learning_rate, o.rho, o.epsilon);
+    case OptimizerKind::adamw:
+      return fmt::format("adamw(learning_rate={}, weight_decay={}, beta1={}, beta2={}, epsilon={})",
+                         o.learning_rate, o.weight_decay, o.beta1, o.beta2, o.epsilon);
+    case OptimizerKind::ftrl:
+      return fmt::format(
+          "ftrl(learning_rate={}, learning_rate_power={}, initial_accumulator={}, l1={}, l2={}, "
+          "l2_shrinkage={}, beta={})",
+          o.learning_rate, o.learning_rate_power, o.initial_accumulator, o.l1, o.l2, o.l2_shrinkage, o.beta);
   }
   return "unknown optimizer";
 }
@@ -40,9 +61,21 @@ std::vector<std::string> slots_of(OptimizerKind kind) {
     case OptimizerKind::adagrad:
       return {"accumulator"};
     case OptimizerKind::adam:
+    case OptimizerKind::adamw:
       return {"m", "v"};
+    case OptimizerKind::momentum:
+      return {"velocity"};
+    case OptimizerKind::rmsprop:
+      return {"mean_square"};
+    case OptimizerKind::ftrl:
+      return {"accumulator", "linear"};
   }
   return {};
+}
+
+double initial_slot_value(const Optimizer& o, std::size_t slot) {
+  const bool accumulates = o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl;
+  return accumulates && slot == 0 ? o.initial_accumulator : 0;
 }
 
 }  // namespace shard

@@ -1,6 +1,7 @@
 // descriptor.hpp -- what both ends know of a variable: its shape, and where its shards lie.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -41,5 +42,7 @@ struct VariableDescriptor {
 std::string describe(const Optimizer& optimizer);
 /// The slots that an optimizer keeps beside each value: {"accumulator"}, {"m", "v"}, {}.
 std::vector<std::string> slots_of(OptimizerKind kind);
+/// What the elements of a new shard's slot are. REQUIRES: slot < slots_of(optimizer.kind).size().
+double initial_slot_value(const Optimizer& optimizer, std::size_t slot);
 
 }  // namespace capstan::shard

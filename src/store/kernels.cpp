@@ -1,4 +1,4 @@
-// kernels.cpp -- one loop a kind of optimizer, compiled by Highway for every vector width of this
+// kernels.cpp -- picks the loop of an optimizer. Highway compiles all of them for every vector width of this
 // architecture; the widest that the CPU has is chosen at run time.
 #include "store/kernels.hpp"
 
@@ -6,103 +6,32 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "store/kernels.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+// After foreach_target: these are compiled once a vector width.
+#include "store/kernel_loop.hpp"
+#include "store/kernel_rules.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace capstan::store::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-/// Rows ahead of the one in work whose first lines are fetched; covers a memory access at these rates.
-constexpr std::uint64_t kPrefetchRows = 4;
-
-template <class T>
-std::uint64_t row_of(const Update<T>& u, std::uint64_t i) {
-  return u.rows != nullptr ? u.rows[i] : u.first_row + i;
-}
-
-template <class T>
-void prefetch(const Update<T>& u, std::uint64_t i) {
-  if (i >= u.count) return;
-  const std::uint64_t at = row_of(u, i) * u.width;
-  hwy::Prefetch(u.values + at);
-  if (u.slot0 != nullptr) hwy::Prefetch(u.slot0 + at);
-  if (u.slot1 != nullptr) hwy::Prefetch(u.slot1 + at);
-}
-
-/// Calls `element(d, w, s0, s1, g)` for whole vectors of each row, then for single elements with a one-lane
-/// tag: the same arithmetic for both.
-template <class T, class Element>
-void for_rows(const Update<T>& u, const Element& element) {
-  const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
-  const std::uint64_t lanes = hn::Lanes(d);
-  for (std::uint64_t i = 0; i < u.count; ++i) {
-    if (u.rows != nullptr) prefetch(u, i + kPrefetchRows);
-    const std::uint64_t at = row_of(u, i) * u.width;
-    T* w = u.values + at;
-    T* s0 = u.slot0 != nullptr ? u.slot0 + at : nullptr;
-    T* s1 = u.slot1 != nullptr ? u.slot1 + at : nullptr;
-    const T* g = u.gradient + i * u.width;
-    std::uint64_t j = 0;
-    const auto plus = [](T* slot, std::uint64_t offset) { return slot == nullptr ? nullptr : slot + offset; };
-    for (; j + lanes <= u.width; j += lanes) element(d, w + j, plus(s0, j), plus(s1, j), g + j);
-    for (; j < u.width; ++j) element(one, w + j, plus(s0, j), plus(s1, j), g + j);
-  }
-}
-
-template <class T>
-void sgd(const Optimizer& o, const Update<T>& u) {
-  for_rows(u, [rate = static_cast<T>(o.learning_rate)](auto d, T* w, T*, T*, const T* g) {
-    hn::StoreU(hn::NegMulAdd(hn::Set(d, rate), hn::LoadU(d, g), hn::LoadU(d, w)), d, w);
-  });
-}
-
-template <class T>
-void adagrad(const Optimizer& o, const Update<T>& u) {
-  const T rate = static_cast<T>(o.learning_rate);
-  const T epsilon = static_cast<T>(o.epsilon);
-  for_rows(u, [rate, epsilon](auto d, T* w, T* s0, T*, const T* g) {
-    const auto gradient = hn::LoadU(d, g);
-    const auto sum = hn::MulAdd(gradient, gradient, hn::LoadU(d, s0));
-    hn::StoreU(sum, d, s0);
-    const auto step =
-        hn::Div(hn::Mul(hn::Set(d, rate), gradient), hn::Add(hn::Sqrt(sum), hn::Set(d, epsilon)));
-    hn::StoreU(hn::Sub(hn::LoadU(d, w), step), d, w);
-  });
-}
-
-template <class T>
-void adam(const Optimizer& o, const Update<T>& u) {
-  const double t = static_cast<double>(u.step);
-  const T rate =
-      static_cast<T>(o.learning_rate * std::sqrt(1 - std::pow(o.beta2, t)) / (1 - std::pow(o.beta1, t)));
-  const T beta1 = static_cast<T>(o.beta1);
-  const T beta2 = static_cast<T>(o.beta2);
-  const T epsilon = static_cast<T>(o.epsilon);
-  for_rows(u, [=](auto d, T* w, T* s0, T* s1, const T* g) {
-    const auto gradient = hn::LoadU(d, g);
-    const auto m = hn::MulAdd(hn::Set(d, beta1), hn::LoadU(d, s0), hn::Mul(hn::Set(d, 1 - beta1), gradient));
-    const auto v = hn::MulAdd(hn::Set(d, beta2), hn::LoadU(d, s1),
-                              hn::Mul(hn::Set(d, 1 - beta2), hn::Mul(gradient, gradient)));
-    hn::StoreU(m, d, s0);
-    hn::StoreU(v, d, s1);
-    const auto step = hn::Div(hn::Mul(hn::Set(d, rate), m), hn::Add(hn::Sqrt(v), hn::Set(d, epsilon)));
-    hn::StoreU(hn::Sub(hn::LoadU(d, w), step), d, w);
-  });
-}
 
 template <class T>
 void apply_any(const Optimizer& o, const Update<T>& u) {
   switch (o.kind) {
     case OptimizerKind::sgd:
-      return sgd(o, u);
+      return for_rows(Sgd<T>(o), u);
     case OptimizerKind::adagrad:
-      return adagrad(o, u);
+      return for_rows(Adagrad<T>(o), u);
     case OptimizerKind::adam:
-      return adam(o, u);
+      return for_rows(Adam<T, false>(o, u.step), u);
+    case OptimizerKind::momentum:
+      return o.nesterov ? for_rows(Momentum<T, true>(o), u) : for_rows(Momentum<T, false>(o), u);
+    case OptimizerKind::rmsprop:
+      return for_rows(RmsProp<T>(o), u);
+    case OptimizerKind::adamw:
+      return for_rows(Adam<T, true>(o, u.step), u);
+    case OptimizerKind::ftrl:
+      return o.learning_rate_power == -0.5 ? for_rows(Ftrl<T, SquareRoot>(o), u)
+                                           : for_rows(Ftrl<T, AnyPower>(o), u);
   }
 }
 

@@ -12,14 +12,14 @@ namespace capstan::store {
 template <class T>
 struct Update {
   T* values = nullptr;
-  T* slot0 = nullptr;  // Adagrad: accumulator; Adam: m
-  T* slot1 = nullptr;  // Adam: v
+  T* slot0 = nullptr;  // the first of shard::slots_of
+  T* slot1 = nullptr;  // the second
   std::uint64_t width = 0;
   const std::uint32_t* rows = nullptr;
   std::uint64_t first_row = 0;
   std::uint64_t count = 0;
   const T* gradient = nullptr;
-  std::int64_t step = 1;  // Adam's t
+  std::int64_t step = 1;  // t of Adam and AdamW
 };
 
 /// REQUIRES: row numbers within the shard, and no row twice unless the optimizer is SGD.

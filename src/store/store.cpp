@@ -85,9 +85,8 @@ shard::ShardPlace Store::create(const shard::CreateShard& request) {
   initialize(request.initializer, request.dtype, request.first_row * made.width(), elements, made.values);
   for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot) {
     made.slots.push_back(heap_.allocate(elements * size_of(request.dtype)).data);
-  }
-  if (request.optimizer.kind == OptimizerKind::adagrad && request.optimizer.initial_accumulator != 0) {
-    fill(request.dtype, request.optimizer.initial_accumulator, elements, made.slots[0]);
+    const double first = shard::initial_slot_value(request.optimizer, slot);
+    if (first != 0) fill(request.dtype, first, elements, made.slots.back());
   }
   const shard::ShardPlace place = made.place;
   shards_.emplace(key, std::move(made));

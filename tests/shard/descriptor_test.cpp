@@ -27,6 +27,15 @@ TEST(Descriptor, OptimizersAreDescribedWithTheirNumbers) {
             "adagrad(learning_rate=0.1, initial_accumulator=0.1, epsilon=1e-07)");
   EXPECT_EQ(describe(optimizers::Adam{.learning_rate = 2}),
             "adam(learning_rate=2, beta1=0.9, beta2=0.999, epsilon=1e-07)");
+  EXPECT_EQ(describe(optimizers::Momentum{.learning_rate = 0.1, .nesterov = true}),
+            "momentum(learning_rate=0.1, momentum=0.9, nesterov=true)");
+  EXPECT_EQ(describe(optimizers::RMSProp{.rho = 0.5}),
+            "rmsprop(learning_rate=0.001, rho=0.5, epsilon=1e-07)");
+  EXPECT_EQ(describe(optimizers::AdamW{.weight_decay = 0.25}),
+            "adamw(learning_rate=0.001, weight_decay=0.25, beta1=0.9, beta2=0.999, epsilon=1e-07)");
+  EXPECT_EQ(describe(optimizers::FTRL{.l1 = 1, .l2 = 2, .l2_shrinkage = 3, .beta = 4}),
+            "ftrl(learning_rate=0.001, learning_rate_power=-0.5, initial_accumulator=0.1, l1=1, l2=2, "
+            "l2_shrinkage=3, beta=4)");
 }
 
 TEST(Descriptor, EachOptimizerKeepsItsSlots) {
@@ -34,6 +43,47 @@ TEST(Descriptor, EachOptimizerKeepsItsSlots) {
   EXPECT_EQ(slots_of(OptimizerKind::sgd), Names{});
   EXPECT_EQ(slots_of(OptimizerKind::adagrad), Names{"accumulator"});
   EXPECT_EQ(slots_of(OptimizerKind::adam), (Names{"m", "v"}));
+  EXPECT_EQ(slots_of(OptimizerKind::momentum), Names{"velocity"});
+  EXPECT_EQ(slots_of(OptimizerKind::rmsprop), Names{"mean_square"});
+  EXPECT_EQ(slots_of(OptimizerKind::adamw), (Names{"m", "v"}));
+  EXPECT_EQ(slots_of(OptimizerKind::ftrl), (Names{"accumulator", "linear"}));
+}
+
+TEST(Descriptor, OnlyAccumulatorsStartAboveZero) {
+  EXPECT_EQ(initial_slot_value(optimizers::Adagrad{.initial_accumulator = 0.25}, 0), 0.25);
+  EXPECT_EQ(initial_slot_value(optimizers::FTRL{.initial_accumulator = 0.5}, 0), 0.5);
+  EXPECT_EQ(initial_slot_value(optimizers::FTRL{.initial_accumulator = 0.5}, 1), 0);
+  EXPECT_EQ(initial_slot_value(optimizers::Momentum{}, 0), 0);
+  EXPECT_EQ(initial_slot_value(optimizers::RMSProp{}, 0), 0);
+  for (const std::size_t slot : {0, 1}) {
+    EXPECT_EQ(initial_slot_value(optimizers::Adam{}, slot), 0);
+    EXPECT_EQ(initial_slot_value(optimizers::AdamW{}, slot), 0);
+  }
+}
+
+TEST(Descriptor, NumbersOfKindsNeverChange) {
+  EXPECT_EQ(static_cast<int>(OptimizerKind::sgd), 1);
+  EXPECT_EQ(static_cast<int>(OptimizerKind::adagrad), 2);
+  EXPECT_EQ(static_cast<int>(OptimizerKind::adam), 3);
+  EXPECT_EQ(static_cast<int>(OptimizerKind::momentum), 4);
+  EXPECT_EQ(static_cast<int>(OptimizerKind::rmsprop), 5);
+  EXPECT_EQ(static_cast<int>(OptimizerKind::adamw), 6);
+  EXPECT_EQ(static_cast<int>(OptimizerKind::ftrl), 7);
+}
+
+TEST(Descriptor, EveryOptimizerTravels) {
+  const Optimizer all[] = {
+      optimizers::SGD{0.5},
+      optimizers::Momentum{0.5, 0.25, true},
+      optimizers::Adagrad{0.5, 0.25, 0.125},
+      optimizers::RMSProp{0.5, 0.25, 0.125},
+      optimizers::Adam{0.5, 0.25, 0.125, 1},
+      optimizers::AdamW{0.5, 0.25, 0.125, 1, 2},
+      optimizers::FTRL{0.5, -0.25, 0.125, 1, 2, 3, 4},
+  };
+  for (const Optimizer& o : all) {
+    EXPECT_EQ(describe(from_bytes<Optimizer>(to_bytes(o))), describe(o));
+  }
 }
 
 TEST(Descriptor, TravelsWithAllThatItSays) {

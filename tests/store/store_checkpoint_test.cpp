@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kRows = 11;
 constexpr std::uint64_t kWidth = 3;
 
-/// The stores of some ps, with two variables that are cut into one shard each.
+/// The stores of some ps, with three variables that are cut into one shard each.
 class Job {
  public:
   explicit Job(std::uint64_t ps) : partition_(kRows, ps) {
@@ -43,6 +43,15 @@ class Job {
                           partition_.rows_of(i),
                           optimizers::SGD{.learning_rate = -1},
                           {}});
+      stores_[i]->create({3,
+                          shard,
+                          "sparse",
+                          DType::float32,
+                          {kRows, kWidth},
+                          partition_.first_row_of(i),
+                          partition_.rows_of(i),
+                          optimizers::FTRL{.learning_rate = 0.1, .initial_accumulator = 0.5, .l1 = 0.25},
+                          initializers::normal(0, 1, 5)});
     }
   }
   void push(float scale) {
@@ -52,6 +61,7 @@ class Job {
       for (float& g : gradient) g *= scale;
       const auto shard = static_cast<std::uint32_t>(i);
       apply_entry(*stores_[i], push_entry<float>(1, shard, {}, 0, kWidth, gradient));
+      apply_entry(*stores_[i], push_entry<float>(3, shard, {}, 0, kWidth, gradient));
       std::vector<std::int64_t> counts(partition_.rows_of(i));
       std::iota(counts.begin(), counts.end(), static_cast<std::int64_t>(partition_.first_row_of(i)));
       apply_entry(*stores_[i], push_entry<std::int64_t>(2, shard, {}, 0, 1, counts));
@@ -105,10 +115,12 @@ TEST(StoreCheckpoint, AnotherNumberOfPsGoesOnWhereTheFirstStopped) {
       second.restore(checkpoint);
       EXPECT_EQ(second.values<float>(1), first.values<float>(1));
       EXPECT_EQ(second.values<std::int64_t>(2), first.values<std::int64_t>(2));
-      // Adam's moments and its count of steps show in the next update.
+      EXPECT_EQ(second.values<float>(3), first.values<float>(3));
+      // Adam's moments and its count of steps, and both slots of FTRL, show in the next update.
       first.push(3);
       second.push(3);
       EXPECT_EQ(second.values<float>(1), first.values<float>(1));
+      EXPECT_EQ(second.values<float>(3), first.values<float>(3));
       EXPECT_EQ(second.values<std::int64_t>(2), first.values<std::int64_t>(2));
     }
   }

@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "capstan/error.hpp"
+#include "store/plain_update.hpp"
 #include "store/push_entry.hpp"
 #include "transport/loop.hpp"
 
@@ -22,39 +23,24 @@ using testing::HasSubstr;
 class Plain {
  public:
   Plain(const Optimizer& optimizer, std::uint64_t rows, std::uint64_t width, double value)
-      : optimizer_(optimizer),
-        width_(width),
-        w_(rows * width, value),
-        a_(rows * width, optimizer.kind == OptimizerKind::adagrad ? optimizer.initial_accumulator : 0),
-        b_(rows * width, 0) {}
+      : optimizer_(optimizer), width_(width), elements_(rows * width, {value, starts_at(optimizer), 0}) {}
 
   void begin_push() { ++t_; }
   void update(std::uint64_t row, std::uint64_t column, double g) {
-    const std::uint64_t i = row * width_ + column;
-    const Optimizer& o = optimizer_;
-    switch (o.kind) {
-      case OptimizerKind::sgd:
-        w_[i] -= o.learning_rate * g;
-        return;
-      case OptimizerKind::adagrad:
-        a_[i] += g * g;
-        w_[i] -= o.learning_rate * g / (std::sqrt(a_[i]) + o.epsilon);
-        return;
-      case OptimizerKind::adam:
-        a_[i] = o.beta1 * a_[i] + (1 - o.beta1) * g;
-        b_[i] = o.beta2 * b_[i] + (1 - o.beta2) * g * g;
-        w_[i] -= o.learning_rate * std::sqrt(1 - std::pow(o.beta2, t_)) / (1 - std::pow(o.beta1, t_)) *
-                 a_[i] / (std::sqrt(b_[i]) + o.epsilon);
-        return;
-    }
+    plain_update(optimizer_, elements_[row * width_ + column], g, t_);
   }
-  const std::vector<double>& values() const { return w_; }
+  double value(std::size_t i) const { return elements_[i].w; }
+  std::size_t size() const { return elements_.size(); }
 
  private:
+  static double starts_at(const Optimizer& o) {
+    return o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl ? o.initial_accumulator : 0;
+  }
+
   Optimizer optimizer_;
   std::uint64_t width_;
-  std::vector<double> w_, a_, b_;
-  int t_ = 0;
+  std::vector<PlainElement> elements_;
+  std::int64_t t_ = 0;
 };
 
 class StoreTest : public testing::Test {
@@ -137,9 +123,9 @@ void StoreTest::expect_follows_the_rules(std::uint32_t id, std::vector<std::uint
                                       gradient));
   }
   const std::vector<T> values = all<T>(id, count);
-  ASSERT_EQ(values.size(), plain.values().size());
+  ASSERT_EQ(values.size(), plain.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    EXPECT_NEAR(static_cast<double>(values[i]), plain.values()[i], tolerance) << "element " << i;
+    EXPECT_NEAR(static_cast<double>(values[i]), plain.value(i), tolerance) << "element " << i;
   }
 }
 
@@ -150,6 +136,13 @@ TEST_F(StoreTest, PushesFollowTheRulesForEveryDtypeRankAndOptimizer) {
     const Optimizer sgd = optimizers::SGD{.learning_rate = 0.25};
     const Optimizer adagrad = optimizers::Adagrad{.learning_rate = 0.3, .initial_accumulator = 0.5};
     const Optimizer adam = optimizers::Adam{.learning_rate = 0.1};
+    for (const Optimizer& o :
+         {Optimizer(optimizers::Momentum{}), Optimizer(optimizers::Momentum{.nesterov = true}),
+          Optimizer(optimizers::RMSProp{}), Optimizer(optimizers::AdamW{.weight_decay = 0.5}),
+          Optimizer(optimizers::FTRL{.learning_rate = 0.1, .initial_accumulator = 0.5, .l1 = 2})}) {
+      expect_follows_the_rules<float>(id++, shape, o, 1e-4);
+      expect_follows_the_rules<double>(id++, shape, o, 1e-12);
+    }
     expect_follows_the_rules<float>(id++, shape, sgd, 0);
     expect_follows_the_rules<float>(id++, shape, adagrad, 1e-5);
     expect_follows_the_rules<float>(id++, shape, adam, 1e-5);

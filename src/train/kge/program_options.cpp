@@ -5,17 +5,21 @@
 namespace capstan::kge {
 namespace {
 
-/// Adagrad without a head start: gradients are sums over a batch, so their scale is not known beforehand.
+/// Adagrad and FTRL without a head start: gradients are sums over a batch, so their scale is not known
+/// beforehand. FTRL then is Adagrad, and starts from the values that the model was initialized with.
 Optimizer optimizer_from(const Settings& settings, const ModelDefaults& defaults) {
   const std::string& kind = settings.text("optimizer");
-  const auto rate = [&](double own) {
-    return settings.given("learning-rate") ? settings.real("learning-rate") : own;
+  const auto rate = [&](double otherwise) {
+    return settings.given("learning-rate") ? settings.real("learning-rate") : otherwise;
   };
+  const double own = static_cast<double>(defaults.learning_rate);
   if (kind == "sgd") return optimizers::SGD{rate(0.1)};
+  if (kind == "momentum") return optimizers::Momentum{.learning_rate = rate(0.01)};
+  if (kind == "rmsprop") return optimizers::RMSProp{.learning_rate = rate(1e-3)};
+  if (kind == "adamw") return optimizers::AdamW{.learning_rate = rate(1e-3)};
+  if (kind == "ftrl") return optimizers::FTRL{.learning_rate = rate(own), .initial_accumulator = 0};
   if (kind == "adam") return optimizers::Adam{.learning_rate = rate(1e-3)};
-  return optimizers::Adagrad{.learning_rate = rate(static_cast<double>(defaults.learning_rate)),
-                             .initial_accumulator = 0,
-                             .epsilon = 1e-10};
+  return optimizers::Adagrad{.learning_rate = rate(own), .initial_accumulator = 0, .epsilon = 1e-10};
 }
 
 }  // namespace
