@@ -371,11 +371,18 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
   EXPECT_EQ(running.fetch(), 42);
   // Resources are as they were.
   bool same_worker = false;
-  for (int i = 0; i < 10 * workers() && !same_worker; ++i) {
-    const auto [worker, calls] = coordinator_->schedule<&use_tally>(tally).fetch();
-    same_worker = worker == before.first;
+  for (int round = 0; round < 100 && !same_worker; ++round) {
+    // More at once than one worker takes, so that the one that was asked before gets some.
+    std::vector<RemoteValue<std::pair<int, int>>> uses;
+    for (int i = 0; i < 4 * workers(); ++i) uses.push_back(coordinator_->schedule<&use_tally>(tally));
+    int least = 0;
+    for (const auto& use : uses) {
+      const auto [worker, calls] = use.fetch();
+      if (worker == before.first && (least == 0 || calls < least)) least = calls;
+    }
+    same_worker = least != 0;
     if (same_worker) {
-      EXPECT_EQ(calls, before.second + 1);
+      EXPECT_EQ(least, before.second + 1);
     }
   }
   EXPECT_TRUE(same_worker);

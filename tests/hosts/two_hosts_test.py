@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`capstan train kge` over two hosts: ps on both, remote windows between them, and ranks of the other host killed."""
+"""`capstan train kge` over two hosts: ps on both, active messages between them, and ranks of the other host killed."""
 import os
 import pathlib
 import re
@@ -46,11 +46,11 @@ class OnTwoHosts(JobTest):
         )
 
     def assert_windows(self, job):
-        """Every client said how it reaches each ps: mapped on its own host, by remote memory access elsewhere."""
-        line = r"\[(\w+) (\d)@(host\d)\] \[debug\] ps (\d) \(rank \d on (host\d)\): (mapped|remote memory access) over"
+        """Every client said how it reaches each ps: mapped on its own host, by messages elsewhere."""
+        line = r"\[(\w+) (\d)@(host\d)\] \[debug\] ps (\d) \(rank \d on (host\d)\): (mapped memory|active messages over tcp)"
         seen = re.findall(line, job.stderr)
         for role, index, host, ps, ps_host, way in seen:
-            wanted = "mapped" if host == ps_host else "remote memory access"
+            wanted = "mapped memory" if host == ps_host else "active messages over tcp"
             self.assertEqual(way, wanted, f"{role} {index} on {host} to ps {ps} on {ps_host}")
         pairs = {(role, index, ps) for role, index, _, ps, _, _ in seen}
         clients = [("coordinator", "0"), *(("worker", str(index)) for index in range(len(WORKERS)))]
