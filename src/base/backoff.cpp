@@ -6,9 +6,9 @@
 namespace capstan {
 namespace {
 
-/// A yield with nobody waiting for the core is a system call of less than a microsecond; a switch to another
-/// thread and back takes longer than this even if that thread has nothing to do.
-constexpr std::chrono::microseconds kAnotherRan{4};
+/// A yield with nobody waiting for the core is a system call of about a microsecond; another thread that has
+/// work keeps the core for longer than this.
+constexpr std::chrono::microseconds kAnotherRan{20};
 
 void relax() noexcept {
 #if defined(__x86_64__)

@@ -16,9 +16,9 @@ namespace {
 
 /// How long a ps looks for work before it sleeps. A wake-up costs its pusher a message and some 50 us of
 /// waiting; a core of its own has nothing better to do for the time of a short step. On a core that a worker
-/// wants, looking is worth about what the wake-up costs. (docs/performance.md: living with others)
+/// wants, looking is worth a few wake-ups, since it yields between looks.
 constexpr std::chrono::microseconds kLookAlone{1000};
-constexpr std::chrono::microseconds kLookOnASharedCore{50};
+constexpr std::chrono::microseconds kLookOnASharedCore{200};
 /// Rings are looked at with a load, the wire with system calls: so only every so many turns.
 constexpr unsigned kTurnsALookAtTheWire = 8;
 

@@ -20,7 +20,12 @@ void PushInbox::receive(const transport::Message& message) {
     news_ = true;
     return;
   }
-  apply(pusher, header, message.payload);
+  if (reinterpret_cast<std::uintptr_t>(message.payload.data()) % alignof(std::uint64_t) == 0) {
+    apply(pusher, header, message.payload);
+  } else {  // the transport's buffer begins where it likes
+    const std::vector<std::byte> aligned(message.payload.begin(), message.payload.end());
+    apply(pusher, header, aligned);
+  }
 }
 
 void PushInbox::apply(Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload) {
