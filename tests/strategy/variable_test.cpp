@@ -69,6 +69,32 @@ TEST_F(VariableTest, GradientsAreSparseOrDense) {
   EXPECT_EQ(v.pull(), (std::vector<float>{9.5, 7.5, 9.5, 8.5}));
 }
 
+TEST_F(VariableTest, SeveralVariablesInOneCallAndReadsThatAreWaitedForLater) {
+  const Variable<float> v("v", {5, 2}, {}, {optimizers::SGD{.learning_rate = -1}});
+  const Variable<double> w("w", {3}, {}, {optimizers::SGD{.learning_rate = -1}});
+  const Ids v_ids{4, 1};
+  const Ids w_ids{2};
+  const std::vector<float> v_gradient{1, 2, 3, 4};
+  const std::vector<double> w_gradient{5};
+  push_all(Push{v, v_ids, v_gradient}, Push{w, w_ids, w_gradient});
+  v.flush();
+  std::vector<float> v_out(4);
+  std::vector<double> w_out(1);
+  lookup_all(Lookup{v, v_ids, v_out}, Lookup{w, w_ids, w_out});
+  EXPECT_EQ(v_out, v_gradient);
+  EXPECT_EQ(w_out, w_gradient);
+
+  std::vector<float> later(4);
+  std::vector<float> all(10);
+  Pending rows = v.lookup_async(v_ids, later);
+  Pending everything = v.pull_async(0, all);
+  rows.wait();
+  everything.wait();
+  EXPECT_TRUE(rows.ready());
+  EXPECT_EQ(later, v_gradient);
+  EXPECT_EQ(all, v.pull());
+}
+
 TEST_F(VariableTest, ACopyIsTheSameVariable) {
   const Variable<float> v("v", {2});
   const Variable<float> copy = v;  // NOLINT: the copy is the point
