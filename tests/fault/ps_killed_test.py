@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import HOST, SECONDS_TO_END, JobTest, Roles, main, train
+from job import HOST, SECONDS_TO_END, SECONDS_TO_FINISH, JobTest, Roles, main, train
 
 EPOCHS = 800
 SAVE_EVERY = 50
@@ -31,16 +31,24 @@ class PsKilled(JobTest):
     def saving(self, *options):
         return self.command("--checkpoint-dir", self.checkpoints, "--checkpoint-every", SAVE_EVERY, *options)
 
+    def wait_for_checkpoint(self, job, epoch):
+        deadline = time.monotonic() + SECONDS_TO_FINISH
+        while self.newest_epoch() < epoch:
+            self.assertIsNone(job.command.poll(), job.stderr)
+            self.assertLess(time.monotonic(), deadline, f"no checkpoint of epoch {epoch}")
+            time.sleep(0.01)
+
+    def newest_epoch(self):
+        """Of the newest complete checkpoint; 0 when there is none."""
+        latest = self.checkpoints / "latest"
+        return int(latest.read_text().strip().removeprefix("checkpoint-")) if latest.exists() else 0
+
     def kill_a_ps(self, ranks, ps, seed):
-        """Starts a job, kills one of its ps some time after the first checkpoint, and looks at how it ends."""
+        """Starts a job, kills one of its ps some time after one of the first checkpoints, and looks at how it ends."""
         moment = random.Random(seed)
         job = self.start(self.saving("--ps", ps), ranks)
-        deadline = time.monotonic() + 60
-        while not (self.checkpoints / "latest").exists():
-            self.assertIsNone(job.command.poll(), job.stderr)
-            self.assertLess(time.monotonic(), deadline, "no checkpoint")
-            time.sleep(0.01)
-        time.sleep(moment.uniform(0, 0.4))
+        self.wait_for_checkpoint(job, SAVE_EVERY * moment.randint(1, 6))
+        time.sleep(moment.uniform(0, 0.02))
         rank = moment.choice(Roles(ranks, ps).ps)
         os.kill(job.ranks()[rank][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
@@ -78,12 +86,10 @@ class PsKilled(JobTest):
         self.assert_same_end(self.resume(3, "--ps", 1), whole)
 
     def kill_a_ps_of_a_resumed_run(self):
-        before = {path.name for path in self.checkpoints.glob("checkpoint-*")}
+        before = self.newest_epoch()
         job = self.start(self.saving("--resume", "--ps", 3), 5)
         self.assertTrue(job.wait_for_text("resumed from"), job.stderr)
-        while {path.name for path in self.checkpoints.glob("checkpoint-*[0-9]")} <= before:
-            self.assertIsNone(job.command.poll(), job.stderr)
-            time.sleep(0.01)
+        self.wait_for_checkpoint(job, before + SAVE_EVERY)
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
 

@@ -10,24 +10,29 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import HOST, LEARNT, SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
 
-EPOCHS = 1200
+# Of which the first quarter has a kill somewhere, so that the job is not over before, however fast the machine.
+EPOCHS = 4000
+EVAL_EVERY = 20
 RANKS, PS = 5, 2
 
 
 class WorkerKilled(JobTest):
-    def start_training(self, *options):
-        """The job, as soon as it trains, and what its ranks are."""
-        command = train(self.graph(), "--ps", PS, "--slice-batches", 1, "--eval-every", 20, *options, epochs=EPOCHS)
+    def start_training(self, *options, epoch=EVAL_EVERY):
+        """The job, as soon as `epoch` is behind it, and what its ranks are."""
+        command = train(
+            self.graph(), "--ps", PS, "--slice-batches", 1, "--eval-every", EVAL_EVERY, *options, epochs=EPOCHS
+        )
         job = self.start(command, RANKS)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(rf"epoch {epoch}: {TRAINS}"), job.stderr)
         return job, Roles(RANKS, PS)
 
     def survives(self, seed, *options):
         """One worker is killed at a moment that follows from `seed`."""
         moment = random.Random(seed)
         summary_file = self.folder / "summary.json"
-        job, roles = self.start_training("--summary", summary_file, *options)
-        time.sleep(moment.uniform(0, 0.5))
+        epoch = moment.randrange(EVAL_EVERY, EPOCHS // 4, EVAL_EVERY)
+        job, roles = self.start_training("--summary", summary_file, *options, epoch=epoch)
+        time.sleep(moment.uniform(0, 0.02))
         rank = moment.choice(roles.workers)
         _, child = job.ranks()[rank]
         os.kill(child, signal.SIGKILL)
