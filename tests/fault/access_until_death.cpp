@@ -1,0 +1,134 @@
+// access_until_death.cpp -- workers that read and push without a pause until their ps is gone, and write down
+// when.
+//
+//   mpirun -np 4 access_until_death FOLDER lookup flush --capstan-ps=1 --capstan-max-inflight-per-worker=1
+//
+// One worker for each access that is named. NAME.started appears in FOLDER when an access works, NAME.report
+// when it has failed. Times are of CLOCK_MONOTONIC, which Python's time.monotonic_ns() reads too.
+#include <capstan/capstan.hpp>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace cs = capstan;
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kRows = 8192;
+constexpr std::int64_t kWidth = 64;
+constexpr std::size_t kIds = 512;
+constexpr std::int64_t kStarted = 50;       // accesses
+constexpr std::int64_t kMoreTries = 50;     // after the first that failed
+constexpr auto kPatience = 40s;             // longer than the test waits; only so that nothing stays for ever
+constexpr auto kWorkersWriteReports = 10s;  // of which each needs some milliseconds
+
+std::int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+/// In one piece: who sees the file sees all of it.
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  const std::filesystem::path unfinished = path.string() + "~";
+  std::ofstream(unfinished) << text;
+  std::filesystem::rename(unfinished, path);
+}
+
+std::function<void()> access_by_name(const std::string& name, const cs::Variable<float>& w) {
+  std::vector<std::int64_t> ids(kIds);
+  for (std::size_t i = 0; i < kIds; ++i) ids[i] = static_cast<std::int64_t>(i) * 7919 % kRows;
+  std::vector<float> rows(kIds * kWidth, 0.5F);
+  std::vector<float> all(static_cast<std::size_t>(kRows * kWidth), 0.5F);
+  using cs::ReadMode;
+  const std::map<std::string, std::function<void()>> accesses{
+      {"lookup", [=]() mutable { w.lookup(ids, rows); }},
+      {"lookup_consistent", [=]() mutable { w.lookup(ids, rows, ReadMode::consistent); }},
+      {"pull", [=]() mutable { w.pull(0, all); }},
+      {"pull_consistent", [=]() mutable { w.pull(0, all, ReadMode::consistent); }},
+      {"push", [=] { w.push(ids, rows); }},
+      {"push_dense", [=] { w.push_dense(all); }},
+      {"flush", [=] { w.push(ids, rows), w.flush(); }}};
+  return accesses.at(name);
+}
+
+/// Until the access throws, and then some more, to see that it goes on throwing.
+void access_until_it_fails(std::string folder, std::string name, cs::Variable<float> w) {
+  const auto access = access_by_name(name, w);
+  const std::filesystem::path place = std::filesystem::path(folder) / name;
+  std::int64_t good = 0;
+  std::int64_t last_good_began = 0;
+  std::int64_t failed_at = 0;
+  int code = 0;
+  std::string what = "nothing";
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (failed_at == 0 && std::chrono::steady_clock::now() < give_up) {
+    const std::int64_t began = now_ns();
+    try {
+      access();
+      last_good_began = began;
+      if (++good == kStarted) write_file(place.string() + ".started", "");
+    } catch (const cs::Error& error) {
+      failed_at = now_ns();
+      code = static_cast<int>(error.code());
+      what = error.what();
+    }
+  }
+  std::int64_t good_afterwards = 0;
+  for (std::int64_t i = 0; i < kMoreTries; ++i) {
+    try {
+      access();
+      ++good_afterwards;
+    } catch (const cs::Error&) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  write_file(place.string() + ".report",
+             "good " + std::to_string(good) + "\nlast_good_began " + std::to_string(last_good_began) +
+                 "\nfailed_at " + std::to_string(failed_at) + "\ncode " + std::to_string(code) +
+                 "\ngood_afterwards " + std::to_string(good_afterwards) + "\nwhat " + what + "\n");
+}
+
+/// The end of the coordinator is the end of the job, so the workers get the time to see for themselves.
+void wait_for_reports(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+  const auto give_up = std::chrono::steady_clock::now() + kWorkersWriteReports;
+  for (const std::string& name : names) {
+    while (!std::filesystem::exists(folder / (name + ".report")) &&
+           std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  const std::string folder = argv[1];
+  const std::vector<std::string> names(argv + 2, argv + argc);
+  if (static_cast<int>(names.size()) != cluster.count(cs::Role::worker)) return 2;
+
+  cs::ParameterServerStrategy strategy(cluster);
+  const auto scope = strategy.scope();
+  const cs::Variable<float> w("w", {kRows, kWidth}, cs::initializers::constant(1),
+                              {cs::optimizers::SGD{0.01}});
+  cs::ClusterCoordinator coordinator(strategy);
+  try {
+    for (const std::string& name : names) coordinator.schedule<&access_until_it_fails>(folder, name, w);
+    coordinator.join();
+  } catch (const cs::Error& error) {
+    std::fprintf(stderr, "coordinator: %s\n", error.what());
+    wait_for_reports(folder, names);
+    return error.code() == cs::Code::unavailable ? 4 : 1;
+  }
+  return 1;  // nobody died
+}
