@@ -134,6 +134,11 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   CLI::App& show = *app.add_subcommand("settings", "every setting: value, default, unit, variable and help");
   bool markdown = false;
   show.add_flag("--markdown", markdown, "the table of docs/settings.md, without this run's values");
+  bool transports = false;
+  show.add_flag(
+          "--transports", transports,
+          "what UCX offers, and the way that is taken to a ps; under mpirun, from every rank to every ps")
+      ->excludes("--markdown");
   add_config(show);
   const Options show_options = add_settings(show);
 
@@ -153,7 +158,9 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
 
   if (version) return {.action = Action::print_text, .text = version_text()};
   if (show.parsed()) {
-    const Action action = markdown ? Action::print_settings_markdown : Action::print_settings;
+    const Action action = markdown     ? Action::print_settings_markdown
+                          : transports ? Action::show_transports
+                                       : Action::print_settings;
     return {.action = action, .settings = gather(show_options, config, environment)};
   }
   if (kge.parsed())

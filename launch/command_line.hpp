@@ -7,7 +7,7 @@
 
 namespace capstan::launch {
 
-enum class Action { print_text, print_settings, print_settings_markdown, train_kge };
+enum class Action { print_text, print_settings, print_settings_markdown, show_transports, train_kge };
 
 struct CommandLine {
   Action action = Action::print_text;

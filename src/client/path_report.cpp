@@ -22,11 +22,8 @@ bool first_of_its_kind(bool same_host, Path path) {
 }
 
 void require(const std::string& required, const cluster::Member& ps, bool same_host, Path path,
-             const std::string& line) {
-  const bool mapped = path == Path::mapped || path == Path::in_process;
-  const bool satisfied =
-      required == "any" || mapped || (required == "rdma" && path == Path::rma && !same_host);
-  if (satisfied) return;
+             const transport::Peer& peer, const std::string& line) {
+  if (good_enough(required, path, same_host, peer.has_hardware_rma())) return;
   throw Error(Code::failed_precondition,
               fmt::format("--require-transport={} refuses the way to {}: {}. {}", required, ps.name(), line,
                           required == "mapped"
@@ -44,7 +41,7 @@ void report_path(const cluster::Runtime& runtime, const cluster::Member& ps, Pat
                                ? std::string(to_string(path))
                                : fmt::format("{} over {}", to_string(path), peer.transports());
   log::debug("{}: {}", ps.name(), line);
-  require(runtime.settings().text("require-transport"), ps, same_host, path, line);
+  require(runtime.settings().text("require-transport"), ps, same_host, path, peer, line);
   if (path == Path::in_process || !first_of_its_kind(same_host, path)) return;
   log::info("ps on {} host: {}", same_host ? "this" : "another", line);
   // Every worker sees the same, so one of them says it.

@@ -70,20 +70,6 @@ std::uint64_t rows_within(std::uint64_t bytes, const PushRows& push) {
 
 }  // namespace
 
-std::string_view to_string(Path path) noexcept {
-  switch (path) {
-    case Path::in_process:
-      return "in process";
-    case Path::mapped:
-      return "mapped memory";
-    case Path::rma:
-      return "remote memory access";
-    case Path::messages:
-      return "active messages";
-  }
-  return "unknown";
-}
-
 PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps)
     : runtime_(runtime),
       rpc_(rpc),
@@ -93,16 +79,13 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps)
   const auto reply = from_bytes<shard::ConnectReply>(
       rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));
   const std::string& wanted = runtime_.settings().text("window");
-  const auto how = wanted == "mapped"                  ? transport::WindowPath::mapped
-                   : wanted == "rma" || wanted == "am" ? transport::WindowPath::rma
-                                                       : transport::WindowPath::automatic;
-  board_ = peer_.open_window(reply.board, how);
+  board_ = peer_.open_window(reply.board, window_path(wanted));
   sink_ = reinterpret_cast<shard::PushSink*>(reply.sink);
   if (board_->mapped() != nullptr) {
     life_ = board_->mapped() + layout_.life();
     path_ = sink_ != nullptr ? Path::in_process : Path::mapped;
   } else {
-    path_ = wanted == "rma" || (wanted != "am" && peer_.has_hardware_rma()) ? Path::rma : Path::messages;
+    path_ = path_without_mapping(wanted, peer_.has_hardware_rma());
   }
   report_path(runtime_, runtime_.member(Role::ps, ps), path_, peer_);
 }

@@ -8,21 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "client/path.hpp"
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
 
 namespace capstan::client {
-
-/// How a client reaches a ps. Chosen once, when they meet.
-enum class Path : std::uint8_t {
-  in_process,  // the ps is a thread of this process: its store is called
-  mapped,      // its memory is mapped here: loads and stores
-  rma,         // an adapter reads and writes its memory
-  messages,    // active messages, which its CPU serves
-};
-std::string_view to_string(Path path) noexcept;
 
 /// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or consecutive where
 /// `order` is empty. Row numbers within the shard are `rows`, or `ids` less `first_row`; a push with neither

@@ -12,23 +12,12 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "base/topology.hpp"
+#include "transport/ucx_context.hpp"
 #include "transport/ucx_peer.hpp"
 #include "transport/version.hpp"
 
 namespace capstan::transport {
 namespace {
-
-Handle<ContextTraits> open_context() {
-  Handle<ConfigTraits> config;
-  check(ucp_config_read("CAPSTAN", nullptr, config.out()), "ucp_config_read");
-  ucp_params_t params{};
-  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_AMO64 | UCP_FEATURE_WAKEUP;
-  params.name = "capstan";
-  Handle<ContextTraits> context;
-  check(ucp_init(&params, config.get(), context.out()), "ucp_init");
-  return context;
-}
 
 Handle<WorkerTraits> open_worker(ucp_context_h context) {
   ucp_worker_params_t params{};

@@ -11,6 +11,7 @@
 #include "base/fence.hpp"
 #include "base/log.hpp"
 #include "base/topology.hpp"
+#include "transport/ucx_offer.hpp"
 
 namespace capstan::transport {
 namespace {
@@ -244,11 +245,7 @@ void UcxPeer::send_in_place(std::uint16_t type, Bytes header, Bytes payload, std
   if (UCS_PTR_IS_ERR(request)) note_failed_send(UCS_PTR_STATUS(request));
 }
 
-bool UcxPeer::has_hardware_rma() const {
-  // Reliable transports of InfiniBand and RoCE, by UCX's names for them; ud and tcp emulate.
-  const std::string names = transports();
-  return names.find("rc_") != std::string::npos || names.find("dc_") != std::string::npos;
-}
+bool UcxPeer::has_hardware_rma() const { return names_hardware_rma(transports()); }
 
 std::unique_ptr<Window> UcxPeer::open_window(const RegionKey& key, WindowPath path) {
   require_alive();

@@ -10,7 +10,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_hosts
-from job import LEARNT, MPIEXEC, SECONDS_TO_END, TRAINS, JobTest, main, train
+from job import CAPSTAN, LEARNT, MPIEXEC, SECONDS_TO_END, TRAINS, JobTest, main, train
 
 SCRATCH = pathlib.Path(sys.argv[3])
 del sys.argv[3]
@@ -64,6 +64,23 @@ class OnTwoHosts(JobTest):
         self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (2, 3))
         self.assertEqual(summary["training"]["triples"], 100 * summary["data"]["train"])
         self.assertGreater(summary["test"]["mrr"], LEARNT)
+
+    def test_the_ways_are_shown(self):
+        job = self.start(
+            [CAPSTAN, "settings", "--transports", "--ps", 2],
+            RANKS,
+            launcher=self.hosts.launcher(MPIEXEC, SLOTS),
+            env=self.hosts.environment,
+        )
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        paragraphs = re.findall(r"ps on (this|another) host +(\w+ \w+).*\n(?:  .*\n)*?  ways +(.*)", job.stdout)
+        ways = {kind: (way, names) for kind, way, names in paragraphs}
+        self.assertEqual({kind: way for kind, (way, _) in ways.items()},
+                         {"this": "mapped memory", "another": "active messages"}, job.stdout)
+        self.assertEqual(ways["this"][1], "4: coordinator 0 on host1 -> ps 0 on host1, worker 0 on host1 -> ps 0 on host1, "
+                         "worker 1 on host2 -> ps 1 on host2, worker 2 on host2 -> ps 1 on host2")
+        self.assertTrue(ways["another"][1].startswith("4: coordinator 0 on host1 -> ps 1 on host2, "), job.stdout)
+        self.assertRegex(job.stdout, r"UCX \S+ on host1, host2, with ")
 
     def test_checkpoints_are_resumed(self):
         folder = self.folder / "checkpoints"

@@ -1,5 +1,5 @@
-// train_kge_double.cpp -- in place of the training: shows the settings it was given, or fails as the test
-// asks.
+// train_kge_double.cpp -- in place of the training, and of what connects ranks: shows the settings it was
+// given, or fails as the test asks.
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
@@ -7,6 +7,7 @@
 
 #include "capstan/error.hpp"
 #include "launch/train_kge.hpp"
+#include "launch/transports.hpp"
 
 namespace capstan {
 
@@ -17,6 +18,11 @@ int run_train_kge(const Settings& settings, int argc, char** argv) {
     throw Error(static_cast<Code>(std::atoi(code)), "thrown by the test");
   }
   std::cout << argc << " " << argv[0] << "\n" << settings.to_json() << "\n";
+  return 0;
+}
+
+int run_show_transports(const Settings& settings) {
+  std::cout << settings.to_json() << "\n";
   return 0;
 }
 

@@ -1,0 +1,23 @@
+// ucx_context.cpp -- one configuration and one set of features for all of Capstan.
+#include "transport/ucx_context.hpp"
+
+namespace capstan::transport {
+
+Handle<ConfigTraits> read_config() {
+  Handle<ConfigTraits> config;
+  check(ucp_config_read("CAPSTAN", nullptr, config.out()), "ucp_config_read");
+  return config;
+}
+
+Handle<ContextTraits> open_context() {
+  const Handle<ConfigTraits> config = read_config();
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_AMO64 | UCP_FEATURE_WAKEUP;
+  params.name = "capstan";
+  Handle<ContextTraits> context;
+  check(ucp_init(&params, config.get(), context.out()), "ucp_init");
+  return context;
+}
+
+}  // namespace capstan::transport

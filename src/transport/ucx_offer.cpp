@@ -1,0 +1,82 @@
+// ucx_offer.cpp -- UCX's own description of a context, read; it has no call that lists transports.
+#include "transport/ucx_offer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <span>
+#include <sstream>
+
+#include "transport/ucx_context.hpp"
+#include "transport/version.hpp"
+
+namespace capstan::transport {
+namespace {
+
+std::string printed(const std::function<void(std::FILE*)>& print) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  std::FILE* stream = open_memstream(&text, &length);
+  if (stream == nullptr) throw call_failed("open_memstream", "out of memory");
+  print(stream);
+  std::fclose(stream);
+  std::string copy(text, length);
+  std::free(text);
+  return copy;
+}
+
+/// Of a line "UCX_TLS=all", or "CAPSTAN_UCX_TLS=all".
+std::string value_of(const std::string& variable, const std::string& config) {
+  std::istringstream lines(config);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find('=');
+    if (equals != std::string::npos && line.substr(0, equals).ends_with(variable))
+      return line.substr(equals + 1);
+  }
+  return "unknown";
+}
+
+bool starts_with_one_of(std::string_view name, std::span<const std::string_view> beginnings) {
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](auto begin) { return name.starts_with(begin); });
+}
+
+}  // namespace
+
+UcxOffer ucx_offer() {
+  UcxOffer offer;
+  offer.version = ucx_version();
+  const Handle<ConfigTraits> config = read_config();
+  const std::string settings =
+      printed([&](std::FILE* to) { ucp_config_print(config.get(), to, "", UCS_CONFIG_PRINT_CONFIG); });
+  offer.allowed_transports = value_of("UCX_TLS", settings);
+  offer.allowed_devices = value_of("UCX_NET_DEVICES", settings);
+
+  constexpr std::array<std::string_view, 5> kInMemory{"sysv/", "posix/", "cma/", "knem/", "xpmem/"};
+  constexpr std::array<std::string_view, 5> kOther{"self/", "cuda", "gdr_copy", "rocm", "ze_"};
+  const Handle<ContextTraits> context = open_context();
+  std::istringstream lines(printed([&](std::FILE* to) { ucp_context_print_info(context.get(), to); }));
+  for (std::string line; std::getline(lines, line);) {
+    // "#      resource 2  :  md 1  dev 2  flags -- tcp/eth0"
+    const std::size_t space = line.find_last_of(' ');
+    if (line.find(" resource ") == std::string::npos || space == std::string::npos) continue;
+    const std::string name = line.substr(space + 1);
+    if (name.find('/') == std::string::npos) continue;
+    auto& list = starts_with_one_of(name, kInMemory) ? offer.in_memory
+                 : starts_with_one_of(name, kOther)  ? offer.other
+                                                     : offer.network;
+    list.push_back(name);
+  }
+  return offer;
+}
+
+bool names_hardware_rma(std::string_view names) {
+  // Reliable transports of InfiniBand and RoCE; ud and tcp emulate.
+  return names.find("rc_") != std::string_view::npos || names.find("dc_") != std::string_view::npos;
+}
+
+bool is_loopback(std::string_view transport) { return transport.ends_with("/lo"); }
+
+}  // namespace capstan::transport

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""`capstan settings --transports`: what it says is what ranks found that connected, alone and under mpirun."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import CAPSTAN, HOST, JobTest, main
+
+WITHOUT_SHARED_MEMORY = {"UCX_TLS": "tcp,self"}
+# Whatever this machine's adapters are: without tcp alone the answers below would be others on a cluster.
+NO_ADAPTERS = {"UCX_TLS": "tcp,self,sysv,posix"}
+
+
+class Transports(JobTest):
+    def show(self, *options, ranks=0, env=NO_ADAPTERS, code=0):
+        job = self.start([CAPSTAN, "settings", "--transports", *options], ranks, env=env)
+        self.assertEqual(self.exit_code(job), code, job.stderr)
+        self.said = job.stderr
+        return job.stdout
+
+    def paragraph(self, text, kind):
+        """The lines below "ps on this host", as {label: what it says}, "" being the first line's own."""
+        lines = text.partition(f"ps on {kind} host")[2].splitlines()
+        found = {"": lines[0].strip()}
+        for line in lines[1:]:
+            if not line.startswith("  "):
+                break
+            label, _, rest = line.strip().partition("  ")
+            found[label] = rest.strip()
+        return found
+
+    def here(self, *options, **how):
+        return self.paragraph(self.show(*options, **how), "this")
+
+    def test_what_ucx_offers(self):
+        text = self.show()
+        self.assertRegex(text, rf"^UCX \d+\.\d+\.\d+ on {HOST}, with UCX_TLS=tcp,self,sysv,posix UCX_NET_DEVICES=all\n")
+        self.assertRegex(text, r"\n  network +.*tcp/lo")
+        self.assertRegex(text, r"\n  hardware RMA +none")
+        self.assertRegex(text, r"\n  shared memory +.*sysv/memory.*\n")
+        text = self.show(env={"UCX_TLS": "all", "CAPSTAN_UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"})
+        self.assertIn("UCX_TLS=tcp,self UCX_NET_DEVICES=lo", text)
+        self.assertRegex(text, r"\n  network +tcp/lo\n")
+        self.assertRegex(text, r"\n  shared memory +none\n")
+
+    def test_alone(self):
+        way = self.here()
+        self.assertRegex(way[""], r"^mapped memory; wake-ups and calls over tcp/\S+$")
+        self.assertEqual(way["--require-transport"], "mapped and rdma accept it")
+        way = self.here("--window", "am")
+        self.assertRegex(way[""], r"^active messages over tcp/\S+$")
+        self.assertEqual((way["reason"], way["--require-transport"]), ("--window am", "mapped and rdma refuse it"))
+        way = self.here("--window", "rma")
+        self.assertRegex(way[""], r"^emulated remote memory access over tcp/\S+$")
+        way = self.here(env=WITHOUT_SHARED_MEMORY)
+        self.assertRegex(way[""], r"^active messages over tcp/\S+$")
+        self.assertIn("UCX_TLS lacks sysv and posix", way["reason"])
+
+    def test_alone_what_another_host_would_get(self):
+        only_loopback = {**NO_ADAPTERS, "UCX_NET_DEVICES": "lo"}
+        way = self.paragraph(self.show(env=only_loopback), "another")
+        self.assertEqual(way[""], "no way")
+        self.assertIn("UCX_NET_DEVICES", way["reason"])
+        way = self.paragraph(self.show("--window", "mapped"), "another")
+        self.assertEqual(way[""], "no way")
+
+    def test_alone_what_does_not_work_is_an_error(self):
+        self.show("--window", "mapped", env=WITHOUT_SHARED_MEMORY, code=4)
+        self.assertIn("capstan: memory of a second process on this host cannot be mapped", self.said)
+        self.assertEqual(self.here(env={"UCX_TLS": "posix,self"}, code=3)[""], "no way")
+        self.assertIn("capstan: UCX does not reach", self.said)
+        self.assertEqual(self.here("--window", "am", "--require-transport", "rdma", code=2)["reason"], "--window am")
+        self.assertIn("capstan: --require-transport=rdma refuses", self.said)
+
+    def assert_everybody(self, way, ps, workers):
+        """The coordinator's and every worker's way to every ps, in one line."""
+        clients = ["coordinator 0", *(f"worker {number}" for number in range(workers))]
+        ways = [f"{client} on {HOST} -> ps {number} on {HOST}" for client in clients for number in range(ps)]
+        self.assertEqual(way["ways"], f"{len(ways)}: {', '.join(ways)}")
+
+    def test_under_mpirun(self):
+        text = self.show("--ps", 2, ranks=5)
+        self.assertEqual((text.count("UCX "), text.count("ps on ")), (1, 1), text)
+        self.assertIn("1 coordinator, 2 ps, 2 workers, --window auto", text)
+        way = self.paragraph(text, "this")
+        self.assertRegex(way[""], r"^mapped memory; wake-ups and calls over tcp/\S+$")
+        self.assert_everybody(way, ps=2, workers=2)
+
+    def test_under_mpirun_by_messages(self):
+        way = self.here("--window", "am", ranks=3)
+        self.assertRegex(way[""], r"^active messages over tcp/\S+$")
+        self.assertEqual(way["reason"], "--window am")
+        self.assert_everybody(way, ps=1, workers=1)
+
+    def test_under_mpirun_without_shared_memory(self):
+        way = self.here("--ps", 1, ranks=4, env=WITHOUT_SHARED_MEMORY)
+        self.assertRegex(way[""], r"^active messages over tcp/\S+$")
+        self.assertIn("UCX_TLS lacks sysv and posix", way["reason"])
+        self.assert_everybody(way, ps=1, workers=2)
+
+    def test_under_mpirun_what_does_not_work_is_an_error(self):
+        way = self.here("--window", "am", "--require-transport", "mapped", ranks=3, code=2)
+        self.assertEqual(way["reason"], "--window am")
+        self.assertEqual(self.said.count("capstan: --require-transport=mapped refuses"), 1, self.said)
+        self.assertEqual(self.here(ranks=3, env={"UCX_TLS": "posix,self"}, code=4)[""], "no way")
+        self.assertIn("capstan: ps 0 ", self.said)
+
+
+if __name__ == "__main__":
+    main()

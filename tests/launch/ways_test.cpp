@@ -1,0 +1,99 @@
+// ways_test.cpp -- ways are put together by kind; machines with adapters, which few have, are told of as
+// well.
+#include "launch/ways.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/serialize.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan::launch {
+namespace {
+
+using client::Path;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Way way(int worker, const std::string& host, const std::string& ps_host, Path path,
+        const std::string& transports, bool hardware_rma = false) {
+  return {"worker " + std::to_string(worker), host, "ps 0", ps_host, path, transports, hardware_rma};
+}
+
+TEST(Ways, OfOneKindMakeOneParagraph) {
+  const std::vector<Way> ways{
+      way(0, "n1", "n1", Path::mapped, "tcp/lo"), way(1, "n2", "n1", Path::messages, "tcp/eth0"),
+      way(2, "n1", "n1", Path::mapped, "tcp/lo"), way(3, "n3", "n1", Path::messages, "tcp/eth0")};
+  const std::string text = ways_text(ways, "auto");
+  EXPECT_THAT(text, HasSubstr("2: worker 0 on n1 -> ps 0 on n1, worker 2 on n1 -> ps 0 on n1\n"));
+  EXPECT_THAT(text, HasSubstr("2: worker 1 on n2 -> ps 0 on n1, worker 3 on n3 -> ps 0 on n1\n"));
+  EXPECT_LT(text.find("ps on this host        mapped memory"),
+            text.find("ps on another host     active messages over tcp/eth0"));
+  EXPECT_EQ(text.find("ps on this host"), text.rfind("ps on this host"));
+  EXPECT_EQ(text.find("ps on another host"), text.rfind("ps on another host"));
+}
+
+TEST(Ways, ManyAreNotAllNamed) {
+  std::vector<Way> ways;
+  for (int i = 0; i < 100; ++i) ways.push_back(way(i, "n1", "n1", Path::mapped, "tcp/lo"));
+  EXPECT_THAT(ways_text(ways, "auto"),
+              AllOf(HasSubstr("100: worker 0 on"), HasSubstr(", ...\n"), Not(HasSubstr("worker 50 on"))));
+}
+
+TEST(Ways, SayWhatRequireTransportSaysToThem) {
+  const auto verdict = [](const Way& way) { return ways_text({way}, "auto"); };
+  EXPECT_THAT(verdict(way(0, "n1", "n1", Path::mapped, "rc_mlx5/mlx5_0:1", true)),
+              HasSubstr("mapped and rdma accept it"));
+  EXPECT_THAT(verdict(way(0, "n2", "n1", Path::rma, "rc_mlx5/mlx5_0:1", true)),
+              AllOf(HasSubstr("ps on another host     remote memory access over rc_mlx5/mlx5_0:1\n"),
+                    HasSubstr("rdma accepts it, mapped refuses it")));
+  EXPECT_THAT(verdict(way(0, "n2", "n1", Path::rma, "tcp/eth0", false)),
+              AllOf(HasSubstr("emulated remote memory access over tcp/eth0"),
+                    HasSubstr("mapped and rdma refuse it")));
+  EXPECT_THAT(verdict(way(0, "n2", "n1", Path::messages, "tcp/eth0")),
+              HasSubstr("mapped and rdma refuse it"));
+  // On one host "rdma" asks for mapped memory: an adapter's loop is no substitute.
+  EXPECT_THAT(verdict(way(0, "n1", "n1", Path::rma, "rc_mlx5/mlx5_0:1", true)),
+              HasSubstr("mapped and rdma refuse it"));
+}
+
+TEST(Ways, RequiredOnesThrowWhereARunWould) {
+  const std::vector<Way> ways{way(0, "n1", "n1", Path::mapped, "tcp/lo"),
+                              way(1, "n2", "n1", Path::rma, "dc_mlx5/mlx5_0:1", true)};
+  require_ways(ways, "any");
+  require_ways(ways, "rdma");
+  expect_error(Code::failed_precondition,
+               "--require-transport=mapped refuses the way from worker 1 on n2 to ps 0 on n1",
+               [&] { require_ways(ways, "mapped"); });
+  Way none = ways[0];
+  none.failure = "ps 0 is gone";
+  none.code = static_cast<std::int32_t>(Code::unavailable);
+  expect_error(Code::unavailable, "ps 0 is gone", [&] { require_ways({none}, "any"); });
+  EXPECT_THAT(ways_text({none}, "auto"), AllOf(HasSubstr("no way"), HasSubstr("ps 0 is gone")));
+}
+
+TEST(Ways, TravelWhole) {
+  Way sent = way(3, "n1", "n2", Path::rma, "rc_mlx5/mlx5_0:1", true);
+  sent.failure = "why";
+  sent.code = 4;
+  const auto got = from_bytes<Way>(to_bytes(sent));
+  EXPECT_EQ(ways_text({got}, "auto"), ways_text({sent}, "auto"));
+  EXPECT_EQ(got.code, 4);
+  EXPECT_TRUE(got.hardware_rma);
+}
+
+TEST(Offers, HostsWithTheSameAreTold) {
+  const transport::UcxOffer adapters{"1.15.0",        "all", "all", {"tcp/ib0", "rc_mlx5/mlx5_0:1"},
+                                     {"sysv/memory"}, {}};
+  const transport::UcxOffer without{"1.15.0", "all", "all", {"tcp/eth0"}, {"sysv/memory"}, {}};
+  const std::string text =
+      offers_text({{"n1", adapters}, {"n2", without}, {"n3", adapters}, {"n1", adapters}});
+  EXPECT_THAT(text, HasSubstr("UCX 1.15.0 on n1, n3, with UCX_TLS=all UCX_NET_DEVICES=all\n"));
+  EXPECT_THAT(text, HasSubstr("UCX 1.15.0 on n2, with"));
+  EXPECT_THAT(text, HasSubstr("hardware RMA         rc_mlx5/mlx5_0:1\n"));
+  EXPECT_THAT(text, HasSubstr("hardware RMA         none (no rc or dc transport)\n"));
+}
+
+}  // namespace
+}  // namespace capstan::launch
