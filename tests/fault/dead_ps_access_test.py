@@ -43,7 +43,9 @@ class DeadPsAccess(JobTest):
             time.sleep(0.005)
 
     def report(self, access):
-        lines = (self.folder / f"{access}.report").read_text().splitlines()
+        path = self.folder / f"{access}.report"
+        self.assertTrue(path.exists(), "it has not noticed in ten seconds")
+        lines = path.read_text().splitlines()
         return {key: value if key == "what" else int(value) for key, _, value in (line.partition(" ") for line in lines)}
 
     def kill_the_ps_under(self, *accesses, window, seed=0, never_late=()):
