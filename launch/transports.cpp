@@ -144,6 +144,7 @@ Way way_to_another_host(const transport::UcxOffer& offer, const std::string& win
   way.hardware_rma = !hardware.empty();
   way.path = client::path_without_mapping(window, way.hardware_rma);
   way.transports = fmt::format("{}", fmt::join(way.hardware_rma ? hardware : all, " or "));
+  if (all.empty() || window == "mapped") way.code = static_cast<std::int32_t>(Code::unavailable);
   if (all.empty()) {
     way.failure = "UCX has no network device that leaves this host; look at UCX_TLS and UCX_NET_DEVICES";
   } else if (window == "mapped") {

@@ -22,7 +22,8 @@ struct Kind {
   std::vector<std::string> ways;
 };
 
-auto kind_of(const Way& way) { return std::tuple(!way.same_host(), way.path, way.transports, way.failure); }
+/// Failures count by their code: their texts name each a ps, and the first says enough.
+auto kind_of(const Way& way) { return std::tuple(!way.same_host(), way.code, way.path, way.transports); }
 
 std::vector<Kind> by_kind(const std::vector<Way>& ways) {
   std::vector<Kind> kinds;

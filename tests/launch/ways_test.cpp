@@ -73,6 +73,17 @@ TEST(Ways, RequiredOnesThrowWhereARunWould) {
   EXPECT_THAT(ways_text({none}, "auto"), AllOf(HasSubstr("no way"), HasSubstr("ps 0 is gone")));
 }
 
+TEST(Ways, ThatFailedForOneReasonMakeOneParagraph) {
+  std::vector<Way> ways{way(0, "n1", "n2", Path::messages, ""), way(1, "n1", "n3", Path::messages, "")};
+  for (Way& failed : ways) {
+    failed.failure = "memory of the ps on " + failed.to_host + " cannot be mapped";
+    failed.code = static_cast<std::int32_t>(Code::unavailable);
+  }
+  EXPECT_THAT(ways_text(ways, "mapped"),
+              AllOf(HasSubstr("memory of the ps on n2 cannot"), Not(HasSubstr("memory of the ps on n3")),
+                    HasSubstr("2: worker 0 on n1 -> ps 0 on n2, worker 1 on n1 -> ps 0 on n3\n")));
+}
+
 TEST(Ways, TravelWhole) {
   Way sent = way(3, "n1", "n2", Path::rma, "rc_mlx5/mlx5_0:1", true);
   sent.failure = "why";
