@@ -10,6 +10,7 @@
 #include "base/fence.hpp"
 #include "capstan/serialize.hpp"
 #include "client/path_report.hpp"
+#include "shard/row_copy.hpp"
 #include "transport/bytes.hpp"
 #include "transport/life_word.hpp"
 
@@ -20,6 +21,9 @@ using Clock = std::chrono::steady_clock;
 
 /// Entries of about this size: the ps applies one while the next is written, and both stay in the caches.
 constexpr std::uint64_t kPartBytes = 64 * 1024;
+/// From this size on a push goes past the caches: about what a core's own cache holds. A smaller one is read
+/// from there soonest.
+constexpr std::uint64_t kPastTheCaches = 512 * 1024;
 /// How long a wait polls before it sleeps. A ps that is at work answers within this.
 constexpr std::chrono::microseconds kLookAlone{500};
 constexpr std::chrono::microseconds kLookOnASharedCore{500};
@@ -36,6 +40,16 @@ void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, s
     std::memcpy(to + i * push.row_bytes, push.gradient + push.order[first + i] * push.row_bytes,
                 push.row_bytes);
   }
+}
+
+/// The same into memory that the ps's core reads.
+void send_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
+  if (push.order.empty()) {
+    shard::send_bytes(push.gradient + first * push.row_bytes, count * push.row_bytes, to);
+  } else {
+    shard::send_rows(push.gradient, push.row_bytes, push.order.subspan(first, count), to);
+  }
+  shard::copies_sent();
 }
 
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to) {
@@ -80,6 +94,7 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps)
       rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));
   const std::string& wanted = runtime_.settings().text("window");
   board_ = peer_.open_window(reply.board, window_path(wanted));
+  bell_ = reply.bell;
   sink_ = reinterpret_cast<shard::PushSink*>(reply.sink);
   if (board_->mapped() != nullptr) {
     life_ = board_->mapped() + layout_.life();
@@ -193,7 +208,11 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
     copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(values));
     values += shard::round_up(count * sizeof(std::uint32_t));
   }
-  copy_rows(push, first, count, values);
+  if (ring_window_->mapped() != nullptr && push.count * push.row_bytes >= kPastTheCaches) {
+    send_rows(push, first, count, values);
+  } else {
+    copy_rows(push, first, count, values);
+  }
   if (ring_window_->mapped() == nullptr) ring_window_->put(at, staging_);
   tail_ += header.bytes;
 }
@@ -266,7 +285,8 @@ void PsLink::publish() {
   thread_fence(std::memory_order_seq_cst);
   std::atomic_ref<std::uint64_t> asleep(
       *reinterpret_cast<std::uint64_t*>(board_->mapped() + layout_.asleep()));
-  if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0) {
+  if (asleep.load(std::memory_order_relaxed) == 0 || asleep.exchange(0) == 0) return;
+  if (!runtime_.data().ring(bell_)) {
     peer_.send(cluster::kDoorbell, {});
     runtime_.data().progress();  // out with it
   }

@@ -88,6 +88,7 @@ class PsLink {
   transport::Peer& peer_;
   shard::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;
+  std::string bell_;
   const std::byte* life_ = nullptr;  // the ps's life word, where it is mapped
   shard::PushSink* sink_ = nullptr;
   Path path_ = Path::messages;

@@ -10,9 +10,11 @@
 
 namespace capstan::shard {
 
-/// kConnect. The board's key, and in an embedded cluster the ps's PushSink, by address.
+/// kConnect. The board's key, the bell that wakes the ps, and in an embedded cluster its PushSink, by
+/// address.
 struct ConnectReply {
   transport::RegionKey board;
+  std::string bell;
   std::uint64_t sink = 0;
 };
 

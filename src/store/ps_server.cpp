@@ -49,7 +49,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
 
 void PsServer::serve_requests() {
   rpc_.serve(cluster::kConnect, [this](int, transport::Bytes) {
-    shard::ConnectReply reply{board_->key(), 0};
+    shard::ConnectReply reply{board_->key(), fabric_.bell(), 0};
     if (runtime_->in_process())
       reply.sink = reinterpret_cast<std::uint64_t>(static_cast<shard::PushSink*>(&store_));
     return to_bytes(reply);

@@ -187,13 +187,15 @@ void UcxFabric::wait(std::chrono::milliseconds timeout) {
   const ucs_status_t armed = ucp_worker_arm(worker_.get());
   if (armed == UCS_ERR_BUSY) return;  // something has arrived already
   check(armed, "ucp_worker_arm");
-  pollfd fds[2] = {{event_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
-  const int ready = poll(fds, 2, static_cast<int>(timeout.count()));
+  pollfd fds[3] = {{event_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}, {doorbell_.fd(), POLLIN, 0}};
+  const int ready = poll(fds, 3, static_cast<int>(timeout.count()));
   if (ready < 0 && errno != EINTR) throw call_failed("poll", std::strerror(errno));
-  if (ready > 0 && (fds[1].revents & POLLIN) != 0) {
+  if (ready <= 0) return;
+  if ((fds[1].revents & POLLIN) != 0) {
     std::uint64_t count = 0;
     (void)!read(wake_fd_, &count, sizeof count);  // only empties the counter
   }
+  if ((fds[2].revents & POLLIN) != 0) doorbell_.silence();
 }
 
 void UcxFabric::wake() noexcept {

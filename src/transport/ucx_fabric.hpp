@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/doorbell.hpp"
 #include "transport/fabric.hpp"
 #include "transport/ucx_handles.hpp"
 
@@ -28,6 +29,8 @@ class UcxFabric final : public Fabric {
   unsigned progress() override;
   void wait(std::chrono::milliseconds timeout) override;
   void wake() noexcept override;
+  std::string bell() const override { return doorbell_.name(); }
+  bool ring(const std::string& bell) noexcept override { return doorbell_.ring(bell); }
 
   ucp_worker_h worker() const noexcept { return worker_.get(); }
 
@@ -47,6 +50,7 @@ class UcxFabric final : public Fabric {
   Handle<WorkerTraits> worker_;
   int event_fd_ = -1;  // UCX's own, closed with the worker
   int wake_fd_ = -1;
+  Doorbell doorbell_;
   std::vector<std::unique_ptr<UcxPeer>> peers_;
   std::vector<UcxPeer*> newly_failed_;
 };

@@ -1,0 +1,69 @@
+// doorbell_test.cpp -- one fabric ends the wait of another without a message.
+#include "transport/doorbell.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "transport/ucx_fabric.hpp"
+
+namespace capstan::transport {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPatience{20000};
+
+milliseconds time_of_wait(Fabric& fabric, milliseconds timeout) {
+  const auto begin = std::chrono::steady_clock::now();
+  fabric.wait(timeout);
+  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+}
+
+/// UCX has something to do at first; a wait that nothing ends needs that to be over.
+void settle(Fabric& fabric) {
+  progress_until(fabric, deadline_in(milliseconds(20)), [] { return false; });
+}
+
+TEST(DoorbellTest, EndsTheWaitOfAnotherFabric) {
+  UcxFabric sleeper;
+  UcxFabric visitor;
+  settle(sleeper);
+  const std::jthread ringing([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    EXPECT_TRUE(visitor.ring(sleeper.bell()));
+  });
+  EXPECT_LT(time_of_wait(sleeper, kPatience), kPatience / 2);
+}
+
+TEST(DoorbellTest, RungBeforeItEndsTheNextWaitAndNoMore) {
+  UcxFabric sleeper;
+  UcxFabric visitor;
+  settle(sleeper);
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(visitor.ring(sleeper.bell())) << "it rings already: " << i;
+  EXPECT_LT(time_of_wait(sleeper, kPatience), kPatience / 2);
+  settle(sleeper);
+  EXPECT_GE(time_of_wait(sleeper, milliseconds(60)), milliseconds(55));
+}
+
+TEST(DoorbellTest, ABellThatIsNotThereIsToldOf) {
+  Doorbell mine;
+  std::string gone;
+  {
+    const Doorbell other;
+    gone = other.name();
+    EXPECT_TRUE(mine.ring(gone));
+  }
+  EXPECT_FALSE(mine.ring(gone));
+  EXPECT_FALSE(mine.ring("capstan-nobody"));
+  EXPECT_FALSE(mine.ring(""));
+}
+
+TEST(DoorbellTest, EveryBellHasANameOfItsOwn) {
+  const Doorbell a;
+  const Doorbell b;
+  EXPECT_NE(a.name(), b.name());
+}
+
+}  // namespace
+}  // namespace capstan::transport
