@@ -7,7 +7,9 @@ namespace capstan {
 
 /// First it looks again at once, then it gives its core away between looks, and after a while it says that it
 /// is time to sleep. A yield that takes long has let another thread run, so the core is shared: then the
-/// while is short, since every look is taken from somebody who works. One thread.
+/// while is short, since every look is taken from somebody who works; and now and then the thread moves to
+/// another core that it may use, because the scheduler leaves threads that yield to each other where they
+/// are, even beside an idle core. One thread.
 class Backoff {
  public:
   using Clock = std::chrono::steady_clock;
@@ -20,17 +22,13 @@ class Backoff {
   bool pause() noexcept;
   /// After a look that found something.
   void reset() noexcept { looks_ = 0; }
-  /// Another thread wanted this core not long ago.
-  bool core_is_shared() const noexcept { return yields_unshared_ < kForget; }
 
  private:
   static constexpr unsigned kLooksATime = 32;  // between two looks at the clock
-  static constexpr unsigned kForget = 200;     // yields without company after which the core is ours again
 
   Time alone_;
   Time shared_;
   unsigned looks_ = 0;
-  unsigned yields_unshared_ = kForget;
   Clock::time_point since_{};
 };
 
