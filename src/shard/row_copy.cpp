@@ -116,6 +116,40 @@ void gather_numbers(const std::byte* table, std::uint64_t row_bytes, const std::
 
 void copy_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) { copy_row<0>(from, bytes, to); }
 
+/// Non-temporal stores by vectors of up to kBytes, to which `to` is aligned; what is left over as usual.
+template <std::uint64_t kBytes>
+HWY_INLINE void send_by(const std::byte* from, std::uint64_t bytes, std::byte* to) {
+  const hn::CappedTag<std::uint8_t, kBytes> d;
+  std::uint64_t at = 0;
+  for (; at + hn::Lanes(d) <= bytes; at += hn::Lanes(d)) {
+    hn::Stream(hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from) + at), d,
+               reinterpret_cast<std::uint8_t*>(to) + at);
+  }
+  if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+}
+
+constexpr std::uint64_t kShortVector = 16;
+
+void send_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
+  const auto place = reinterpret_cast<std::uintptr_t>(to);
+  if (place % kLine == 0) return send_by<kLine>(from, bytes, to);
+  if (place % kShortVector == 0) return send_by<kShortVector>(from, bytes, to);
+  std::memcpy(to, from, bytes);
+}
+
+void send_gathered(const std::byte* table, std::uint64_t row_bytes, const std::uint32_t* order,
+                   std::uint64_t count, std::byte* out) {
+  const bool lines = row_bytes % kLine == 0 && reinterpret_cast<std::uintptr_t>(out) % kLine == 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::byte* from = table + order[i] * row_bytes;
+    if (lines) {
+      send_by<kLine>(from, row_bytes, out + i * row_bytes);
+    } else {
+      send_stream(from, row_bytes, out + i * row_bytes);
+    }
+  }
+}
+
 }  // namespace capstan::shard::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -126,6 +160,8 @@ HWY_EXPORT(gather_table);
 HWY_EXPORT(gather_shards);
 HWY_EXPORT(gather_numbers);
 HWY_EXPORT(copy_stream);
+HWY_EXPORT(send_stream);
+HWY_EXPORT(send_gathered);
 
 void gather_ids(const std::byte* table, std::uint64_t row_bytes, std::span<const std::int64_t> ids,
                 std::byte* out) {
@@ -146,6 +182,17 @@ void gather_rows(const std::byte* table, std::uint64_t row_bytes, std::span<cons
 void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   if (bytes != 0) HWY_DYNAMIC_DISPATCH(copy_stream)(from, bytes, to);
 }
+
+void send_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to) {
+  if (bytes != 0) HWY_DYNAMIC_DISPATCH(send_stream)(from, bytes, to);
+}
+
+void send_rows(const std::byte* table, std::uint64_t row_bytes, std::span<const std::uint32_t> order,
+               std::byte* out) {
+  HWY_DYNAMIC_DISPATCH(send_gathered)(table, row_bytes, order.data(), order.size(), out);
+}
+
+void copies_sent() noexcept { hwy::FlushStream(); }
 
 }  // namespace capstan::shard
 #endif

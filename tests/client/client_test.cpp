@@ -91,6 +91,25 @@ TEST_P(ClientTest, APushLargerThanTheRingGoesInParts) {
   EXPECT_EQ(pull<float>(v), gradient);
 }
 
+// Rows of every alignment, more of them than a core's cache holds, of shards whose rows take turns.
+TEST_P(ClientTest, ALargePushOfOddRowsInAnyOrderAddsUp) {
+  start(two_ps());
+  constexpr std::int64_t kRows = 30000;
+  constexpr std::int64_t kWidth = 7;
+  const auto v = create("v", DType::float32, {kRows, kWidth});
+  std::vector<std::int64_t> ids(kRows);
+  for (std::int64_t i = 0; i < kRows; ++i) ids[static_cast<std::size_t>(i)] = i * 7919 % kRows;
+  std::vector<float> gradient(kRows * kWidth);
+  std::vector<float> wanted(gradient.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    gradient[i] = static_cast<float>(i % 1000);
+    wanted[static_cast<std::size_t>(ids[i / kWidth]) * kWidth + i % kWidth] = gradient[i];
+  }
+  push(v, ids, gradient);
+  client().flush();
+  EXPECT_EQ(pull<float>(v), wanted);
+}
+
 TEST_P(ClientTest, APushInPartsIsOneStepOfAdam) {
   start(two_ps(), 1);
   constexpr std::int64_t kRows = 20000;
