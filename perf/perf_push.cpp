@@ -19,8 +19,9 @@ namespace {
 constexpr std::uint64_t kSampleIds = 262144;
 constexpr int kMinCalls = 4;
 
-constexpr std::uint64_t kLatencyRows = 1024;
+constexpr std::uint64_t kLatencyRows[] = {1, 32, 1024};
 constexpr std::uint64_t kLatencyWidth = 64;
+constexpr std::uint64_t kRowsInCache = 16384;  // 4 MiB: what a push costs beyond the table's own misses
 
 /// Whole numbers from -2 to 2, with a mean of 0 so that a row that is pushed for ever stays small.
 float gradient_of(std::uint64_t entry, std::uint64_t column) {
@@ -120,36 +121,33 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   return timings;
 }
 
-/// Push and flush, one at a time; a sample is one push.
-Timings measure_latency(RowCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
-  std::vector<float> gradient(c.call * c.width);
-  fill_gradient(gradient, c.width);
-  std::vector<std::int64_t> ids(c.call);
-  Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
-  Timings timings;
-  timings.verified = true;
-  take_turns(
-      c.warmup, c.samples, Together(counter, workers), false, [&] { stream.draw(ids); },
-      [&] { push_all(c, ids, variable, gradient); }, [] {}, timings);
-  return timings;
-}
-
 void measure_latencies(const Session& session, RowTables& tables) {
-  constexpr int kSamplesAnIteration = 10;  // a tail needs many
+  constexpr std::uint64_t kRowsAnIteration =
+      51200;  // a tail needs many samples, and the scheduler time to settle
   Options options = session.options;
   options.dims = {kLatencyWidth};
-  options.call_ids = {kLatencyRows};
-  for (RowCase c : row_cases(options, "push and flush", kLatencyRows, 1)) {
-    c.samples = options.iters * kSamplesAnIteration;
+  options.call_ids = {std::begin(kLatencyRows), std::end(kLatencyRows)};
+  std::vector<RowCase> cases = row_cases(options, "push and flush", 1, 1);
+  options.rows = kRowsInCache;
+  for (RowCase& c : row_cases(options, "push and flush, table in cache", 1, 1)) cases.push_back(c);
+  for (RowCase& c : cases) {
+    c.samples =
+        options.iters * static_cast<int>(std::clamp<std::uint64_t>(kRowsAnIteration / c.call, 50, 500));
+    c.with_bound = !session.bounds.has(kRowBound);
     const Variable<float>& variable = tables.get(c.rows, c.width, {optimizers::SGD{1.0}});
     Timings timings;
     timings.verified = verified(session, c, variable);
     for (int repeat = 0; repeat < options.repeat; ++repeat) {
-      append_slowest(timings, session.on_all_workers<&measure_latency>(for_repeat(c, repeat), variable));
+      append_slowest(timings, session.on_all_workers<&measure>(for_repeat(c, repeat), variable));
     }
     Result result{c.name, c.group, c.call, "rows a push", "us"};
     result.verified = timings.verified;
-    session.report.add(time_result(result, 1e6, timings.figure));
+    result = time_result(result, 1e6, timings.figure);
+    if (!timings.bound.empty()) {
+      result.bound = 1e6 * median(timings.bound);
+      result.bound_name = "scatter-SGD loop in one process, " + timings.bound_name;
+    }
+    session.report.add(result);
   }
 }
 

@@ -23,6 +23,7 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--repeat", o.repeat, "times that all cases are gone through")->check(CLI::PositiveNumber);
   app.add_option("--seed", o.seed, "start of the random numbers");
+  app.add_option("--only", o.only, "only cases whose name has this in it: call=8192");
   app.add_flag("--huge-pages,!--no-huge-pages", o.huge_pages, "the bound's own table asks for huge pages");
   app.add_flag("--rival,!--no-rival", o.with_rival, "run the MPI rival, where there is one");
   app.add_option("--bounds", o.bounds, "bounds that another program has measured (perf/run writes it)")

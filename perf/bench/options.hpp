@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace capstan::perf {
@@ -20,10 +21,13 @@ struct Options {
   int warmup = 3;
   int repeat = 5;
   std::uint64_t seed = 1;
+  std::string only;
   bool huge_pages = true;
   bool with_rival = true;
   std::string bounds;
   std::string json;
+
+  bool wants(std::string_view name) const { return name.find(only) != name.npos; }
 
   /// Far beyond any cache, so that a random row comes from memory.
   static constexpr std::uint64_t kTableBytes = std::uint64_t{256} << 20;

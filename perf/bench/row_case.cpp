@@ -25,6 +25,7 @@ std::vector<RowCase> row_cases(const Options& o, const std::string& what, std::u
         RowCase c;
         c.group = fmt::format("{} dim={} ids={}", what, dim, ids);
         c.name = fmt::format("{} call={}", c.group, call);
+        if (!o.wants(c.name)) continue;
         c.rows = o.rows_of(dim);
         c.width = dim;
         c.call = call;
@@ -80,13 +81,13 @@ bool read_once(Variable<float> variable, Counter counter, std::int64_t workers) 
 
 const Variable<float>& RowTables::get(std::uint64_t rows, std::uint64_t width,
                                       const VariableOptions& options) {
-  auto found = tables_.find(width);
+  auto found = tables_.find({rows, width});
   if (found == tables_.end()) {
     const std::vector<std::int64_t> shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width)};
-    found = tables_
-                .emplace(width, Variable<float>("table" + std::to_string(width), shape, initializers::zeros(),
-                                                options))
-                .first;
+    const std::string name = fmt::format("table{}x{}", rows, width);
+    found =
+        tables_.emplace(std::pair(rows, width), Variable<float>(name, shape, initializers::zeros(), options))
+            .first;
     fill_(found->second);
   }
   return found->second;

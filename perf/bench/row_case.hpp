@@ -57,7 +57,7 @@ inline constexpr const char* kRowBound = "row_bandwidth";
 /// function for Session::on_all_workers.
 bool read_once(Variable<float> variable, Counter counter, std::int64_t workers);
 
-/// One variable a row size, made when first asked for.
+/// One variable a size, made when first asked for.
 class RowTables {
  public:
   using Fill = void (*)(const Variable<float>&);
@@ -66,7 +66,7 @@ class RowTables {
 
  private:
   Fill fill_;
-  std::map<std::uint64_t, Variable<float>> tables_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Variable<float>> tables_;
 };
 
 /// The distance with the least time; `seconds(distance)` runs the loop once on ids of its own.
