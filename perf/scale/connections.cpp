@@ -3,6 +3,7 @@
 // All ends are in this process and one thread progresses them, so a time is the work of both ends. Nothing is
 // closed before the end: a figure at N connections is of those that were added since the size before.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -119,7 +120,7 @@ class Hub {
 
 /// Memory of this process that it would not have without what it has opened.
 double held() {
-  const ProcessMemory memory = memory_of(0).value_or(ProcessMemory{});
+  const ProcessMemory memory = memory_of(getpid()).value_or(ProcessMemory{});
   return static_cast<double>(memory.anonymous + memory.shared);
 }
 
@@ -143,7 +144,7 @@ Step grow(Hub& hub, std::uint64_t size, const Options& o) {
   const double empty = held();
   while (hub.size() < size) step.open.push_back(seconds_of([&] { hub.add(); }));
   const double opened = held();
-  const auto files = static_cast<double>(open_files());
+  const auto files = static_cast<double>(open_files(getpid()));
   for (std::uint64_t number = before; number < size; ++number) {
     step.connect.push_back(seconds_of([&] {
       hub.ask(number);
@@ -152,7 +153,7 @@ Step grow(Hub& hub, std::uint64_t size, const Options& o) {
   }
   step.fabric_bytes = (opened - empty) / added;
   step.connection_bytes = (held() - opened) / added;
-  step.connection_files = (static_cast<double>(open_files()) - files) / added;
+  step.connection_files = (static_cast<double>(open_files(getpid())) - files) / added;
   for (int sample = -o.warmup; sample < o.iters * o.repeat; ++sample) {
     const double seconds = seconds_of([&] {
       for (int look = 0; look < kLooks; ++look) hub.fabric().progress();
@@ -225,10 +226,10 @@ void measure_connections(const ScaleOptions& scale, const Options& options, Repo
   for (const Step& s : steps) reporter.times("a look at the wire", s, "ns", 1e9 / kLooks, s.looks);
   for (const Step& s : steps) reporter.amount("memory of a rank's UCX", s, "KiB", s.fabric_bytes / 1024);
   for (const Step& s : steps) {
-    reporter.amount("memory of a connection, both ends", s, "KiB", s.connection_bytes / 1024);
+    reporter.amount("memory of a rank's first connection, both ends", s, "KiB", s.connection_bytes / 1024);
   }
   for (const Step& s : steps) {
-    reporter.amount("file descriptors of a connection, both ends", s, "files", s.connection_files);
+    reporter.amount("files of a rank's first connection, both ends", s, "files", s.connection_files);
   }
   reporter.amount("address of a rank's UCX", steps.back(), "bytes", address_bytes);
 }

@@ -14,7 +14,7 @@
 namespace capstan::perf {
 
 std::optional<ProcessMemory> memory_of(std::int64_t pid) {
-  std::ifstream file(pid == 0 ? "/proc/self/status" : fmt::format("/proc/{}/status", pid));
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
   ProcessMemory memory;
   bool found = false;
   for (std::string line; std::getline(file, line);) {
@@ -30,9 +30,9 @@ std::optional<ProcessMemory> memory_of(std::int64_t pid) {
   return found ? std::optional(memory) : std::nullopt;
 }
 
-std::uint64_t open_files() {
+std::uint64_t open_files(std::int64_t pid) {
   std::error_code none;
-  const std::filesystem::directory_iterator files("/proc/self/fd", none);
+  const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", pid), none);
   return none ? 0 : static_cast<std::uint64_t>(std::distance(begin(files), end(files)));
 }
 

@@ -13,10 +13,10 @@ struct ProcessMemory {
   std::uint64_t files = 0;  // programs and libraries
 };
 
-/// Nothing where the kernel does not tell, or there is no such process. 0: this one.
+/// Nothing where the kernel does not tell, or there is no such process.
 std::optional<ProcessMemory> memory_of(std::int64_t pid);
-/// File descriptors that this process has open.
-std::uint64_t open_files();
+/// File descriptors that a process has open.
+std::uint64_t open_files(std::int64_t pid);
 /// Since this process was started.
 double seconds_since_start();
 

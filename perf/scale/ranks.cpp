@@ -20,15 +20,10 @@
 namespace capstan::perf {
 namespace {
 
+constexpr std::int64_t kRows = 1024;  // of each ps
 constexpr std::int64_t kWidth = 64;
+constexpr std::uint64_t kVersionBytes = 4096;  // of up to 64 shards
 constexpr double kMiB = 1 << 20;
-
-/// One row of each ps.
-std::vector<std::int64_t> one_row_a_ps(std::int64_t rows, std::int64_t ps) {
-  std::vector<std::int64_t> ids;
-  for (std::int64_t i = 0; i < ps; ++i) ids.push_back(i * rows / ps);
-  return ids;
-}
 
 /// figure: the first push, which connects to every ps and gets a ring in each; bound: one more like it.
 Timings push_twice(Variable<float> variable, std::vector<std::int64_t> ids, Counter counter,
@@ -76,87 +71,92 @@ std::vector<shard::PsStatistics> ask_ps() {
   return all;
 }
 
-Result amount(const std::string& name, std::uint64_t workers, bool verified,
-              const std::vector<double>& bytes) {
-  Result result{name, name, workers, "workers", "MiB"};
-  result.verified = verified;
-  return time_result(std::move(result), 1 / kMiB, bytes);
-}
+/// Adds results that share a job: its workers, and whether its sums are right.
+class Job {
+ public:
+  Job(const Session& session, bool summed) : session_(session), summed_(summed) {}
 
-/// Of the ranks of a role on this host.
-void report_resident(const Session& session, Role role, bool verified) {
-  const auto workers = static_cast<std::uint64_t>(session.workers);
-  std::vector<double> anonymous;
-  std::vector<double> shared;
-  for (const cluster::Member& member : session.cluster.runtime()->members()) {
-    const auto& self = session.cluster.runtime()->self();
-    const auto memory = member.host == self.host ? memory_of(member.pid) : std::nullopt;
-    if (member.role != role || !memory) continue;
-    anonymous.push_back(static_cast<double>(memory->anonymous));
-    shared.push_back(static_cast<double>(memory->shared));
+  Result result(const std::string& name, const char* unit) const {
+    Result result{name, name, static_cast<std::uint64_t>(session_.workers), "workers", unit};
+    result.verified = summed_;
+    return result;
   }
-  if (anonymous.empty()) return;
-  const auto name = to_string(role);
-  session.report.add(amount(fmt::format("a {}'s own memory", name), workers, verified, anonymous));
-  session.report.add(amount(fmt::format("a {}'s shared memory", name), workers, verified, shared));
-}
+  void add_times(const Result& result, double scale, const std::vector<double>& samples) const {
+    session_.report.add(time_result(result, scale, samples));
+  }
+
+  /// Of the ranks of a role on this host; the median rank, and the 99th percentile.
+  void add_resident(Role role) const {
+    std::vector<double> anonymous;
+    std::vector<double> shared;
+    std::vector<double> files;
+    const cluster::Runtime& runtime = *session_.cluster.runtime();
+    for (const cluster::Member& member : runtime.members()) {
+      if (member.role != role || member.host != runtime.self().host) continue;
+      const auto memory = memory_of(member.pid);
+      if (!memory) continue;
+      anonymous.push_back(static_cast<double>(memory->anonymous));
+      shared.push_back(static_cast<double>(memory->shared));
+      files.push_back(static_cast<double>(open_files(member.pid)));
+    }
+    if (anonymous.empty()) return;
+    const auto name = to_string(role);
+    add_times(result(fmt::format("a {}'s own memory", name), "MiB"), 1 / kMiB, anonymous);
+    add_times(result(fmt::format("a {}'s shared memory", name), "MiB"), 1 / kMiB, shared);
+    add_times(result(fmt::format("a {}'s file descriptors", name), "files"), 1, files);
+  }
+
+  /// The ps's own count beside the formula, exactly. Shards and their versions were there first, then rings.
+  void add_heaps(const std::vector<shard::PsStatistics>& before, std::uint64_t shard_bytes) const {
+    const Settings& settings = session_.cluster.runtime()->settings();
+    const std::uint64_t slab = settings.bytes("heap-slab-bytes");
+    const std::vector<std::uint64_t> shards{shard_bytes, kVersionBytes};
+    std::vector<std::uint64_t> pieces = shards;
+    pieces.insert(pieces.end(), static_cast<std::size_t>(session_.workers), settings.bytes("push-ring-bytes"));
+    const auto after = ask_ps();
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      Result heap = result(fmt::format("heap of ps {}", i), "MiB");
+      heap.verified = summed_ && before[i].heap_bytes == heap_of(shards, slab) &&
+                      after[i].heap_bytes == heap_of(pieces, slab);
+      heap.bound = static_cast<double>(heap_of(pieces, slab)) / kMiB;
+      heap.bound_name = "shards, versions, and a ring a worker, in slabs";
+      add_times(heap, 1 / kMiB, {static_cast<double>(after[i].heap_bytes)});
+    }
+  }
+
+ private:
+  const Session& session_;
+  bool summed_;
+};
 
 }  // namespace
 
 void measure_ranks(const Session& session) {
   const double start = seconds_since_start();
-  const auto workers = static_cast<std::uint64_t>(session.workers);
   const std::int64_t ps = session.cluster.count(Role::ps);
-  const auto& settings = session.cluster.runtime()->settings();
-  const auto rows = static_cast<std::int64_t>(std::max<std::uint64_t>(session.options.rows, 1024));
-  const Variable<float> variable("scale", {rows, kWidth}, initializers::zeros(), {optimizers::SGD{1.0}});
+  const Variable<float> variable("scale", {kRows * ps, kWidth}, initializers::zeros(),
+                                 {optimizers::SGD{1.0}});
   const auto before = ask_ps();
-
-  const std::vector<std::int64_t> ids = one_row_a_ps(rows, ps);
+  std::vector<std::int64_t> ids;  // one row of each ps
+  for (std::int64_t i = 0; i < ps; ++i) ids.push_back(i * kRows);
   Timings pushes;
-  pushes.verified = true;
   append_slowest(pushes, session.on_all_workers<&push_twice>(variable, ids));
-  const std::vector<float> values = variable.lookup(ids).values;
-  const bool summed = std::all_of(values.begin(), values.end(), [&](float value) {
-    return value == 2 * static_cast<float>(session.workers);
-  });
+  const std::vector<float> sums = variable.lookup(ids).values;
+  const auto expected = static_cast<float>(2 * session.workers);
+  const Job job(session, std::all_of(sums.begin(), sums.end(), [&](float sum) { return sum == expected; }));
 
-  const auto add_time = [&](const char* name, const char* unit, double scale, double seconds) -> Result {
-    Result result{name, name, workers, "workers", unit};
-    result.verified = summed;
-    return time_result(std::move(result), scale, {seconds});
-  };
-  session.report.add(add_time("from the coordinator's start until the cluster stands", "s", 1, start));
-  Result first =
-      add_time("first push of all workers, with connections and rings", "ms", 1e3, pushes.figure[0]);
+  job.add_times(job.result("from the coordinator's start until the cluster stands", "s"), 1, {start});
+  Result first = job.result("first push of all workers, with connections and rings", "ms");
   first.bound = 1e3 * pushes.bound[0];
   first.bound_name = "one more push";
-  session.report.add(first);
-
-  // Shards and their versions were there first, then came the rings. A ps on another host has none.
-  const std::uint64_t shard_bytes = static_cast<std::uint64_t>(rows / ps * kWidth) * sizeof(float);
-  std::vector<std::uint64_t> pieces{shard_bytes, 4096};
-  const std::uint64_t slab = settings.bytes("heap-slab-bytes");
-  const auto after = ask_ps();
-  const auto& members = session.cluster.runtime()->members();
-  for (std::int64_t i = 0; i < ps; ++i) {
-    std::vector<std::uint64_t> expected = pieces;
-    const std::string& host = session.cluster.runtime()->member(Role::ps, static_cast<int>(i)).host;
-    for (const cluster::Member& member : members) {
-      const bool has_ring = member.role == Role::worker && member.host == host;
-      if (has_ring) expected.push_back(settings.bytes("push-ring-bytes"));
-    }
-    const std::uint64_t formula = heap_of(expected, slab);
-    const std::uint64_t found = after[static_cast<std::size_t>(i)].heap_bytes;
-    const bool right =
-        summed && found == formula && before[static_cast<std::size_t>(i)].heap_bytes == heap_of(pieces, slab);
-    Result result = amount(fmt::format("heap of ps {}", i), workers, right, {static_cast<double>(found)});
-    result.bound = static_cast<double>(formula) / kMiB;
-    result.bound_name = "shards, versions, and a ring a worker, in slabs";
-    session.report.add(result);
+  job.add_times(first, 1e3, pushes.figure);
+  // Between hosts there may be no ring at all.
+  const auto& runtime = *session.cluster.runtime();
+  if (runtime.single_host() && runtime.settings().text("window") != "am") {
+    job.add_heaps(before, kRows * kWidth * sizeof(float));
   }
-  report_resident(session, Role::ps, summed);
-  report_resident(session, Role::worker, summed);
+  job.add_resident(Role::ps);
+  job.add_resident(Role::worker);
 }
 
 }  // namespace capstan::perf
