@@ -112,7 +112,8 @@ class Job {
     const std::uint64_t slab = settings.bytes("heap-slab-bytes");
     const std::vector<std::uint64_t> shards{shard_bytes, kVersionBytes};
     std::vector<std::uint64_t> pieces = shards;
-    pieces.insert(pieces.end(), static_cast<std::size_t>(session_.workers), settings.bytes("push-ring-bytes"));
+    pieces.insert(pieces.end(), static_cast<std::size_t>(session_.workers),
+                  settings.bytes("push-ring-bytes"));
     const auto after = ask_ps();
     for (std::size_t i = 0; i < after.size(); ++i) {
       Result heap = result(fmt::format("heap of ps {}", i), "MiB");

@@ -74,7 +74,8 @@ class PsMemoryTest : public ClientFixture {
 
   shard::PsStatistics statistics() {
     return from_bytes<shard::PsStatistics>(
-        strategy_->ask_every_ps(cluster::kPsStatistics, {}, milliseconds(20'000), "tell its statistics").at(0));
+        strategy_->ask_every_ps(cluster::kPsStatistics, {}, milliseconds(20'000), "tell its statistics")
+            .at(0));
   }
   void wait_for_pushes(std::uint64_t pushes) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -106,7 +107,7 @@ class PsMemoryTest : public ClientFixture {
 
 TEST_P(PsMemoryTest, SixtyFourWorkersCostShardsSlotsVersionsAndARingEach) {
   create("adam", DType::float32, {1024, 16}, optimizers::Adam{});  // 64 KiB, and twice that of slots
-  for (int i = 0; i < 63; ++i) create("small" + std::to_string(i), DType::float32, {16});  // a page each
+  for (int i = 0; i < 63; ++i) create("small" + std::to_string(i), DType::float32, {16});    // a page each
   const std::uint64_t before = kShardAndVersion + 3 * 64 * kKiB + 63 * 4 * kKiB + 4 * kKiB;  // 65 versions
   EXPECT_EQ(statistics().heap_bytes, kSlab) << "no ring before a worker pushes";
   EXPECT_EQ(statistics().rings, 0U);
