@@ -1,4 +1,5 @@
 // join.cpp -- the three ways into a cluster: launched by MPI, inside a program's own MPI, alone.
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -6,6 +7,7 @@
 #include "base/settings.hpp"
 #include "capstan/mpi.hpp"
 #include "cluster/agent.hpp"
+#include "cluster/file_limit.hpp"
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/role_map.hpp"
 #include "cluster/runtime.hpp"
@@ -17,6 +19,15 @@ namespace capstan {
 namespace {
 
 using cluster::Runtime;
+
+/// A worker talks to the coordinator and to every ps; those two talk to everybody.
+std::size_t most_connections(const cluster::Table& table) {
+  const auto ps = static_cast<std::size_t>(
+      std::count_if(table.members.begin(), table.members.end(),
+                    [](const cluster::Member& member) { return member.role == Role::ps; }));
+  const bool worker = table.members[static_cast<std::size_t>(table.rank)].role == Role::worker;
+  return ps + (worker ? 1 : table.members.size());
+}
 
 /// Opens both fabrics, lets `exchange` do its part, and keeps what the role needs.
 template <class Exchange>
@@ -32,6 +43,7 @@ Cluster join_with(const Settings& settings, Exchange&& exchange) {
     if (member.role == Role::ps) member.data_address = member.control_address;
   }
   if (table.members[static_cast<std::size_t>(table.rank)].role == Role::ps) data.reset();
+  cluster::make_room_for(most_connections(table));
   return Cluster(std::make_shared<Runtime>(settings, std::move(table), std::move(control), std::move(data)));
 }
 

@@ -82,7 +82,11 @@ void PsServer::serve_requests() {
     }
     return to_bytes(word(board_->memory().data() + layout_.counter(add.counter)).fetch_add(add.delta));
   });
-  rpc_.serve(cluster::kPsStatistics, [this](int, transport::Bytes) { return to_bytes(store_.statistics()); });
+  rpc_.serve(cluster::kPsStatistics, [this](int, transport::Bytes) {
+    shard::PsStatistics statistics = store_.statistics();
+    statistics.rings = rings_.open_rings();
+    return to_bytes(statistics);
+  });
 }
 
 void PsServer::serve_fabric() {

@@ -60,7 +60,9 @@ bool RingReader::has_work() const {
 
 bool RingReader::apply_some() {
   bool any = false;
-  for (Ring& ring : rings_) any |= apply_from(ring, false);
+  for (Ring& ring : rings_) {
+    if (tail_of(ring) != ring.applied) any |= apply_from(ring, false);
+  }
   return any;
 }
 

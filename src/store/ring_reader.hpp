@@ -28,6 +28,7 @@ class RingReader {
   bool apply_some();
   /// Something is published that has not been applied.
   bool has_work() const;
+  std::size_t open_rings() const noexcept { return rings_.size(); }
 
  private:
   struct Ring {

@@ -20,6 +20,7 @@ PROGRAMS = {
     "perf_push": (ROWS, 8 + 2),
     "perf_schedule": ([*TINY, "--closures", 50], 4),
 }
+SCALE = [*TINY, "--rings", "1,64", "--connections", "1,3"]
 RIVALS = {"perf_counter", "perf_lookup", "perf_push"}
 FIELDS = {"case", "unit", "median", "p99", "bound", "ratio_to_bound", "rival_name", "rival", "ratio_to_rival", "verified"}
 
@@ -64,6 +65,18 @@ class Smoke(JobTest):
         for program in ("perf_lookup", "perf_push", "perf_dense"):
             with self.subTest(program):
                 self.results(program, PROGRAMS[program][0], 5, "--capstan-ps=2")
+
+    def test_scale(self):
+        alone = self.results("perf_scale", SCALE, 0)
+        self.assertEqual(len(alone), 2 * 2 + 7 * 2 + 1)
+        heaps = []
+        for flags, shards in (("--capstan-ps=1", 1), ("--capstan-ps=2", 2)):
+            ring = ["--capstan-push-ring-bytes=64KiB", "--capstan-heap-slab-bytes=1MiB"]
+            found = self.results("perf_scale", TINY, 3 + shards, flags, *ring)
+            heaps += [(r["median"], r["bound"]) for r in found if r["case"].startswith("heap of ps")]
+            self.assertEqual(len(found), 2 + shards + 6)
+        # A table of 1,024 rows of 64 floats and two rings.
+        self.assertEqual(heaps, [(1, 1), (1, 1), (1, 1)])
 
     def test_bounds_from_a_file(self):
         file = self.folder / "bounds.json"
