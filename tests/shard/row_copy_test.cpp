@@ -64,6 +64,18 @@ TEST(RowCopyTest, BytesAreSentFromAndToAnyAlignment) {
   }
 }
 
+TEST(RowCopyTest, LongAndShortCopiesAreWhole) {
+  for (const std::size_t bytes : {0, 1, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 77}) {
+    const auto from = random_bytes(bytes + 4);
+    for (const std::size_t shift : {0, 4, 63}) {
+      Place to(bytes, shift);
+      copy_bytes(from.data() + 4, bytes, to.data());
+      ASSERT_TRUE(std::equal(from.begin() + 4, from.end(), to.data())) << bytes << " bytes, " << shift;
+      ASSERT_TRUE(to.margins_untouched()) << bytes << " bytes, " << shift << " past a line";
+    }
+  }
+}
+
 TEST(RowCopyTest, RowsAreSentInTheOrderGiven) {
   const std::vector<std::uint32_t> order{5, 0, 6, 6, 2};
   for (const std::size_t row_bytes : {4, 16, 28, 64, 100, 128, 256, 1000}) {
