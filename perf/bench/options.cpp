@@ -1,7 +1,16 @@
 // options.cpp -- one help line a flag.
 #include "perf/bench/options.hpp"
 
+#include <fstream>
+
 namespace capstan::perf {
+
+bool shared_memory_may_be_huge() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  std::string line;
+  std::getline(file, line);
+  return line.find("[never]") == line.npos && line.find("[deny]") == line.npos && !line.empty();
+}
 
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--min-bytes", o.min_bytes, "smallest message, such as 4KiB")
@@ -24,7 +33,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--repeat", o.repeat, "times that all cases are gone through")->check(CLI::PositiveNumber);
   app.add_option("--seed", o.seed, "start of the random numbers");
   app.add_option("--only", o.only, "only cases whose name has this in it: call=8192");
-  app.add_flag("--huge-pages,!--no-huge-pages", o.huge_pages, "the bound's own table asks for huge pages");
+  app.add_flag("--huge-pages,!--no-huge-pages", o.huge_pages,
+               "the bound's own table asks for huge pages; else as the memory of a ps");
   app.add_flag("--rival,!--no-rival", o.with_rival, "run the MPI rival, where there is one");
   app.add_option("--bounds", o.bounds, "bounds that another program has measured (perf/run writes it)")
       ->check(CLI::ExistingFile);

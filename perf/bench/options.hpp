@@ -9,6 +9,10 @@
 
 namespace capstan::perf {
 
+/// The memory of a ps is shared, and gets huge pages only where the administrator says so
+/// (/sys/kernel/mm/transparent_hugepage/shmem_enabled).
+bool shared_memory_may_be_huge();
+
 struct Options {
   std::uint64_t min_bytes = 4 << 10;
   std::uint64_t max_bytes = 256 << 20;
@@ -17,12 +21,12 @@ struct Options {
   std::vector<std::uint64_t> call_ids = {1024, 8192, 65536};
   std::vector<std::string> ids = {"uniform", "zipf"};
   double zipf_exponent = 1.05;
-  int iters = 20;
+  int iters = 8;
   int warmup = 3;
   int repeat = 5;
   std::uint64_t seed = 1;
   std::string only;
-  bool huge_pages = true;
+  bool huge_pages = shared_memory_may_be_huge();
   bool with_rival = true;
   std::string bounds;
   std::string json;

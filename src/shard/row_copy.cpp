@@ -126,8 +126,8 @@ HWY_INLINE void send_by(const std::byte* from, std::uint64_t bytes, std::byte* t
   if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
 }
 
-/// A copy of this size leaves a core's own cache before it is used; past the caches it takes two thirds of the
-/// time (docs/performance.md).
+/// A copy of this size leaves a core's own cache before it is used; past the caches it takes two thirds of
+/// the time (docs/performance.md).
 constexpr std::uint64_t kLongCopy = 1 << 20;
 
 void copy_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
