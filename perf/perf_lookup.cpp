@@ -64,12 +64,13 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   std::vector<std::int64_t> ids(c.sample_ids());
   Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
   int ahead = kDistances[0];
+  const ReadMode mode = c.consistent ? ReadMode::consistent : ReadMode::relaxed;
 
   const auto one_call = [&](int k) {
     return std::span<const std::int64_t>(ids).subspan(static_cast<std::size_t>(k) * c.call, c.call);
   };
   const auto lookup = [&] {
-    for (int k = 0; k < c.calls; ++k) variable.lookup(one_call(k), out);
+    for (int k = 0; k < c.calls; ++k) variable.lookup(one_call(k), out, mode);
     use_memory();
   };
   const auto loop = [&] {
@@ -100,8 +101,19 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   return timings;
 }
 
+/// Every size relaxed, the default; of consistent reads one row size says enough.
+std::vector<RowCase> all_cases(Options options) {
+  std::vector<RowCase> cases = row_cases(options, "lookup", kSampleIds, 1);
+  options.dims = {options.dims[options.dims.size() / 2]};
+  for (RowCase& c : row_cases(options, "lookup consistent", kSampleIds, 1)) {
+    c.consistent = true;
+    cases.push_back(c);
+  }
+  return cases;
+}
+
 void measure_all(const Session& session) {
-  std::vector<RowCase> cases = row_cases(session.options, "lookup", kSampleIds, 1);
+  std::vector<RowCase> cases = all_cases(session.options);
   std::vector<Timings> timings(cases.size());
   RowTables tables(&fill_variable);
   for (int repeat = 0; repeat < session.options.repeat; ++repeat) {

@@ -34,8 +34,13 @@ struct Named {
 std::vector<Named> optimizers_to_measure() {
   return {
       {"sgd", optimizers::SGD{}},
+      {"momentum", optimizers::Momentum{}},
+      {"nesterov", optimizers::Momentum{.nesterov = true}},
       {"adagrad", optimizers::Adagrad{}},
+      {"rmsprop", optimizers::RMSProp{}},
       {"adam", optimizers::Adam{}},
+      {"adamw", optimizers::AdamW{}},
+      {"ftrl", optimizers::FTRL{}},
   };
 }
 

@@ -28,7 +28,8 @@ struct RowCase {
   std::uint64_t seed = 0;
   int warmup = 0;
   int samples = 0;
-  int calls = 1;  // calls a sample
+  int calls = 1;            // calls a sample
+  bool consistent = false;  // reads never see half of a push
   bool with_bound = true;
   bool huge_pages = true;
 

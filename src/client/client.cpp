@@ -152,7 +152,12 @@ void Client::require_alive(const Route& route, std::span<const std::int64_t> ids
   }
 }
 
-bool Client::read_consistently(const ShardRoute& shard, const std::function<void()>& copy) {
+bool Client::read_mapped(const ShardRoute& shard, ReadMode mode, const std::function<void()>& copy) {
+  if (mode == ReadMode::relaxed) {
+    copy();
+    shard.link->require_alive();
+    return true;
+  }
   const std::atomic_ref<const std::uint64_t> version(*shard.version);
   for (int tries = 0; tries < kConsistentTries; ++tries) {
     const std::uint64_t before = version.load(std::memory_order_acquire);
@@ -177,16 +182,8 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
     const ShardRoute& shard = route.shards[s];
     const auto rows = by_shard_.rows(s);
     const auto order = by_shard_.order(s);
-    if (shard.values != nullptr) {
-      const auto copy = [&] { shard::gather_rows(shard.values, row_bytes, rows, order, out); };
-      if (mode == ReadMode::consistent) {
-        if (read_consistently(shard, copy)) continue;
-      } else {
-        copy();
-        shard.link->require_alive();
-        continue;
-      }
-    }
+    const auto copy = [&] { shard::gather_rows(shard.values, row_bytes, rows, order, out); };
+    if (shard.values != nullptr && read_mapped(shard, mode, copy)) continue;
     RemoteReads::Segment segment{&shard.link->peer(),
                                  variable.id,
                                  static_cast<std::uint32_t>(s),
@@ -214,15 +211,9 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
     const std::uint64_t first = begin - shard.place.first_row;
     auto* to = static_cast<std::byte*>(lookup.out) + (begin - lookup.first_row) * row_bytes;
     const std::uint64_t bytes = (end - begin) * row_bytes;
+    const auto copy = [&] { shard::copy_bytes(shard.values + first * row_bytes, bytes, to); };
     if (shard.values != nullptr) {
-      const auto copy = [&] { shard::copy_bytes(shard.values + first * row_bytes, bytes, to); };
-      if (mode == ReadMode::consistent) {
-        if (read_consistently(shard, copy)) continue;
-      } else {
-        copy();
-        shard.link->require_alive();
-        continue;
-      }
+      if (read_mapped(shard, mode, copy)) continue;
     } else if (shard.link->path() == Path::rma && mode == ReadMode::relaxed) {
       shard.link->require_alive();
       shard.link->window(shard.place.region)
@@ -327,17 +318,7 @@ void Client::assign(const shard::VariableDescriptor& variable, std::uint64_t fir
 }
 
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {
-  PsLink& to = link(ps);
-  to.require_alive();
-  if (!runtime_->single_host() || to.path() == Path::messages) {
-    // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which do not
-    // see each other: so the owner adds for all.
-    return from_bytes<std::uint64_t>(rpc_.call(to.peer(), cluster::kFetchAdd,
-                                               to_bytes(shard::FetchAdd{index, delta}), runtime_->patience(),
-                                               "add to a counter"));
-  }
-  return to.board().fetch_add(to.layout().counter(index), delta,
-                              transport::deadline_in(runtime_->patience()));
+  return link(ps).fetch_add(index, delta);
 }
 
 }  // namespace capstan::client

@@ -83,8 +83,9 @@ class Client {
   const Route& route_of(const shard::VariableDescriptor& variable);
   void gather(const Route& route, const Lookup& lookup);
   void require_alive(const Route& route, std::span<const std::int64_t> ids);
-  /// False when writers left no pause in which to read.
-  bool read_consistently(const ShardRoute& shard, const std::function<void()>& copy);
+  /// Runs `copy`, which reads the shard's mapped memory. False when it had to be consistent and writers left
+  /// no pause in which to read.
+  bool read_mapped(const ShardRoute& shard, ReadMode mode, const std::function<void()>& copy);
   void start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void start_dense(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,

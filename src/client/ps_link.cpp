@@ -21,14 +21,18 @@ using Clock = std::chrono::steady_clock;
 
 /// Entries of about this size: the ps applies one while the next is written, and both stay in the caches.
 constexpr std::uint64_t kPartBytes = 64 * 1024;
-/// From this size on a push goes past the caches: about what a core's own cache holds. A smaller one is read
-/// from there soonest.
-constexpr std::uint64_t kPastTheCaches = 512 * 1024;
+/// From this size on a dense push goes past the caches, of which it would be too much. Rows by number gain
+/// nothing from that: the ps, which waits for their rows anyway, finds what is in a cache sooner.
+constexpr std::uint64_t kPastTheCaches = 4 * 1024 * 1024;
 /// How long a wait polls before it sleeps. A ps that is at work answers within this.
 constexpr std::chrono::microseconds kLookAlone{500};
 constexpr std::chrono::microseconds kLookOnASharedCore{500};
 /// Looks at mapped memory between two looks at the wire, which take system calls.
 constexpr unsigned kLooksALookAtTheWire = 64;
+
+std::atomic_ref<std::uint64_t> word(std::byte* at) {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
+}
 
 /// Gradient rows of a push into consecutive memory.
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
@@ -40,16 +44,6 @@ void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, s
     std::memcpy(to + i * push.row_bytes, push.gradient + push.order[first + i] * push.row_bytes,
                 push.row_bytes);
   }
-}
-
-/// The same into memory that the ps's core reads.
-void send_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
-  if (push.order.empty()) {
-    shard::send_bytes(push.gradient + first * push.row_bytes, count * push.row_bytes, to);
-  } else {
-    shard::send_rows(push.gradient, push.row_bytes, push.order.subspan(first, count), to);
-  }
-  shard::copies_sent();
 }
 
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to) {
@@ -88,6 +82,7 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps)
     : runtime_(runtime),
       rpc_(rpc),
       peer_(runtime.data_peer(runtime.member(Role::ps, ps))),
+      single_host_(runtime.single_host()),
       layout_(runtime.members().size()),
       room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))) {
   const auto reply = from_bytes<shard::ConnectReply>(
@@ -208,8 +203,8 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
     copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(values));
     values += shard::round_up(count * sizeof(std::uint32_t));
   }
-  if (ring_window_->mapped() != nullptr && push.count * push.row_bytes >= kPastTheCaches) {
-    send_rows(push, first, count, values);
+  if (!push.sparse() && push.count * push.row_bytes >= kPastTheCaches) {
+    shard::send_bytes(push.gradient + first * push.row_bytes, count * push.row_bytes, values);
   } else {
     copy_rows(push, first, count, values);
   }
@@ -283,8 +278,7 @@ void PsLink::publish() {
   }
   // Either the ps sees the tail before it sleeps, or we see that it sleeps.
   thread_fence(std::memory_order_seq_cst);
-  std::atomic_ref<std::uint64_t> asleep(
-      *reinterpret_cast<std::uint64_t*>(board_->mapped() + layout_.asleep()));
+  const auto asleep = word(board_->mapped() + layout_.asleep());
   if (asleep.load(std::memory_order_relaxed) == 0 || asleep.exchange(0) == 0) return;
   if (!runtime_.data().ring(bell_)) {
     peer_.send(cluster::kDoorbell, {});
@@ -294,9 +288,26 @@ void PsLink::publish() {
 
 void PsLink::read_applied() {
   if (path_ == Path::messages) return;  // we are told
-  board_->get(layout_.applied(static_cast<std::uint64_t>(runtime_.self().rank)),
-              std::as_writable_bytes(std::span<std::uint64_t, 1>(&applied_, 1)),
+  const std::uint64_t at = layout_.applied(static_cast<std::uint64_t>(runtime_.self().rank));
+  if (std::byte* board = board_->mapped(); board != nullptr) {
+    applied_ = word(board + at).load(std::memory_order_acquire);
+    return;
+  }
+  board_->get(at, std::as_writable_bytes(std::span<std::uint64_t, 1>(&applied_, 1)),
               transport::deadline_in(runtime_.patience()));
+}
+
+std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {
+  require_alive();
+  // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which do not see
+  // each other: so the owner adds for all.
+  if (!single_host_ || path_ == Path::messages) {
+    return from_bytes<std::uint64_t>(rpc_.call(peer_, cluster::kFetchAdd,
+                                               to_bytes(shard::FetchAdd{index, delta}), runtime_.patience(),
+                                               "add to a counter"));
+  }
+  if (board_->mapped() != nullptr) return word(board_->mapped() + layout_.counter(index)).fetch_add(delta);
+  return board_->fetch_add(layout_.counter(index), delta, transport::deadline_in(runtime_.patience()));
 }
 
 void PsLink::wait_for_ps(const char* what, const std::function<bool()>& done) {

@@ -51,8 +51,8 @@ class PsLink {
 
   /// The window onto a region of the ps, opened on first use.
   transport::Window& window(std::uint64_t region);
-  transport::Window& board() noexcept { return *board_; }
-  const shard::BoardLayout& layout() const noexcept { return layout_; }
+  /// Adds to a counter of the board; what was there.
+  std::uint64_t fetch_add(std::uint64_t index, std::uint64_t delta);
 
   /// Sends a push, in parts where it is large; waits for room. In an embedded cluster it is applied on the
   /// spot. The gradient may be reused on return. With `more`, the ps need not hear of it before `publish`.
@@ -86,6 +86,7 @@ class PsLink {
   cluster::Runtime& runtime_;
   cluster::RpcClient& rpc_;
   transport::Peer& peer_;
+  bool single_host_;
   shard::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;
   std::string bell_;

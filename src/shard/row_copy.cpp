@@ -150,26 +150,10 @@ void copy_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   copy_row<0>(from, bytes, to);
 }
 
-constexpr std::uint64_t kShortVector = 16;
-
 void send_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
-  const auto place = reinterpret_cast<std::uintptr_t>(to);
-  if (place % kLine == 0) return send_by<kLine>(from, bytes, to);
-  if (place % kShortVector == 0) return send_by<kShortVector>(from, bytes, to);
-  std::memcpy(to, from, bytes);
-}
-
-void send_gathered(const std::byte* table, std::uint64_t row_bytes, const std::uint32_t* order,
-                   std::uint64_t count, std::byte* out) {
-  const bool lines = row_bytes % kLine == 0 && reinterpret_cast<std::uintptr_t>(out) % kLine == 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::byte* from = table + order[i] * row_bytes;
-    if (lines) {
-      send_by<kLine>(from, row_bytes, out + i * row_bytes);
-    } else {
-      send_stream(from, row_bytes, out + i * row_bytes);
-    }
-  }
+  const bool at_a_line = reinterpret_cast<std::uintptr_t>(to) % kLine == 0;
+  at_a_line ? send_by<kLine>(from, bytes, to) : static_cast<void>(std::memcpy(to, from, bytes));
+  hwy::FlushStream();
 }
 
 }  // namespace capstan::shard::HWY_NAMESPACE
@@ -183,7 +167,6 @@ HWY_EXPORT(gather_shards);
 HWY_EXPORT(gather_numbers);
 HWY_EXPORT(copy_stream);
 HWY_EXPORT(send_stream);
-HWY_EXPORT(send_gathered);
 
 void gather_ids(const std::byte* table, std::uint64_t row_bytes, std::span<const std::int64_t> ids,
                 std::byte* out) {
@@ -208,13 +191,6 @@ void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to) {
 void send_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   if (bytes != 0) HWY_DYNAMIC_DISPATCH(send_stream)(from, bytes, to);
 }
-
-void send_rows(const std::byte* table, std::uint64_t row_bytes, std::span<const std::uint32_t> order,
-               std::byte* out) {
-  HWY_DYNAMIC_DISPATCH(send_gathered)(table, row_bytes, order.data(), order.size(), out);
-}
-
-void copies_sent() noexcept { hwy::FlushStream(); }
 
 }  // namespace capstan::shard
 #endif

@@ -25,14 +25,8 @@ void gather_rows(const std::byte* table, std::uint64_t row_bytes, std::span<cons
 /// Consecutive bytes.
 void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to);
 
-/// Copies that another core is to read, and this one is not: they go past the caches, because a line that is
-/// dirty in another core's cache comes at a fraction of the rate of memory (docs/performance.md). Before a
-/// flag tells of them, `copies_sent`.
+/// Consecutive bytes that another core is to read, and this one is not: they go past the caches. Stores after
+/// it are seen after them.
 void send_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to);
-/// Row order[i] of `table` into row i of `out`.
-void send_rows(const std::byte* table, std::uint64_t row_bytes, std::span<const std::uint32_t> order,
-               std::byte* out);
-/// Stores after it are seen after the copies before it.
-void copies_sent() noexcept;
 
 }  // namespace capstan::shard

@@ -47,7 +47,8 @@ class Store final : public shard::PushSink {
   void gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out);
   /// No push to the shard is half applied.
   bool whole(std::uint32_t variable, std::uint32_t shard);
-  /// While more reads wait than not, `ready` lets no further push begin on the shard, so that it gets whole.
+  /// `count` is 1 for a read that begins to wait and -1 for one that ends. While any waits, `ready` lets no
+  /// further push begin on the shard, so that it gets whole.
   void add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count);
 
   void assign(const shard::AssignRows& request);

@@ -16,8 +16,8 @@ PROGRAMS = {
     "perf_counter": (TINY, 2),
     "perf_dense": ([*TINY, "--rows", 64, "--min-bytes", "4KiB", "--max-bytes", "64KiB"], 6),
     "perf_idle": ([*TINY, "--idle-ms", 5], None),  # one case a rank, and one more
-    "perf_lookup": (ROWS, 8),
-    "perf_push": (ROWS, 8 + 2),
+    "perf_lookup": (ROWS, 8 + 4),
+    "perf_push": (ROWS, 8 + 12),
     "perf_schedule": ([*TINY, "--closures", 50], 4),
 }
 SCALE = [*TINY, "--rings", "1,64", "--connections", "1,3"]

@@ -54,7 +54,6 @@ TEST(RowCopyTest, BytesAreSentFromAndToAnyAlignment) {
       for (const std::size_t skip : {0, 3}) {
         Place to(bytes, shift);
         send_bytes(from.data() + skip, bytes, to.data());
-        copies_sent();
         const std::vector<std::byte> wanted(from.begin() + static_cast<std::ptrdiff_t>(skip),
                                             from.begin() + static_cast<std::ptrdiff_t>(skip + bytes));
         ASSERT_EQ(to.bytes(), wanted) << bytes << " bytes, " << shift << " past a line";
@@ -72,25 +71,6 @@ TEST(RowCopyTest, LongAndShortCopiesAreWhole) {
       copy_bytes(from.data() + 4, bytes, to.data());
       ASSERT_TRUE(std::equal(from.begin() + 4, from.end(), to.data())) << bytes << " bytes, " << shift;
       ASSERT_TRUE(to.margins_untouched()) << bytes << " bytes, " << shift << " past a line";
-    }
-  }
-}
-
-TEST(RowCopyTest, RowsAreSentInTheOrderGiven) {
-  const std::vector<std::uint32_t> order{5, 0, 6, 6, 2};
-  for (const std::size_t row_bytes : {4, 16, 28, 64, 100, 128, 256, 1000}) {
-    for (const std::size_t shift : {0, 16, 20}) {
-      const auto table = random_bytes(7 * row_bytes);
-      std::vector<std::byte> wanted;
-      for (const std::uint32_t row : order) {
-        const auto begin = table.begin() + static_cast<std::ptrdiff_t>(row * row_bytes);
-        wanted.insert(wanted.end(), begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
-      }
-      Place to(order.size() * row_bytes, shift);
-      send_rows(table.data(), row_bytes, order, to.data());
-      copies_sent();
-      ASSERT_EQ(to.bytes(), wanted) << row_bytes << " bytes a row, " << shift << " past a line";
-      ASSERT_TRUE(to.margins_untouched());
     }
   }
 }
