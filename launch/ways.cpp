@@ -47,8 +47,7 @@ std::string what_it_is(const Way& way) {
   if (!way.failure.empty()) return "no way";
   if (way.path == Path::in_process) return std::string(to_string(way.path));
   // Not even a mapped ps goes without a connection.
-  if (way.path == Path::mapped)
-    return fmt::format("mapped memory; wake-ups and calls over {}", way.transports);
+  if (way.path == Path::mapped) return fmt::format("mapped memory; calls over {}", way.transports);
   const bool emulated = way.path == Path::rma && !way.hardware_rma;
   return fmt::format("{}{} over {}", emulated ? "emulated " : "", to_string(way.path), way.transports);
 }
@@ -65,9 +64,8 @@ std::string reason(const Way& way, std::string_view window) {
       if (way.hardware_rma) {
         return asked ? "--window rma" : "the adapter accesses the ps's memory, without the ps's CPU";
       }
-      return "--window rma, but UCX has no rc or dc transport to it: the ps's CPU does the work, slower than "
-             "for "
-             "active messages";
+      return "--window rma, but UCX has no rc or dc transport to it: the ps's CPU does the work, and slower "
+             "than for active messages";
     case Path::messages:
       if (asked) return fmt::format("--window {}", window);
       if (way.same_host()) {

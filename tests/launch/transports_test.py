@@ -45,7 +45,7 @@ class Transports(JobTest):
 
     def test_alone(self):
         way = self.here()
-        self.assertRegex(way[""], r"^mapped memory; wake-ups and calls over tcp/\S+$")
+        self.assertRegex(way[""], r"^mapped memory; calls over tcp/\S+$")
         self.assertEqual(way["--require-transport"], "mapped and rdma accept it")
         way = self.here("--window", "am")
         self.assertRegex(way[""], r"^active messages over tcp/\S+$")
@@ -83,7 +83,7 @@ class Transports(JobTest):
         self.assertEqual((text.count("UCX "), text.count("ps on ")), (1, 1), text)
         self.assertIn("1 coordinator, 2 ps, 2 workers, --window auto", text)
         way = self.paragraph(text, "this")
-        self.assertRegex(way[""], r"^mapped memory; wake-ups and calls over tcp/\S+$")
+        self.assertRegex(way[""], r"^mapped memory; calls over tcp/\S+$")
         self.assert_everybody(way, ps=2, workers=2)
 
     def test_under_mpirun_by_messages(self):
