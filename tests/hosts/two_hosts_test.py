@@ -101,14 +101,14 @@ class OnTwoHosts(JobTest):
         self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
 
     def test_a_ps_of_the_other_host_killed(self):
-        job = self.start_training(epochs=100_000)
+        job = self.start_training(epochs=1_000_000)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
         os.kill(job.ranks()[5][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
         self.assertIn(f"capstan: {PS[5]} is gone", job.stderr)
 
     def test_launcher_killed(self):
-        job = self.start_training(epochs=100_000)
+        job = self.start_training(epochs=1_000_000)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
         job.signal_launcher(signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stderr)
