@@ -77,16 +77,12 @@ void Coordinator::run() {
 /// The worker with the fewest functions, in turn among equals; null when all are full.
 Coordinator::Worker* Coordinator::least_busy() {
   Worker* best = nullptr;
-  std::size_t number = 0;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const std::size_t at = (next_worker_ + i) % workers_.size();
-    Worker& worker = workers_[at];
+    Worker& worker = workers_[(next_worker_ + i) % workers_.size()];
     if (!worker.alive || worker.running.size() >= inflight_limit_) continue;
     if (best != nullptr && worker.running.size() >= best->running.size()) continue;
     best = &worker;
-    number = at;
   }
-  if (best != nullptr) next_worker_ = number + 1;
   return best;
 }
 
@@ -97,6 +93,7 @@ bool Coordinator::dispatch() {
   while (Worker* worker = least_busy()) {
     auto closure = queue_.take();
     if (!closure) break;
+    next_worker_ = static_cast<std::size_t>(worker - workers_.data()) + 1;
     send(*worker, std::move(*closure));
     any = true;
   }

@@ -167,6 +167,15 @@ TEST_P(CoordinatorTest, AResultIsFetched) {
   EXPECT_EQ(coordinator_->workers(), workers());
 }
 
+int my_index() { return current_worker_index(); }
+
+TEST_P(CoordinatorTest, FunctionsOneAfterAnotherGoToTheWorkersInTurn) {
+  const int first = coordinator_->schedule<&my_index>().fetch();
+  for (int i = 1; i < 2 * workers(); ++i) {
+    EXPECT_EQ(coordinator_->schedule<&my_index>().fetch(), (first + i) % workers());
+  }
+}
+
 TEST_P(CoordinatorTest, NestedResultsKeepTheirShape) {
   EXPECT_EQ(coordinator_->schedule<&nest>(1).fetch(), (Nest{2, {3, 4}, {5}, {{"v", 1}}}));
 }
