@@ -57,12 +57,12 @@ class OnTwoHosts(JobTest):
         self.assertEqual(pairs, {(*client, ps) for client in clients for ps in "01"}, job.stderr)
 
     def test_it_trains(self):
-        job = self.start_training("--log-level", "debug", epochs=100)
+        job = self.start_training("--log-level", "debug", epochs=300)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assert_windows(job)
         summary = self.summary()
         self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (2, 3))
-        self.assertEqual(summary["training"]["triples"], 100 * summary["data"]["train"])
+        self.assertEqual(summary["training"]["triples"], 300 * summary["data"]["train"])
         self.assertGreater(summary["test"]["mrr"], LEARNT)
 
     def test_the_ways_are_shown(self):
@@ -84,11 +84,11 @@ class OnTwoHosts(JobTest):
 
     def test_checkpoints_are_resumed(self):
         folder = self.folder / "checkpoints"
-        job = self.start_training("--checkpoint-dir", folder, epochs=50)
+        job = self.start_training("--checkpoint-dir", folder, epochs=150)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        job = self.start_training("--checkpoint-dir", folder, "--resume", epochs=80)
+        job = self.start_training("--checkpoint-dir", folder, "--resume", epochs=240)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assertEqual(self.summary()["training"]["first_epoch"], 51)
+        self.assertEqual(self.summary()["training"]["first_epoch"], 151)
         self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
 
     def test_a_worker_of_the_other_host_killed(self):

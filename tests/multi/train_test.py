@@ -10,7 +10,9 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import LEARNT, JobTest, main, train
 
-EPOCHS = 100
+# Workers that share cores push what is some closures old, and a small graph is trained in a tenth of a second: a
+# hundred epochs of six ranks on two cores reach 0.65 to 0.97, three hundred 0.97 and more.
+EPOCHS = 300
 UMLS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "umls"
 
 
