@@ -4,9 +4,14 @@
 // of a push after idleness is the same push without it.
 #include <fmt/format.h>
 
+#include <sched.h>
+
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -58,6 +63,48 @@ Timings measure_notice(Variable<float> variable, int idle, int tries) {
     timings.bound.push_back(at_once);
   }
   return timings;
+}
+
+/// Keeps the calling thread on the n-th of the cores in `allowed`, where there are so many.
+void stay_on(const cpu_set_t& allowed, int n) {
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || n-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) throw std::system_error(errno, std::generic_category());
+    return;
+  }
+}
+
+/// Seconds until a thread that has slept on another core for `idle` ms has answered: what the system takes
+/// for a wake-up by itself.
+std::vector<double> measure_wake_up(int idle, int tries) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+    throw std::system_error(errno, std::generic_category(), "sched_getaffinity");
+  }
+  stay_on(allowed, 0);
+  std::atomic<int> asked = 0;
+  std::atomic<int> answered = 0;
+  const std::jthread sleeper([&] {
+    stay_on(allowed, 1);
+    for (int i = 0; i < tries; ++i) {
+      asked.wait(i);
+      answered = i + 1;
+    }
+  });
+  std::vector<double> seconds;
+  for (int i = 0; i < tries; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(idle));
+    seconds.push_back(seconds_of([&] {
+      asked = i + 1;
+      asked.notify_one();
+      while (answered != i + 1) std::this_thread::yield();
+    }));
+  }
+  (void)sched_setaffinity(0, sizeof allowed, &allowed);  // it was allowed before
+  return seconds;
 }
 
 /// Does one thing, so that the worker has connected to all ps before its idleness is measured.
@@ -116,6 +163,11 @@ void measure_all(const Session& session) {
   result.bound = 1e6 * median(timings.bound);
   result.bound_name = "the same push without idleness";
   session.report.add(result);
+
+  const char* wake_up = "a thread asleep on another core is woken";
+  Result bare{wake_up, wake_up, static_cast<std::uint64_t>(idle_milliseconds), "ms idle", "us"};
+  bare.verified = true;  // it has answered as often as it was asked
+  session.report.add(time_result(bare, 1e6, measure_wake_up(idle_milliseconds, tries)));
 }
 
 }  // namespace

@@ -89,15 +89,7 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
 
   Timings timings;
   timings.verified = verified(lookup) && (!c.with_bound || verified(loop));
-  if (c.with_bound) {
-    ahead = best_distance([&](int distance) {
-      draw();
-      ahead = distance;
-      return seconds_of(loop);
-    });
-    timings.bound_name = std::to_string(ahead) + " rows ahead";
-  }
-  take_turns(c.warmup, c.samples, Together(counter, workers), c.with_bound, draw, lookup, loop, timings);
+  beside_loop(c, Together(counter, workers), ahead, draw, lookup, loop, timings);
   return timings;
 }
 

@@ -59,7 +59,7 @@ class Pending {
   /// What has not come is not waited for, and dropped.
   ~Pending();
 
-  /// The rows are there. Never blocks.
+  /// `wait` would return or throw at once. Never blocks.
   bool ready() const;
   /// Returns when the rows are there. Throws Error: unavailable, deadline_exceeded.
   void wait();

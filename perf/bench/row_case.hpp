@@ -87,6 +87,22 @@ int best_distance(Seconds&& seconds) {
   return best;
 }
 
+/// Times `figure` and `loop` in turn, each on ids of its own that `draw` draws, the loop fetching `ahead`
+/// rows ahead: what serves it best.
+template <class Draw, class Figure, class Loop>
+void beside_loop(const RowCase& c, const Together& together, int& ahead, const Draw& draw,
+                 const Figure& figure, const Loop& loop, Timings& timings) {
+  if (c.with_bound) {
+    ahead = best_distance([&](int distance) {
+      draw();
+      ahead = distance;
+      return seconds_of(loop);
+    });
+    timings.bound_name = std::to_string(ahead) + " rows ahead";
+  }
+  take_turns(c.warmup, c.samples, together, c.with_bound, draw, figure, loop, timings);
+}
+
 /// The value of a table's element: a whole number below 2^23, so a float holds it exactly.
 inline float pattern(std::uint64_t row, std::uint64_t column) {
   return static_cast<float>(static_cast<std::uint32_t>(row * 2654435761u + column * 40503u) >> 9);

@@ -10,7 +10,6 @@
 #include "base/fence.hpp"
 #include "capstan/serialize.hpp"
 #include "client/path_report.hpp"
-#include "shard/row_copy.hpp"
 #include "transport/bytes.hpp"
 #include "transport/life_word.hpp"
 
@@ -21,9 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Entries of about this size: the ps applies one while the next is written, and both stay in the caches.
 constexpr std::uint64_t kPartBytes = 64 * 1024;
-/// From this size on a dense push goes past the caches, of which it would be too much. Rows by number gain
-/// nothing from that: the ps, which waits for their rows anyway, finds what is in a cache sooner.
-constexpr std::uint64_t kPastTheCaches = 4 * 1024 * 1024;
 /// How long a wait polls before it sleeps. A ps that is at work answers within this.
 constexpr std::chrono::microseconds kLookAlone{500};
 constexpr std::chrono::microseconds kLookOnASharedCore{500};
@@ -203,11 +199,7 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
     copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(values));
     values += shard::round_up(count * sizeof(std::uint32_t));
   }
-  if (!push.sparse() && push.count * push.row_bytes >= kPastTheCaches) {
-    shard::send_bytes(push.gradient + first * push.row_bytes, count * push.row_bytes, values);
-  } else {
-    copy_rows(push, first, count, values);
-  }
+  copy_rows(push, first, count, values);
   if (ring_window_->mapped() == nullptr) ring_window_->put(at, staging_);
   tail_ += header.bytes;
 }

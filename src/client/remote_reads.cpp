@@ -55,26 +55,27 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
   return id;
 }
 
+const transport::Peer* RemoteReads::Read::dead() const {
+  const auto found =
+      std::find_if(segments.begin(), segments.end(), [](const Segment& s) { return s.peer->failed(); });
+  return found == segments.end() ? nullptr : found->peer;
+}
+
 bool RemoteReads::ready(Id id) const {
   const auto found = reads_.find(id);
-  return found == reads_.end() || found->second.missing == 0;
+  return found == reads_.end() || found->second.ended();
 }
 
 void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::string& what) {
   const auto found = reads_.find(id);
   if (found == reads_.end()) return;
   const Read& read = found->second;
-  const auto dead = [&] {
-    return std::find_if(read.segments.begin(), read.segments.end(),
-                        [](const Segment& s) { return s.peer->failed(); });
-  };
-  const bool ended = transport::progress_until(fabric_, transport::deadline_in(timeout), [&] {
-    return read.missing == 0 || !read.error.empty() || dead() != read.segments.end();
-  });
+  const bool ended =
+      transport::progress_until(fabric_, transport::deadline_in(timeout), [&] { return read.ended(); });
   const auto ours = reads_.extract(id);  // gone, whatever happens below
   if (read.missing == 0) return;
   if (!read.error.empty()) throw Error(read.code, read.error);
-  if (ended) throw Error(Code::unavailable, dead()->peer->name() + " is gone; it was asked to " + what);
+  if (ended) throw Error(Code::unavailable, read.dead()->name() + " is gone; it was asked to " + what);
   throw Error(Code::deadline_exceeded, "no answer from " + read.segments.front().peer->name() +
                                            (read.segments.size() > 1 ? " and others to " : " to ") + what +
                                            " within " + std::to_string(timeout.count()) + " ms");

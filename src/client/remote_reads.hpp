@@ -36,7 +36,7 @@ class RemoteReads {
 
   /// Asks. `out` of every segment must live until `wait` or `cancel`. Throws Error(unavailable).
   Id start(std::vector<Segment> segments, bool consistent);
-  /// Everything is there.
+  /// `wait` would not wait: everything is there, or it would throw.
   bool ready(Id id) const;
   /// Returns when everything is there. Throws what the ps said, unavailable, or deadline_exceeded; then the
   /// read is cancelled.
@@ -50,6 +50,10 @@ class RemoteReads {
     std::uint64_t missing = 0;  // bytes
     Code code{};
     std::string error;
+
+    /// One of the ps that have died; nullptr when none has.
+    const transport::Peer* dead() const;
+    bool ended() const { return missing == 0 || !error.empty() || dead() != nullptr; }
   };
   void take_piece(const transport::Message& message);
   void take_failure(const transport::Message& message);

@@ -114,10 +114,9 @@ void gather_numbers(const std::byte* table, std::uint64_t row_bytes, const std::
   }
 }
 
-/// Non-temporal stores by vectors of up to kBytes, to which `to` is aligned; what is left over as usual.
-template <std::uint64_t kBytes>
-HWY_INLINE void send_by(const std::byte* from, std::uint64_t bytes, std::byte* to) {
-  const hn::CappedTag<std::uint8_t, kBytes> d;
+/// Non-temporal stores of whole lines to `to`, which lies at one; what is left over as usual.
+HWY_INLINE void stream_lines(const std::byte* from, std::uint64_t bytes, std::byte* to) {
+  const hn::CappedTag<std::uint8_t, kLine> d;
   std::uint64_t at = 0;
   for (; at + hn::Lanes(d) <= bytes; at += hn::Lanes(d)) {
     hn::Stream(hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from) + at), d,
@@ -140,20 +139,14 @@ void copy_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
     std::uint64_t at = to_a_line;
     for (; at + kStep <= bytes; at += kStep) {
       for (std::uint64_t line = 0; line < kStep; line += kLine) hwy::Prefetch(from + at + kBytesAhead + line);
-      send_by<kLine>(from + at, kStep, to + at);
+      stream_lines(from + at, kStep, to + at);
     }
-    send_by<kLine>(from + at, bytes - at, to + at);
+    stream_lines(from + at, bytes - at, to + at);
     hwy::FlushStream();
     return;
   }
 #endif
   copy_row<0>(from, bytes, to);
-}
-
-void send_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
-  const bool at_a_line = reinterpret_cast<std::uintptr_t>(to) % kLine == 0;
-  at_a_line ? send_by<kLine>(from, bytes, to) : static_cast<void>(std::memcpy(to, from, bytes));
-  hwy::FlushStream();
 }
 
 }  // namespace capstan::shard::HWY_NAMESPACE
@@ -166,7 +159,6 @@ HWY_EXPORT(gather_table);
 HWY_EXPORT(gather_shards);
 HWY_EXPORT(gather_numbers);
 HWY_EXPORT(copy_stream);
-HWY_EXPORT(send_stream);
 
 void gather_ids(const std::byte* table, std::uint64_t row_bytes, std::span<const std::int64_t> ids,
                 std::byte* out) {
@@ -186,10 +178,6 @@ void gather_rows(const std::byte* table, std::uint64_t row_bytes, std::span<cons
 
 void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   if (bytes != 0) HWY_DYNAMIC_DISPATCH(copy_stream)(from, bytes, to);
-}
-
-void send_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to) {
-  if (bytes != 0) HWY_DYNAMIC_DISPATCH(send_stream)(from, bytes, to);
 }
 
 }  // namespace capstan::shard

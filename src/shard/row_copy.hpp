@@ -25,8 +25,4 @@ void gather_rows(const std::byte* table, std::uint64_t row_bytes, std::span<cons
 /// Consecutive bytes.
 void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to);
 
-/// Consecutive bytes that another core is to read, and this one is not: they go past the caches. Stores after
-/// it are seen after them.
-void send_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to);
-
 }  // namespace capstan::shard

@@ -6,7 +6,7 @@
 namespace capstan::transport {
 
 /// A datagram socket with an abstract name, which leaves no file behind. A UCX message over TCP wakes, too,
-/// in about twice the time. Fabric::wait polls it.
+/// and takes longer. Fabric::wait polls it.
 class Doorbell {
  public:
   /// Throws Error(internal) when the system has no socket left.

@@ -22,6 +22,13 @@ int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
   return 0;
 }
 
+int ps_that_answers_no_reads(const std::shared_ptr<cluster::Runtime>& runtime) {
+  store::PsServer server(runtime);
+  runtime->control().on_message(cluster::kReadRows, [](const transport::Message&) {});
+  server.run();
+  return 0;
+}
+
 class ClientFailureTest : public ClientFixture {
  protected:
   RankThreadsOptions options(const std::string& patience) {
@@ -114,6 +121,26 @@ TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
     client().flush();
   });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST_P(ClientFailureTest, AReadWhosePsDiesIsReadyAndThrowsWhenItIsFinished) {
+  if (GetParam().window != "am") GTEST_SKIP() << "read at once";
+  auto no_reads = options("20s");
+  no_reads.ps = ps_that_answers_no_reads;
+  start(no_reads, 1);
+  const auto v = create("w", DType::float32, {1000});
+  const int dead = v.shards[0].ps;
+  std::vector<float> values(1000);
+  const Client::Lookup all{&v, {}, values.data(), 0, v.rows()};
+  const auto reading = client().start({&all, 1});
+  EXPECT_FALSE(client().ready(reading));
+  auto& runtime = ranks_->runtime();
+  runtime.control_peer(runtime.member(Role::ps, dead)).send(cluster::kShutdown, {});
+  runtime.control().progress();
+  const auto deadline = transport::deadline_in(std::chrono::seconds(20));
+  while (!client().ready(reading)) ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "never ready";
+  expect_error(Code::unavailable, ps_name(dead) + " is gone; it was asked to read rows",
+               [&] { client().finish(reading); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, ClientFailureTest,

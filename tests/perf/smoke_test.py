@@ -15,7 +15,7 @@ ROWS = [*TINY, "--rows", 1000, "--dim", "8,16", "--call-ids", "1,64"]
 PROGRAMS = {
     "perf_counter": (TINY, 2),
     "perf_dense": ([*TINY, "--rows", 64, "--min-bytes", "4KiB", "--max-bytes", "64KiB"], 6),
-    "perf_idle": ([*TINY, "--idle-ms", 5], None),  # one case a rank, and one more
+    "perf_idle": ([*TINY, "--idle-ms", 5], None),  # one case a rank, and two more
     "perf_lookup": (ROWS, 8 + 4),
     "perf_push": (ROWS, 8 + 12),
     "perf_schedule": ([*TINY, "--closures", 50], 4),
@@ -50,13 +50,13 @@ class Smoke(JobTest):
         for program, (options, cases) in PROGRAMS.items():
             with self.subTest(program):
                 found = self.results(program, options, 0)
-                self.assertEqual(len(found), cases or 1)
+                self.assertEqual(len(found), cases or 2)
 
     def test_three_ranks(self):
         for program, (options, cases) in PROGRAMS.items():
             with self.subTest(program):
                 found = self.results(program, options, 3)
-                self.assertEqual(len(found), cases or 3)
+                self.assertEqual(len(found), cases or 4)
                 if program in RIVALS:
                     timed = [result for result in found if result["rival"] is not None]
                     self.assertGreaterEqual(len(timed), 2, found)

@@ -47,22 +47,6 @@ std::vector<std::byte> random_bytes(std::size_t count) {
   return bytes;
 }
 
-TEST(RowCopyTest, BytesAreSentFromAndToAnyAlignment) {
-  for (const std::size_t shift : {0, 1, 4, 16, 32, 60}) {
-    for (std::size_t bytes = 0; bytes < 300; ++bytes) {
-      const auto from = random_bytes(bytes + 3);
-      for (const std::size_t skip : {0, 3}) {
-        Place to(bytes, shift);
-        send_bytes(from.data() + skip, bytes, to.data());
-        const std::vector<std::byte> wanted(from.begin() + static_cast<std::ptrdiff_t>(skip),
-                                            from.begin() + static_cast<std::ptrdiff_t>(skip + bytes));
-        ASSERT_EQ(to.bytes(), wanted) << bytes << " bytes, " << shift << " past a line";
-        ASSERT_TRUE(to.margins_untouched()) << bytes << " bytes, " << shift << " past a line";
-      }
-    }
-  }
-}
-
 TEST(RowCopyTest, LongAndShortCopiesAreWhole) {
   for (const std::size_t bytes : {0, 1, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 77}) {
     const auto from = random_bytes(bytes + 4);
