@@ -1,0 +1,32 @@
+// array_test.cpp -- shapes and what does not fit them.
+#include "capstan/array.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.hpp"
+
+namespace capstan {
+namespace {
+
+TEST(Array, HasAsManyValuesAsItsShape) {
+  EXPECT_EQ(Array<float>().size(), 1U);
+  EXPECT_EQ(Array<bool>({2, 3}).values, std::vector<std::uint8_t>(6));
+  EXPECT_EQ(Array<int>({0, 3}).size(), 0U);
+  EXPECT_EQ(Array<int>::vector({1, 2}), Array<int>({2}, {1, 2}));
+  EXPECT_NE(Array<int>({2, 1}, {1, 2}), Array<int>({1, 2}, {1, 2}));
+  expect_error(Code::invalid_argument, "an array of shape (2, 3) has 6 elements; 1 were given", [] {
+    Array<int>({2, 3}, {1});
+  });
+}
+
+TEST(Array, WhatIsNotAShapeIsRefused) {
+  for (const Shape& shape : {Shape{-1}, Shape{std::int64_t{1} << 32, std::int64_t{1} << 31}}) {
+    expect_error(Code::invalid_argument,
+                 "shape " + to_string(shape) +
+                     " is not a shape: expected sizes of 0 or more whose product is below 2^63",
+                 [&] { (void)elements_of(shape); });
+  }
+}
+
+}  // namespace
+}  // namespace capstan
