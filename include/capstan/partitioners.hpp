@@ -5,14 +5,24 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "capstan/dtype.hpp"
 
 namespace capstan {
 
-/// Number of shards along axis 0, from the variable's shape and dtype. The strategy takes min(result, rows).
-/// A result below 1 is refused.
-using Partitioner = std::function<std::int64_t(std::span<const std::int64_t> shape, DType dtype)>;
+/// What a partitioner returns: a number of shards along axis 0, or one number for each axis, of which all but
+/// the first are 1.
+struct Partitions {
+  std::vector<std::int64_t> axes;
+  Partitions(std::int64_t shards) : axes{shards} {}                            // NOLINT: implicit
+  Partitions(std::vector<std::int64_t> numbers) : axes(std::move(numbers)) {}  // NOLINT: implicit
+};
+
+/// Asked with a variable's shape and dtype; not for a scalar. The strategy takes min(shards, rows). Fewer
+/// than 1, or more than 1 along another axis than the first, is refused.
+using Partitioner = std::function<Partitions(std::span<const std::int64_t> shape, DType dtype)>;
 
 /// Always `num_shards`.
 struct FixedShardsPartitioner {

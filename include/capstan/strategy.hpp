@@ -1,7 +1,10 @@
 // strategy.hpp -- ParameterServerStrategy: where variables go.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "capstan/cluster.hpp"
 #include "capstan/partitioners.hpp"
@@ -13,13 +16,32 @@ namespace strategy {
 class Strategy;
 }
 
+/// Which ps the next shard goes to.
+enum class Placement : std::uint8_t {
+  round_robin,  ///< the next one, whatever the sizes: TensorFlow's rule
+  by_bytes,     ///< the one with the fewest bytes of values and slots, the first of equals
+};
+
 struct StrategyOptions {
   /// Into how many shards each variable is cut; none leaves variables whole.
   Partitioner variable_partitioner = {};
+  Placement placement = Placement::round_robin;
+};
+
+/// What one ps holds, and what it has done so far.
+struct PsLoad {
+  int ps = 0;
+  std::string host;
+  std::uint64_t shards = 0;
+  std::uint64_t bytes = 0;   ///< of values and slots
+  std::uint64_t pushes = 0;  ///< applied, from all ranks
+  std::uint64_t rows_pushed = 0;
+  std::uint64_t bytes_pushed = 0;
+  std::uint64_t rows_sent = 0;  ///< by messages; what is read from mapped memory passes unseen
 };
 
 /// Made on the coordinator, once. Variables that are created while a scope is open go to the ps, shard by
-/// shard, round robin. Its end tells every other rank that the job is over.
+/// shard. Its end tells every other rank that the job is over.
 class ParameterServerStrategy {
  public:
   /// Throws Error(failed_precondition) on another rank than the coordinator.
@@ -29,7 +51,8 @@ class ParameterServerStrategy {
   ParameterServerStrategy& operator=(ParameterServerStrategy&&) = delete;
 
   /// While it lives, variables of this thread are created by this strategy. Scopes of one strategy nest;
-  /// opening one inside the scope of another strategy throws Error(failed_precondition).
+  /// opening one inside the scope of another strategy throws Error(failed_precondition). Scopes end in the
+  /// reverse order of their beginning; another order stops the program.
   class Scope {
    public:
     explicit Scope(strategy::Strategy* strategy);
@@ -39,8 +62,34 @@ class ParameterServerStrategy {
 
    private:
     strategy::Strategy* outer_;
+    strategy::Strategy* strategy_;
   };
   [[nodiscard]] Scope scope() { return Scope(implementation_.get()); }
+
+  /// While it lives, this strategy's new variables are put whole on one ps, and the next shard's place does
+  /// not move on.
+  class Colocation {
+   public:
+    Colocation(strategy::Strategy* strategy, int ps);
+    ~Colocation();
+    Colocation(const Colocation&) = delete;
+    Colocation& operator=(const Colocation&) = delete;
+
+   private:
+    strategy::Strategy* strategy_;
+    int outer_;
+  };
+  /// Beside a shard of `variable`. Throws Error: invalid_argument for a variable that is not this strategy's,
+  /// out_of_range for a shard that it does not have.
+  [[nodiscard]] Colocation colocate_vars_with(const AnyVariable& variable, std::size_t shard = 0);
+  bool variable_created_in_scope(const AnyVariable& variable) const;
+
+  /// Names of variables, in the order of their creation.
+  std::vector<std::string> variables(bool trainable_only = false) const;
+  /// Asks every ps. Throws Error: unavailable, deadline_exceeded.
+  std::vector<PsLoad> loads();
+  /// The same as a table, a line a ps.
+  std::string describe_loads();
 
   /// For the layers above; not for programs.
   strategy::Strategy& implementation() noexcept { return *implementation_; }

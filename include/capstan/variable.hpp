@@ -8,10 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/array.hpp"
 #include "capstan/dtype.hpp"
-#include "capstan/initializers.hpp"
-#include "capstan/optimizers.hpp"
+#include "capstan/initial_value.hpp"
 #include "capstan/serialize.hpp"
+#include "capstan/variable_options.hpp"
 
 namespace capstan {
 
@@ -23,9 +24,11 @@ class Context;
 /// Some rows of a variable, copied: row i is `[i * width, (i + 1) * width)` of `values`.
 template <class T>
 struct Rows {
-  std::vector<T> values;
+  std::vector<Element<T>> values;
   std::uint64_t width = 0;
-  std::span<const T> operator[](std::size_t row) const { return {values.data() + row * width, width}; }
+  std::span<const Element<T>> operator[](std::size_t row) const {
+    return {values.data() + row * width, width};
+  }
   std::size_t size() const { return width == 0 ? 0 : values.size() / width; }
 };
 
@@ -34,7 +37,7 @@ struct Rows {
 template <class T>
 struct IndexedSlices {
   std::vector<std::int64_t> ids;
-  std::vector<T> values;
+  std::vector<Element<T>> values;
 };
 
 /// What a read may see while pushes are applied.
@@ -76,28 +79,40 @@ class Pending {
   std::uint64_t reading_ = 0;
 };
 
-struct VariableOptions {
-  Optimizer optimizer = optimizers::SGD{};
-};
-
 template <class T>
 struct Lookup;
 template <class T>
 struct Push;
+
+/// Where a shard lies.
+struct ShardInfo {
+  std::uint64_t first_row = 0;
+  std::uint64_t rows = 0;
+  int ps = 0;  ///< index among the ps
+};
 
 /// What all variables have, whatever their dtype. A handle: copies are the same variable.
 class AnyVariable {
  public:
   const std::string& name() const;
   DType dtype() const;
-  /// Rank 1 or 2.
-  const std::vector<std::uint64_t>& shape() const;
+  Shape shape() const;
+  /// Along axis 0; 1 of a scalar.
   std::uint64_t rows() const;
   /// Elements in a row.
   std::uint64_t width() const;
-  std::size_t shards() const;
+  /// By first row, cut by the "div" rule: 10 rows in 4 shards are 3, 3, 2, 2.
+  std::vector<ShardInfo> shards() const;
+  bool trainable() const;
+  VariableAggregation aggregation() const;
+  VariableSynchronization synchronization() const;
+  /// It was created outside of a strategy's scope and lives in the coordinator's process.
+  bool on_coordinator() const;
   /// Waits until every push that this rank has made, to any variable, has been applied.
   void flush() const;
+
+  /// For the layers above; not for programs.
+  const std::shared_ptr<const strategy::BoundVariable>& bound() const noexcept { return bound_; }
 
  protected:
   template <class... T>
@@ -105,9 +120,12 @@ class AnyVariable {
   template <class... T>
   friend void push_all(const Push<T>&... pushes);
 
+  /// What is done to rows: shard::RowOp.
+  enum class Op : std::uint32_t { set = 1, add, sub, mul, div, min, max };
+
   AnyVariable() = default;
-  AnyVariable(std::string name, DType dtype, std::span<const std::int64_t> shape,
-              const Initializer& initializer, const VariableOptions& options);
+  AnyVariable(std::string name, DType dtype, const Shape* shape, const detail::AnyInitialValue& initial,
+              const VariableOptions& options);
 
   /// One variable's part of a read or a push of several.
   struct Part {
@@ -125,76 +143,130 @@ class AnyVariable {
   Pending pull_async(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
   void push_dense(const void* gradient, std::size_t elements) const;
-  void assign(std::uint64_t first_row, const void* values, std::size_t elements) const;
+  void update(Op op, std::uint64_t first_row, const void* values, std::size_t elements) const;
+  void update_all(Op op, const void* values, std::size_t elements) const;
+  void scatter(Op op, std::span<const std::int64_t> ids, const void* values, std::size_t elements) const;
 
-  std::uint32_t id() const;
+  /// Throws Error(failed_precondition) for a variable that other ranks do not reach.
+  std::uint32_t id_to_send() const;
   void bind(std::uint32_t id, DType dtype);
 
   std::shared_ptr<const strategy::BoundVariable> bound_;
 };
 
-/// A variable of float, double or std::int64_t. Made in the scope of a strategy, on the coordinator; handed
-/// to closures as an argument. Used by the thread that runs the program, or the closure.
+/// A variable of float, double, float16, bfloat16, std::int32_t, std::int64_t or bool (kept as bytes of 0 and
+/// 1), of any rank. Made on the coordinator: in the scope of a strategy it goes to the ps, shard by shard,
+/// and may be handed to closures as an argument; outside of a scope it stays in the coordinator's process.
+/// Used by the thread that runs the program, or the closure.
 ///
-/// Reads are relaxed unless ReadMode::consistent is given. Every call throws Error: out_of_range for a row
-/// that is not there (nothing has been sent then), unavailable naming a ps that is gone, deadline_exceeded.
+/// Values are row-major. Reads are relaxed unless ReadMode::consistent is given. Every call throws Error:
+/// out_of_range for a row that is not there, invalid_argument for values that do not fit the rows or the
+/// dtype (nothing has been sent then), unavailable naming a ps that is gone, deadline_exceeded.
 template <class T>
 class Variable : public AnyVariable {
  public:
   using value_type = T;
+  using element_type = Element<T>;
 
-  /// REQUIRES: a strategy's scope. Throws Error: failed_precondition outside of one, invalid_argument for a
-  /// shape of another rank than 1 or 2 or a size that is not positive, already_exists for a name that is
-  /// taken.
-  Variable(std::string name, const std::vector<std::int64_t>& shape, const Initializer& initializer = {},
+  /// Throws Error: failed_precondition on another rank than the coordinator; invalid_argument for a size that
+  /// is not positive, or values of another shape; already_exists for a name that is taken.
+  Variable(std::string name, const Shape& shape, const InitialValue<T>& initial = {},
            const VariableOptions& options = {})
-      : AnyVariable(std::move(name), dtype_of<T>, shape, initializer, options) {}
+      : AnyVariable(std::move(name), dtype_of<T>, &shape, initial.any(), options) {}
+  /// Of the shape of an Array, or of what a function returns.
+  template <class Value>
+  requires std::is_convertible_v<Value, InitialValue<T>> &&
+      (!std::is_convertible_v<Value, Shape>)Variable(std::string name, Value initial,
+                                                     const VariableOptions& options = {})
+      : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(std::move(initial)).any(),
+                    options) {}
 
   /// The rows `ids`, in that order.
   Rows<T> lookup(std::span<const std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
-    Rows<T> rows{std::vector<T>(ids.size() * width()), width()};
+    Rows<T> rows{std::vector<element_type>(ids.size() * width()), width()};
     AnyVariable::lookup(ids, rows.values.data(), rows.values.size(), mode);
     return rows;
   }
   /// The same into `out`, which has exactly ids.size() * width() elements.
-  void lookup(std::span<const std::int64_t> ids, std::span<T> out, ReadMode mode = ReadMode::relaxed) const {
+  void lookup(std::span<const std::int64_t> ids, std::span<element_type> out,
+              ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::lookup(ids, out.data(), out.size(), mode);
   }
   /// Starts it and returns, so that the next batch's rows travel while this one is computed. Rows of a ps on
   /// this host are there at once. `ids` may be reused on return, `out` not before Pending::wait().
-  [[nodiscard]] Pending lookup_async(std::span<const std::int64_t> ids, std::span<T> out) const {
+  [[nodiscard]] Pending lookup_async(std::span<const std::int64_t> ids, std::span<element_type> out) const {
     const Part part{this, ids, out.data(), nullptr, out.size()};
     return start_lookups({&part, 1}, ReadMode::relaxed);
   }
 
-  /// All of it.
-  std::vector<T> pull() const {
-    std::vector<T> values(rows() * width());
+  /// All of it: the shards one after the other.
+  std::vector<element_type> pull() const {
+    std::vector<element_type> values(rows() * width());
     AnyVariable::pull(0, values.data(), values.size(), ReadMode::relaxed);
     return values;
   }
+  /// The same with its shape.
+  Array<T> read() const { return Array<T>(shape(), pull()); }
   /// Rows from `first_row` on, as many as fill `out`, whose size is a multiple of width().
-  void pull(std::uint64_t first_row, std::span<T> out, ReadMode mode = ReadMode::relaxed) const {
+  void pull(std::uint64_t first_row, std::span<element_type> out, ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::pull(first_row, out.data(), out.size(), mode);
   }
   /// Starts it and returns; see lookup_async.
-  [[nodiscard]] Pending pull_async(std::uint64_t first_row, std::span<T> out) const {
+  [[nodiscard]] Pending pull_async(std::uint64_t first_row, std::span<element_type> out) const {
     return AnyVariable::pull_async(first_row, out.data(), out.size());
   }
 
   /// Sends a gradient; the ps applies the variable's optimizer. Returns before it is applied, see flush().
   void push(const IndexedSlices<T>& gradient) const { push(gradient.ids, gradient.values); }
-  void push(std::span<const std::int64_t> ids, std::span<const T> gradient) const {
+  void push(std::span<const std::int64_t> ids, std::span<const element_type> gradient) const {
     AnyVariable::push(ids, gradient.data(), gradient.size());
   }
   /// A gradient for every element.
-  void push_dense(std::span<const T> gradient) const {
+  void push_dense(std::span<const element_type> gradient) const {
     AnyVariable::push_dense(gradient.data(), gradient.size());
   }
 
-  /// Sets rows from `first_row` on. The optimizer and its slots are not touched.
-  void assign(std::span<const T> values, std::uint64_t first_row = 0) const {
-    AnyVariable::assign(first_row, values.data(), values.size());
+  // Assignments and scatter operations change values on the ps that own them, without the optimizer and its
+  // slots, after what this rank has pushed before; they return when that has been done. Each shard is changed
+  // as a whole (see ReadMode::consistent), several shards one after the other. They return the variable.
+
+  /// Sets rows from `first_row` on.
+  const Variable& assign(std::span<const element_type> values, std::uint64_t first_row = 0) const {
+    update(Op::set, first_row, values.data(), values.size());
+    return *this;
+  }
+  /// A value for every element.
+  const Variable& assign_add(std::span<const element_type> values) const { return all(Op::add, values); }
+  const Variable& assign_sub(std::span<const element_type> values) const { return all(Op::sub, values); }
+
+  /// Row i of `values` changes row ids[i]; a row that is named twice is changed twice, in that order.
+  const Variable& scatter_add(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+    return some(Op::add, ids, values);
+  }
+  const Variable& scatter_sub(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+    return some(Op::sub, ids, values);
+  }
+  const Variable& scatter_mul(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+    return some(Op::mul, ids, values);
+  }
+  /// Integers are divided towards zero; by 0 is invalid_argument.
+  const Variable& scatter_div(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+    return some(Op::div, ids, values);
+  }
+  const Variable& scatter_min(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+    return some(Op::min, ids, values);
+  }
+  const Variable& scatter_max(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+    return some(Op::max, ids, values);
+  }
+  const Variable& scatter_update(std::span<const std::int64_t> ids,
+                                 std::span<const element_type> values) const {
+    return some(Op::set, ids, values);
+  }
+  /// The same: the container's first axis is the one that is indexed.
+  const Variable& batch_scatter_update(std::span<const std::int64_t> ids,
+                                       std::span<const element_type> values) const {
+    return some(Op::set, ids, values);
   }
 
  private:
@@ -205,10 +277,18 @@ class Variable : public AnyVariable {
   friend void push_all(const Push<U>&... pushes);
   Variable() = default;
 
-  Part part(std::span<const std::int64_t> ids, std::span<T> out) const {
+  const Variable& all(Op op, std::span<const element_type> values) const {
+    update_all(op, values.data(), values.size());
+    return *this;
+  }
+  const Variable& some(Op op, std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+    scatter(op, ids, values.data(), values.size());
+    return *this;
+  }
+  Part part(std::span<const std::int64_t> ids, std::span<element_type> out) const {
     return {this, ids, out.data(), nullptr, out.size()};
   }
-  Part part(std::span<const std::int64_t> ids, std::span<const T> gradient) const {
+  Part part(std::span<const std::int64_t> ids, std::span<const element_type> gradient) const {
     return {this, ids, nullptr, gradient.data(), gradient.size()};
   }
 };
@@ -218,7 +298,7 @@ template <class T>
 struct Lookup {
   const Variable<T>& variable;
   std::span<const std::int64_t> ids;
-  std::span<T> out;  ///< ids.size() * variable.width() elements
+  std::span<Element<T>> out;  ///< ids.size() * variable.width() elements
 };
 template <class T, class I, class O>
 Lookup(const Variable<T>&, const I&, O&) -> Lookup<T>;
@@ -228,7 +308,7 @@ template <class T>
 struct Push {
   const Variable<T>& variable;
   std::span<const std::int64_t> ids;
-  std::span<const T> gradient;
+  std::span<const Element<T>> gradient;
 };
 template <class T, class I, class G>
 Push(const Variable<T>&, const I&, const G&) -> Push<T>;
@@ -257,7 +337,7 @@ void push_all(const Push<T>&... pushes) {
 /// A variable travels as its number; the receiving rank binds it to its own connections.
 template <class T>
 struct Serializer<Variable<T>> {
-  static void write(Writer& out, const Variable<T>& variable) { capstan::write(out, variable.id()); }
+  static void write(Writer& out, const Variable<T>& variable) { capstan::write(out, variable.id_to_send()); }
   static Variable<T> read(Reader& in) {
     Variable<T> variable;
     variable.bind(capstan::read<std::uint32_t>(in), dtype_of<T>);

@@ -101,7 +101,31 @@ void select_rows(const Space& space, const std::vector<std::uint64_t>& shape, st
         "H5Sselect_hyperslab", {});
 }
 
-hid_t memory_type(DType dtype) noexcept {
+namespace {
+
+/// A 16-bit floating-point type of `exponent` bits; made once, and valid as long as the library is.
+hid_t half_type(std::size_t exponent, std::size_t bias) {
+  const hid_t type = check(H5Tcopy(H5T_IEEE_F32LE), "H5Tcopy", {});
+  const std::size_t mantissa = 15 - exponent;
+  check(H5Tset_fields(type, 15, mantissa, exponent, 0, mantissa), "H5Tset_fields", {});
+  check(H5Tset_ebias(type, bias), "H5Tset_ebias", {});
+  check(H5Tset_size(type, 2), "H5Tset_size", {});
+  return type;
+}
+
+/// What h5py makes of a numpy.bool_.
+hid_t bool_type() {
+  const hid_t type = check(H5Tenum_create(H5T_STD_I8LE), "H5Tenum_create", {});
+  const signed char no = 0;
+  const signed char yes = 1;
+  check(H5Tenum_insert(type, "FALSE", &no), "H5Tenum_insert", {});
+  check(H5Tenum_insert(type, "TRUE", &yes), "H5Tenum_insert", {});
+  return type;
+}
+
+}  // namespace
+
+hid_t memory_type(DType dtype) {
   switch (dtype) {
     case DType::float32:
       return H5T_NATIVE_FLOAT;
@@ -109,11 +133,20 @@ hid_t memory_type(DType dtype) noexcept {
       return H5T_NATIVE_DOUBLE;
     case DType::int64:
       return H5T_NATIVE_INT64;
+    case DType::int32:
+      return H5T_NATIVE_INT32;
+    case DType::float16:
+    case DType::bfloat16:
+    case DType::boolean:
+      return file_type(dtype);
   }
   return -1;
 }
 
-hid_t file_type(DType dtype) noexcept {
+hid_t file_type(DType dtype) {
+  static const hid_t float16 = half_type(5, 15);
+  static const hid_t bfloat16 = half_type(8, 127);
+  static const hid_t boolean = bool_type();
   switch (dtype) {
     case DType::float32:
       return H5T_IEEE_F32LE;
@@ -121,6 +154,14 @@ hid_t file_type(DType dtype) noexcept {
       return H5T_IEEE_F64LE;
     case DType::int64:
       return H5T_STD_I64LE;
+    case DType::int32:
+      return H5T_STD_I32LE;
+    case DType::float16:
+      return float16;
+    case DType::bfloat16:
+      return bfloat16;
+    case DType::boolean:
+      return boolean;
   }
   return -1;
 }

@@ -66,9 +66,9 @@ Space create_space(const std::vector<std::uint64_t>& shape);
 void select_rows(const Space& space, const std::vector<std::uint64_t>& shape, std::uint64_t first_row,
                  std::uint64_t rows);
 
-hid_t memory_type(DType dtype) noexcept;
+hid_t memory_type(DType dtype);
 /// Little-endian, whatever this machine is.
-hid_t file_type(DType dtype) noexcept;
+hid_t file_type(DType dtype);
 
 void write_attribute(hid_t object, const char* name, std::int64_t value);
 void write_attribute(hid_t object, const char* name, const std::vector<std::uint64_t>& values);

@@ -13,6 +13,9 @@
 namespace capstan::io {
 namespace {
 
+/// H5S_MAX_RANK.
+constexpr std::size_t kMostAxes = 32;
+
 constexpr std::size_t kMaxNameBytes = 512;  // well below HDF5's object header limit of 64 KiB
 
 /// Decimal digits and nothing else, at least `min_digits` of them.
@@ -134,9 +137,9 @@ void check_names_apart(std::span<const std::string> names) {
 }
 
 void check_shape(std::string_view array, std::span<const std::uint64_t> shape, DType dtype) {
-  if (shape.empty() || shape.size() > 2) {
+  if (shape.empty() || shape.size() > kMostAxes) {
     throw Error(Code::invalid_argument,
-                fmt::format("{} has rank {}; 1 and 2 can be stored", array, shape.size()));
+                fmt::format("{} has rank {}; 1 to {} can be stored", array, shape.size(), kMostAxes));
   }
   std::uint64_t bytes = size_of(dtype);
   for (const std::uint64_t dimension : shape) {
@@ -150,14 +153,16 @@ void check_shape(std::string_view array, std::span<const std::uint64_t> shape, D
 }
 
 std::optional<DType> dtype_of_name(std::string_view name) {
-  for (const DType dtype : {DType::float32, DType::float64, DType::int64}) {
+  for (const DType dtype : kDTypes) {
     if (name == to_string(dtype)) return dtype;
   }
   return std::nullopt;
 }
 
 std::uint64_t row_bytes(std::span<const std::uint64_t> shape, DType dtype) noexcept {
-  return size_of(dtype) * (shape.size() == 2 ? shape[1] : 1);
+  std::uint64_t bytes = size_of(dtype);
+  for (std::size_t axis = 1; axis < shape.size(); ++axis) bytes *= shape[axis];
+  return bytes;
 }
 
 std::uint64_t missing_value_bits(DType dtype) noexcept {
@@ -168,6 +173,14 @@ std::uint64_t missing_value_bits(DType dtype) noexcept {
       return 0x7ff80000'0000dead;  // quiet NaN with a payload
     case DType::int64:
       return 0x80000000'00000000;  // the smallest int64
+    case DType::int32:
+      return 0x80000000;  // the smallest int32
+    case DType::float16:
+      return 0x7ead;  // quiet NaN with a payload
+    case DType::bfloat16:
+      return 0x7fcd;  // quiet NaN with a payload
+    case DType::boolean:
+      return 0x7f;  // neither true nor false
   }
   return 0;
 }

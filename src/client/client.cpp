@@ -254,21 +254,23 @@ void Client::push_one(const Push& push, bool more) {
 }
 
 void Client::push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                         const std::byte* gradient, bool more) {
+                         const std::byte* gradient, bool more, shard::RowOp op) {
   if (ids.empty()) return;
   const std::uint64_t row_bytes = variable.row_bytes();
   const Route& route = route_of(variable);
   if (route.shards.size() == 1) {
-    const PushRows push{variable.id, 0, row_bytes, {}, ids, {}, 0, ids.size(), gradient};
+    const PushRows push{variable.id, 0, row_bytes, {}, ids, {}, 0, ids.size(), gradient, op};
     return route.shards[0].link->push(push, more);
   }
   by_shard_.sort(route, ids);
   for (std::size_t s = 0; s < route.shards.size(); ++s) {
     if (by_shard_.count(s) == 0) continue;
     const auto order = by_shard_.order(s);
-    PushRows push{
-        variable.id, static_cast<std::uint32_t>(s), row_bytes, by_shard_.rows(s), {}, order, 0, order.size(),
-        gradient};
+    PushRows push{variable.id, static_cast<std::uint32_t>(s),
+                  row_bytes,   by_shard_.rows(s),
+                  {},          order,
+                  0,           order.size(),
+                  gradient,    op};
     // Positions ascend, so these ends mean that no other shard's rows lie between: the usual case, sorted
     // ids.
     if (order.back() - order.front() + std::size_t{1} == order.size()) {
@@ -293,28 +295,40 @@ void Client::flush() {
   }
 }
 
-void Client::assign(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
-                    const void* values) {
+void Client::update(const shard::VariableDescriptor& variable, shard::RowOp op, std::uint64_t first_row,
+                    std::uint64_t rows, const void* values) {
   check_rows(variable, first_row, rows);
   const std::uint64_t row_bytes = variable.row_bytes();
-  // Through the ps, so that a shard keeps its one writer. In pieces, so that no message grows with the table.
-  const std::uint64_t piece = std::max<std::uint64_t>(1, (std::uint64_t{4} << 20) / row_bytes);
-  for (std::size_t s = 0; s < variable.shards.size(); ++s) {
-    const shard::ShardPlace& place = variable.shards[s];
-    const std::uint64_t end = std::min(first_row + rows, place.first_row + place.rows);
-    // What was pushed before must not be applied after: the ring and the calls are two ways to the ps.
-    if (std::max(first_row, place.first_row) < end) link(place.ps).flush();
-    for (std::uint64_t begin = std::max(first_row, place.first_row); begin < end; begin += piece) {
-      const std::uint64_t count = std::min(piece, end - begin);
-      const auto* from = static_cast<const std::byte*>(values) + (begin - first_row) * row_bytes;
-      const shard::AssignRows request{variable.id,
-                                      static_cast<std::uint32_t>(s),
-                                      begin - place.first_row,
-                                      {from, from + count * row_bytes}};
-      rpc_.call(link(place.ps).peer(), cluster::kAssignRows, to_bytes(request), runtime_->patience(),
-                "assign rows of variable \"" + variable.name + "\"");
-    }
+  const Route& route = route_of(variable);
+  const auto overlap = [&](const ShardRoute& shard) {
+    const std::uint64_t begin = std::max(first_row, shard.place.first_row);
+    const std::uint64_t end = std::min(first_row + rows, shard.place.first_row + shard.place.rows);
+    return std::pair(begin, std::max(begin, end));
+  };
+  for (const ShardRoute& shard : route.shards) {
+    const auto [begin, end] = overlap(shard);
+    const auto* from = static_cast<const std::byte*>(values) + (begin - first_row) * row_bytes;
+    shard.link->push({variable.id,
+                      shard.number,
+                      row_bytes,
+                      {},
+                      {},
+                      {},
+                      begin - shard.place.first_row,
+                      end - begin,
+                      from,
+                      op});
   }
+  for (const ShardRoute& shard : route.shards) {
+    if (overlap(shard).first < overlap(shard).second) shard.link->flush();
+  }
+}
+
+void Client::scatter(const shard::VariableDescriptor& variable, shard::RowOp op,
+                     std::span<const std::int64_t> ids, const void* values) {
+  check_ids(variable, ids);
+  push_unique(variable, ids, static_cast<const std::byte*>(values), false, op);
+  for (const ShardRoute& shard : route_of(variable).shards) shard.link->flush();
 }
 
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {

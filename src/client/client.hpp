@@ -68,16 +68,21 @@ class Client {
   void push_dense(const shard::VariableDescriptor& variable, const void* gradient);
   /// Returns when everything that this client has pushed has been applied.
   void flush();
-  /// Sets rows; the optimizer and its slots are not touched.
-  void assign(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
-              const void* values);
+  /// Does `op` to rows [first_row, first_row + rows), row i of `values` being the right-hand side of the i-th
+  /// of them, after everything that this client has pushed. Returns when it has been done. No optimizer has a
+  /// part in it.
+  void update(const shard::VariableDescriptor& variable, shard::RowOp op, std::uint64_t first_row,
+              std::uint64_t rows, const void* values);
+  /// The same for the rows `ids`, in that order; one that is named twice is changed twice.
+  void scatter(const shard::VariableDescriptor& variable, shard::RowOp op, std::span<const std::int64_t> ids,
+               const void* values);
   /// Adds to counter `index` of ps `ps` and returns what it was.
   std::uint64_t fetch_add(int ps, std::uint64_t index, std::uint64_t delta);
 
   /// For the strategy: calls to a ps that are not about rows.
   PsLink& link(int ps);
   cluster::RpcClient& rpc() noexcept { return rpc_; }
-  cluster::Runtime& runtime() noexcept { return *runtime_; }
+  cluster::Runtime& runtime() const noexcept { return *runtime_; }
 
  private:
   const Route& route_of(const shard::VariableDescriptor& variable);
@@ -89,7 +94,7 @@ class Client {
   void start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void start_dense(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                   const std::byte* gradient, bool more);
+                   const std::byte* gradient, bool more, shard::RowOp op = shard::RowOp::gradient);
   void push_one(const Push& push, bool more);
 
   std::shared_ptr<cluster::Runtime> runtime_;

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/with_type.hpp"
+
 namespace capstan::client {
 namespace {
 
@@ -17,17 +19,9 @@ template <class T>
 void add(std::byte* to, const std::byte* from, std::uint64_t width) {
   auto* __restrict sum = reinterpret_cast<T*>(to);
   const auto* __restrict term = reinterpret_cast<const T*>(from);
-  for (std::uint64_t i = 0; i < width; ++i) sum[i] += term[i];
-}
-
-void add(DType dtype, std::byte* to, const std::byte* from, std::uint64_t width) {
-  switch (dtype) {
-    case DType::float32:
-      return add<float>(to, from, width);
-    case DType::float64:
-      return add<double>(to, from, width);
-    case DType::int64:
-      return add<std::int64_t>(to, from, width);
+  using A = Arithmetic<T>;
+  for (std::uint64_t i = 0; i < width; ++i) {
+    sum[i] = static_cast<T>(static_cast<A>(sum[i]) + static_cast<A>(term[i]));
   }
 }
 
@@ -94,7 +88,7 @@ Combiner::Rows Combiner::combine(DType dtype, std::uint64_t width, std::uint64_t
       std::memcpy(sum, from + i * row_bytes, row_bytes);
       ++begun;
     } else {
-      add(dtype, sum, from + i * row_bytes, width);
+      with_type(dtype, [&]<class T>(std::type_identity<T>) { add<T>(sum, from + i * row_bytes, width); });
     }
   }
   return {ids_, values_.data()};

@@ -63,6 +63,7 @@ shard::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint
   header.first_row = push.sparse() ? 0 : push.first_row + first;
   header.first_part = first == 0 ? 1 : 0;
   header.last_part = first + count == push.count ? 1 : 0;
+  header.op = push.op;
   return header;
 }
 

@@ -29,6 +29,7 @@ struct PushRows {
   std::uint64_t first_row = 0;
   std::uint64_t count = 0;
   const std::byte* gradient = nullptr;
+  shard::RowOp op = shard::RowOp::gradient;
 
   bool sparse() const noexcept { return !rows.empty() || !ids.empty(); }
 };

@@ -18,7 +18,6 @@ enum MessageType : std::uint16_t {
   kOpenRing,
   kRegionKey,
   kReadRows,  // gather rows and send them back, where windows are not mapped
-  kAssignRows,
   kSavePart,
   kRestorePart,
   kPsStatistics,

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "capstan/error.hpp"
+
 namespace capstan {
 
 std::string_view to_string(OptimizerKind kind) noexcept {
@@ -26,6 +28,42 @@ std::string_view to_string(OptimizerKind kind) noexcept {
 }
 
 namespace shard {
+
+std::uint64_t rows_of(const std::vector<std::uint64_t>& shape) noexcept {
+  return shape.empty() ? 1 : shape[0];
+}
+
+std::uint64_t width_of(const std::vector<std::uint64_t>& shape) noexcept {
+  std::uint64_t width = 1;
+  for (std::size_t axis = 1; axis < shape.size(); ++axis) width *= shape[axis];
+  return width;
+}
+
+std::vector<std::uint64_t> stored_shape(const std::vector<std::uint64_t>& shape) {
+  return shape.empty() ? std::vector<std::uint64_t>{1} : shape;
+}
+
+DType slot_dtype(DType dtype) noexcept {
+  return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
+}
+
+void check_initializer(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,
+                       const Initializer& initializer) {
+  const bool orthogonal = initializer.kind == InitializerKind::orthogonal;
+  const bool identity = initializer.kind == InitializerKind::identity;
+  if ((orthogonal && shape.size() < 2) || (identity && shape.size() != 2)) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("variable \"{}\" has rank {}; the {} initializer needs rank {}", name, shape.size(),
+                    orthogonal ? "orthogonal" : "identity", orthogonal ? "2 or more" : "2"));
+  }
+  if (orthogonal && !is_floating(dtype)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" is {}; the orthogonal initializer needs a "
+                            "floating-point dtype",
+                            name, to_string(dtype)));
+  }
+}
 
 std::string describe(const Optimizer& o) {
   switch (o.kind) {

@@ -9,8 +9,17 @@
 #include "capstan/dtype.hpp"
 #include "capstan/initializers.hpp"
 #include "capstan/optimizers.hpp"
+#include "capstan/variable_options.hpp"
 
 namespace capstan::shard {
+
+/// A variable is so many rows, along axis 0, of so many elements. A scalar is one row of one.
+std::uint64_t rows_of(const std::vector<std::uint64_t>& shape) noexcept;
+std::uint64_t width_of(const std::vector<std::uint64_t>& shape) noexcept;
+/// The shape in a checkpoint, where a scalar is an array of one element.
+std::vector<std::uint64_t> stored_shape(const std::vector<std::uint64_t>& shape);
+/// The dtype of an optimizer's slots: float32 for 16-bit variables, whose sums would soon stand still.
+DType slot_dtype(DType dtype) noexcept;
 
 /// A shard's place in a ps's registered memory.
 struct ShardPlace {
@@ -28,15 +37,22 @@ struct VariableDescriptor {
   std::uint32_t id = 0;
   std::string name;
   DType dtype = DType::float32;
-  std::vector<std::uint64_t> shape;  // rank 1 or 2
+  std::vector<std::uint64_t> shape;
   Optimizer optimizer;
+  bool trainable = true;
+  VariableAggregation aggregation{};
+  VariableSynchronization synchronization{};
   std::vector<ShardPlace> shards;  // by first row, div partition
 
-  std::uint64_t rows() const noexcept { return shape.at(0); }
+  std::uint64_t rows() const noexcept { return rows_of(shape); }
   /// Elements in a row.
-  std::uint64_t width() const noexcept { return shape.size() == 2 ? shape[1] : 1; }
+  std::uint64_t width() const noexcept { return width_of(shape); }
   std::uint64_t row_bytes() const noexcept { return width() * size_of(dtype); }
 };
+
+/// Throws Error(invalid_argument) for an initializer that does not go with a variable's shape or dtype.
+void check_initializer(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,
+                       const Initializer& initializer);
 
 /// "sgd(learning_rate=0.1)": what checkpoints keep and errors show.
 std::string describe(const Optimizer& optimizer);

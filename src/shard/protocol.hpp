@@ -36,6 +36,7 @@ struct CreateShard {
   std::uint64_t rows = 0;
   Optimizer optimizer;
   Initializer initializer;
+  std::uint32_t fill = 0;  // a registered function makes the values instead; 0: none
 };
 
 /// Header of kReadRows, a read that the ps serves. Its payload: `segments` ReadSegments, then the row numbers
@@ -78,14 +79,6 @@ struct PushApplied {
   std::uint64_t bytes = 0;
 };
 
-/// kAssignRows -> nothing.
-struct AssignRows {
-  std::uint32_t variable = 0;
-  std::uint32_t shard = 0;
-  std::uint64_t first_row = 0;  // within the shard
-  std::vector<std::byte> values;
-};
-
 /// kSavePart -> io::PartReport of each file that was written. A part holds one shard of a variable at most,
 /// so a ps writes as many as the most shards of one variable that any ps has.
 struct SavePart {
@@ -107,6 +100,7 @@ struct FetchAdd {
 /// kPsStatistics -> this.
 struct PsStatistics {
   std::uint64_t rows_pushed = 0;
+  std::uint64_t bytes_pushed = 0;
   std::uint64_t pushes = 0;
   std::uint64_t heap_bytes = 0;
   std::uint64_t rows_sent = 0;  // by kReadRows; windows are read without the ps knowing

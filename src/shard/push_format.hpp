@@ -20,6 +20,19 @@ enum class PushKind : std::uint32_t {
   dense = 3,    // gradient of consecutive rows
 };
 
+/// What an entry does to the rows that it names; x is what it brings for a row. All but `gradient` leave the
+/// optimizer and its slots alone, and are applied row by row in the order given.
+enum class RowOp : std::uint32_t {
+  gradient = 0,  // the optimizer's rule
+  set = 1,       // w = x
+  add = 2,       // w += x
+  sub = 3,       // w -= x
+  mul = 4,       // w *= x
+  div = 5,       // w /= x, of integers towards zero
+  min = 6,       // w = min(w, x)
+  max = 7,       // w = max(w, x)
+};
+
 /// Starts every entry. Followed, each part rounded up to 64 bytes, by `rows` 32-bit row numbers within the
 /// shard (sparse only), then by the values.
 struct alignas(kCacheLine) PushHeader {
@@ -32,7 +45,8 @@ struct alignas(kCacheLine) PushHeader {
   std::uint32_t first_part = 1;   // 0 when an earlier entry began the same push: it counts as one update
   std::uint32_t last_part = 1;    // 0 when a later entry goes on with the same push
   std::uint32_t acknowledge = 0;  // of a push by message: say how far you are (kPushApplied)
-  std::uint32_t reserved[3] = {};
+  RowOp op = RowOp::gradient;
+  std::uint32_t reserved[2] = {};
 };
 static_assert(sizeof(PushHeader) == kCacheLine);
 

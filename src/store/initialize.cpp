@@ -1,6 +1,9 @@
 // initialize.cpp -- first values, from the element's index in the whole variable.
 #include <cmath>
 
+#include "base/with_type.hpp"
+#include "capstan/error.hpp"
+#include "store/orthogonal.hpp"
 #include "store/philox.hpp"
 #include "store/store.hpp"
 
@@ -10,42 +13,74 @@ namespace {
 template <class T>
 T cast(double value) {
   if constexpr (std::is_integral_v<T>) return static_cast<T>(std::llround(value));
-  return static_cast<T>(value);
+  return static_cast<T>(static_cast<Arithmetic<T>>(value));
+}
+
+/// Calls value(i) for each element; a bool is whether that is not 0.
+template <class T, class Value>
+void fill(DType dtype, std::uint64_t first, std::uint64_t count, T* out, const Value& value) {
+  if (dtype == DType::boolean) {
+    for (std::uint64_t i = 0; i < count; ++i)
+      out[i] = static_cast<T>(static_cast<float>(value(first + i) != 0));
+  } else {
+    for (std::uint64_t i = 0; i < count; ++i) out[i] = cast<T>(value(first + i));
+  }
 }
 
 template <class T>
-void fill(const Initializer& init, std::uint64_t first, std::uint64_t count, T* out) {
-  switch (init.kind) {
-    case InitializerKind::constant:
-      for (std::uint64_t i = 0; i < count; ++i) out[i] = cast<T>(init.a);
-      return;
-    case InitializerKind::uniform:
-      for (std::uint64_t i = 0; i < count; ++i) {
-        out[i] = cast<T>(init.a + (init.b - init.a) * uniform_at(first + i, init.seed));
-      }
-      return;
-    case InitializerKind::normal:
-      for (std::uint64_t i = 0; i < count;) {
-        const std::uint64_t index = first + i;
-        const auto pair = normal_pair(index / 2, init.seed);
-        if (index % 2 == 0) out[i++] = cast<T>(init.a + init.b * pair[0]);
-        if (i < count) out[i++] = cast<T>(init.a + init.b * pair[1]);
-      }
-      return;
+void fill_normal(const Initializer& init, std::uint64_t first, std::uint64_t count, T* out) {
+  for (std::uint64_t i = 0; i < count;) {
+    const std::uint64_t index = first + i;
+    const auto pair = normal_pair(index / 2, init.seed);
+    if (index % 2 == 0) out[i++] = cast<T>(init.a + init.b * pair[0]);
+    if (i < count) out[i++] = cast<T>(init.a + init.b * pair[1]);
   }
 }
 
 }  // namespace
 
-void initialize(const Initializer& initializer, DType dtype, std::uint64_t first, std::uint64_t count,
-                void* out) {
-  switch (dtype) {
-    case DType::float32:
-      return fill(initializer, first, count, static_cast<float*>(out));
-    case DType::float64:
-      return fill(initializer, first, count, static_cast<double*>(out));
-    case DType::int64:
-      return fill(initializer, first, count, static_cast<std::int64_t*>(out));
+void initialize(const Initializer& init, DType dtype, std::uint64_t first, std::uint64_t count, void* out) {
+  with_type(dtype, [&]<class T>(std::type_identity<T>) {
+    auto* to = static_cast<T*>(out);
+    switch (init.kind) {
+      case InitializerKind::constant:
+        return fill(dtype, first, count, to, [&](std::uint64_t) { return init.a; });
+      case InitializerKind::uniform:
+        return fill(dtype, first, count, to,
+                    [&](std::uint64_t i) { return init.a + (init.b - init.a) * uniform_at(i, init.seed); });
+      case InitializerKind::normal:
+        if (dtype != DType::boolean) return fill_normal(init, first, count, to);
+        return fill(dtype, first, count, to,
+                    [&](std::uint64_t i) { return init.a + init.b * normal_pair(i / 2, init.seed)[i % 2]; });
+      case InitializerKind::truncated_normal:
+        return fill(dtype, first, count, to,
+                    [&](std::uint64_t i) { return init.a + init.b * truncated_normal_at(i, init.seed); });
+      case InitializerKind::orthogonal:
+      case InitializerKind::identity:
+        break;
+    }
+    throw Error(Code::internal, "an initializer that looks at the shape");
+  });
+}
+
+void initialize(const Initializer& init, DType dtype, const std::vector<std::uint64_t>& shape,
+                std::uint64_t first_row, std::uint64_t rows, void* out) {
+  const std::uint64_t width = shard::width_of(shape);
+  const std::uint64_t first = first_row * width;
+  const std::uint64_t count = rows * width;
+  if (init.kind == InitializerKind::identity) {
+    with_type(dtype, [&]<class T>(std::type_identity<T>) {
+      fill(dtype, first, count, static_cast<T*>(out),
+           [&](std::uint64_t i) { return i / width == i % width ? init.a : 0; });
+    });
+  } else if (init.kind == InitializerKind::orthogonal) {
+    const std::vector<double> matrix =
+        orthogonal_matrix(shard::rows_of(shape) * (width / shape.back()), shape.back(), init.a, init.seed);
+    with_type(dtype, [&]<class T>(std::type_identity<T>) {
+      fill(dtype, first, count, static_cast<T*>(out), [&](std::uint64_t i) { return matrix[i]; });
+    });
+  } else {
+    initialize(init, dtype, first, count, out);
   }
 }
 

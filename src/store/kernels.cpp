@@ -2,6 +2,7 @@
 // architecture; the widest that the CPU has is chosen at run time.
 #include "store/kernels.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
@@ -50,13 +51,52 @@ HWY_EXPORT(apply_double);
 void apply(const Optimizer& o, const Update<float>& u) { HWY_DYNAMIC_DISPATCH(apply_float)(o, u); }
 void apply(const Optimizer& o, const Update<double>& u) { HWY_DYNAMIC_DISPATCH(apply_double)(o, u); }
 
-void apply(const Optimizer& o, const Update<std::int64_t>& u) {
-  const std::int64_t rate = std::llround(o.learning_rate);
+namespace {
+
+template <class T>
+void apply_integers(const Optimizer& o, const Update<T>& u) {
+  const T rate = static_cast<T>(std::llround(o.learning_rate));
   for (std::uint64_t i = 0; i < u.count; ++i) {
-    std::int64_t* w = u.values + (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
+    T* w = u.values + (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
     for (std::uint64_t j = 0; j < u.width; ++j) w[j] -= rate * u.gradient[i * u.width + j];
   }
 }
+
+template <class T>
+void apply_halves(const Optimizer& o, const Update<T>& u) {
+  constexpr std::uint64_t kBlock = 1024;
+  float values[kBlock];
+  float gradient[kBlock];
+  for (std::uint64_t i = 0; i < u.count; ++i) {
+    const std::uint64_t row = (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
+    for (std::uint64_t begin = 0; begin < u.width; begin += kBlock) {
+      const std::uint64_t width = std::min(kBlock, u.width - begin);
+      T* w = u.values + row + begin;
+      const T* g = u.gradient + i * u.width + begin;
+      for (std::uint64_t j = 0; j < width; ++j) {
+        values[j] = static_cast<float>(w[j]);
+        gradient[j] = static_cast<float>(g[j]);
+      }
+      Update<float> block;
+      block.values = values;
+      block.slot0 = u.slot0 == nullptr ? nullptr : u.slot0 + row + begin;
+      block.slot1 = u.slot1 == nullptr ? nullptr : u.slot1 + row + begin;
+      block.width = width;
+      block.count = 1;
+      block.gradient = gradient;
+      block.step = u.step;
+      apply(o, block);
+      for (std::uint64_t j = 0; j < width; ++j) w[j] = static_cast<T>(values[j]);
+    }
+  }
+}
+
+}  // namespace
+
+void apply(const Optimizer& o, const Update<float16>& u) { apply_halves(o, u); }
+void apply(const Optimizer& o, const Update<bfloat16>& u) { apply_halves(o, u); }
+void apply(const Optimizer& o, const Update<std::int64_t>& u) { apply_integers(o, u); }
+void apply(const Optimizer& o, const Update<std::int32_t>& u) { apply_integers(o, u); }
 
 }  // namespace capstan::store
 #endif

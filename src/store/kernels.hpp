@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/with_type.hpp"
 #include "capstan/optimizers.hpp"
 
 namespace capstan::store {
@@ -12,8 +13,8 @@ namespace capstan::store {
 template <class T>
 struct Update {
   T* values = nullptr;
-  T* slot0 = nullptr;  // the first of shard::slots_of
-  T* slot1 = nullptr;  // the second
+  Arithmetic<T>* slot0 = nullptr;  // the first of shard::slots_of
+  Arithmetic<T>* slot1 = nullptr;  // the second
   std::uint64_t width = 0;
   const std::uint32_t* rows = nullptr;
   std::uint64_t first_row = 0;
@@ -25,7 +26,11 @@ struct Update {
 /// REQUIRES: row numbers within the shard, and no row twice unless the optimizer is SGD.
 void apply(const Optimizer& optimizer, const Update<float>& update);
 void apply(const Optimizer& optimizer, const Update<double>& update);
+/// In float, block by block, rounded once.
+void apply(const Optimizer& optimizer, const Update<float16>& update);
+void apply(const Optimizer& optimizer, const Update<bfloat16>& update);
 /// SGD alone, in integers: w -= round(learning_rate) g.
 void apply(const Optimizer& optimizer, const Update<std::int64_t>& update);
+void apply(const Optimizer& optimizer, const Update<std::int32_t>& update);
 
 }  // namespace capstan::store

@@ -49,4 +49,14 @@ inline std::array<double, 2> normal_pair(std::uint64_t pair, std::uint64_t seed)
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
+/// A standard normal number that is drawn again until it is within two of 0.
+inline double truncated_normal_at(std::uint64_t index, std::uint64_t seed) {
+  for (std::uint64_t draw = 1;; ++draw) {
+    const auto block = philox4x32(index, seed, draw);
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - unit(block[0], block[1])));
+    const double value = radius * std::cos(2.0 * std::numbers::pi * unit(block[2], block[3]));
+    if (std::fabs(value) <= 2) return value;
+  }
+}
+
 }  // namespace capstan::store

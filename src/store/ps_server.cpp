@@ -63,10 +63,6 @@ void PsServer::serve_requests() {
   rpc_.serve(cluster::kCreateVariable, [this](int, transport::Bytes request) {
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
-  rpc_.serve(cluster::kAssignRows, [this](int, transport::Bytes request) {
-    store_.assign(from_bytes<shard::AssignRows>(request));
-    return std::vector<std::byte>{};
-  });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
     const auto save = from_bytes<shard::SavePart>(request);
     return to_bytes(store_.save(save.folder, runtime_->count(Role::ps), save.parts));

@@ -10,9 +10,12 @@
 
 #include "base/fence.hpp"
 #include "base/log.hpp"
+#include "base/with_type.hpp"
 #include "capstan/error.hpp"
+#include "capstan/initial_value.hpp"
 #include "shard/row_copy.hpp"
 #include "store/kernels.hpp"
+#include "store/row_ops.hpp"
 
 namespace capstan::store {
 namespace {
@@ -21,15 +24,26 @@ void fill(DType dtype, double value, std::uint64_t elements, void* out) {
   initialize({InitializerKind::constant, value, 0, 0}, dtype, 0, elements, out);
 }
 
+void fill_by_function(const shard::CreateShard& request, std::byte* out) {
+  Partition partition;
+  partition.shape.assign(request.shape.begin(), request.shape.end());
+  partition.partition_shape = partition.shape;
+  partition.partition_offset.assign(request.shape.size(), 0);
+  if (!request.shape.empty()) {
+    partition.partition_shape[0] = static_cast<std::int64_t>(request.rows);
+    partition.partition_offset[0] = static_cast<std::int64_t>(request.first_row);
+  }
+  detail::registered_fill(request.fill)(partition, out);
+}
+
 void check_optimizer(const shard::CreateShard& request) {
-  if (request.dtype != DType::int64) return;
+  if (is_floating(request.dtype) || request.dtype == DType::boolean) return;  // nobody pushes to a bool
   const Optimizer& o = request.optimizer;
   if (o.kind != OptimizerKind::sgd || o.learning_rate != std::round(o.learning_rate)) {
     throw Error(
         Code::invalid_argument,
-        fmt::format(
-            "variable \"{}\" is int64 and cannot use {}: integers take SGD with a whole learning rate",
-            request.name, shard::describe(o)));
+        fmt::format("variable \"{}\" is {} and cannot use {}: integers take SGD with a whole learning rate",
+                    request.name, to_string(request.dtype), shard::describe(o)));
   }
 }
 
@@ -82,11 +96,17 @@ shard::ShardPlace Store::create(const shard::CreateShard& request) {
   made.version = reinterpret_cast<std::uint64_t*>(version.data);
   made.place = {ps_index_,    request.first_row, request.rows,  piece.region,
                 piece.offset, version.region,    version.offset};
-  initialize(request.initializer, request.dtype, request.first_row * made.width(), elements, made.values);
+  if (request.fill != 0) {
+    fill_by_function(request, made.values);
+  } else {
+    initialize(request.initializer, request.dtype, request.shape, request.first_row, request.rows,
+               made.values);
+  }
   for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot) {
-    made.slots.push_back(heap_.allocate(elements * size_of(request.dtype)).data);
+    const DType dtype = shard::slot_dtype(request.dtype);
+    made.slots.push_back(heap_.allocate(elements * size_of(dtype)).data);
     const double first = shard::initial_slot_value(request.optimizer, slot);
-    if (first != 0) fill(request.dtype, first, elements, made.slots.back());
+    if (first != 0) fill(dtype, first, elements, made.slots.back());
   }
   const shard::ShardPlace place = made.place;
   shards_.emplace(key, std::move(made));
@@ -107,8 +127,9 @@ void Store::update(Shard& shard, const shard::PushHeader& header, std::span<cons
                    const std::byte* values) {
   Update<T> u;
   u.values = reinterpret_cast<T*>(shard.values);
-  u.slot0 = shard.slots.empty() ? nullptr : reinterpret_cast<T*>(shard.slots[0]);
-  u.slot1 = shard.slots.size() < 2 ? nullptr : reinterpret_cast<T*>(shard.slots[1]);
+  using Slot = Arithmetic<T>;
+  u.slot0 = shard.slots.empty() ? nullptr : reinterpret_cast<Slot*>(shard.slots[0]);
+  u.slot1 = shard.slots.size() < 2 ? nullptr : reinterpret_cast<Slot*>(shard.slots[1]);
   u.gradient = reinterpret_cast<const T*>(values);
   u.step = shard.steps;
   u.width = shard.width();
@@ -123,12 +144,17 @@ void Store::update(Shard& shard, const shard::PushHeader& header, std::span<cons
     u.width *= u.count;
     u.count = 1;
   }
-  store::apply(shard.description.optimizer, u);
+  if (header.op != shard::RowOp::gradient) {
+    store::apply(header.op, u);
+  } else if constexpr (!std::is_same_v<T, std::uint8_t>) {
+    store::apply(shard.description.optimizer, u);
+  }
 }
 
 bool Store::fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows) {
   const bool sparse = header.kind == shard::PushKind::sparse;
   if (!sparse && header.kind != shard::PushKind::dense) return false;
+  if (header.op > shard::RowOp::max) return false;
   // A client that believes in wider rows, or none at all, has sent another number of bytes.
   if (header.bytes != shard::entry_bytes(header.kind, header.rows, shard.row_bytes())) return false;
   const std::uint64_t have = shard.description.rows;
@@ -154,19 +180,14 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
   const bool first = header.first_part != 0;
   const bool last = header.last_part != 0;
   if (first) {
-    ++shard.steps;
     ++statistics_.pushes;
+    if (header.op == shard::RowOp::gradient) ++shard.steps;
   }
   if (first != last) shard.unfinished = std::max(0, shard.unfinished + (first ? 1 : -1));
   statistics_.rows_pushed += header.rows;
-  switch (shard.description.dtype) {
-    case DType::float32:
-      return update<float>(shard, header, rows, values);
-    case DType::float64:
-      return update<double>(shard, header, rows, values);
-    case DType::int64:
-      return update<std::int64_t>(shard, header, rows, values);
-  }
+  statistics_.bytes_pushed += header.rows * shard.row_bytes();
+  with_type(shard.description.dtype,
+            [&]<class T>(std::type_identity<T>) { update<T>(shard, header, rows, values); });
 }
 
 bool Store::ready(const shard::PushHeader& header) {
@@ -209,20 +230,6 @@ bool Store::whole(std::uint32_t variable, std::uint32_t shard) {
 void Store::add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count) {
   const std::lock_guard lock(mutex_);
   find(variable, shard).waiting_reads += count;
-}
-
-void Store::assign(const shard::AssignRows& request) {
-  const std::lock_guard lock(mutex_);
-  Shard& shard = find(request.variable, request.shard);
-  const std::uint64_t first = request.first_row * shard.row_bytes();
-  const std::uint64_t all = shard.description.rows * shard.row_bytes();
-  if (request.first_row > shard.description.rows || request.values.size() > all - first) {
-    throw Error(Code::out_of_range,
-                fmt::format("{} bytes from row {} on do not fit shard {} of variable \"{}\"",
-                            request.values.size(), request.first_row, request.shard, shard.description.name));
-  }
-  const Writing writing(shard);
-  std::memcpy(shard.values + first, request.values.data(), request.values.size());
 }
 
 shard::PsStatistics Store::statistics() {

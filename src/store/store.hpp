@@ -51,8 +51,6 @@ class Store final : public shard::PushSink {
   /// further push begin on the shard, so that it gets whole.
   void add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count);
 
-  void assign(const shard::AssignRows& request);
-
   /// Writes all shards into `parts` files `<folder>/part-...h5`: the first shard of each variable into the
   /// first one, and so on.
   std::vector<io::PartReport> save(const std::string& folder, int ps_count, int parts = 1);
@@ -73,7 +71,7 @@ class Store final : public shard::PushSink {
     int unfinished = 0;  // pushes of which some entries have been applied and others not
     int waiting_reads = 0;
 
-    std::uint64_t width() const noexcept { return description.shape.size() == 2 ? description.shape[1] : 1; }
+    std::uint64_t width() const noexcept { return shard::width_of(description.shape); }
     std::uint64_t row_bytes() const noexcept { return width() * size_of(description.dtype); }
   };
 
@@ -96,8 +94,12 @@ class Store final : public shard::PushSink {
   shard::PsStatistics statistics_;
 };
 
-/// The first values of rows [first_row, first_row + rows) of a variable.
+/// The first values of elements [first_element, first_element + elements) of a variable, where each depends
+/// on its index alone. REQUIRES: an initializer that does not look at the shape.
 void initialize(const Initializer& initializer, DType dtype, std::uint64_t first_element,
                 std::uint64_t elements, void* out);
+/// The first values of rows [first_row, first_row + rows) of a variable of any kind.
+void initialize(const Initializer& initializer, DType dtype, const std::vector<std::uint64_t>& shape,
+                std::uint64_t first_row, std::uint64_t rows, void* out);
 
 }  // namespace capstan::store

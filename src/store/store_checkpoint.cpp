@@ -14,7 +14,7 @@ std::vector<io::PartReport> Store::save(const std::string& folder, int ps_count,
   for (const auto& [key, shard] : shards_) {
     const shard::CreateShard& d = shard.description;
     auto& arrays = files.at(shards_seen[d.variable]++);
-    io::PartArray array{d.name,      io::kValue, d.dtype,      d.shape,
+    io::PartArray array{d.name,      io::kValue, d.dtype,      shard::stored_shape(d.shape),
                         d.first_row, d.rows,     shard.values, shard::describe(d.optimizer),
                         shard.steps};
     arrays.push_back(array);
@@ -22,6 +22,7 @@ std::vector<io::PartReport> Store::save(const std::string& folder, int ps_count,
     for (std::size_t slot = 0; slot < names.size(); ++slot) {
       array.which = names[slot];
       array.data = shard.slots[slot];
+      array.dtype = shard::slot_dtype(d.dtype);
       array.optimizer.clear();
       array.steps = 0;
       arrays.push_back(array);

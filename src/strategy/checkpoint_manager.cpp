@@ -21,7 +21,9 @@ std::chrono::milliseconds disk_patience(const strategy::Strategy& strategy) {
   std::uint64_t bytes = 0;
   for (const auto& variable : strategy.variables()) {
     const auto& d = variable->descriptor;
-    bytes += d.rows() * d.row_bytes() * (1 + shard::slots_of(d.optimizer.kind).size());
+    bytes +=
+        d.rows() * d.width() *
+        (size_of(d.dtype) + shard::slots_of(d.optimizer.kind).size() * size_of(shard::slot_dtype(d.dtype)));
   }
   return 10 * strategy.runtime()->patience() + std::chrono::milliseconds(bytes / 10'000);
 }
@@ -55,7 +57,7 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
       lines.push_back(fmt::format("variable \"{}\" is {} there, {} here", d.name, to_string(found->dtype),
                                   to_string(d.dtype)));
     }
-    if (found->shape != d.shape) {
+    if (found->shape != shard::stored_shape(d.shape)) {
       lines.push_back(fmt::format("variable \"{}\" has shape ({}) there, ({}) here", d.name,
                                   fmt::join(found->shape, ", "), fmt::join(d.shape, ", ")));
     }

@@ -10,9 +10,10 @@ thread_local Context* current_context = nullptr;
 
 }  // namespace
 
-std::shared_ptr<const BoundVariable> Context::add(shard::VariableDescriptor descriptor) {
+std::shared_ptr<const BoundVariable> Context::add(shard::VariableDescriptor descriptor, bool on_coordinator) {
   const std::uint32_t id = descriptor.id;
-  auto bound = std::make_shared<const BoundVariable>(BoundVariable{std::move(descriptor), this});
+  auto bound =
+      std::make_shared<const BoundVariable>(BoundVariable{std::move(descriptor), this, on_coordinator});
   variables_[id] = bound;
   return bound;
 }
@@ -24,6 +25,8 @@ std::shared_ptr<const BoundVariable> Context::find(std::uint32_t id) const {
   }
   return found->second;
 }
+
+Context* Context::current_or_null() noexcept { return current_context; }
 
 Context& Context::current() {
   if (current_context == nullptr) {

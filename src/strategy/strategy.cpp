@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/serialize.hpp"
 #include "shard/partition.hpp"
@@ -24,7 +25,11 @@ Strategy* Strategy::current() noexcept { return current_strategy; }
 void Strategy::set_current(Strategy* strategy) noexcept { current_strategy = strategy; }
 
 Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options)
-    : runtime_(std::move(runtime)), options_(std::move(options)), context_(runtime_) {
+    : runtime_(std::move(runtime)),
+      options_(std::move(options)),
+      context_(runtime_),
+      placed_bytes_(static_cast<std::size_t>(runtime_->count(Role::ps))),
+      placed_shards_(placed_bytes_.size()) {
   if (runtime_->self().role != Role::coordinator) {
     throw Error(Code::failed_precondition, "a strategy is made on the coordinator; this is " +
                                                runtime_->self().name() +
@@ -34,6 +39,26 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
   runtime_->control().on_message(cluster::kHello, [](const transport::Message&) {});
   start_embedded_ps();
   Context::set_current(&context_);
+}
+
+Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, OfThisProcess)
+    : runtime_(std::move(runtime)),
+      context_(runtime_),
+      of_this_process_(true),
+      placed_bytes_(1),
+      placed_shards_(1) {
+  runtime_->control().on_message(cluster::kHello, [](const transport::Message&) {});
+  start_embedded_ps();
+}
+
+Strategy& Strategy::of_this_process() {
+  static Strategy strategy = [] {
+    log::debug("a variable is created outside of a strategy's scope: it stays in this process");
+    Settings settings;
+    settings.set_from_flag("heap-slab-bytes", "1MiB");
+    return Strategy(cluster::Runtime::embedded_cluster(settings), OfThisProcess());
+  }();
+  return strategy;
 }
 
 void Strategy::start_embedded_ps() {
@@ -61,59 +86,70 @@ Strategy::~Strategy() {
   }
   runtime_->control().progress();
   embedded_ps_.clear();
-  Context::set_current(nullptr);
+  if (!of_this_process_) Context::set_current(nullptr);
 }
 
-std::int64_t Strategy::shards_of(const std::string& name, DType dtype,
-                                 std::span<const std::int64_t> shape) const {
-  if (!options_.variable_partitioner) return 1;
-  const std::int64_t shards = options_.variable_partitioner(shape, dtype);
-  if (shards < 1) {
-    throw Error(Code::invalid_argument,
-                fmt::format("variable_partitioner returned {} shards for variable \"{}\"; expected 1 or more",
-                            shards, name));
+std::uint64_t Strategy::shards_of(const std::string& name, DType dtype, const Shape& shape) const {
+  if (!options_.variable_partitioner || shape.empty() || colocated_ >= 0) return 1;
+  const std::vector<std::int64_t> parts = options_.variable_partitioner(shape, dtype).axes;
+  const bool others_whole = std::all_of(parts.begin() + (parts.empty() ? 0 : 1), parts.end(),
+                                        [](std::int64_t n) { return n == 1; });
+  if (parts.empty() || parts[0] < 1 || !others_whole || parts.size() > shape.size()) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("variable_partitioner returned [{}] for variable \"{}\" of shape {}; expected a number "
+                    "of shards for each axis, 1 or more for the first and 1 for the others",
+                    fmt::join(parts, ", "), name, to_string(shape)));
   }
-  return std::min(shards, shape[0]);
+  return static_cast<std::uint64_t>(std::min(parts[0], shape[0]));
 }
 
-std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string& name, DType dtype,
-                                                               std::span<const std::int64_t> shape,
-                                                               const Initializer& initializer,
-                                                               const Optimizer& optimizer) {
+int Strategy::next_place(std::uint64_t bytes) {
+  int ps = colocated_;
+  if (ps < 0 && options_.placement == Placement::by_bytes) {
+    ps = static_cast<int>(std::min_element(placed_bytes_.begin(), placed_bytes_.end()) -
+                          placed_bytes_.begin());
+  } else if (ps < 0) {
+    ps = next_ps_++ % runtime_->count(Role::ps);
+  }
+  placed_bytes_[static_cast<std::size_t>(ps)] += bytes;
+  ++placed_shards_[static_cast<std::size_t>(ps)];
+  return ps;
+}
+
+void Strategy::check_new(const std::string& name, const Shape& shape) const {
   if (name.empty()) throw Error(Code::invalid_argument, "a variable needs a name");
-  const bool positive = std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size > 0; });
-  if (shape.empty() || shape.size() > 2 || !positive) {
-    throw Error(Code::invalid_argument,
-                fmt::format("variable \"{}\" has shape ({}); expected one or two sizes of 1 or more", name,
-                            fmt::join(shape, ", ")));
+  if (!std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size > 0; })) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("variable \"{}\" has shape {}; expected sizes of 1 or more", name, to_string(shape)));
   }
+  (void)elements_of(shape);
+  if (of_this_process_) return;  // nobody looks for these by name
   for (const auto& other : variables()) {
     if (other->descriptor.name == name) {
       throw Error(Code::already_exists, "there is a variable \"" + name + "\" already");
     }
   }
-  shard::VariableDescriptor descriptor;
-  descriptor.id = next_variable_++;
-  descriptor.name = name;
-  descriptor.dtype = dtype;
-  descriptor.shape.assign(shape.begin(), shape.end());
-  descriptor.optimizer = optimizer;
+}
 
-  const auto shards = static_cast<std::uint64_t>(shards_of(name, dtype, shape));
+void Strategy::create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial) {
+  const Shape shape(descriptor.shape.begin(), descriptor.shape.end());
+  const std::uint64_t shards = shards_of(descriptor.name, descriptor.dtype, shape);
   const shard::DivPartition partition(descriptor.rows(), shards);
+  const std::uint64_t slots_width = shard::slots_of(descriptor.optimizer.kind).size() * descriptor.width() *
+                                    size_of(shard::slot_dtype(descriptor.dtype));
   auto& rpc = context_.client().rpc();
   std::vector<cluster::RpcClient::Id> calls;
   for (std::uint64_t s = 0; s < shards; ++s) {
-    const int ps = next_ps_++ % runtime_->count(Role::ps);
-    const shard::CreateShard request{descriptor.id,
-                                     static_cast<std::uint32_t>(s),
-                                     name,
-                                     dtype,
-                                     descriptor.shape,
-                                     partition.first_row_of(s),
-                                     partition.rows_of(s),
-                                     optimizer,
-                                     initializer};
+    const int ps = next_place(partition.rows_of(s) * (descriptor.row_bytes() + slots_width));
+    log::debug("variable \"{}\" shard {} of {}: {} rows on ps {}", descriptor.name, s, shards,
+               partition.rows_of(s), ps);
+    const shard::CreateShard request{descriptor.id,        static_cast<std::uint32_t>(s),
+                                     descriptor.name,      descriptor.dtype,
+                                     descriptor.shape,     partition.first_row_of(s),
+                                     partition.rows_of(s), descriptor.optimizer,
+                                     initial.initializer,  initial.fill};
     calls.push_back(
         rpc.start(context_.client().link(ps).peer(), cluster::kCreateVariable, view(to_bytes(request))));
   }
@@ -122,12 +158,58 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
     // ps.
     const auto filling = std::chrono::milliseconds(descriptor.rows() * descriptor.row_bytes() / 100'000);
     descriptor.shards.push_back(from_bytes<shard::ShardPlace>(
-        rpc.wait(call, runtime_->patience() + filling, "create variable \"" + name + "\"")));
+        rpc.wait(call, runtime_->patience() + filling, "create variable \"" + descriptor.name + "\"")));
   }
-  auto bound = context_.add(std::move(descriptor));
+}
+
+std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string& name, DType dtype,
+                                                               const Shape* shape,
+                                                               const detail::AnyInitialValue& initial,
+                                                               const VariableOptions& options) {
+  detail::WholeValue whole;
+  if (shape != nullptr) check_new(name, *shape);
+  if (initial.whole) whole = initial.whole();
+  if (shape == nullptr && !initial.whole) {
+    throw Error(Code::invalid_argument, "variable \"" + name + "\" needs a shape: its initializer has none");
+  }
+  if (shape != nullptr && initial.whole && whole.shape != *shape) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" has shape {} and an initial value of shape {}", name,
+                            to_string(*shape), to_string(whole.shape)));
+  }
+  const Shape& sizes = shape != nullptr ? *shape : whole.shape;
+  if (shape == nullptr) check_new(name, sizes);
+  shard::check_initializer(name, dtype, sizes, initial.initializer);
+
+  shard::VariableDescriptor descriptor;
+  descriptor.id = next_variable_++;
+  descriptor.name = name;
+  descriptor.dtype = dtype;
+  descriptor.shape.assign(sizes.begin(), sizes.end());
+  descriptor.optimizer = options.optimizer;
+  descriptor.trainable = options.trainable;
+  descriptor.aggregation = options.aggregation;
+  descriptor.synchronization = options.synchronization;
+  create_shards(descriptor, initial);
+  if (initial.whole) {
+    context_.client().update(descriptor, shard::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
+  }
+  auto bound = context_.add(std::move(descriptor), of_this_process_);
   const std::lock_guard lock(variables_mutex_);
   variables_.push_back(bound);
   return bound;
+}
+
+std::vector<PsLoad> Strategy::loads() {
+  const auto answers = ask_every_ps(cluster::kPsStatistics, {}, runtime_->patience(), "say what it has done");
+  std::vector<PsLoad> loads;
+  for (std::size_t ps = 0; ps < answers.size(); ++ps) {
+    const auto statistics = from_bytes<shard::PsStatistics>(answers[ps]);
+    loads.push_back({static_cast<int>(ps), runtime_->member(Role::ps, static_cast<int>(ps)).host,
+                     placed_shards_[ps], placed_bytes_[ps], statistics.pushes, statistics.rows_pushed,
+                     statistics.bytes_pushed, statistics.rows_sent});
+  }
+  return loads;
 }
 
 std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::string& name) {
@@ -169,14 +251,63 @@ ParameterServerStrategy::ParameterServerStrategy(const Cluster& cluster, Strateg
 ParameterServerStrategy::~ParameterServerStrategy() = default;
 ParameterServerStrategy::ParameterServerStrategy(ParameterServerStrategy&&) noexcept = default;
 
-ParameterServerStrategy::Scope::Scope(strategy::Strategy* strategy) : outer_(strategy::Strategy::current()) {
+ParameterServerStrategy::Scope::Scope(strategy::Strategy* strategy)
+    : outer_(strategy::Strategy::current()), strategy_(strategy) {
   if (outer_ != nullptr && outer_ != strategy) {
     throw Error(Code::failed_precondition,
-                "the scope of one strategy cannot be opened inside the scope of another");
+                "mixing strategies: the scope of one cannot be opened inside the scope of another");
   }
   strategy::Strategy::set_current(strategy);
 }
 
-ParameterServerStrategy::Scope::~Scope() { strategy::Strategy::set_current(outer_); }
+ParameterServerStrategy::Scope::~Scope() {
+  CAPSTAN_ASSERT(strategy::Strategy::current() == strategy_);  // scopes end in the reverse order
+  strategy::Strategy::set_current(outer_);
+}
+
+ParameterServerStrategy::Colocation::Colocation(strategy::Strategy* strategy, int ps)
+    : strategy_(strategy), outer_(strategy->colocate(ps)) {}
+ParameterServerStrategy::Colocation::~Colocation() { strategy_->colocate(outer_); }
+
+ParameterServerStrategy::Colocation ParameterServerStrategy::colocate_vars_with(const AnyVariable& variable,
+                                                                                std::size_t shard) {
+  if (!variable_created_in_scope(variable)) {
+    throw Error(Code::invalid_argument, "colocate_vars_with: variable \"" + variable.name() +
+                                            "\" was not created in this strategy's scope");
+  }
+  const auto& shards = variable.bound()->descriptor.shards;
+  if (shard >= shards.size()) {
+    throw Error(Code::out_of_range,
+                fmt::format("colocate_vars_with: variable \"{}\" has shards 0 to {}, not {}", variable.name(),
+                            shards.size() - 1, shard));
+  }
+  return Colocation(implementation_.get(), shards[shard].ps);
+}
+
+bool ParameterServerStrategy::variable_created_in_scope(const AnyVariable& variable) const {
+  const auto all = implementation_->variables();
+  return std::find(all.begin(), all.end(), variable.bound()) != all.end();
+}
+
+std::vector<std::string> ParameterServerStrategy::variables(bool trainable_only) const {
+  std::vector<std::string> names;
+  for (const auto& variable : implementation_->variables()) {
+    if (!trainable_only || variable->descriptor.trainable) names.push_back(variable->descriptor.name);
+  }
+  return names;
+}
+
+std::vector<PsLoad> ParameterServerStrategy::loads() { return implementation_->loads(); }
+
+std::string ParameterServerStrategy::describe_loads() {
+  std::string table = fmt::format("{:>4} {:<16} {:>7} {:>15} {:>12} {:>14} {:>15} {:>12}\n", "ps", "host",
+                                  "shards", "bytes", "pushes", "rows pushed", "bytes pushed", "rows sent");
+  for (const PsLoad& load : loads()) {
+    table += fmt::format("{:>4} {:<16} {:>7} {:>15} {:>12} {:>14} {:>15} {:>12}\n", load.ps, load.host,
+                         load.shards, load.bytes, load.pushes, load.rows_pushed, load.bytes_pushed,
+                         load.rows_sent);
+  }
+  return table;
+}
 
 }  // namespace capstan

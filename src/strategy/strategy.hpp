@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "capstan/strategy.hpp"
@@ -16,14 +17,18 @@ namespace capstan::strategy {
 class Strategy {
  public:
   Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options);
+  /// For variables that are created outside of every scope: a ps in this process, which no other rank
+  /// reaches.
+  static Strategy& of_this_process();
   ~Strategy();
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
+  /// `shape` is null when the initial value has one.
   std::shared_ptr<const BoundVariable> create_variable(const std::string& name, DType dtype,
-                                                       std::span<const std::int64_t> shape,
-                                                       const Initializer& initializer,
-                                                       const Optimizer& optimizer);
+                                                       const Shape* shape,
+                                                       const detail::AnyInitialValue& initial,
+                                                       const VariableOptions& options);
   /// Place of a new counter: ps and index on its board.
   std::pair<std::int32_t, std::uint32_t> create_counter(const std::string& name);
 
@@ -39,13 +44,25 @@ class Strategy {
   const std::shared_ptr<cluster::Runtime>& runtime() const noexcept { return runtime_; }
   Context& context() noexcept { return context_; }
 
+  /// Where new variables go, whole: an index among the ps; -1 for where their turn is. Returns what it was.
+  int colocate(int ps) noexcept { return std::exchange(colocated_, ps); }
+
+  std::vector<PsLoad> loads();
+
   /// The strategy whose scope the calling thread is in, or null.
   static Strategy* current() noexcept;
   static void set_current(Strategy* strategy) noexcept;
 
  private:
+  struct OfThisProcess {};
+  Strategy(std::shared_ptr<cluster::Runtime> runtime, OfThisProcess);
+
   void start_embedded_ps();
-  std::int64_t shards_of(const std::string& name, DType dtype, std::span<const std::int64_t> shape) const;
+  void check_new(const std::string& name, const Shape& shape) const;
+  std::uint64_t shards_of(const std::string& name, DType dtype, const Shape& shape) const;
+  /// The ps of a shard of so many bytes.
+  int next_place(std::uint64_t bytes);
+  void create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
 
   std::shared_ptr<cluster::Runtime> runtime_;
   StrategyOptions options_;
@@ -54,7 +71,11 @@ class Strategy {
   mutable std::mutex variables_mutex_;
   std::vector<std::shared_ptr<const BoundVariable>> variables_;
   std::uint32_t next_variable_ = 1;  // of every attempt: one that failed may have left shards behind
-  int next_ps_ = 0;                  // round robin, per shard
+  bool of_this_process_ = false;
+  int next_ps_ = 0;  // round robin, per shard
+  int colocated_ = -1;
+  std::vector<std::uint64_t> placed_bytes_;  // by ps
+  std::vector<std::uint64_t> placed_shards_;
   std::vector<std::string> counters_;
 };
 

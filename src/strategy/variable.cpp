@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/with_type.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan {
@@ -15,6 +17,18 @@ namespace {
 using strategy::BoundVariable;
 using strategy::Context;
 using strategy::Strategy;
+
+/// Where a variable is created: in the scope, or outside of all of them.
+Strategy& strategy_of(const std::string& name) {
+  if (Strategy* strategy = Strategy::current(); strategy != nullptr) return *strategy;
+  const Context* context = Context::current_or_null();
+  if (context != nullptr && context->runtime().self().role != Role::coordinator) {
+    throw Error(Code::failed_precondition, "variable \"" + name + "\" is created on " +
+                                               context->runtime().self().name() +
+                                               "; variables are created on the coordinator");
+  }
+  return Strategy::of_this_process();
+}
 
 Strategy& scope_strategy(const std::string& what) {
   Strategy* strategy = Strategy::current();
@@ -36,20 +50,72 @@ void check_elements(const BoundVariable& bound, std::size_t elements, std::size_
                           call, bound.descriptor.name, rows, width, rows * width, elements));
 }
 
+template <class Op>
+const char* name_of(Op op) {
+  constexpr const char* kNames[] = {"push", "assign", "add", "sub", "mul", "div", "min", "max"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+/// What the dtype does not allow.
+template <class Op>
+void check_operands(const BoundVariable& bound, Op op, const void* values, std::size_t elements) {
+  const shard::VariableDescriptor& d = bound.descriptor;
+  if (d.dtype == DType::boolean && op != Op::set) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("{} of variable \"{}\": a bool can be assigned, nothing else", name_of(op), d.name));
+  }
+  if (op != Op::div || is_floating(d.dtype)) return;
+  with_type(d.dtype, [&]<class T>(std::type_identity<T>) {
+    const auto* divisors = static_cast<const T*>(values);
+    const auto* zero = std::find(divisors, divisors + elements, T{});
+    if (zero == divisors + elements) return;
+    throw Error(Code::invalid_argument, fmt::format("div of variable \"{}\": element {} of the divisors is 0",
+                                                    d.name, zero - divisors));
+  });
+}
+
+void check_push(const BoundVariable& bound) {
+  if (bound.descriptor.dtype != DType::boolean) return;
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("push to variable \"{}\": a bool has no gradient; assign it", bound.descriptor.name));
+}
+
 }  // namespace
 
-AnyVariable::AnyVariable(std::string name, DType dtype, std::span<const std::int64_t> shape,
-                         const Initializer& initializer, const VariableOptions& options)
-    : bound_(scope_strategy("variable \"" + name + "\"")
-                 .create_variable(name, dtype, shape, initializer, options.optimizer)) {}
+AnyVariable::AnyVariable(std::string name, DType dtype, const Shape* shape,
+                         const detail::AnyInitialValue& initial, const VariableOptions& options)
+    : bound_(strategy_of(name).create_variable(name, dtype, shape, initial, options)) {}
 
 const std::string& AnyVariable::name() const { return bound_->descriptor.name; }
 DType AnyVariable::dtype() const { return bound_->descriptor.dtype; }
-const std::vector<std::uint64_t>& AnyVariable::shape() const { return bound_->descriptor.shape; }
+Shape AnyVariable::shape() const {
+  return {bound_->descriptor.shape.begin(), bound_->descriptor.shape.end()};
+}
 std::uint64_t AnyVariable::rows() const { return bound_->descriptor.rows(); }
 std::uint64_t AnyVariable::width() const { return bound_->descriptor.width(); }
-std::size_t AnyVariable::shards() const { return bound_->descriptor.shards.size(); }
-std::uint32_t AnyVariable::id() const { return bound_->descriptor.id; }
+bool AnyVariable::trainable() const { return bound_->descriptor.trainable; }
+VariableAggregation AnyVariable::aggregation() const { return bound_->descriptor.aggregation; }
+VariableSynchronization AnyVariable::synchronization() const { return bound_->descriptor.synchronization; }
+bool AnyVariable::on_coordinator() const { return bound_->on_coordinator; }
+
+std::vector<ShardInfo> AnyVariable::shards() const {
+  std::vector<ShardInfo> shards;
+  for (const auto& place : bound_->descriptor.shards)
+    shards.push_back({place.first_row, place.rows, place.ps});
+  return shards;
+}
+
+std::uint32_t AnyVariable::id_to_send() const {
+  if (bound_->on_coordinator) {
+    throw Error(Code::failed_precondition,
+                "variable \"" + name() +
+                    "\" was created outside of a strategy's scope and lives on the "
+                    "coordinator alone; create it in the scope to use it in scheduled functions");
+  }
+  return bound_->descriptor.id;
+}
 
 void AnyVariable::flush() const { client_of(*bound_).flush(); }
 
@@ -91,6 +157,7 @@ void AnyVariable::push_parts(std::span<const Part> parts) {
   std::vector<client::Client::Push> pushes;
   for (const Part& part : parts) {
     check_elements(*part.variable->bound_, part.elements, part.ids.size(), "push");
+    check_push(*part.variable->bound_);
     pushes.push_back({&part.variable->bound_->descriptor, part.ids, part.gradient});
   }
   client_of(*parts.front().variable->bound_).push(pushes);
@@ -110,18 +177,33 @@ void Pending::wait() {
 
 void AnyVariable::push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const {
   check_elements(*bound_, elements, ids.size(), "push");
+  check_push(*bound_);
   client_of(*bound_).push(bound_->descriptor, ids, gradient);
 }
 
 void AnyVariable::push_dense(const void* gradient, std::size_t elements) const {
   check_elements(*bound_, elements, rows(), "push_dense");
+  check_push(*bound_);
   client_of(*bound_).push_dense(bound_->descriptor, gradient);
 }
 
-void AnyVariable::assign(std::uint64_t first_row, const void* values, std::size_t elements) const {
+void AnyVariable::update(Op op, std::uint64_t first_row, const void* values, std::size_t elements) const {
   const std::uint64_t rows = elements / width();
-  check_elements(*bound_, elements, rows, "assign");
-  client_of(*bound_).assign(bound_->descriptor, first_row, rows, values);
+  check_elements(*bound_, elements, rows, name_of(op));
+  check_operands(*bound_, op, values, elements);
+  client_of(*bound_).update(bound_->descriptor, static_cast<shard::RowOp>(op), first_row, rows, values);
+}
+
+void AnyVariable::update_all(Op op, const void* values, std::size_t elements) const {
+  check_elements(*bound_, elements, rows(), name_of(op));
+  update(op, 0, values, elements);
+}
+
+void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* values,
+                          std::size_t elements) const {
+  check_elements(*bound_, elements, ids.size(), name_of(op));
+  check_operands(*bound_, op, values, elements);
+  client_of(*bound_).scatter(bound_->descriptor, static_cast<shard::RowOp>(op), ids, values);
 }
 
 Counter::Counter(std::string name) {

@@ -97,7 +97,7 @@ TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
   expect_error(Code::unavailable, gone, [&] { client().pull(v, 0, 1, ones.data()); });
   expect_error(Code::unavailable, gone, [&] { client().push(v, ids, ones.data()); });
   expect_error(Code::unavailable, gone, [&] { client().push_dense(v, ones.data()); });
-  expect_error(Code::unavailable, gone, [&] { client().assign(v, 0, 1, ones.data()); });
+  expect_error(Code::unavailable, gone, [&] { client().update(v, shard::RowOp::set, 0, 1, ones.data()); });
   expect_error(Code::unavailable, gone, [&] { client().fetch_add(dead, 0, 1); });
   client().push_dense(w, std::vector<float>(1000, 1).data());
   client().flush();

@@ -46,7 +46,8 @@ class ClientFixture : public testing::TestWithParam<Way> {
                                    const std::vector<std::int64_t>& shape,
                                    const Optimizer& optimizer = optimizers::SGD{.learning_rate = -1},
                                    const Initializer& initializer = {}) {
-    return strategy_->create_variable(name, dtype, shape, initializer, optimizer)->descriptor;
+    return strategy_->create_variable(name, dtype, &shape, {initializer, 0, {}}, {.optimizer = optimizer})
+        ->descriptor;
   }
   Client& client() { return strategy_->context().client(); }
 

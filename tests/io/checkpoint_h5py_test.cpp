@@ -20,37 +20,59 @@ int run_python(const std::filesystem::path& master, const std::filesystem::path&
 
 constexpr int kNoH5py = 77;
 
+template <class Bits>
+SampleArray bytes_of(const std::string& name, DType dtype, const std::vector<Bits>& bits) {
+  SampleArray array{name, "value", dtype, {bits.size()}, std::vector<char>(bits.size() * sizeof(Bits))};
+  std::memcpy(array.bytes.data(), bits.data(), array.bytes.size());
+  return array;
+}
+
 class H5py : public ::testing::TestWithParam<int> {};
 
 TEST_P(H5py, SeesWholeArrays) {
   const TemporaryFolder folder;
-  const std::vector<SampleArray> arrays{make_array<float>("entities/embedding", "value", {5, 2}, 0),
-                                        make_array<float>("entities/embedding", "accumulator", {5, 2}, 1),
-                                        make_array<double>("w", "value", {3}, 2),
-                                        make_array<std::int64_t>("n", "value", {7}, 3)};
+  const std::vector<SampleArray> arrays{
+      make_array<float>("entities/embedding", "value", {5, 2}, 0),
+      make_array<float>("entities/embedding", "accumulator", {5, 2}, 1),
+      make_array<double>("w", "value", {3}, 2),
+      make_array<std::int64_t>("n", "value", {7}, 3),
+      make_array<std::int32_t>("deep", "value", {5, 1, 2}, 4),
+      bytes_of<std::uint16_t>("half", DType::float16, {0x3C00, 0xC000, 0x3555}),
+      bytes_of<std::uint16_t>("brain", DType::bfloat16, {0x3F80, 0xC000, 0x3EAB}),
+      bytes_of<std::uint8_t>("flags", DType::boolean, {1, 0, 1})};
   CheckpointDirectory directory(folder.path());
   const auto saved = save(directory, 12, arrays, GetParam());
   const int code = run_python(saved / "checkpoint.h5", folder.path() / "out");
   if (code == kNoH5py) GTEST_SKIP() << CAPSTAN_PYTHON << " has no h5py (Debian: python3-h5py)";
   ASSERT_EQ(code, 0);
-  const std::string steps = std::to_string(1000 + GetParam() - 1);
+  const std::string of = " Adagrad(learning_rate=0.1) " + std::to_string(1000 + GetParam() - 1) + "\n";
   EXPECT_EQ(file_text(folder.path() / "out"),
             "format capstan-checkpoint 1 12\n"
-            "variables/entities/embedding float32 Adagrad(learning_rate=0.1) " +
-                steps +
-                "\n"
+            "variables/brain bfloat16" +
+                of +
+                "variables/brain/value float32 [3] 1 -2 0.333984\n"
+                "variables/deep int32" +
+                of +
+                "variables/deep/value int32 [5, 1, 2] 400001 400002 400003 400004 400005 400006 400007 "
+                "400008 400009 "
+                "400010\n"
+                "variables/entities/embedding float32" +
+                of +
                 "variables/entities/embedding/slots/accumulator float32 [5, 2] 100001 100002 100003 100004 "
                 "100005 100006 "
                 "100007 100008 100009 100010\n"
                 "variables/entities/embedding/value float32 [5, 2] 1 2 3 4 5 6 7 8 9 10\n"
-                "variables/n int64 Adagrad(learning_rate=0.1) " +
-                steps +
-                "\n"
+                "variables/flags bool" +
+                of +
+                "variables/flags/value bool [3] True False True\n"
+                "variables/half float16" +
+                of +
+                "variables/half/value float16 [3] 1 -2 0.333252\n"
+                "variables/n int64" +
+                of +
                 "variables/n/value int64 [7] 300001 300002 300003 300004 300005 300006 300007\n"
-                "variables/w float64 Adagrad(learning_rate=0.1) " +
-                steps +
-                "\n"
-                "variables/w/value float64 [3] 200001 200002 200003\n");
+                "variables/w float64" +
+                of + "variables/w/value float64 [3] 200001 200002 200003\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ps, H5py, ::testing::Values(1, 2, 3));

@@ -1,7 +1,9 @@
 // initialize_test.cpp -- first values: distribution, and independence from sharding.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "store/philox.hpp"
@@ -63,6 +65,80 @@ TEST(Initialize, ConstantsReachEveryType) {
   std::vector<double> real(2);
   initialize(initializers::constant(0.25), DType::float64, 0, 2, real.data());
   EXPECT_EQ(real, (std::vector<double>{0.25, 0.25}));
+}
+
+TEST(Initialize, TruncatedNormalStaysWithinTwoAndHasItsVariance) {
+  std::vector<double> x(200'000);
+  initialize(initializers::truncated_normal(0, 1, 9), DType::float64, 0, x.size(), x.data());
+  double sum = 0, square = 0;
+  for (const double value : x) {
+    ASSERT_LE(std::fabs(value), 2);
+    sum += value;
+    square += value * value;
+  }
+  EXPECT_NEAR(sum / 2e5, 0, 0.01);
+  EXPECT_NEAR(square / 2e5, 0.774, 0.01);  // 1 - 2 * 2 phi(2) / (2 Phi(2) - 1)
+}
+
+TEST(Initialize, OrthogonalRowsOrColumnsAreOrthonormal) {
+  for (const auto& [rows, columns] : {std::pair(20, 6), std::pair(6, 20), std::pair(9, 9)}) {
+    const auto r = static_cast<std::uint64_t>(rows), c = static_cast<std::uint64_t>(columns);
+    std::vector<double> matrix(r * c), part(2 * c);
+    initialize(initializers::orthogonal(3, 4), DType::float64, {r, c}, 0, r, matrix.data());
+    const bool tall = rows >= columns;
+    const std::uint64_t vectors = std::min(r, c), length = std::max(r, c);
+    const auto at = [&](std::uint64_t k, std::uint64_t i) {
+      return tall ? matrix[i * c + k] : matrix[k * c + i];
+    };
+    for (std::uint64_t a = 0; a < vectors; ++a) {
+      for (std::uint64_t b = 0; b <= a; ++b) {
+        double product = 0;
+        for (std::uint64_t i = 0; i < length; ++i) product += at(a, i) * at(b, i);
+        EXPECT_NEAR(product, a == b ? 9 : 0, 1e-12);
+      }
+    }
+    initialize(initializers::orthogonal(3, 4), DType::float64, {r, c}, 3, 2, part.data());
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), matrix.begin() + 3 * columns));
+  }
+}
+
+TEST(Initialize, EveryKindReachesEveryType) {
+  for (const DType dtype : kDTypes) {
+    std::vector<std::byte> out(6 * size_of(dtype));
+    initialize(initializers::identity(2), dtype, {2, 3}, 0, 2, out.data());
+    const double expected[] = {2, 0, 0, 0, 2, 0};
+    for (std::size_t i = 0; i < 6; ++i) {
+      double value = 0;
+      const std::byte* at = out.data() + i * size_of(dtype);
+      std::uint16_t half = 0;
+      std::memcpy(&half, at, std::min<std::size_t>(2, size_of(dtype)));
+      switch (dtype) {
+        case DType::float32: {
+          float x = 0;
+          std::memcpy(&x, at, 4);
+          value = static_cast<double>(x);
+          break;
+        }
+        case DType::float64:
+          std::memcpy(&value, at, 8);
+          break;
+        case DType::int32:
+        case DType::int64:
+          value = static_cast<double>(std::to_integer<int>(*at));
+          break;
+        case DType::float16:
+          value = static_cast<double>(static_cast<float>(float16::from_bits(half)));
+          break;
+        case DType::bfloat16:
+          value = static_cast<double>(static_cast<float>(bfloat16::from_bits(half)));
+          break;
+        case DType::boolean:
+          value = 2 * std::to_integer<int>(*at);
+          break;
+      }
+      EXPECT_EQ(value, expected[i]) << to_string(dtype) << " " << i;
+    }
+  }
 }
 
 }  // namespace

@@ -89,6 +89,45 @@ TEST(Kernels, AgreeWithTheScalarRules) {
   }
 }
 
+/// In float and rounded once a push; slots are float.
+template <class T>
+void check_halves(const Optimizer& o, std::uint64_t width) {
+  const std::size_t slots = shard::slots_of(o.kind).size();
+  const auto first = static_cast<float>(slots > 0 ? shard::initial_slot_value(o, 0) : 0);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  constexpr std::uint64_t kRows = 4;
+  std::vector<T> w(kRows * width);
+  std::vector<float> same(w.size()), s0(w.size(), first), s1(w.size()), t0(s0), t1(s1);
+  for (std::size_t i = 0; i < w.size(); ++i) same[i] = static_cast<float>(w[i] = T(normal(random)));
+  const std::vector<std::uint32_t> rows{3, 1};
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    std::vector<T> gradient(rows.size() * width);
+    std::vector<float> exact(gradient.size());
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      exact[i] = static_cast<float>(gradient[i] = T(normal(random)));
+    apply(o, Update<T>{w.data(), s0.data(), s1.data(), width, rows.data(), 0, rows.size(), gradient.data(),
+                       step});
+    apply(o, Update<float>{same.data(), t0.data(), t1.data(), width, rows.data(), 0, rows.size(),
+                           exact.data(), step});
+    for (float& value : same) value = static_cast<float>(T(value));
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      ASSERT_EQ(static_cast<float>(w[i]), same[i]) << shard::describe(o) << " " << i;
+    }
+    ASSERT_EQ(s0, t0);
+    ASSERT_EQ(s1, t1);
+  }
+}
+
+TEST(Kernels, SixteenBitNumbersAreFloatsThatAreRounded) {
+  for (const Optimizer& o : all()) {
+    for (const std::uint64_t width : {1, 17, 2000}) {
+      check_halves<float16>(o, width);
+      check_halves<bfloat16>(o, width);
+    }
+  }
+}
+
 /// The widest vectors are what `apply` takes; other CPUs have narrower ones.
 TEST(Kernels, EveryVectorWidthOfThisCpuAgrees) {
   const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();

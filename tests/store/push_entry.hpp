@@ -32,6 +32,15 @@ std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
   return out;
 }
 
+/// The same entry, but with another operation than the optimizer's.
+inline std::vector<std::byte> with_op(std::vector<std::byte> entry, shard::RowOp op) {
+  shard::PushHeader header;
+  std::memcpy(&header, entry.data(), sizeof header);
+  header.op = op;
+  std::memcpy(entry.data(), &header, sizeof header);
+  return entry;
+}
+
 /// Hands an entry to a sink as the ring reader does.
 inline void apply_entry(shard::PushSink& sink, const std::vector<std::byte>& entry) {
   shard::PushHeader header;

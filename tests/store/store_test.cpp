@@ -213,9 +213,8 @@ TEST_F(StoreTest, GatherKeepsTheOrderAndRepeats) {
 TEST_F(StoreTest, AssignSetsRowsAndLeavesTheSlots) {
   create<double>(1, {3}, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0});
   apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, std::vector<double>{3, 3, 3}));  // accumulator 9
-  const std::vector<double> values{7, 8};
-  const auto bytes = std::as_bytes(std::span(values));
-  store_.assign({1, 0, 1, {bytes.begin(), bytes.end()}});
+  apply_entry(store_,
+              with_op(push_entry<double>(1, 0, {}, 1, 1, std::vector<double>{7, 8}), shard::RowOp::set));
   EXPECT_EQ(all<double>(1, 3), (std::vector<double>{-1, 7, 8}));
   apply_entry(store_, push_entry<double>(1, 0, {1}, 0, 1, std::vector<double>{4}));  // 4 / sqrt(9 + 16)
   EXPECT_DOUBLE_EQ(all<double>(1, 3)[1], 7 - 0.8);
@@ -237,14 +236,6 @@ TEST_F(StoreTest, WhatIsNotThereIsRefusedByName) {
   });
   expect(Code::not_found, "ps 3 has no shard 1 of variable 1", [&] { (void)store_.view(1, 1); });
   expect(Code::not_found, "ps 3 has no shard 0 of variable 8", [&] { (void)store_.view(8, 0); });
-  const std::vector<std::byte> nine(9);
-  expect(Code::out_of_range, "9 bytes from row 3 on do not fit shard 0 of variable \"v1\"", [&] {
-    store_.assign({1, 0, 3, nine});
-  });
-  expect(Code::out_of_range, "9 bytes from row 2305843009213693952 on do not fit shard 0 of variable \"v1\"",
-         [&] {
-           store_.assign({1, 0, std::uint64_t{1} << 61, nine});
-         });
 }
 
 TEST_F(StoreTest, IntegersTakeSgdWithAWholeLearningRateOnly) {

@@ -73,6 +73,47 @@ TEST(CheckpointManager, AnyNumberOfPsGoesOnFromWhatAnyOtherSaved) {
   }
 }
 
+template <class T>
+Variable<T> variable_of(const std::string& name, const Shape& shape, const Optimizer& optimizer) {
+  return Variable<T>(name, shape, initializers::constant(1), {.optimizer = optimizer});
+}
+
+TEST(CheckpointManager, EveryDtypeAndRankComesBack) {
+  const io::TemporaryFolder folder;
+  const auto run = [&](int ps, bool save) {
+    const RankThreads ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}});
+    ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}});
+    const auto scope = strategy.scope();
+    const auto adam = optimizers::Adam{.learning_rate = 0.1};
+    const auto half = variable_of<float16>("half", {3, 2, 2}, adam);
+    const auto brain = variable_of<bfloat16>("brain", {5}, adam);
+    const auto whole = variable_of<std::int32_t>("whole", {4, 1, 3}, optimizers::SGD{-1});
+    const auto flags = variable_of<bool>("flags", {3, 2}, optimizers::SGD{});
+    const auto scalar = variable_of<double>("scalar", Shape{}, adam);
+    CheckpointManager manager(strategy, {.directory = folder.path()});
+    const auto train = [&](float by) {
+      half.push_dense(std::vector<float16>(12, float16(by)));
+      brain.push(std::vector<std::int64_t>{4, 1}, std::vector<bfloat16>(2, bfloat16(by)));
+      whole.push(std::vector<std::int64_t>{2}, std::vector<std::int32_t>{1, 2, 3});
+      scalar.push_dense(std::vector<double>{by});
+      half.flush();
+    };
+    if (save) {
+      train(1);
+      flags.scatter_update(std::vector<std::int64_t>{1}, std::vector<std::uint8_t>{0, 1});
+      manager.save(1);
+    } else {
+      EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(1));
+    }
+    train(-0.5F);  // slots and steps decide what this does
+    return std::tuple(half.read(), brain.read(), whole.read(), flags.read(), scalar.read());
+  };
+  const auto expected = run(2, true);
+  EXPECT_EQ(std::get<3>(expected), Array<bool>({3, 2}, {1, 1, 0, 1, 1, 1}));
+  EXPECT_EQ(std::get<2>(expected).values[7], 5);  // 1 + 2 + 2
+  for (const int ps : {1, 2, 3}) EXPECT_EQ(run(ps, false), expected) << ps;
+}
+
 TEST(CheckpointManager, AnotherNumberOfShardsRestoresToo) {
   const io::TemporaryFolder folder;
   Program first(2, 5);

@@ -13,7 +13,9 @@ namespace {
 
 std::int64_t shards(const Partitioner& partitioner, const std::vector<std::int64_t>& shape,
                     DType dtype = DType::float32) {
-  return partitioner(shape, dtype);
+  const Partitions parts = partitioner(shape, dtype);
+  EXPECT_EQ(parts.axes.size(), 1U);
+  return parts.axes.at(0);
 }
 
 TEST(Partitioners, FixedShards) {

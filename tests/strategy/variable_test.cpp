@@ -24,7 +24,7 @@ TEST_F(VariableTest, SaysWhatItIs) {
   const Variable<float> matrix("matrix", {5, 2});
   EXPECT_EQ(matrix.name(), "matrix");
   EXPECT_EQ(matrix.dtype(), DType::float32);
-  EXPECT_EQ(matrix.shape(), (std::vector<std::uint64_t>{5, 2}));
+  EXPECT_EQ(matrix.shape(), (Shape{5, 2}));
   EXPECT_EQ(matrix.rows(), 5U);
   EXPECT_EQ(matrix.width(), 2U);
   const Variable<double> vector("vector", {7});

@@ -1,0 +1,106 @@
+// initial_value.hpp -- where a new variable's values come from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "capstan/array.hpp"
+#include "capstan/initializers.hpp"
+
+namespace capstan {
+
+/// The part of a variable that one shard holds.
+struct Partition {
+  Shape shape;             ///< of the whole variable
+  Shape partition_shape;   ///< of this shard: the same but for axis 0
+  Shape partition_offset;  ///< of its first element: zero but for axis 0
+};
+
+namespace detail {
+
+/// Fills a shard whose elements, row-major, begin at `out`.
+using Fill = void (*)(const Partition& partition, void* out);
+/// Its number, from 1 on. Called while the program is loaded, so every rank of one binary gives the same.
+std::uint32_t register_fill(Fill fill);
+/// Throws Error(internal) for a number that no function has.
+Fill registered_fill(std::uint32_t number);
+
+template <class T, auto fn>
+void fill_partition(const Partition& partition, void* out) {
+  fn(partition, std::span<Element<T>>(static_cast<Element<T>*>(out),
+                                      static_cast<std::size_t>(elements_of(partition.partition_shape))));
+}
+
+template <class T, auto fn>
+struct RegisteredFill {
+  static const std::uint32_t number;
+};
+template <class T, auto fn>
+const std::uint32_t RegisteredFill<T, fn>::number = register_fill(&fill_partition<T, fn>);
+
+/// A whole variable's values as bytes.
+struct WholeValue {
+  Shape shape;
+  std::vector<std::byte> bytes;
+};
+
+/// What an InitialValue<T> is, whatever T.
+struct AnyInitialValue {
+  Initializer initializer;
+  std::uint32_t fill = 0;             // a registered function's number
+  std::function<WholeValue()> whole;  // made on the coordinator
+};
+
+}  // namespace detail
+
+/// An initializer, an array, a function that makes an array on the coordinator, or a function that fills each
+/// shard on the ps that owns it, see from_partitions.
+template <class T>
+class InitialValue {
+ public:
+  /// Zeros.
+  InitialValue() = default;
+  InitialValue(const Initializer& initializer) { value_.initializer = initializer; }  // NOLINT: implicit
+  /// The array's shape is the variable's, where the variable is given none.
+  InitialValue(Array<T> array) {  // NOLINT: implicit
+    value_.whole = [array = std::move(array)] { return to_whole(array); };
+  }
+  /// Called once, on the coordinator, when the variable is created.
+  template <class F>
+  requires std::is_convertible_v<std::invoke_result_t<F>, Array<T>> InitialValue(
+      F function) {  // NOLINT: implicit
+    value_.whole = [function = std::move(function)] { return to_whole(function()); };
+  }
+
+  const detail::AnyInitialValue& any() const noexcept { return value_; }
+
+ private:
+  template <class U, auto fn>
+  friend InitialValue<U> from_partitions();
+
+  static detail::WholeValue to_whole(const Array<T>& array) {
+    detail::WholeValue whole{array.shape, std::vector<std::byte>(array.values.size() * sizeof(Element<T>))};
+    if (!whole.bytes.empty()) std::memcpy(whole.bytes.data(), array.values.data(), whole.bytes.size());
+    return whole;
+  }
+
+  detail::AnyInitialValue value_;
+};
+
+/// `fn(const Partition&, std::span<Element<T>> out)` is called once a shard, on the ps that owns it, so that
+/// a table which is larger than any one process never passes through the coordinator. What it throws is
+/// thrown where the variable is created.
+template <class T, auto fn>
+InitialValue<T> from_partitions() {
+  InitialValue<T> value;
+  value.value_.fill = detail::RegisteredFill<T, fn>::number;
+  return value;
+}
+
+}  // namespace capstan

@@ -1,0 +1,203 @@
+// sharded_variable_test.cpp -- one variable of several shards: reads, assignments and scatter operations.
+#include <algorithm>
+#include <functional>
+#include <random>
+
+#include "conformance/cluster_fixture.hpp"
+
+namespace capstan {
+namespace {
+
+class ShardedVariable : public ClusterFixture {
+ protected:
+  void start_with(std::int64_t shards) { start({.variable_partitioner = FixedShardsPartitioner{shards}}); }
+};
+
+template <class T>
+using Values = std::vector<Element<T>>;
+
+template <class T>
+class OfType : public testing::Test {};
+using Types = testing::Types<float, double, float16, bfloat16, std::int32_t, std::int64_t>;
+TYPED_TEST_SUITE(OfType, Types);
+
+double number(auto value) {
+  if constexpr (std::is_arithmetic_v<decltype(value)>) {
+    return static_cast<double>(value);
+  } else {
+    return static_cast<double>(static_cast<float>(value));
+  }
+}
+template <class T>
+T element(double value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<T>(value);
+  } else {
+    return T(static_cast<float>(value));
+  }
+}
+
+// A3.5, B124-B131: better: one push a ps, applied by the ps that owns the rows, for every dtype and any order
+// of ids.
+TYPED_TEST(OfType, ScatterOperationsChangeWhatTheSameOnAPlainArrayWould) {
+  using T = TypeParam;
+  const RankThreads ranks({.ranks = 5, .flags = {{"ps", "3"}}});
+  ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{4}});
+  const auto scope = strategy.scope();
+  constexpr std::int64_t kRows = 30, kWidth = 3;
+  const Variable<T> v("v", {kRows, kWidth}, initializers::constant(6), {.optimizer = optimizers::SGD{1}});
+  std::vector<double> expected(kRows * kWidth, 6);
+  std::mt19937 random(5);
+  using Call = const Variable<T>& (Variable<T>::*)(std::span<const std::int64_t>, std::span<const T>) const;
+  struct Operation {
+    Call call;
+    std::function<double(double, double)> rule;
+  };
+  const auto divide = [](double w, double x) { return std::is_integral_v<T> ? std::trunc(w / x) : w / x; };
+  const std::vector<Operation> operations{
+      {&Variable<T>::scatter_add, std::plus<>()},
+      {&Variable<T>::scatter_sub, std::minus<>()},
+      {&Variable<T>::scatter_mul, std::multiplies<>()},
+      {&Variable<T>::scatter_div, divide},
+      {&Variable<T>::scatter_min, [](double w, double x) { return std::min(w, x); }},
+      {&Variable<T>::scatter_max, [](double w, double x) { return std::max(w, x); }},
+      {&Variable<T>::scatter_update, [](double, double x) { return x; }},
+      {&Variable<T>::batch_scatter_update, [](double, double x) { return x; }}};
+  for (int round = 0; round < 2; ++round) {
+    for (const Operation& operation : operations) {
+      const Ids ids{0, 29, 12, 21, 12, 22, 10, 0, 12};
+      std::vector<T> values(ids.size() * kWidth);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double x = std::vector<double>{1, 2, 4, 0.5, -1}[random() % 5];  // exact in every dtype
+        values[i] = element<T>(std::is_integral_v<T> && x == 0.5 ? 3 : x);
+        double& w = expected[static_cast<std::size_t>(ids[i / kWidth]) * kWidth + i % kWidth];
+        w = number(element<T>(operation.rule(w, number(values[i]))));
+      }
+      EXPECT_EQ(&(v.*operation.call)(ids, values), &v);
+      const auto now = v.pull();
+      for (std::size_t i = 0; i < now.size(); ++i) ASSERT_EQ(number(now[i]), expected[i]) << i;
+    }
+  }
+}
+
+// A3.2, A3.3, A3.4, B119-B122, B134, B180: same.
+TEST_P(ShardedVariable, AssignmentsReachEveryShard) {
+  for (const std::int64_t shards : {1, 3}) {
+    start_with(shards);
+    const auto scope = strategy().scope();
+    const auto make = [](const std::string& name) {
+      return Variable<float>(name, Array<float>({4, 2}, {0, 0, 1, 1, 2, 2, 3, 3}));
+    };
+    const auto v = make("v");
+    EXPECT_EQ(v.name(), "v");
+    EXPECT_EQ(v.shape(), (Shape{4, 2}));
+    EXPECT_EQ(v.shards().size(), static_cast<std::size_t>(shards));
+    EXPECT_EQ(v.read(), Array<float>({4, 2}, {0, 0, 1, 1, 2, 2, 3, 3}));
+    EXPECT_EQ(v.assign(Values<float>{4, 4, 5, 5, 6, 6, 7, 7}).pull(),
+              (Values<float>{4, 4, 5, 5, 6, 6, 7, 7}));
+    const auto plus = make("plus");
+    EXPECT_EQ(plus.assign_add(Values<float>{1, 1, 1, 1, 2, 2, 2, 2}).pull(),
+              (Values<float>{1, 1, 2, 2, 4, 4, 5, 5}));
+    const auto minus = make("minus");
+    EXPECT_EQ(minus.assign_sub(Values<float>{0, 0, 1, 1, 1, 1, 3, 3}).pull(),
+              (Values<float>{0, 0, 0, 0, 1, 1, 0, 0}));
+  }
+}
+
+// A3.5: same.
+TEST_P(ShardedVariable, TwiceTheSameScatterIsTwiceItsEffect) {
+  for (const std::int64_t shards : {1, 3}) {
+    start_with(shards);
+    const auto scope = strategy().scope();
+    const Variable<float> v("v", {30}, initializers::zeros());
+    const Ids ids{0, 10, 12, 21, 22};
+    for (int i = 0; i < 2; ++i) v.scatter_add(ids, Values<float>{1, 2, 3, 4, 5});
+    std::vector<float> expected(30);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      expected[static_cast<std::size_t>(ids[i])] = 2.0F * static_cast<float>(i + 1);
+    EXPECT_EQ(v.pull(), expected);
+  }
+}
+
+// A3.4: better: the slots of the optimizer are left alone, and what was pushed before is applied before.
+TEST_P(ShardedVariable, AnAssignmentFollowsThePushesBeforeIt) {
+  start_with(2);
+  const auto scope = strategy().scope();
+  const Variable<double> v(
+      "v", {4}, {},
+      {.optimizer = optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0}});
+  v.push_dense(Values<double>{3, 3, 3, 3});
+  v.assign(Values<double>{7, 8}, 1);
+  EXPECT_EQ(v.pull(), (Values<double>{-1, 7, 8, -1}));
+  v.push_dense(Values<double>{4, 4, 4, 4});  // 4 / sqrt(9 + 16)
+  v.flush();
+  EXPECT_DOUBLE_EQ(v.pull()[1], 7 - 0.8);
+}
+
+// A3.12: better: a gradient is pushed to the container itself, in any order of ids.
+TEST_P(ShardedVariable, AGradientIsPushedToTheContainer) {
+  start_with(3);
+  const auto scope = strategy().scope();
+  const Variable<float> v("v", {10, 2}, initializers::constant(1), {.optimizer = optimizers::SGD{0.5}});
+  v.push(IndexedSlices<float>{{9, 0, 5, 0}, {2, 2, 4, 4, 6, 6, 8, 8}});
+  v.flush();
+  EXPECT_EQ(v.lookup(Ids{9, 0, 5, 1}).values, (Values<float>{0, 0, -5, -5, -2, -2, 1, 1}));
+}
+
+// A3.2: better: variables of any rank, and of bool.
+TEST_P(ShardedVariable, AnyRankAndBool) {
+  start_with(2);
+  const auto scope = strategy().scope();
+  const Variable<std::int32_t> deep("deep", {3, 2, 2, 1}, initializers::constant(4),
+                                    {.optimizer = optimizers::SGD{1}});
+  EXPECT_EQ(deep.width(), 4U);
+  deep.scatter_add(Ids{2}, Values<std::int32_t>{1, 2, 3, 4});
+  deep.push(Ids{0}, Values<std::int32_t>{1, 1, 1, 1});
+  deep.flush();
+  EXPECT_EQ(deep.pull(), (Values<std::int32_t>{3, 3, 3, 3, 4, 4, 4, 4, 5, 6, 7, 8}));
+  const Variable<bool> flags("flags", {3}, initializers::constant(2));
+  EXPECT_EQ(flags.pull(), (Values<bool>{1, 1, 1}));
+  flags.scatter_update(Ids{1}, Values<bool>{0});
+  EXPECT_EQ(flags.read(), Array<bool>({3}, {1, 0, 1}));
+  const Variable<double> scalar("scalar", Shape{}, initializers::constant(5));
+  scalar.assign_add(Values<double>{1.5});
+  EXPECT_EQ(scalar.read(), Array<double>::scalar(6.5));
+}
+
+// A3.5: better: what does not fit is refused before anything is sent.
+TEST_P(ShardedVariable, WhatDoesNotFitIsRefused) {
+  start_with(2);
+  const auto scope = strategy().scope();
+  const Variable<std::int64_t> v("v", {4, 2}, {}, {.optimizer = optimizers::SGD{1}});
+  expect_error(Code::invalid_argument,
+               "add of variable \"v\": 2 rows of 2 elements make 4 elements, 3 were given", [&] {
+                 v.scatter_add(Ids{0, 1}, Values<std::int64_t>{1, 2, 3});
+               });
+  expect_error(Code::out_of_range, "id 4 at position 1 is not in variable \"v\", which has rows 0 to 3", [&] {
+    v.scatter_add(Ids{0, 4}, Values<std::int64_t>{1, 2, 3, 4});
+  });
+  expect_error(Code::invalid_argument, "div of variable \"v\": element 3 of the divisors is 0", [&] {
+    v.scatter_div(Ids{0, 1}, Values<std::int64_t>{1, 2, 3, 0});
+  });
+  expect_error(Code::invalid_argument,
+               "add of variable \"v\": 4 rows of 2 elements make 8 elements, 4 were given", [&] {
+                 v.assign_add(Values<std::int64_t>{1, 2, 3, 4});
+               });
+  expect_error(Code::out_of_range, "rows 3 to 5 are not all in variable \"v\", which has 4 rows", [&] {
+    v.assign(Values<std::int64_t>{1, 2, 3, 4}, 3);
+  });
+  const Variable<bool> flags("flags", {4});
+  expect_error(Code::invalid_argument, "add of variable \"flags\": a bool can be assigned, nothing else",
+               [&] {
+                 flags.assign_add(Values<bool>{1, 1, 1, 1});
+               });
+  expect_error(Code::invalid_argument, "push to variable \"flags\": a bool has no gradient; assign it",
+               [&] { flags.push(Ids{0}, Values<bool>{1}); });
+  EXPECT_EQ(v.pull(), Values<std::int64_t>(8, 0));
+  EXPECT_EQ(flags.pull(), Values<bool>(4, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Clusters, ShardedVariable, testing::Values(1, 2, 3), ps_name);
+
+}  // namespace
+}  // namespace capstan
