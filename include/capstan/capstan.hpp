@@ -14,5 +14,6 @@
 #include "capstan/partitioners.hpp"
 #include "capstan/server.hpp"
 #include "capstan/strategy.hpp"
+#include "capstan/update_group.hpp"
 #include "capstan/variable.hpp"
 #include "capstan/variable_options.hpp"

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "capstan/optimizers.hpp"
+#include "capstan/update_group.hpp"
 
 namespace capstan {
 
@@ -28,6 +30,8 @@ struct VariableOptions {
   bool trainable = true;
   VariableAggregation aggregation = VariableAggregation::none;
   VariableSynchronization synchronization = VariableSynchronization::automatic;
+  /// Whose pushes to it wait for each other; none: asynchronous.
+  std::optional<UpdateGroup> group = {};
 };
 
 constexpr std::string_view to_string(VariableAggregation aggregation) noexcept {

@@ -79,6 +79,11 @@ class Client {
   /// Adds to counter `index` of ps `ps` and returns what it was.
   std::uint64_t fetch_add(int ps, std::uint64_t index, std::uint64_t delta);
 
+  /// Ends this rank's step of an update group and waits as its mode says; steps ended so far. `name` is for
+  /// messages.
+  std::uint64_t end_step(std::uint32_t group, const std::string& name);
+  void leave(std::uint32_t group);
+
   /// For the strategy: calls to a ps that are not about rows.
   PsLink& link(int ps);
   cluster::RpcClient& rpc() noexcept { return rpc_; }
@@ -97,6 +102,15 @@ class Client {
                    const std::byte* gradient, bool more, shard::RowOp op = shard::RowOp::gradient);
   void push_one(const Push& push, bool more);
 
+  /// What this rank knows of an update group that it takes part in.
+  struct Pace {
+    shard::GroupMode mode = shard::GroupMode::asynchronous;
+    std::uint64_t bound = 0;
+    std::uint64_t clock = 0;  // steps that this rank has ended
+  };
+  Pace& pace_of(std::uint32_t group);
+  std::string who_is_behind(std::uint32_t group);
+
   std::shared_ptr<cluster::Runtime> runtime_;
   cluster::RpcClient rpc_;
   RemoteReads reads_;
@@ -104,6 +118,7 @@ class Client {
   std::vector<std::unique_ptr<Route>> routes_;  // by variable id, null until first used
   ByShard by_shard_;
   Combiner combiner_;
+  std::map<std::uint32_t, Pace> paces_;  // by group
 };
 
 }  // namespace capstan::client

@@ -53,8 +53,9 @@ void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count
   }
 }
 
-shard::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count) {
+shard::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank) {
   shard::PushHeader header;
+  header.rank = static_cast<std::uint32_t>(rank);
   header.kind = push.sparse() ? shard::PushKind::sparse : shard::PushKind::dense;
   header.variable = push.variable;
   header.shard = push.shard;
@@ -79,6 +80,7 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps)
     : runtime_(runtime),
       rpc_(rpc),
       peer_(runtime.data_peer(runtime.member(Role::ps, ps))),
+      rank_(runtime.self().rank),
       single_host_(runtime.single_host()),
       layout_(runtime.members().size()),
       room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))) {
@@ -138,7 +140,7 @@ void PsLink::push(const PushRows& push, bool more) {
   const std::uint64_t most =
       std::min(room_ / 4, path_ == Path::messages ? transport::kPieceBytes : kPartBytes);
   const std::uint64_t part = rows_within(most, push);
-  if (header_of(push, 0, part).bytes > room_ / 4) {
+  if (header_of(push, 0, part, rank_).bytes > room_ / 4) {
     throw Error(Code::resource_exhausted, "a row of " + std::to_string(push.row_bytes) +
                                               " bytes does not fit a push ring of " + std::to_string(room_) +
                                               " bytes; set --push-ring-bytes to eight rows or more");
@@ -180,11 +182,11 @@ void PsLink::push_inline(const PushRows& push) {
     copy_numbers(push, 0, push.count, numbers_.data());
     rows = numbers_;
   }
-  sink_->apply(header_of(push, 0, push.count), rows, values);
+  sink_->apply(header_of(push, 0, push.count, rank_), rows, values);
 }
 
 void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count) {
-  const shard::PushHeader header = header_of(push, first, count);
+  const shard::PushHeader header = header_of(push, first, count, rank_);
   reserve(header.bytes);
   const std::uint64_t at = ring_.offset + tail_ % ring_.bytes;
   std::byte* entry = ring_window_->mapped();
@@ -206,7 +208,7 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
 }
 
 void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count) {
-  shard::PushHeader header = header_of(push, first, count);
+  shard::PushHeader header = header_of(push, first, count, rank_);
   header.acknowledge = header.last_part != 0 || (tail_ + header.bytes) / (room_ / 4) != tail_ / (room_ / 4);
   wait_for_room(header.bytes);
   const std::uint64_t bytes = header.bytes - sizeof header;
@@ -288,6 +290,46 @@ void PsLink::read_applied() {
   }
   board_->get(at, std::as_writable_bytes(std::span<std::uint64_t, 1>(&applied_, 1)),
               transport::deadline_in(runtime_.patience()));
+}
+
+void PsLink::end_step(std::uint32_t group, std::uint64_t step) {
+  shard::PushHeader header;
+  header.kind = shard::PushKind::step;
+  header.rank = static_cast<std::uint32_t>(rank_);
+  header.variable = group;
+  header.first_row = step;
+  header.bytes = sizeof header;
+  if (sink_ != nullptr) return sink_->apply(header, {}, nullptr);
+  require_alive();
+  if (path_ == Path::messages) {
+    header.acknowledge = 1;
+    wait_for_room(header.bytes);
+    peer_.send(cluster::kPushEntry, transport::as_bytes(header));
+    tail_ += header.bytes;
+    published_ = tail_;
+    return;
+  }
+  if (ring_window_ == nullptr) open_ring();
+  reserve(header.bytes);
+  ring_window_->put(ring_.offset + tail_ % ring_.bytes, transport::as_bytes(header));
+  tail_ += header.bytes;
+  publish();
+}
+
+shard::GroupClocks PsLink::clocks(std::uint32_t group) {
+  return from_bytes<shard::GroupClocks>(rpc_.call(peer_, cluster::kGroupClocks, transport::as_bytes(group),
+                                                  runtime_.patience(), "say which steps have ended"));
+}
+
+std::uint64_t PsLink::steps_of(std::uint32_t group) {
+  if (board_->mapped() != nullptr) {
+    return word(board_->mapped() + layout_.group(group)).load(std::memory_order_acquire);
+  }
+  if (path_ == Path::messages) return clocks(group).steps;
+  std::uint64_t steps = 0;
+  board_->get(layout_.group(group), std::as_writable_bytes(std::span<std::uint64_t, 1>(&steps, 1)),
+              transport::deadline_in(runtime_.patience()));
+  return steps;
 }
 
 std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {

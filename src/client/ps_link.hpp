@@ -63,6 +63,12 @@ class PsLink {
   /// Waits until all pushes have been applied.
   void flush();
 
+  /// This rank has ended a step of an update group, or shard::kLeave: in order with its pushes.
+  void end_step(std::uint32_t group, std::uint64_t step);
+  /// Steps that all who are waited for have ended, as far as this ps knows.
+  std::uint64_t steps_of(std::uint32_t group);
+  shard::GroupClocks clocks(std::uint32_t group);
+
   /// A kPushApplied message from this ps.
   void take_applied(std::uint64_t bytes) noexcept { applied_ = bytes; }
 
@@ -87,6 +93,7 @@ class PsLink {
   cluster::Runtime& runtime_;
   cluster::RpcClient& rpc_;
   transport::Peer& peer_;
+  int rank_;
   bool single_host_;
   shard::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;

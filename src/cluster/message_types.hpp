@@ -21,8 +21,11 @@ enum MessageType : std::uint16_t {
   kSavePart,
   kRestorePart,
   kPsStatistics,
-  kFetchAdd,   // counters of a cluster over several hosts
-  kPushEntry,  // an entry that would lie in a ring, where windows are not mapped
+  kFetchAdd,  // counters of a cluster over several hosts
+  kCreateGroup,
+  kGroupClocks,
+  kWorkerGone,  // coordinator to ps: a rank, by number
+  kPushEntry,   // an entry that would lie in a ring, where windows are not mapped
 
   // ps to client
   kRowsPiece = 40,

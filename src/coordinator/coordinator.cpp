@@ -131,6 +131,14 @@ void Coordinator::on_done(const transport::Message& message) {
   }
 }
 
+/// A ps that the worker had not reached yet would never notice.
+void Coordinator::tell_every_ps_of_death(std::int32_t rank) {
+  for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
+    if (!peer.failed()) peer.send(cluster::kWorkerGone, transport::as_bytes(rank));
+  }
+}
+
 void Coordinator::on_failure(transport::Peer& peer) {
   if (over_) return;
   const Role role = runtime_.member(peer.rank()).role;
@@ -144,6 +152,7 @@ void Coordinator::on_failure(transport::Peer& peer) {
   for (Worker& worker : workers_) {
     if (worker.peer != &peer || !worker.alive) continue;
     worker.alive = false;
+    tell_every_ps_of_death(peer.rank());
     --alive_;
     log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(),
               worker.running.size(), alive_.load());

@@ -42,6 +42,7 @@ class Coordinator {
   void send(Worker& worker, Closure closure);
   void on_done(const transport::Message& message);
   void on_failure(transport::Peer& peer);
+  void tell_every_ps_of_death(std::int32_t rank);
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;

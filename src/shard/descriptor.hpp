@@ -42,6 +42,7 @@ struct VariableDescriptor {
   bool trainable = true;
   VariableAggregation aggregation{};
   VariableSynchronization synchronization{};
+  std::uint32_t group = 0;         // of UpdateGroup; 0: none
   std::vector<ShardPlace> shards;  // by first row, div partition
 
   std::uint64_t rows() const noexcept { return rows_of(shape); }

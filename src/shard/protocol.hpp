@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shard/descriptor.hpp"
@@ -36,7 +37,29 @@ struct CreateShard {
   std::uint64_t rows = 0;
   Optimizer optimizer;
   Initializer initializer;
-  std::uint32_t fill = 0;  // a registered function makes the values instead; 0: none
+  std::uint32_t group = 0;  // of UpdateGroup; 0: none
+  std::uint32_t fill = 0;   // a registered function makes the values instead; 0: none
+};
+
+/// Sent over the wire: never renumber.
+enum class GroupMode : std::uint32_t { asynchronous = 0, stale_synchronous = 1, synchronous = 2 };
+
+/// kCreateGroup -> nothing.
+struct CreateGroup {
+  std::uint32_t id = 0;  // 1 to BoardLayout::kGroups
+  GroupMode mode = GroupMode::asynchronous;
+  std::int64_t bound = 0;  // of a stale-synchronous group
+  bool average = true;
+  std::int32_t backup_workers = 0;
+  std::vector<std::int32_t> workers;  // ranks that take part
+};
+
+/// kGroupClocks: a group's id -> this.
+struct GroupClocks {
+  GroupMode mode = GroupMode::asynchronous;
+  std::int64_t bound = 0;
+  std::uint64_t steps = 0;                                     // ended by all who are waited for
+  std::vector<std::pair<std::int32_t, std::uint64_t>> clocks;  // (rank, steps that it has ended)
 };
 
 /// Header of kReadRows, a read that the ps serves. Its payload: `segments` ReadSegments, then the row numbers

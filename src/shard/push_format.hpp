@@ -18,7 +18,11 @@ enum class PushKind : std::uint32_t {
   padding = 1,  // skips to the ring's start
   sparse = 2,   // row numbers, then one row of gradient for each
   dense = 3,    // gradient of consecutive rows
+  step = 4,     // the pusher ends a step of update group `variable`; `first_row` is its number, or kLeave
 };
+
+/// In place of a step's number: the pusher takes no further part.
+inline constexpr std::uint64_t kLeave = ~std::uint64_t{0};
 
 /// What an entry does to the rows that it names; x is what it brings for a row. All but `gradient` leave the
 /// optimizer and its slots alone, and are applied row by row in the order given.
@@ -46,7 +50,8 @@ struct alignas(kCacheLine) PushHeader {
   std::uint32_t last_part = 1;    // 0 when a later entry goes on with the same push
   std::uint32_t acknowledge = 0;  // of a push by message: say how far you are (kPushApplied)
   RowOp op = RowOp::gradient;
-  std::uint32_t reserved[2] = {};
+  std::uint32_t rank = 0;  // of the pusher
+  std::uint32_t reserved = 0;
 };
 static_assert(sizeof(PushHeader) == kCacheLine);
 
@@ -64,6 +69,7 @@ constexpr std::uint64_t entry_bytes(PushKind kind, std::uint64_t rows, std::uint
 class BoardLayout {
  public:
   static constexpr std::uint64_t kCounters = 64;  // words for fetch-add
+  static constexpr std::uint64_t kGroups = 32;    // update groups
 
   explicit BoardLayout(std::uint64_t ranks) noexcept : ranks_(ranks) {}
   /// 1 while the ps sleeps and wants a doorbell.
@@ -73,7 +79,9 @@ class BoardLayout {
   std::uint64_t tail(std::uint64_t rank) const noexcept { return (2 + rank) * kCacheLine; }
   std::uint64_t applied(std::uint64_t rank) const noexcept { return (2 + ranks_ + rank) * kCacheLine; }
   std::uint64_t counter(std::uint64_t index) const noexcept { return (2 + 2 * ranks_ + index) * kCacheLine; }
-  std::uint64_t bytes() const noexcept { return counter(kCounters); }
+  /// Steps that all workers of update group `id`, from 1 on, have ended.
+  std::uint64_t group(std::uint64_t id) const noexcept { return counter(kCounters + id - 1); }
+  std::uint64_t bytes() const noexcept { return counter(kCounters + kGroups); }
 
  private:
   std::uint64_t ranks_;

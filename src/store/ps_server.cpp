@@ -2,6 +2,7 @@
 #include "store/ps_server.hpp"
 
 #include <atomic>
+#include <cstring>
 #include <string>
 
 #include "base/backoff.hpp"
@@ -33,7 +34,10 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
       fabric_(runtime_->control()),
       board_(fabric_.allocate(shard::BoardLayout(runtime_->members().size()).bytes())),
       layout_(runtime_->members().size()),
-      store_(fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index),
+      store_(fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
+             [this](std::uint32_t group, std::uint64_t steps) {
+               word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
+             }),
       rings_(board_->memory().data(), runtime_->members().size(), store_.heap(), store_),
       inbox_(store_,
              [this](int rank, std::uint64_t bytes) {
@@ -63,6 +67,13 @@ void PsServer::serve_requests() {
   rpc_.serve(cluster::kCreateVariable, [this](int, transport::Bytes request) {
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
+  rpc_.serve(cluster::kCreateGroup, [this](int, transport::Bytes request) {
+    store_.create_group(from_bytes<shard::CreateGroup>(request));
+    return std::vector<std::byte>{};
+  });
+  rpc_.serve(cluster::kGroupClocks, [this](int, transport::Bytes request) {
+    return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
+  });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
     const auto save = from_bytes<shard::SavePart>(request);
     return to_bytes(store_.save(save.folder, runtime_->count(Role::ps), save.parts));
@@ -90,14 +101,25 @@ void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kPushEntry, [this](const transport::Message& m) { inbox_.receive(m); });
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
+  fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
+    std::int32_t rank = 0;
+    if (message.header.size() != sizeof rank) return;
+    std::memcpy(&rank, message.header.data(), sizeof rank);
+    forget(rank);
+  });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
-    rings_.close(peer.rank());
-    inbox_.close(peer.rank());
-    rows_.close(peer.rank());
+    forget(peer.rank());
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) lost_ = peer.name();
   });
+}
+
+void PsServer::forget(int rank) {
+  rings_.close(rank);
+  inbox_.close(rank);
+  rows_.close(rank);
+  store_.remove(rank);
 }
 
 void PsServer::run() {

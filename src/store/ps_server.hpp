@@ -29,6 +29,8 @@ class PsServer {
  private:
   void serve_requests();
   void serve_fabric();
+  /// A rank has died: what it has shown whole is applied, the rest is dropped.
+  void forget(int rank);
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();

@@ -16,6 +16,7 @@
 #include "shard/row_copy.hpp"
 #include "store/kernels.hpp"
 #include "store/row_ops.hpp"
+#include "store/sum_of_pushes.hpp"
 
 namespace capstan::store {
 namespace {
@@ -67,6 +68,12 @@ class Store::Writing {
   Shard& shard_;
   std::atomic_ref<std::uint64_t> version_;
 };
+
+Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish)
+    : heap_(fabric, slab_bytes),
+      ps_index_(ps_index),
+      groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
+              std::move(publish)) {}
 
 Piece Store::new_version() {
   constexpr std::uint64_t kPage = 4096;
@@ -169,6 +176,9 @@ bool Store::fits(const Shard& shard, const shard::PushHeader& header, std::span<
 void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                   const std::byte* values) {
   const std::lock_guard lock(mutex_);
+  if (header.kind == shard::PushKind::step) {
+    return groups_.end_step(header.variable, static_cast<int>(header.rank), header.first_row);
+  }
   const auto found = shards_.find({header.variable, header.shard});
   if (found == shards_.end() || !fits(found->second, header, rows)) {
     log::error("dropped a push to variable {} shard {}: {} rows do not fit what this ps holds",
@@ -176,6 +186,15 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
     return;
   }
   Shard& shard = found->second;
+  const std::uint32_t group = shard.description.group;
+  if (group != 0 && header.op == shard::RowOp::gradient && groups_.holds_back(group)) {
+    return groups_.hold(group, header, rows, {values, header.rows * shard.row_bytes()});
+  }
+  apply_now(shard, header, rows, values);
+}
+
+void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                      const std::byte* values) {
   const Writing writing(shard);
   const bool first = header.first_part != 0;
   const bool last = header.last_part != 0;
@@ -190,8 +209,31 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
             [&]<class T>(std::type_identity<T>) { update<T>(shard, header, rows, values); });
 }
 
+void Store::apply_sum(std::span<const HeldPush* const> pushes, int workers) {
+  Shard& shard = find(pushes.front()->header.variable, pushes.front()->header.shard);
+  const HeldPush sum = sum_of(pushes, shard.description.dtype, shard.width(), shard.description.rows,
+                              groups_.averages(shard.description.group) ? workers : 1);
+  apply_now(shard, sum.header, sum.rows, sum.values.data());
+}
+
+void Store::create_group(const shard::CreateGroup& request) {
+  const std::lock_guard lock(mutex_);
+  groups_.create(request);
+}
+
+shard::GroupClocks Store::clocks(std::uint32_t group) {
+  const std::lock_guard lock(mutex_);
+  return groups_.clocks(group);
+}
+
+void Store::remove(int rank) {
+  const std::lock_guard lock(mutex_);
+  groups_.remove(rank);
+}
+
 bool Store::ready(const shard::PushHeader& header) {
-  if (header.first_part == 0) return true;  // the shard waits for the rest of this one, too
+  if (header.first_part == 0 || header.kind == shard::PushKind::step)
+    return true;  // the shard waits for the rest of this one, too
   const std::lock_guard lock(mutex_);
   const auto found = shards_.find({header.variable, header.shard});
   return found == shards_.end() || found->second.waiting_reads == 0;

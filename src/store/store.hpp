@@ -14,6 +14,7 @@
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
 #include "store/heap.hpp"
+#include "store/update_groups.hpp"
 
 namespace capstan::store {
 
@@ -21,8 +22,10 @@ namespace capstan::store {
 /// contended; in an embedded cluster the workers of the process push through `apply` themselves.
 class Store final : public shard::PushSink {
  public:
-  Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index)
-      : heap_(fabric, slab_bytes), ps_index_(ps_index) {}
+  /// `publish` is called when a step of an update group has ended.
+  Store(
+      transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
+      UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {});
 
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
   /// with the dtype), resource_exhausted.
@@ -34,6 +37,11 @@ class Store final : public shard::PushSink {
 
   bool ready(const shard::PushHeader& header) override;
   void abandon(std::uint32_t variable, std::uint32_t shard) override;
+
+  void create_group(const shard::CreateGroup& request);
+  shard::GroupClocks clocks(std::uint32_t group);
+  /// A worker has died.
+  void remove(int rank);
 
   /// For reads that the ps serves. Throws Error(not_found).
   struct RowsView {
@@ -81,6 +89,10 @@ class Store final : public shard::PushSink {
   Shard& find(std::uint32_t variable, std::uint32_t shard);
   Piece new_version();
   static bool fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows);
+  void apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                 const std::byte* values);
+  /// What a step's workers have pushed to one shard, as one push.
+  void apply_sum(std::span<const HeldPush* const> pushes, int workers);
   template <class T>
   static void update(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                      const std::byte* values);
@@ -92,6 +104,7 @@ class Store final : public shard::PushSink {
   Piece versions_;  // a page of version words, handed out one cache line at a time
   std::uint64_t versions_used_ = 0;
   shard::PsStatistics statistics_;
+  UpdateGroups groups_;
 };
 
 /// The first values of elements [first_element, first_element + elements) of a variable, where each depends

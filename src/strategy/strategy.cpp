@@ -190,6 +190,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.trainable = options.trainable;
   descriptor.aggregation = options.aggregation;
   descriptor.synchronization = options.synchronization;
+  descriptor.group = options.group ? options.group->id() : 0;
   create_shards(descriptor, initial);
   if (initial.whole) {
     context_.client().update(descriptor, shard::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
@@ -224,6 +225,46 @@ std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::strin
   }
   counters_.push_back(name);
   return {static_cast<std::int32_t>(number % ps_count), static_cast<std::uint32_t>(number / ps_count)};
+}
+
+std::uint32_t Strategy::create_group(const std::string& name, const Synchronization& synchronization) {
+  if (std::find(groups_.begin(), groups_.end(), name) != groups_.end()) {
+    throw Error(Code::already_exists, "there is an update group \"" + name + "\" already");
+  }
+  if (groups_.size() == shard::BoardLayout::kGroups) {
+    throw Error(Code::resource_exhausted,
+                fmt::format("{} update groups are all that a ps has room for", groups_.size()));
+  }
+  shard::CreateGroup request;
+  request.id = static_cast<std::uint32_t>(groups_.size() + 1);
+  for (const cluster::Member& member : runtime_->members()) {
+    if (member.role == Role::worker) request.workers.push_back(member.rank);
+  }
+  if (const auto* stale = std::get_if<StaleSynchronous>(&synchronization)) {
+    request.mode = shard::GroupMode::stale_synchronous;
+    request.bound = stale->bound;
+    if (stale->bound < 0) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("update group \"{}\" has a staleness bound of {}; expected 0 or more", name,
+                              stale->bound));
+    }
+  } else if (const auto* synchronous = std::get_if<Synchronous>(&synchronization)) {
+    request.mode = shard::GroupMode::synchronous;
+    request.average = synchronous->average;
+    request.backup_workers = synchronous->backup_workers;
+    const int workers = runtime_->count(Role::worker);
+    if (synchronous->backup_workers < 0 || synchronous->backup_workers >= workers) {
+      throw Error(
+          Code::invalid_argument,
+          fmt::format(
+              "update group \"{}\" has {} backup workers; expected 0 to {}, fewer than the {} workers", name,
+              synchronous->backup_workers, workers - 1, workers));
+    }
+  }
+  ask_every_ps(cluster::kCreateGroup, view(to_bytes(request)), runtime_->patience(),
+               "create update group \"" + name + "\"");
+  groups_.push_back(name);
+  return request.id;
 }
 
 std::vector<std::shared_ptr<const BoundVariable>> Strategy::variables() const {

@@ -32,6 +32,9 @@ class Strategy {
   /// Place of a new counter: ps and index on its board.
   std::pair<std::int32_t, std::uint32_t> create_counter(const std::string& name);
 
+  /// The number of a new update group of all workers.
+  std::uint32_t create_group(const std::string& name, const Synchronization& synchronization);
+
   /// In order of creation. Read by the coordinator's dispatcher as well: descriptors are added, never
   /// changed.
   std::vector<std::shared_ptr<const BoundVariable>> variables() const;
@@ -77,6 +80,7 @@ class Strategy {
   std::vector<std::uint64_t> placed_bytes_;  // by ps
   std::vector<std::uint64_t> placed_shards_;
   std::vector<std::string> counters_;
+  std::vector<std::string> groups_;
 };
 
 }  // namespace capstan::strategy

@@ -40,6 +40,15 @@ Strategy& scope_strategy(const std::string& what) {
   return *strategy;
 }
 
+Context& worker_context(const char* call) {
+  Context& context = Context::current();
+  if (context.runtime().self().role == Role::worker) return context;
+  throw Error(Code::failed_precondition, std::string(call) +
+                                             " of an update group is for functions that run on a worker; "
+                                             "this is " +
+                                             context.runtime().self().name());
+}
+
 client::Client& client_of(const BoundVariable& bound) { return bound.context->client(); }
 
 void check_elements(const BoundVariable& bound, std::size_t elements, std::size_t rows, const char* call) {
@@ -205,6 +214,16 @@ void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* 
   check_operands(*bound_, op, values, elements);
   client_of(*bound_).scatter(bound_->descriptor, static_cast<shard::RowOp>(op), ids, values);
 }
+
+UpdateGroup::UpdateGroup(std::string name, const Synchronization& synchronization)
+    : id_(scope_strategy("update group \"" + name + "\"").create_group(name, synchronization)),
+      name_(std::move(name)) {}
+
+std::int64_t UpdateGroup::end_step() const {
+  return static_cast<std::int64_t>(worker_context("end_step").client().end_step(id_, name_));
+}
+
+void UpdateGroup::leave() const { worker_context("leave").client().leave(id_); }
 
 Counter::Counter(std::string name) {
   std::tie(ps_, index_) = scope_strategy("counter \"" + name + "\"").create_counter(name);

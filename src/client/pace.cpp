@@ -1,0 +1,86 @@
+// pace.cpp -- the end of a worker's step, and the wait for the others.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/backoff.hpp"
+#include "client/client.hpp"
+
+namespace capstan::client {
+namespace {
+
+/// A step is long beside a wake-up, so a core is not kept from others for long.
+constexpr std::chrono::microseconds kLookAlone{500};
+constexpr std::chrono::microseconds kLookOnASharedCore{100};
+/// Between two looks after that.
+constexpr std::chrono::microseconds kSleep{100};
+
+}  // namespace
+
+Client::Pace& Client::pace_of(std::uint32_t group) {
+  const auto found = paces_.find(group);
+  if (found != paces_.end()) return found->second;
+  const shard::GroupClocks clocks = link(0).clocks(group);
+  return paces_[group] = {clocks.mode, static_cast<std::uint64_t>(clocks.bound), clocks.steps};
+}
+
+std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
+  Pace& pace = pace_of(group);
+  const std::uint64_t step = ++pace.clock;
+  const int ps = runtime_->count(Role::ps);
+  for (int i = 0; i < ps; ++i) link(i).end_step(group, step);
+  for (int i = 0; i < ps; ++i) link(i).flush();
+  if (pace.mode == shard::GroupMode::asynchronous) return step;
+
+  const std::uint64_t needed =
+      step - std::min(step, pace.mode == shard::GroupMode::synchronous ? 0 : pace.bound);
+  const auto deadline = transport::deadline_in(runtime_->patience());
+  std::uint64_t most = 0;
+  for (int i = 0; i < ps; ++i) {
+    Backoff backoff(kLookAlone, kLookOnASharedCore);
+    std::uint64_t steps = 0;
+    while ((steps = link(i).steps_of(group)) < needed) {
+      link(i).require_alive();
+      if (link(i).path() != Path::messages && backoff.pause()) continue;
+      if (std::chrono::steady_clock::now() >= deadline) {
+        throw Error(Code::deadline_exceeded,
+                    fmt::format("waited {} ms in update group \"{}\", after step {}, for {}",
+                                runtime_->patience().count(), name, step, who_is_behind(group)));
+      }
+      runtime_->data().progress();
+      std::this_thread::sleep_for(kSleep);
+    }
+    most = std::max(most, steps);
+  }
+  // Steps that others have ended without this rank are over for it, too.
+  if (pace.mode == shard::GroupMode::synchronous) pace.clock = std::max(step, most);
+  return pace.clock;
+}
+
+void Client::leave(std::uint32_t group) {
+  for (int i = 0; i < runtime_->count(Role::ps); ++i) {
+    link(i).end_step(group, shard::kLeave);
+    link(i).flush();
+  }
+  paces_.erase(group);  // the next step begins where the others are then
+}
+
+std::string Client::who_is_behind(std::uint32_t group) {
+  std::vector<std::string> names;
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int i = 0; i < runtime_->count(Role::ps); ++i) {
+    for (const auto& [rank, clock] : link(i).clocks(group).clocks) {
+      if (clock > least) continue;
+      if (clock < least) names.clear();
+      least = clock;
+      const std::string name = runtime_->member(rank).name();
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return fmt::format("{}, which {} ended {} steps", fmt::join(names, " and "),
+                     names.size() == 1 ? "has" : "have", least);
+}
+
+}  // namespace capstan::client
