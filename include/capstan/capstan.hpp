@@ -12,5 +12,6 @@
 #include "capstan/optimizers.hpp"
 #include "capstan/partitioners.hpp"
 #include "capstan/server.hpp"
+#include "capstan/slice.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/variable.hpp"
