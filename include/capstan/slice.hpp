@@ -90,7 +90,8 @@ struct Selection {
 /// The sizes of a variable.
 template <class V>
 Shape shape_of(const V& variable) {
-  return Shape(variable.shape().begin(), variable.shape().end());
+  const auto& sizes = variable.shape();
+  return Shape(sizes.begin(), sizes.end());
 }
 
 /// As Python's `variable[indices...]`: `read_slice(v, Slice{.start = 2, .step = 2}, ellipsis, -1)`. Axes that
