@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -53,14 +54,20 @@ Shape check(const Table& table, std::span<const std::int64_t> ids, const Shape& 
 }
 
 template <class Table, class T = typename Table::value_type>
+void read_rows(const Table& table, std::span<const std::int64_t> ids, std::optional<double> max_norm,
+               std::span<Element<T>> out) {
+  if (out.empty()) return;
+  table.lookup(ids, out);
+  if constexpr (is_floating_point<T>) {
+    if (max_norm) clip_by_norm(out, table.width(), *max_norm);
+  }
+}
+
+template <class Table, class T = typename Table::value_type>
 std::vector<Element<T>> rows_of(const Table& table, std::span<const std::int64_t> ids,
                                 std::optional<double> max_norm) {
   std::vector<Element<T>> rows(ids.size() * table.width());
-  if (rows.empty()) return rows;
-  table.lookup(ids, std::span(rows));
-  if constexpr (is_floating_point<T>) {
-    if (max_norm) clip_by_norm(std::span(rows), table.width(), *max_norm);
-  }
+  read_rows(table, ids, max_norm, std::span(rows));
   return rows;
 }
 
@@ -72,10 +79,14 @@ IndexedSlices<T> slices_of(const Table& table, std::vector<std::int64_t> ids,
     const std::vector<T> rows = rows_of(table, ids, std::nullopt);
     clip_by_norm_gradient<T>(rows, table.width(), *max_norm, sums);
   }
-  IndexedSlices<T> slices{std::move(ids), std::vector<T>(sums.size())};
-  std::transform(sums.begin(), sums.end(), slices.values.begin(),
-                 [](Accumulator<T> sum) { return static_cast<T>(sum); });
-  return slices;
+  if constexpr (std::is_same_v<T, Accumulator<T>>) {
+    return {std::move(ids), std::move(sums)};
+  } else {
+    IndexedSlices<T> slices{std::move(ids), std::vector<T>(sums.size())};
+    std::transform(sums.begin(), sums.end(), slices.values.begin(),
+                   [](Accumulator<T> sum) { return static_cast<T>(sum); });
+    return slices;
+  }
 }
 
 }  // namespace embedding
@@ -89,13 +100,14 @@ Array<T> embedding_lookup(const Table& table, const Array<std::int64_t>& ids,
   if (out.size() == 0) return out;
   const std::size_t width = table.width();
   const embedding::Distinct distinct(ids.values);
-  auto rows = embedding::rows_of(table, distinct.ids, max_norm);
-  if (distinct.ids.size() == ids.size()) {
-    out.values = std::move(rows);
-    return out;
-  }
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    std::copy_n(rows.data() + distinct.places[i] * width, width, out.values.data() + i * width);
+  const std::span<Element<T>> rows(out.values);
+  embedding::read_rows(table, distinct.ids, max_norm, rows.first(distinct.ids.size() * width));
+  if (distinct.ids.size() == ids.size()) return out;
+  // Places are given in the order in which ids appear, so places[i] <= i: from the end on, rows can be spread
+  // where they are.
+  for (std::size_t i = ids.size(); i-- > 0;) {
+    if (distinct.places[i] == i) break;  // and so it is for those before
+    std::copy_n(rows.data() + distinct.places[i] * width, width, rows.data() + i * width);
   }
   return out;
 }

@@ -103,6 +103,20 @@ TEST(EmbeddingLookup, ManyIdsOfAllSizesAreToldApart) {
   }
 }
 
+TEST(EmbeddingLookup, RowsGoWhereTheirIdsStandHoweverOftenTheyAreNamed) {
+  const Counted<Table> table{Table(Shape{300, 3})};
+  std::mt19937_64 random(6);
+  for (const std::size_t count : {1U, 2U, 10U, 299U, 2000U}) {
+    Ids ids(count);
+    for (auto& id : ids) id = static_cast<std::int64_t>(random() % 300);
+    const Array<double> out = embedding_lookup(table, ids);
+    ASSERT_EQ(out.shape, (Shape{static_cast<std::int64_t>(count), 3}));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      ASSERT_EQ(out.values[i], static_cast<double>(ids[i / 3] * 3 + 1) + static_cast<double>(i % 3));
+    }
+  }
+}
+
 TEST(EmbeddingLookup, RowsAreClippedToANorm) {
   const Table table(Array<double>({3, 2}, {3, 4, 0.6, 0.8, 0, 0}));
   EXPECT_EQ(embedding_lookup(table, Ids{0, 1, 2}, 10), table.all());
