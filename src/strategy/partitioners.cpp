@@ -23,7 +23,7 @@ std::int64_t bytes_of(std::span<const std::int64_t> shape, DType dtype) {
                          std::multiplies<>());
 }
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b == 0 ? 0 : 1); }
 
 }  // namespace
 

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 #include "capstan/coordinator.hpp"
 #include "capstan/elementwise.hpp"
+#include "capstan/embedding.hpp"
 #include "capstan/partitioners.hpp"
 #include "capstan/slice.hpp"
 #include "capstan/strategy.hpp"
@@ -61,6 +63,10 @@ TEST(Partitioners, MaxSize) {
   EXPECT_EQ(shards(MaxSizePartitioner{8}, {0, 4}), 1);
   EXPECT_EQ(shards(MaxSizePartitioner{8}, {4, 0}), 1);
   EXPECT_EQ(shards(MaxSizePartitioner{8}, {}), 1);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(shards(MaxSizePartitioner{kMost}, {6}), 1);
+  EXPECT_EQ(shards(MinSizePartitioner{kMost, kMost}, {6}), 1);
+  EXPECT_EQ(shards(MinSizePartitioner{1, kMost}, {6}), 6);
 }
 
 // A2.9-A2.11: same.
@@ -292,6 +298,20 @@ TEST_P(Indexing, OnlyTheShardsThatAreNeededAreRead) {
   expect({}, 0, {ellipsis, Slice{.stop = 0}});
   expect({1, 7}, 0, {Array<bool>({8}, {0, 1, 0, 0, 0, 0, 0, 1})});
   expect({2, 3}, 1, {Array<bool>({8}, {0, 0, 1, 1, 0, 0, 0, 0})});
+}
+
+// A3.6-A3.8: same.
+TEST_P(Indexing, EveryDtypeAndRankIsRead) {
+  const auto check = [this](const auto& v) {
+    using T = typename std::remove_cvref_t<decltype(v)>::value_type;
+    EXPECT_EQ(read_slice(v, Slice{.start = 6, .stop = 1, .step = -2}), Array<T>::vector({7, 5, 3}));
+    EXPECT_EQ(sparse_read(v, Ids{6, 0}), Array<T>::vector({7, 1}));
+    EXPECT_EQ(embedding_lookup(v, Ids{5, 5, 2}), Array<T>::vector({6, 6, 3}));
+    EXPECT_EQ(read_slice(v, 3), Array<T>::scalar(4));
+  };
+  check(variable<float>({7}));
+  check(variable<double>({7}));
+  check(variable<std::int64_t>({7}));
 }
 
 std::vector<float> slice_on_worker(Variable<float> v, std::int64_t start) {
