@@ -23,7 +23,8 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-std::int64_t shards(const Partitioner& partitioner, const Shape& shape, DType dtype = DType::float32) {
+template <class P>
+std::int64_t shards(const P& partitioner, const Shape& shape, DType dtype = DType::float32) {
   return partitioner(shape, dtype);
 }
 
@@ -71,7 +72,7 @@ TEST(Partitioners, MaxSize) {
 
 // A2.9-A2.11: same.
 TEST(Partitioners, ArgumentsBelowOneAreRefusedByName) {
-  const auto expect = [](const std::string& text, const Partitioner& partitioner) {
+  const auto expect = [](const std::string& text, const auto& partitioner) {
     expect_error(Code::invalid_argument, text + "; it must be positive",
                  [&] { (void)shards(partitioner, {4}); });
   };
@@ -147,7 +148,7 @@ TEST_P(Indexing, RowsAreDividedInOrder) {
 // A3.3, B134, B180: same.
 TEST_P(Indexing, AWholeReadIsTheShardsOneAfterTheOther) {
   const auto v = variable<double>({4, 2}, 0);
-  ASSERT_EQ(v.shards(), 3U);
+  ASSERT_EQ(strategy_.implementation().variables().back()->descriptor.shards.size(), 3U);
   v.assign(std::vector<double>{0, 0, 1, 1, 2, 2, 3, 3});
   EXPECT_EQ(read_slice(v), Array<double>({4, 2}, {0, 0, 1, 1, 2, 2, 3, 3}));
   EXPECT_EQ(v.pull(), (std::vector<double>{0, 0, 1, 1, 2, 2, 3, 3}));
