@@ -28,16 +28,16 @@ Array<Result> elementwise(const Array<T>& a, const Array<T>& b, F f) {
 }
 
 template <class T>
-inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
 template <class T>
-requires is_number<T> Array<T>
+requires Number<T> Array<T>
 operator+(const Array<T>& a, const Array<T>& b) { return elementwise<T>(a, b, std::plus<>()); }
 template <class T>
-requires is_number<T> Array<T>
+requires Number<T> Array<T>
 operator-(const Array<T>& a, const Array<T>& b) { return elementwise<T>(a, b, std::minus<>()); }
 template <class T>
-requires is_number<T> Array<T>
+requires Number<T> Array<T>
 operator*(const Array<T>& a, const Array<T>& b) { return elementwise<T>(a, b, std::multiplies<>()); }
 /// Of floating-point numbers.
 template <class T>
@@ -45,13 +45,13 @@ requires std::is_floating_point_v<T> Array<T>
 operator/(const Array<T>& a, const Array<T>& b) { return elementwise<T>(a, b, std::divides<>()); }
 /// With one number: `array * 2`.
 template <class T>
-requires is_number<T> Array<T>
+requires Number<T> Array<T>
 operator+(const Array<T>& a, std::type_identity_t<T> b) { return a + Array<T>::scalar(b); }
 template <class T>
-requires is_number<T> Array<T>
+requires Number<T> Array<T>
 operator-(const Array<T>& a, std::type_identity_t<T> b) { return a - Array<T>::scalar(b); }
 template <class T>
-requires is_number<T> Array<T>
+requires Number<T> Array<T>
 operator*(const Array<T>& a, std::type_identity_t<T> b) { return a * Array<T>::scalar(b); }
 template <class T>
 requires std::is_floating_point_v<T> Array<T>

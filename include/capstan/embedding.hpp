@@ -43,13 +43,13 @@ void check_gradient(const std::string& table, const Shape& gradient, const Shape
 template <class Table>
 Shape check(const Table& table, std::span<const std::int64_t> ids, const Shape& batch,
             std::optional<double> max_norm) {
-  const Shape out = shape_of_rows(table.name(), shape_of(table), batch);
+  Shape out = shape_of_rows(table.name(), shape_of(table), batch);
   if constexpr (requires { table.check_ids(ids); }) {
     table.check_ids(ids);  // a list of tables knows better than a count of rows
   } else {
     check_ids(table.name(), ids, table.rows());
   }
-  check_max_norm(table.name(), max_norm, is_floating_point<typename Table::value_type>);
+  check_max_norm(table.name(), max_norm, Floating<typename Table::value_type>);
   return out;
 }
 
@@ -58,7 +58,7 @@ void read_rows(const Table& table, std::span<const std::int64_t> ids, std::optio
                std::span<Element<T>> out) {
   if (out.empty()) return;
   table.lookup(ids, out);
-  if constexpr (is_floating_point<T>) {
+  if constexpr (Floating<T>) {
     if (max_norm) clip_by_norm(out, table.width(), *max_norm);
   }
 }
@@ -120,9 +120,9 @@ Array<T> embedding_lookup(const Table& table, std::span<const std::int64_t> ids,
 /// For each row of `batch`, the embeddings of its ids, combined, in the shape batch + table.shape[1:]. A row
 /// without ids gives zeros. `max_norm` clips each embedding before it is weighted.
 template <class Table, class T = typename Table::value_type>
-requires is_floating_point<T> Array<T> embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
-                                                               Combiner combiner = Combiner::mean,
-                                                               std::optional<double> max_norm = {}) {
+requires Floating<T> Array<T> embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
+                                                      Combiner combiner = Combiner::mean,
+                                                      std::optional<double> max_norm = {}) {
   batch.check();
   const std::vector<double> divisors = batch.divisors(combiner);
   Array<T> out(embedding::check(table, batch.ids, batch.batch_shape(), max_norm));
@@ -158,9 +158,10 @@ Array<T> safe_embedding_lookup_sparse(const Table& table, const RaggedIds& batch
 /// From d(loss)/d(what embedding_lookup returned) to d(loss)/d(table): each id once, for `push`. With
 /// `max_norm` the rows are looked up again, as the gradient of clipping depends on them.
 template <class Table, class T = typename Table::value_type>
-requires is_floating_point<T> IndexedSlices<T> embedding_lookup_gradient(
-    const Table& table, const Array<std::int64_t>& ids, const Array<T>& gradient,
-    std::optional<double> max_norm = {}) {
+requires Floating<T> IndexedSlices<T> embedding_lookup_gradient(const Table& table,
+                                                                const Array<std::int64_t>& ids,
+                                                                const Array<T>& gradient,
+                                                                std::optional<double> max_norm = {}) {
   embedding::check_gradient(table.name(), gradient.shape,
                             embedding::check(table, ids.values, ids.shape, max_norm));
   const std::size_t width = table.width();
@@ -176,9 +177,11 @@ requires is_floating_point<T> IndexedSlices<T> embedding_lookup_gradient(
 
 /// The same for embedding_lookup_sparse; for the safe one, give it `batch.pruned(default_id)`.
 template <class Table, class T = typename Table::value_type>
-requires is_floating_point<T> IndexedSlices<T> embedding_lookup_sparse_gradient(
-    const Table& table, const RaggedIds& batch, const Array<T>& gradient, Combiner combiner = Combiner::mean,
-    std::optional<double> max_norm = {}) {
+requires Floating<T> IndexedSlices<T> embedding_lookup_sparse_gradient(const Table& table,
+                                                                       const RaggedIds& batch,
+                                                                       const Array<T>& gradient,
+                                                                       Combiner combiner = Combiner::mean,
+                                                                       std::optional<double> max_norm = {}) {
   batch.check();
   const std::vector<double> divisors = batch.divisors(combiner);
   embedding::check_gradient(table.name(), gradient.shape,

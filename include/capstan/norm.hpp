@@ -12,8 +12,7 @@
 namespace capstan {
 
 template <class T>
-inline constexpr bool is_floating_point =
-    std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+concept Floating = std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
 /// What elements are added up in: 16-bit numbers and float in float.
 template <class T>

@@ -28,10 +28,10 @@ struct Slice {
 
 /// Python's `...`: all the axes that the other indices leave.
 struct Ellipsis {};
-inline constexpr Ellipsis ellipsis{};
+inline constexpr Ellipsis ellipsis{};  // NOLINT(readability-identifier-naming)
 /// numpy.newaxis: an axis of size 1 in the result.
 struct NewAxis {};
-inline constexpr NewAxis newaxis{};
+inline constexpr NewAxis newaxis{};  // NOLINT(readability-identifier-naming)
 
 /// A slice of an axis of known size: the positions start, start + step, ..., `count` of them, all on the
 /// axis.
