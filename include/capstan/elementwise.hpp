@@ -1,6 +1,7 @@
 // elementwise.hpp -- arithmetic and comparisons of arrays, element by element. A comparison makes a mask.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -30,32 +31,40 @@ Array<Result> elementwise(const Array<T>& a, const Array<T>& b, F f) {
 template <class T>
 concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
-template <class T>
-requires Number<T> Array<T>
-operator+(const Array<T>& a, const Array<T>& b) { return elementwise<T>(a, b, std::plus<>()); }
-template <class T>
-requires Number<T> Array<T>
-operator-(const Array<T>& a, const Array<T>& b) { return elementwise<T>(a, b, std::minus<>()); }
-template <class T>
-requires Number<T> Array<T>
-operator*(const Array<T>& a, const Array<T>& b) { return elementwise<T>(a, b, std::multiplies<>()); }
+template <Number T>
+Array<T> operator+(const Array<T>& a, const Array<T>& b) {
+  return elementwise<T>(a, b, std::plus<>());
+}
+template <Number T>
+Array<T> operator-(const Array<T>& a, const Array<T>& b) {
+  return elementwise<T>(a, b, std::minus<>());
+}
+template <Number T>
+Array<T> operator*(const Array<T>& a, const Array<T>& b) {
+  return elementwise<T>(a, b, std::multiplies<>());
+}
 /// Of floating-point numbers.
-template <class T>
-requires std::is_floating_point_v<T> Array<T>
-operator/(const Array<T>& a, const Array<T>& b) { return elementwise<T>(a, b, std::divides<>()); }
+template <std::floating_point T>
+Array<T> operator/(const Array<T>& a, const Array<T>& b) {
+  return elementwise<T>(a, b, std::divides<>());
+}
 /// With one number: `array * 2`.
-template <class T>
-requires Number<T> Array<T>
-operator+(const Array<T>& a, std::type_identity_t<T> b) { return a + Array<T>::scalar(b); }
-template <class T>
-requires Number<T> Array<T>
-operator-(const Array<T>& a, std::type_identity_t<T> b) { return a - Array<T>::scalar(b); }
-template <class T>
-requires Number<T> Array<T>
-operator*(const Array<T>& a, std::type_identity_t<T> b) { return a * Array<T>::scalar(b); }
-template <class T>
-requires std::is_floating_point_v<T> Array<T>
-operator/(const Array<T>& a, std::type_identity_t<T> b) { return a / Array<T>::scalar(b); }
+template <Number T>
+Array<T> operator+(const Array<T>& a, std::type_identity_t<T> b) {
+  return a + Array<T>::scalar(b);
+}
+template <Number T>
+Array<T> operator-(const Array<T>& a, std::type_identity_t<T> b) {
+  return a - Array<T>::scalar(b);
+}
+template <Number T>
+Array<T> operator*(const Array<T>& a, std::type_identity_t<T> b) {
+  return a * Array<T>::scalar(b);
+}
+template <std::floating_point T>
+Array<T> operator/(const Array<T>& a, std::type_identity_t<T> b) {
+  return a / Array<T>::scalar(b);
+}
 
 /// Where elements are the same. (`a == b` is one bool: same shape and same elements.)
 template <class T>

@@ -119,10 +119,9 @@ Array<T> embedding_lookup(const Table& table, std::span<const std::int64_t> ids,
 
 /// For each row of `batch`, the embeddings of its ids, combined, in the shape batch + table.shape[1:]. A row
 /// without ids gives zeros. `max_norm` clips each embedding before it is weighted.
-template <class Table, class T = typename Table::value_type>
-requires Floating<T> Array<T> embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
-                                                      Combiner combiner = Combiner::mean,
-                                                      std::optional<double> max_norm = {}) {
+template <class Table, Floating T = typename Table::value_type>
+Array<T> embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
+                                 Combiner combiner = Combiner::mean, std::optional<double> max_norm = {}) {
   batch.check();
   const std::vector<double> divisors = batch.divisors(combiner);
   Array<T> out(embedding::check(table, batch.ids, batch.batch_shape(), max_norm));
@@ -157,11 +156,9 @@ Array<T> safe_embedding_lookup_sparse(const Table& table, const RaggedIds& batch
 
 /// From d(loss)/d(what embedding_lookup returned) to d(loss)/d(table): each id once, for `push`. With
 /// `max_norm` the rows are looked up again, as the gradient of clipping depends on them.
-template <class Table, class T = typename Table::value_type>
-requires Floating<T> IndexedSlices<T> embedding_lookup_gradient(const Table& table,
-                                                                const Array<std::int64_t>& ids,
-                                                                const Array<T>& gradient,
-                                                                std::optional<double> max_norm = {}) {
+template <class Table, Floating T = typename Table::value_type>
+IndexedSlices<T> embedding_lookup_gradient(const Table& table, const Array<std::int64_t>& ids,
+                                           const Array<T>& gradient, std::optional<double> max_norm = {}) {
   embedding::check_gradient(table.name(), gradient.shape,
                             embedding::check(table, ids.values, ids.shape, max_norm));
   const std::size_t width = table.width();
@@ -176,12 +173,11 @@ requires Floating<T> IndexedSlices<T> embedding_lookup_gradient(const Table& tab
 }
 
 /// The same for embedding_lookup_sparse; for the safe one, give it `batch.pruned(default_id)`.
-template <class Table, class T = typename Table::value_type>
-requires Floating<T> IndexedSlices<T> embedding_lookup_sparse_gradient(const Table& table,
-                                                                       const RaggedIds& batch,
-                                                                       const Array<T>& gradient,
-                                                                       Combiner combiner = Combiner::mean,
-                                                                       std::optional<double> max_norm = {}) {
+template <class Table, Floating T = typename Table::value_type>
+IndexedSlices<T> embedding_lookup_sparse_gradient(const Table& table, const RaggedIds& batch,
+                                                  const Array<T>& gradient,
+                                                  Combiner combiner = Combiner::mean,
+                                                  std::optional<double> max_norm = {}) {
   batch.check();
   const std::vector<double> divisors = batch.divisors(combiner);
   embedding::check_gradient(table.name(), gradient.shape,
