@@ -47,6 +47,9 @@ struct AxisRange {
   static AxisRange resolve(const Slice& slice, std::int64_t size);
 };
 
+template <class I>
+concept Position = std::integral<I> && !std::same_as<I, bool>;
+
 /// What may stand for an axis: an integer drops it, a Slice keeps it, a mask (an array of bool) takes as many
 /// axes as it has and makes one of the places where it is true. Other types, arrays of integers among them,
 /// do not compile; `sparse_read` and `gather_nd` take those.
@@ -54,8 +57,8 @@ class Index {
  public:
   using Any = std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Array<bool>>;
 
-  template <std::integral I>
-  requires(!std::same_as<I, bool>) Index(I position)  // NOLINT: an integer is an index
+  template <Position I>
+  Index(I position)  // NOLINT: an integer is an index
       : value_(std::in_range<std::int64_t>(position) ? static_cast<std::int64_t>(position)
                                                      : std::numeric_limits<std::int64_t>::max()) {}
   Index(Slice slice) : value_(slice) {}                 // NOLINT
@@ -122,9 +125,8 @@ Array<typename V::value_type> read_slice(const V& variable, std::span<const Inde
   return out;
 }
 
-template <class V, class... I>
-requires(std::convertible_to<I, Index>&&...) Array<typename V::value_type> read_slice(const V& variable,
-                                                                                      const I&... indices) {
+template <class V, std::convertible_to<Index>... I>
+Array<typename V::value_type> read_slice(const V& variable, const I&... indices) {
   return read_slice(variable, std::span<const Index>(std::vector<Index>{indices...}));
 }
 
