@@ -22,16 +22,20 @@ struct Partitions {
 
 /// Asked with a variable's shape and dtype; not for a scalar. The strategy takes min(shards, rows). Fewer
 /// than 1, or more than 1 along another axis than the first, is refused.
+///
+/// Those below throw Error(invalid_argument) for an argument below 1.
 using Partitioner = std::function<Partitions(std::span<const std::int64_t> shape, DType dtype)>;
 
-/// Always `num_shards`.
+
+/// min(num_shards, rows).
 struct FixedShardsPartitioner {
   std::int64_t num_shards = 1;
   std::int64_t operator()(std::span<const std::int64_t> shape, DType dtype) const;
 };
 
 /// As many shards as make each about `min_shard_bytes`, at most `max_shards`:
-/// max(1, min(rows, max_shards, ceil(bytes / min_shard_bytes))).
+/// max(1, min(rows, max_shards, ceil(bytes / min_shard_bytes))). Rounding up makes shards that are smaller
+/// than min_shard_bytes: of 1.5 times as many bytes, two shards of 0.75 times.
 struct MinSizePartitioner {
   std::int64_t min_shard_bytes = 256 << 10;
   std::int64_t max_shards = 1;

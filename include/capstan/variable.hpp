@@ -1,6 +1,7 @@
 // variable.hpp -- parameters that live on the ps, as a program sees them: pull, lookup, push, flush.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,6 +13,7 @@
 #include "capstan/dtype.hpp"
 #include "capstan/initial_value.hpp"
 #include "capstan/serialize.hpp"
+#include "capstan/slice.hpp"
 #include "capstan/variable_options.hpp"
 
 namespace capstan {
@@ -207,6 +209,11 @@ class Variable : public AnyVariable {
   }
   /// The same with its shape.
   Array<T> read() const { return Array<T>(shape(), pull()); }
+  /// Python's v[...]: v.at(Slice{.start = 2}, ellipsis, -1). Reads the rows that are needed; see read_slice.
+  template <std::convertible_to<Index>... I>
+  Array<T> at(const I&... indices) const {
+    return read_slice(*this, indices...);
+  }
   /// Rows from `first_row` on, as many as fill `out`, whose size is a multiple of width().
   void pull(std::uint64_t first_row, std::span<element_type> out, ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::pull(first_row, out.data(), out.size(), mode);

@@ -23,17 +23,20 @@ std::int64_t bytes_of(std::span<const std::int64_t> shape, DType dtype) {
                          std::multiplies<>());
 }
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b == 0 ? 0 : 1); }
 
 }  // namespace
 
 std::int64_t FixedShardsPartitioner::operator()(std::span<const std::int64_t> shape, DType) const {
+  require_positive(num_shards, "num_shards");
+  if (shape.empty()) return 1;
   return std::min(num_shards, shape[0]);
 }
 
 std::int64_t MinSizePartitioner::operator()(std::span<const std::int64_t> shape, DType dtype) const {
   require_positive(min_shard_bytes, "min_shard_bytes");
   require_positive(max_shards, "max_shards");
+  if (shape.empty()) return 1;
   const std::int64_t wanted = divide_up(bytes_of(shape, dtype), min_shard_bytes);
   return std::max<std::int64_t>(1, std::min({shape[0], max_shards, wanted}));
 }
@@ -41,7 +44,9 @@ std::int64_t MinSizePartitioner::operator()(std::span<const std::int64_t> shape,
 std::int64_t MaxSizePartitioner::operator()(std::span<const std::int64_t> shape, DType dtype) const {
   require_positive(max_shard_bytes, "max_shard_bytes");
   require_positive(max_shards, "max_shards");
-  const std::int64_t row_bytes = bytes_of(shape, dtype) / shape[0];
+  const std::int64_t bytes = bytes_of(shape, dtype);
+  if (shape.empty() || bytes == 0) return 1;
+  const std::int64_t row_bytes = bytes / shape[0];
   const std::int64_t rows_per_shard = std::max<std::int64_t>(1, max_shard_bytes / row_bytes);
   return std::min(divide_up(shape[0], rows_per_shard), max_shards);
 }

@@ -1,0 +1,202 @@
+// embedding.hpp -- rows of embedding tables by their ids: each by itself, or combined over the ids of each
+// row of a batch; and the gradients of both, ready to be pushed.
+//
+// `Table` is a Variable or a TableList of floating-point numbers (embedding_lookup without max_norm takes the
+// other dtypes too). Every function fetches an id that is named several times once, and throws Error before
+// anything is sent: out_of_range for an id below 0 or past the last row, invalid_argument for splits,
+// weights, gradients that do not fit together, a max_norm that is not a number of 0 or more, and a scalar
+// variable.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "capstan/array.hpp"
+#include "capstan/norm.hpp"
+#include "capstan/ragged_ids.hpp"
+#include "capstan/slice.hpp"
+#include "capstan/variable.hpp"
+
+namespace capstan {
+
+namespace embedding {
+
+/// Each id once, in the order of first appearance, and for each id that was given its place among them.
+struct Distinct {
+  std::vector<std::int64_t> ids;
+  std::vector<std::size_t> places;
+  explicit Distinct(std::span<const std::int64_t> given);
+};
+
+void check_ids(const std::string& table, std::span<const std::int64_t> ids, std::uint64_t rows);
+void check_max_norm(const std::string& table, std::optional<double> max_norm, bool floating_point);
+void check_gradient(const std::string& table, const Shape& gradient, const Shape& looked_up);
+
+/// All checks; returns the shape of what is looked up.
+template <class Table>
+Shape check(const Table& table, std::span<const std::int64_t> ids, const Shape& batch,
+            std::optional<double> max_norm) {
+  Shape out = shape_of_rows(table.name(), shape_of(table), batch);
+  if constexpr (requires { table.check_ids(ids); }) {
+    table.check_ids(ids);  // a list of tables knows better than a count of rows
+  } else {
+    check_ids(table.name(), ids, table.rows());
+  }
+  check_max_norm(table.name(), max_norm, Floating<typename Table::value_type>);
+  return out;
+}
+
+template <class Table, class T = typename Table::value_type>
+void read_rows(const Table& table, std::span<const std::int64_t> ids, std::optional<double> max_norm,
+               std::span<Element<T>> out) {
+  if (out.empty()) return;
+  table.lookup(ids, out);
+  if constexpr (Floating<T>) {
+    if (max_norm) clip_by_norm(out, table.width(), *max_norm);
+  }
+}
+
+template <class Table, class T = typename Table::value_type>
+std::vector<Element<T>> rows_of(const Table& table, std::span<const std::int64_t> ids,
+                                std::optional<double> max_norm) {
+  std::vector<Element<T>> rows(ids.size() * table.width());
+  read_rows(table, ids, max_norm, std::span(rows));
+  return rows;
+}
+
+/// What is pushed, from the sums of the gradients of each id's row.
+template <class Table, class T = typename Table::value_type>
+IndexedSlices<T> slices_of(const Table& table, std::vector<std::int64_t> ids,
+                           std::vector<Accumulator<T>> sums, std::optional<double> max_norm) {
+  if (max_norm && !sums.empty()) {
+    const std::vector<T> rows = rows_of(table, ids, std::nullopt);
+    clip_by_norm_gradient<T>(rows, table.width(), *max_norm, sums);
+  }
+  if constexpr (std::is_same_v<T, Accumulator<T>>) {
+    return {std::move(ids), std::move(sums)};
+  } else {
+    IndexedSlices<T> slices{std::move(ids), std::vector<T>(sums.size())};
+    std::transform(sums.begin(), sums.end(), slices.values.begin(),
+                   [](Accumulator<T> sum) { return static_cast<T>(sum); });
+    return slices;
+  }
+}
+
+}  // namespace embedding
+
+/// The rows `ids`, in that order, in the shape ids.shape + table.shape[1:]. With `max_norm` a row whose L2
+/// norm is larger is scaled down to it, as by tf.clip_by_norm; the table stays as it is.
+template <class Table, class T = typename Table::value_type>
+Array<T> embedding_lookup(const Table& table, const Array<std::int64_t>& ids,
+                          std::optional<double> max_norm = {}) {
+  Array<T> out(embedding::check(table, ids.values, ids.shape, max_norm));
+  if (out.size() == 0) return out;
+  const std::size_t width = table.width();
+  const embedding::Distinct distinct(ids.values);
+  const std::span<Element<T>> rows(out.values);
+  embedding::read_rows(table, distinct.ids, max_norm, rows.first(distinct.ids.size() * width));
+  if (distinct.ids.size() == ids.size()) return out;
+  // Places are given in the order in which ids appear, so places[i] <= i: from the end on, rows can be spread
+  // where they are.
+  for (std::size_t i = ids.size(); i-- > 0;) {
+    if (distinct.places[i] == i) break;  // and so it is for those before
+    std::copy_n(rows.data() + distinct.places[i] * width, width, rows.data() + i * width);
+  }
+  return out;
+}
+template <class Table, class T = typename Table::value_type>
+Array<T> embedding_lookup(const Table& table, std::span<const std::int64_t> ids,
+                          std::optional<double> max_norm = {}) {
+  return embedding_lookup(table, Array<std::int64_t>::vector({ids.begin(), ids.end()}), max_norm);
+}
+
+/// For each row of `batch`, the embeddings of its ids, combined, in the shape batch + table.shape[1:]. A row
+/// without ids gives zeros. `max_norm` clips each embedding before it is weighted.
+template <class Table, Floating T = typename Table::value_type>
+Array<T> embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
+                                 Combiner combiner = Combiner::mean, std::optional<double> max_norm = {}) {
+  batch.check();
+  const std::vector<double> divisors = batch.divisors(combiner);
+  Array<T> out(embedding::check(table, batch.ids, batch.batch_shape(), max_norm));
+  const std::size_t width = table.width();
+  const embedding::Distinct distinct(batch.ids);
+  const std::vector<T> rows = embedding::rows_of(table, distinct.ids, max_norm);
+  std::vector<Accumulator<T>> sum(width);
+  for (std::size_t r = 0; r < divisors.size(); ++r) {
+    const auto divisor = static_cast<Accumulator<T>>(divisors[r]);
+    if (divisor == 0) continue;
+    std::fill(sum.begin(), sum.end(), Accumulator<T>{0});
+    for (auto i = static_cast<std::size_t>(batch.row_splits[r]);
+         i < static_cast<std::size_t>(batch.row_splits[r + 1]); ++i) {
+      const auto weight = static_cast<Accumulator<T>>(batch.weights.empty() ? 1 : batch.weights[i]);
+      const T* row = rows.data() + distinct.places[i] * width;
+      for (std::size_t k = 0; k < width; ++k) sum[k] += weight * static_cast<Accumulator<T>>(row[k]);
+    }
+    for (std::size_t k = 0; k < width; ++k) out.values[r * width + k] = static_cast<T>(sum[k] / divisor);
+  }
+  return out;
+}
+
+/// The same for ids from the outside world: ids below 0 and ids whose weight is not above 0 are dropped. A
+/// row that has none left gives the embedding of `default_id`, or zeros.
+template <class Table, class T = typename Table::value_type>
+Array<T> safe_embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
+                                      Combiner combiner = Combiner::mean,
+                                      std::optional<std::int64_t> default_id = {},
+                                      std::optional<double> max_norm = {}) {
+  return embedding_lookup_sparse(table, batch.pruned(default_id), combiner, max_norm);
+}
+
+/// From d(loss)/d(what embedding_lookup returned) to d(loss)/d(table): each id once, for `push`. With
+/// `max_norm` the rows are looked up again, as the gradient of clipping depends on them.
+template <class Table, Floating T = typename Table::value_type>
+IndexedSlices<T> embedding_lookup_gradient(const Table& table, const Array<std::int64_t>& ids,
+                                           const Array<T>& gradient, std::optional<double> max_norm = {}) {
+  embedding::check_gradient(table.name(), gradient.shape,
+                            embedding::check(table, ids.values, ids.shape, max_norm));
+  const std::size_t width = table.width();
+  embedding::Distinct distinct(ids.values);
+  std::vector<Accumulator<T>> sums(distinct.ids.size() * width);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    Accumulator<T>* sum = sums.data() + distinct.places[i] * width;
+    const T* change = gradient.values.data() + i * width;
+    for (std::size_t k = 0; k < width; ++k) sum[k] += static_cast<Accumulator<T>>(change[k]);
+  }
+  return embedding::slices_of(table, std::move(distinct.ids), std::move(sums), max_norm);
+}
+
+/// The same for embedding_lookup_sparse; for the safe one, give it `batch.pruned(default_id)`.
+template <class Table, Floating T = typename Table::value_type>
+IndexedSlices<T> embedding_lookup_sparse_gradient(const Table& table, const RaggedIds& batch,
+                                                  const Array<T>& gradient,
+                                                  Combiner combiner = Combiner::mean,
+                                                  std::optional<double> max_norm = {}) {
+  batch.check();
+  const std::vector<double> divisors = batch.divisors(combiner);
+  embedding::check_gradient(table.name(), gradient.shape,
+                            embedding::check(table, batch.ids, batch.batch_shape(), max_norm));
+  const std::size_t width = table.width();
+  embedding::Distinct distinct(batch.ids);
+  std::vector<Accumulator<T>> sums(distinct.ids.size() * width);
+  for (std::size_t r = 0; r < divisors.size(); ++r) {
+    if (divisors[r] == 0) continue;
+    const T* change = gradient.values.data() + r * width;
+    for (auto i = static_cast<std::size_t>(batch.row_splits[r]);
+         i < static_cast<std::size_t>(batch.row_splits[r + 1]); ++i) {
+      const auto scale =
+          static_cast<Accumulator<T>>((batch.weights.empty() ? 1 : batch.weights[i]) / divisors[r]);
+      Accumulator<T>* sum = sums.data() + distinct.places[i] * width;
+      for (std::size_t k = 0; k < width; ++k) sum[k] += scale * static_cast<Accumulator<T>>(change[k]);
+    }
+  }
+  return embedding::slices_of(table, std::move(distinct.ids), std::move(sums), max_norm);
+}
+
+}  // namespace capstan
