@@ -42,8 +42,11 @@ class UpdateGroup {
   /// and the mode lets the worker go on; the number of steps that it has ended, which skips those that others
   /// have ended without it. Throws Error: deadline_exceeded naming the workers that are behind, unavailable.
   std::int64_t end_step() const;
-  /// In a closure: nobody waits for this worker any more. It comes back with its next end_step.
+  /// In a closure: nobody waits for this worker any more. It comes back with its next end_step. What every
+  /// closure that ends steps does last, so that those of workers that have more to do go on.
   void leave() const;
+  /// On the coordinator, while no closure of the group runs: all workers that live take part again.
+  void restart() const;
 
   const std::string& name() const noexcept { return name_; }
   std::uint32_t id() const noexcept { return id_; }

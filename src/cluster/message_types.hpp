@@ -23,6 +23,7 @@ enum MessageType : std::uint16_t {
   kPsStatistics,
   kFetchAdd,  // counters of a cluster over several hosts
   kCreateGroup,
+  kRestartGroup,
   kGroupClocks,
   kWorkerGone,  // coordinator to ps: a rank, by number
   kPushEntry,   // an entry that would lie in a ring, where windows are not mapped

@@ -54,7 +54,7 @@ struct CreateGroup {
   std::vector<std::int32_t> workers;  // ranks that take part
 };
 
-/// kGroupClocks: a group's id -> this.
+/// kRestartGroup: a group's id -> nothing. kGroupClocks: a group's id -> this.
 struct GroupClocks {
   GroupMode mode = GroupMode::asynchronous;
   std::int64_t bound = 0;

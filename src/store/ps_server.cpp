@@ -71,6 +71,10 @@ void PsServer::serve_requests() {
     store_.create_group(from_bytes<shard::CreateGroup>(request));
     return std::vector<std::byte>{};
   });
+  rpc_.serve(cluster::kRestartGroup, [this](int, transport::Bytes request) {
+    store_.restart_group(from_bytes<std::uint32_t>(request));
+    return std::vector<std::byte>{};
+  });
   rpc_.serve(cluster::kGroupClocks, [this](int, transport::Bytes request) {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });

@@ -221,6 +221,11 @@ void Store::create_group(const shard::CreateGroup& request) {
   groups_.create(request);
 }
 
+void Store::restart_group(std::uint32_t group) {
+  const std::lock_guard lock(mutex_);
+  groups_.restart(group);
+}
+
 shard::GroupClocks Store::clocks(std::uint32_t group) {
   const std::lock_guard lock(mutex_);
   return groups_.clocks(group);

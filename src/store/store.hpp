@@ -39,6 +39,7 @@ class Store final : public shard::PushSink {
   void abandon(std::uint32_t variable, std::uint32_t shard) override;
 
   void create_group(const shard::CreateGroup& request);
+  void restart_group(std::uint32_t group);
   shard::GroupClocks clocks(std::uint32_t group);
   /// A worker has died.
   void remove(int rank);

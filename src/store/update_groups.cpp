@@ -86,6 +86,16 @@ void UpdateGroups::apply_step(Group& group) {
   ++group.steps;
 }
 
+void UpdateGroups::restart(std::uint32_t id) {
+  const auto found = groups_.find(id);
+  if (found == groups_.end()) {
+    throw Error(Code::not_found, "there is no update group " + std::to_string(id) + " here");
+  }
+  for (auto& [rank, worker] : found->second.workers) {
+    worker = {.clock = found->second.steps, .takes_part = true, .dead = false, .held = {}};
+  }
+}
+
 void UpdateGroups::remove(int rank) {
   for (auto& [id, group] : groups_) {
     const auto found = group.workers.find(rank);

@@ -42,6 +42,8 @@ class UpdateGroups {
             std::span<const std::byte> values);
   /// The worker of this rank has ended step `step`; shard::kLeave says that it takes no further part.
   void end_step(std::uint32_t group, int rank, std::uint64_t step);
+  /// All workers take part again, from where the group is. Throws Error(not_found).
+  void restart(std::uint32_t group);
   /// A rank has died: nobody waits for it, and the step that it was in is dropped. Once for each rank is
   /// enough.
   void remove(int rank);

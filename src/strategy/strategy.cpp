@@ -10,6 +10,7 @@
 #include "capstan/serialize.hpp"
 #include "shard/partition.hpp"
 #include "store/ps_server.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan {
 namespace strategy {
@@ -149,7 +150,8 @@ void Strategy::create_shards(shard::VariableDescriptor& descriptor, const detail
                                      descriptor.name,      descriptor.dtype,
                                      descriptor.shape,     partition.first_row_of(s),
                                      partition.rows_of(s), descriptor.optimizer,
-                                     initial.initializer,  initial.fill};
+                                     initial.initializer,  descriptor.group,
+                                     initial.fill};
     calls.push_back(
         rpc.start(context_.client().link(ps).peer(), cluster::kCreateVariable, view(to_bytes(request))));
   }
@@ -265,6 +267,11 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
                "create update group \"" + name + "\"");
   groups_.push_back(name);
   return request.id;
+}
+
+void Strategy::restart_group(std::uint32_t group, const std::string& name) {
+  ask_every_ps(cluster::kRestartGroup, transport::as_bytes(group), runtime_->patience(),
+               "restart update group \"" + name + "\"");
 }
 
 std::vector<std::shared_ptr<const BoundVariable>> Strategy::variables() const {

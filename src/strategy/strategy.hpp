@@ -35,6 +35,8 @@ class Strategy {
   /// The number of a new update group of all workers.
   std::uint32_t create_group(const std::string& name, const Synchronization& synchronization);
 
+  void restart_group(std::uint32_t group, const std::string& name);
+
   /// In order of creation. Read by the coordinator's dispatcher as well: descriptors are added, never
   /// changed.
   std::vector<std::shared_ptr<const BoundVariable>> variables() const;

@@ -223,6 +223,10 @@ std::int64_t UpdateGroup::end_step() const {
   return static_cast<std::int64_t>(worker_context("end_step").client().end_step(id_, name_));
 }
 
+void UpdateGroup::restart() const {
+  scope_strategy("update group \"" + name_ + "\"").restart_group(id_, name_);
+}
+
 void UpdateGroup::leave() const { worker_context("leave").client().leave(id_); }
 
 Counter::Counter(std::string name) {

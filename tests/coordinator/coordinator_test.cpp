@@ -99,7 +99,7 @@ Iterator<int> broken_dataset(int) {
 }
 int first_of(PerWorker<Iterator<int>> numbers) { return numbers->next(); }
 
-struct Shape {
+struct ClusterShape {
   std::string name;
   bool embedded = false;
   int workers = 3;
@@ -107,13 +107,13 @@ struct Shape {
   std::string inflight = "2";
 };
 
-class CoordinatorTest : public testing::TestWithParam<Shape> {
+class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
  protected:
   void SetUp() override {
     arrived = 0;
     gate = false;
     made = 0;
-    const Shape& shape = GetParam();
+    const ClusterShape& shape = GetParam();
     const RankThreadsOptions::Flags flags{{"ps", "2"},
                                           {"heap-slab-bytes", "1MiB"},
                                           {"workers", std::to_string(shape.workers)},
@@ -439,15 +439,15 @@ TEST_P(CoordinatorTest, AResultThatWillNeverComeIsCancelledWhenTheCoordinatorEnd
   for (const auto& value : blocked) EXPECT_TRUE(value.ready());
 }
 
-std::string shape_name(const testing::TestParamInfo<Shape>& info) { return info.param.name; }
+std::string shape_name(const testing::TestParamInfo<ClusterShape>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, CoordinatorTest,
-    testing::Values(Shape{.name = "three_workers"},
-                    Shape{.name = "short_queue", .queue_limit = "2", .inflight = "1"},
-                    Shape{.name = "one_worker", .workers = 1},
-                    Shape{.name = "embedded", .embedded = true, .workers = 2},
-                    Shape{.name = "embedded_one", .embedded = true, .workers = 1, .queue_limit = "2"}),
+    testing::Values(ClusterShape{.name = "three_workers"},
+                    ClusterShape{.name = "short_queue", .queue_limit = "2", .inflight = "1"},
+                    ClusterShape{.name = "one_worker", .workers = 1},
+                    ClusterShape{.name = "embedded", .embedded = true, .workers = 2},
+                    ClusterShape{.name = "embedded_one", .embedded = true, .workers = 1, .queue_limit = "2"}),
     shape_name);
 
 }  // namespace

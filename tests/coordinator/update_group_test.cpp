@@ -1,0 +1,244 @@
+// update_group_test.cpp -- how far workers run apart, and that synchronous training is training by one
+// process.
+//
+// The seed system is asynchronous only.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "capstan/coordinator.hpp"
+#include "conformance/cluster_fixture.hpp"
+
+namespace capstan {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kSteps = 12;
+constexpr std::int64_t kRows = 7, kWidth = 3;
+
+/// What worker `worker` pushes in a step, given the values that it has read: not linear, full of rounding.
+std::vector<double> gradient_of(int worker, int step, const std::vector<double>& w) {
+  std::vector<double> gradient(w.size());
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    gradient[i] = (w[i] - 0.1 * (worker + 1)) / 3.0 + 1.0 / (1.0 + static_cast<double>(i) + step);
+  }
+  return gradient;
+}
+
+void train_dense(const UpdateGroup& group, const Variable<double>& w) {
+  for (int step = 0; step < kSteps; ++step) {
+    w.push_dense(gradient_of(current_worker_index(), step, w.pull()));
+    EXPECT_EQ(group.end_step(), step + 1);
+  }
+  group.leave();
+}
+
+/// The same by one process: the mean in the order of the workers.
+void train_alone(const Variable<double>& w, int workers) {
+  for (int step = 0; step < kSteps; ++step) {
+    const auto values = w.pull();
+    std::vector<double> sum(values.size());
+    for (int worker = 0; worker < workers; ++worker) {
+      const auto gradient = gradient_of(worker, step, values);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+    }
+    for (double& g : sum) g /= workers;
+    w.push_dense(sum);
+    w.flush();
+  }
+}
+
+/// A cluster of some ps and three workers.
+class UpdateGroups : public testing::TestWithParam<int> {
+ protected:
+  static constexpr int kWorkers = 3;
+  RankThreads ranks_{{.ranks = GetParam() + kWorkers + 1,
+                      .flags = {{"ps", std::to_string(GetParam())}, {"wait-timeout", "20s"}}}};
+  ParameterServerStrategy strategy_{ranks_.cluster(),
+                                    {.variable_partitioner = FixedShardsPartitioner{GetParam()}}};
+  ParameterServerStrategy::Scope scope_{&strategy_.implementation()};
+};
+
+TEST_P(UpdateGroups, SynchronousTrainingIsThatOfOneProcessToTheLastBit) {
+  ClusterCoordinator coordinator(strategy_);
+  for (const Optimizer& optimizer : {Optimizer(optimizers::SGD{.learning_rate = 0.3}),
+                                     Optimizer(optimizers::Adam{.learning_rate = 0.05})}) {
+    const std::string name = to_string(optimizer.kind) == "sgd" ? "sgd" : "adam";
+    const UpdateGroup group(name, Synchronous{});
+    const auto initial = initializers::normal(0, 1, 5);
+    const Variable<double> w(name, {kRows, kWidth}, initial, {.optimizer = optimizer, .group = group});
+    for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&train_dense>(group, w);
+    coordinator.join();
+    const Variable<double> alone(name + " alone", {kRows, kWidth}, initial, {.optimizer = optimizer});
+    train_alone(alone, kWorkers);
+    EXPECT_EQ(w.pull(), alone.pull());
+    EXPECT_NE(w.pull(), std::vector<double>(kRows * kWidth));
+  }
+}
+
+std::atomic<int> held_back{0};
+
+/// Worker k pushes rows k and k + 1, and row 6 twice; what it has pushed is not to be seen before the end.
+void push_rows(const UpdateGroup& group, const Variable<float>& w) {
+  const std::int64_t k = current_worker_index();
+  const auto before = w.pull();
+  w.push(IndexedSlices<float>{{6, k, k + 1, 6}, {1, 10, 100, 1}});
+  w.flush();
+  if (w.pull() == before) ++held_back;
+  group.end_step();
+  group.leave();
+}
+
+TEST_P(UpdateGroups, RowsAreSummedOverTheWorkersAndAppliedOnce) {
+  const UpdateGroup sum("sum", Synchronous{.average = false});
+  const UpdateGroup mean("mean", Synchronous{});
+  const auto minus = Optimizer(optimizers::SGD{.learning_rate = -1});
+  const Variable<float> summed("summed", {8}, {}, {.optimizer = minus, .group = sum});
+  const Variable<float> averaged("averaged", {8}, {}, {.optimizer = minus, .group = mean});
+  const auto adagrad = optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0};
+  const Variable<float> once("once", {8}, {}, {.optimizer = adagrad, .group = sum});
+  held_back = 0;
+  ClusterCoordinator coordinator(strategy_);
+  const auto run = [&](const UpdateGroup& group, const Variable<float>& w) {
+    for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&push_rows>(group, w);
+    coordinator.join();
+  };
+  run(sum, summed);
+  EXPECT_EQ(summed.pull(), (std::vector<float>{10, 110, 110, 100, 0, 0, 6, 0}));
+  run(mean, averaged);
+  EXPECT_EQ(averaged.pull(), (std::vector<float>{10.F / 3, 110.F / 3, 110.F / 3, 100.F / 3, 0, 0, 2, 0}));
+  sum.restart();
+  run(sum, once);  // of any sum g the first step is -g / |g|: two steps would be more
+  EXPECT_EQ(once.pull(), (std::vector<float>{-1, -1, -1, -1, 0, 0, -1, 0}));
+  EXPECT_EQ(held_back, 3 * kWorkers);
+}
+
+struct Race {
+  std::array<std::atomic<std::int64_t>, 3> begun{};
+  std::atomic<std::int64_t> widest{0};
+};
+Race race;
+
+/// Worker 0 is slow. Notes how far ahead of the slowest anybody begins a step.
+void run_race(const UpdateGroup& group, std::int64_t steps) {
+  const auto self = static_cast<std::size_t>(current_worker_index());
+  for (std::int64_t step = 0; step < steps; ++step) {
+    race.begun[self] = step;
+    std::int64_t slowest = steps;
+    for (const auto& other : race.begun) slowest = std::min<std::int64_t>(slowest, other);
+    for (std::int64_t seen = race.widest;
+         step - slowest > seen && !race.widest.compare_exchange_weak(seen, step - slowest);) {
+    }
+    if (self == 0) std::this_thread::sleep_for(milliseconds(5));
+    group.end_step();
+  }
+  race.begun[self] = steps;
+  group.leave();
+}
+
+TEST_P(UpdateGroups, NobodyRunsFurtherAheadThanTheBound) {
+  ClusterCoordinator coordinator(strategy_);
+  for (const std::int64_t bound : {0, 1, 3}) {
+    const UpdateGroup group("bound " + std::to_string(bound), StaleSynchronous{bound});
+    for (auto& begun : race.begun) begun = 0;
+    race.widest = 0;
+    constexpr std::int64_t kRaceSteps = 25;
+    for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&run_race>(group, kRaceSteps);
+    coordinator.join();
+    // Who begins step s has ended s steps, and the slowest at least s - bound: it has begun its next one, or
+    // is about to.
+    EXPECT_LE(race.widest, bound + 1);
+    EXPECT_GE(race.widest, bound) << "the slow worker was not slow";
+  }
+  const UpdateGroup free("free", Asynchronous{});
+  for (auto& begun : race.begun) begun = 0;
+  race.widest = 0;
+  for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&run_race>(free, std::int64_t{25});
+  coordinator.join();
+  EXPECT_GT(race.widest, 4) << "an asynchronous group waits for nobody";
+}
+
+std::atomic<bool> slow_has_begun{false};
+std::atomic<int> others_done{0};
+
+void wait_until(const auto& happened) {
+  while (!happened()) std::this_thread::sleep_for(milliseconds(1));
+}
+
+/// All push 1 a step. Worker 2 ends the first one with worker 0, and its second when the others have ended
+/// all of theirs; worker 1 begins with the second.
+std::int64_t run_with_a_straggler(const UpdateGroup& group, const Variable<float>& w) {
+  const int self = current_worker_index();
+  std::int64_t steps = 0;
+  if (self == 1) wait_until([] { return slow_has_begun.load(); });
+  for (int i = self == 1 ? 1 : 0; i < (self == 2 ? 2 : kSteps); ++i) {
+    if (self == 2 && i == 1) wait_until([] { return others_done == 2; });
+    w.push(IndexedSlices<float>{{0}, {1}});
+    steps = group.end_step();
+    if (self == 2) slow_has_begun = true;
+  }
+  if (self != 2) ++others_done;
+  return steps;
+}
+
+TEST_P(UpdateGroups, ABackupWorkerIsNotWaitedForAndItsStepIsDropped) {
+  slow_has_begun = false;
+  others_done = 0;
+  const UpdateGroup group("backup", Synchronous{.average = false, .backup_workers = 1});
+  const Variable<float> w("w", {4}, {}, {.optimizer = optimizers::SGD{.learning_rate = -1}, .group = group});
+  ClusterCoordinator coordinator(strategy_);
+  std::vector<RemoteValue<std::int64_t>> steps;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    steps.push_back(coordinator.schedule<&run_with_a_straggler>(group, w));
+  }
+  coordinator.join();
+  EXPECT_EQ(w.pull()[0], 2 * kSteps);  // two workers' in each step; the late one's is dropped
+  for (const auto& step : steps)
+    EXPECT_EQ(step.fetch(), kSteps);  // the late one goes on from where the others are
+}
+
+void end_one_step(const UpdateGroup& group) { group.end_step(); }
+
+TEST(UpdateGroup, WhoIsMissingIsNamed) {
+  const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}, {"wait-timeout", "300ms"}}});
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  const UpdateGroup group("lonely", Synchronous{});
+  ClusterCoordinator coordinator(strategy);
+  coordinator.schedule<&end_one_step>(group);
+  try {
+    coordinator.join();
+    ADD_FAILURE() << "it did not wait";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::deadline_exceeded);
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("waited 300 ms in update group \"lonely\", after step 1, for worker "), 0U) << text;
+    EXPECT_NE(text.find("), which has ended 0 steps"), std::string::npos) << text;
+  }
+}
+
+TEST(UpdateGroup, WhatCannotBeIsRefused) {
+  const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}}});
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  expect_error(Code::invalid_argument, "update group \"g\" has a staleness bound of -1; expected 0 or more",
+               [] { UpdateGroup("g", StaleSynchronous{-1}); });
+  expect_error(Code::invalid_argument,
+               "update group \"g\" has 2 backup workers; expected 0 to 1, fewer than the 2 workers",
+               [] { UpdateGroup("g", Synchronous{.average = true, .backup_workers = 2}); });
+  const UpdateGroup group("g", Asynchronous{});
+  expect_error(Code::already_exists, "there is an update group \"g\" already",
+               [] { UpdateGroup("g", Asynchronous{}); });
+  expect_error(
+      Code::failed_precondition,
+      "end_step of an update group is for functions that run on a worker; this is coordinator 0 (rank 0 on " +
+          cluster::host_name() + ")",
+      [&] { (void)group.end_step(); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Clusters, UpdateGroups, testing::Values(1, 2, 3), ps_name);
+
+}  // namespace
+}  // namespace capstan
