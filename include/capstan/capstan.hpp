@@ -12,6 +12,7 @@
 #include "capstan/optimizers.hpp"
 #include "capstan/partitioners.hpp"
 #include "capstan/per_replica.hpp"
+#include "capstan/replica.hpp"
 #include "capstan/server.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/variable.hpp"

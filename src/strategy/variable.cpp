@@ -26,7 +26,7 @@ Strategy& scope_strategy(const std::string& what) {
   return *strategy;
 }
 
-client::Client& client_of(const BoundVariable& bound) { return bound.context->client(); }
+strategy::ClientUse client_of(const BoundVariable& bound) { return bound.context->use_client(); }
 
 void check_elements(const BoundVariable& bound, std::size_t elements, std::size_t rows, const char* call) {
   const std::uint64_t width = bound.descriptor.width();
@@ -51,7 +51,7 @@ std::uint64_t AnyVariable::width() const { return bound_->descriptor.width(); }
 std::size_t AnyVariable::shards() const { return bound_->descriptor.shards.size(); }
 std::uint32_t AnyVariable::id() const { return bound_->descriptor.id; }
 
-void AnyVariable::flush() const { client_of(*bound_).flush(); }
+void AnyVariable::flush() const { client_of(*bound_)->flush(); }
 
 void AnyVariable::bind(std::uint32_t id, DType dtype) {
   bound_ = Context::current().find(id);
@@ -61,20 +61,20 @@ void AnyVariable::bind(std::uint32_t id, DType dtype) {
 void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size_t room,
                          ReadMode mode) const {
   check_elements(*bound_, room, ids.size(), "lookup");
-  client_of(*bound_).lookup(bound_->descriptor, ids, out, mode);
+  client_of(*bound_)->lookup(bound_->descriptor, ids, out, mode);
 }
 
 void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const {
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, "pull");
-  client_of(*bound_).pull(bound_->descriptor, first_row, rows, out, mode);
+  client_of(*bound_)->pull(bound_->descriptor, first_row, rows, out, mode);
 }
 
 Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t elements) const {
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, "pull_async");
   const client::Client::Lookup lookup{&bound_->descriptor, {}, out, first_row, rows};
-  return {bound_->context, client_of(*bound_).start({&lookup, 1})};
+  return {bound_->context, client_of(*bound_)->start({&lookup, 1})};
 }
 
 Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
@@ -84,7 +84,7 @@ Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
     lookups.push_back({&part.variable->bound_->descriptor, part.ids, part.out});
   }
   strategy::Context* context = parts.front().variable->bound_->context;
-  return {context, context->client().start(lookups, mode)};
+  return {context, context->use_client()->start(lookups, mode)};
 }
 
 void AnyVariable::push_parts(std::span<const Part> parts) {
@@ -93,35 +93,35 @@ void AnyVariable::push_parts(std::span<const Part> parts) {
     check_elements(*part.variable->bound_, part.elements, part.ids.size(), "push");
     pushes.push_back({&part.variable->bound_->descriptor, part.ids, part.gradient});
   }
-  client_of(*parts.front().variable->bound_).push(pushes);
+  client_of(*parts.front().variable->bound_)->push(pushes);
 }
 
 Pending::~Pending() {
-  if (reading_ != 0) context_->client().cancel(reading_);
+  if (reading_ != 0) context_->use_client()->cancel(reading_);
 }
 
-bool Pending::ready() const { return reading_ == 0 || context_->client().ready(reading_); }
+bool Pending::ready() const { return reading_ == 0 || context_->use_client()->ready(reading_); }
 
 void Pending::wait() {
   if (const std::uint64_t reading = std::exchange(reading_, 0); reading != 0) {
-    context_->client().finish(reading);
+    context_->use_client()->finish(reading);
   }
 }
 
 void AnyVariable::push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const {
   check_elements(*bound_, elements, ids.size(), "push");
-  client_of(*bound_).push(bound_->descriptor, ids, gradient);
+  client_of(*bound_)->push(bound_->descriptor, ids, gradient);
 }
 
 void AnyVariable::push_dense(const void* gradient, std::size_t elements) const {
   check_elements(*bound_, elements, rows(), "push_dense");
-  client_of(*bound_).push_dense(bound_->descriptor, gradient);
+  client_of(*bound_)->push_dense(bound_->descriptor, gradient);
 }
 
 void AnyVariable::assign(std::uint64_t first_row, const void* values, std::size_t elements) const {
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, "assign");
-  client_of(*bound_).assign(bound_->descriptor, first_row, rows, values);
+  client_of(*bound_)->assign(bound_->descriptor, first_row, rows, values);
 }
 
 Counter::Counter(std::string name) {
@@ -130,7 +130,7 @@ Counter::Counter(std::string name) {
 
 std::int64_t Counter::fetch_add(std::int64_t delta) const {
   return static_cast<std::int64_t>(
-      Context::current().client().fetch_add(ps_, index_, static_cast<std::uint64_t>(delta)));
+      Context::current().use_client()->fetch_add(ps_, index_, static_cast<std::uint64_t>(delta)));
 }
 
 }  // namespace capstan
