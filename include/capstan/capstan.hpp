@@ -4,6 +4,7 @@
 #include "capstan/array.hpp"
 #include "capstan/checkpoint.hpp"
 #include "capstan/cluster.hpp"
+#include "capstan/cluster_spec.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/dataset.hpp"
 #include "capstan/error.hpp"

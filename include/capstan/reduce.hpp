@@ -22,7 +22,15 @@
 #include "capstan/half.hpp"
 #include "capstan/reduce_op.hpp"
 #include "capstan/serialize.hpp"
-#include "capstan/variable.hpp"
+
+namespace capstan {
+
+template <class T>
+struct IndexedSlices;
+template <class T>
+struct Rows;
+
+}  // namespace capstan
 
 namespace capstan::detail {
 

@@ -24,6 +24,9 @@
 
 namespace capstan {
 
+class AnyVariable;
+class Counter;
+
 /// What distribute_values_from_function tells the function.
 struct ValueContext {
   int replica_id_in_sync_group = 0;
@@ -226,6 +229,16 @@ class Replicas {
 /// nor runs a closure.
 Replicas get_replicas();
 
+namespace detail {
+
+/// What replicas share already: a merge_call's function gets it as it is.
+template <class T>
+concept OnPs = std::is_base_of_v<AnyVariable, T> || std::is_same_v<T, Counter>;
+template <class T>
+using Merged = std::conditional_t<OnPs<T>, T, PerReplica<T>>;
+
+}  // namespace detail
+
 template <class F, class... Args>
 auto ReplicaContext::merge_call(F&& fn, const Args&... args) const {
   // fn and args of each replica; replica 0's fn is called.
@@ -235,13 +248,18 @@ auto ReplicaContext::merge_call(F&& fn, const Args&... args) const {
     const detail::CrossReplicaScope scope;
     Replicas replicas = detail::replicas_of(*group_);
     const auto merged = [&]<std::size_t k>(std::integral_constant<std::size_t, k>) {
-      PerReplica<std::remove_cvref_t<decltype(*std::get<k>(*parts[0]))>> values;
-      for (const Given* part : parts) values.values.push_back(*std::get<k>(*part));
-      return values;
+      using Arg = std::remove_cvref_t<decltype(*std::get<k>(*parts[0]))>;
+      if constexpr (detail::OnPs<Arg>) {
+        return *std::get<k>(*parts[0]);
+      } else {
+        PerReplica<Arg> values;
+        for (const Given* part : parts) values.values.push_back(*std::get<k>(*part));
+        return values;
+      }
     };
     return [&]<std::size_t... k>(std::index_sequence<k...>) {
       auto& function = *std::get<0>(*parts[0]);
-      if constexpr (std::is_invocable_v<decltype(function), Replicas&, PerReplica<Args>...>) {
+      if constexpr (std::is_invocable_v<decltype(function), Replicas&, detail::Merged<Args>...>) {
         return function(replicas, merged(std::integral_constant<std::size_t, k + 1>())...);
       } else {
         return function(merged(std::integral_constant<std::size_t, k + 1>())...);

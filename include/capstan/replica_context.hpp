@@ -97,8 +97,9 @@ class ReplicaContext {
   }
 
   /// fn(replicas, args...) once for all, outside of any replica, when all have called it; each argument is a
-  /// PerReplica of what the replicas gave. fn may leave `replicas` out. Every replica gets the result, or
-  /// its own part of a PerReplica. The function object is replica 0's.
+  /// PerReplica of what the replicas gave, but a variable and a counter stay what they are. fn may leave
+  /// `replicas` out. Every replica gets the result, or its own part of a PerReplica. The function object is
+  /// replica 0's.
   template <class F, class... Args>
   auto merge_call(F&& fn, const Args&... args) const;
 

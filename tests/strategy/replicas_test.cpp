@@ -4,17 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
 
 #include <atomic>
 #include <chrono>
 #include <set>
-#include <sstream>
 #include <thread>
 
-#include "base/log.hpp"
 #include "capstan/capstan.hpp"
-#include "support/expect_error.hpp"
+#include "support/log_text.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -22,20 +19,6 @@ namespace {
 
 using testing::HasSubstr;
 using Ids = std::vector<std::int64_t>;
-
-/// What the log says while it lives.
-class LogText {
- public:
-  LogText() : sink_(std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)) {
-    spdlog::default_logger()->sinks().push_back(sink_);
-  }
-  ~LogText() { spdlog::default_logger()->sinks().pop_back(); }
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::sinks::sink> sink_;
-};
 
 template <class Call>
 std::string error_of(Code code, const Call& call) {
