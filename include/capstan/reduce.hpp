@@ -166,13 +166,21 @@ struct Reduction<Op, kAlong, Array<T>> {
       }
     };
     PartialSums<T> total = local(*parts[0]);
-    for (std::size_t replica = 1; replica < parts.size(); ++replica) {
-      const PartialSums<T> part = local(*parts[replica]);
-      if (part.shape != total.shape) {
-        throw differ("reduce", "the shape", replica, to_string(part.shape), to_string(total.shape));
+    const auto add = [&](std::size_t replica, const Shape& shape, const auto& values) {
+      if (shape != total.shape) {
+        throw differ("reduce", "the shape", replica, to_string(shape), to_string(total.shape));
       }
-      for (std::size_t i = 0; i < part.sums.size(); ++i) total.sums[i] += part.sums[i];
-      total.count += part.count;
+      for (std::size_t i = 0; i < values.size(); ++i) total.sums[i] += static_cast<SumOf<T>>(values[i]);
+    };
+    for (std::size_t replica = 1; replica < parts.size(); ++replica) {
+      if constexpr (kAlong) {
+        const PartialSums<T> part = local(*parts[replica]);
+        add(replica, part.shape, part.sums);
+        total.count += part.count;
+      } else {
+        add(replica, parts[replica]->shape, parts[replica]->values);
+        ++total.count;
+      }
     }
     Array<ReducedNumber<Op, T>> result(total.shape);
     for (std::size_t i = 0; i < total.sums.size(); ++i) {

@@ -104,10 +104,19 @@ class ReplicaContext {
   auto merge_call(F&& fn, const Args&... args) const;
 
   /// fn() on replica 0 alone: what is done once a worker, such as counting a step. Every replica waits for
-  /// it and gets its result.
+  /// it and gets its result. fn makes no collective calls.
   template <class F>
   auto on_first_replica(F&& fn) const {
-    return merge_call([&fn] { return fn(); });
+    using Result = std::decay_t<std::invoke_result_t<F&>>;
+    if constexpr (std::is_void_v<Result>) {
+      if (replica_ == 0) fn();
+      meet("on_first_replica", 0, [](detail::Parts<int>) {});
+    } else {
+      std::optional<Result> mine;
+      if (replica_ == 0) mine.emplace(fn());
+      return meet("on_first_replica", mine,
+                  [](detail::Parts<std::optional<Result>> parts) { return Result(**parts[0]); });
+    }
   }
 
  private:

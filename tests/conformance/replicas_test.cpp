@@ -683,6 +683,15 @@ TEST(LocalMode, DevicesOfOneMachine) {
 const ClusterSpec kSpec{{{"chief", {"h0:1"}}, {"worker", {"h1:1", "h2:1"}}, {"ps", {"h3:1", "h4:1"}}}};
 const ClusterSpec kWithoutChief{{{"worker", {"h1:1", "h2:1"}}, {"ps", {"h3:1"}}}};
 
+// A1.12: same.
+TEST(LocalMode, WorkersHaveTheSameNumberOfReplicas) {
+  std::vector<cluster::Hello> hellos(4, {"node0", 1, 7, "ps=1 workers=0 evaluator=0", {}, {}, 2});
+  EXPECT_EQ(cluster::make_members(hellos).size(), 4U);
+  hellos[3].replicas = 4;
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { static_cast<void>(cluster::make_members(hellos)); }),
+              HasSubstr("Mismatched number of replicas per worker"));
+}
+
 // A1.12, A1.13: same.
 TEST(ContribConstructor, NeedsATaskAndPs) {
   const DevicePlan plan = plan_devices(kSpec, "worker", 1, 2);

@@ -208,6 +208,24 @@ TEST_P(ReplicasTest, MergeCallRunsOnceForAll) {
               HasSubstr("in the merge"));
 }
 
+TEST_P(ReplicasTest, TheFirstReplicaActsForAll) {
+  std::atomic<int> calls{0};
+  const auto words = strategy_.run([&](ReplicaContext& replica) {
+    replica.on_first_replica([&] { ++calls; });
+    EXPECT_EQ(calls, 1);  // everybody has waited for it
+    return replica.on_first_replica(
+        [&] { return "from " + std::to_string(replica.replica_id_in_sync_group()); });
+  });
+  for (const auto& word : words) EXPECT_EQ(word, "from 0");
+  EXPECT_EQ(error_of(Code::data_loss,
+                     [&] {
+                       strategy_.run([](ReplicaContext& replica) {
+                         replica.on_first_replica([] { throw Error(Code::data_loss, "on the first"); });
+                       });
+                     }),
+            "on the first");
+}
+
 TEST_P(ReplicasTest, TheContextIsFoundFromAnywhereInARun) {
   EXPECT_FALSE(in_replica_context());
   EXPECT_THAT(error_of(Code::failed_precondition, [] { get_replica_context(); }), HasSubstr("is no replica"));
