@@ -123,7 +123,8 @@ void ReplicaGroup::work(int replica) {
   }
   const std::lock_guard lock(mutex_);
   states_[static_cast<std::size_t>(replica)] = error ? State::failed : State::returned;
-  errors_[static_cast<std::size_t>(replica)] = error;
+  errors_[static_cast<std::size_t>(replica)] =
+      std::move(error);  // its last owner is the thread that called run
   met_.notify_all();
   if (--running_ == 0) ended_.notify_one();
 }
@@ -164,7 +165,8 @@ std::shared_ptr<const void> ReplicaGroup::meet(int replica, const detail::Collec
   std::unique_lock lock(mutex_);
   require_everybody(replica, call.name);
   calls_[mine] = &call;
-  if (++arrived_ == size_) {
+  const bool last = ++arrived_ == size_;
+  if (last) {
     combine(lock);
   } else {
     const std::uint64_t meeting = meeting_;
@@ -193,8 +195,19 @@ std::shared_ptr<const void> ReplicaGroup::meet(int replica, const detail::Collec
       throw;
     }
   }
-  if (failure_) std::rethrow_exception(failure_);
+  if (failure_) throw_failure(last);
   return result_;
+}
+
+/// The replica that combined throws what it caught, the others an Error of their own where it is one: they
+/// need not agree on when the last of them is done with it.
+void ReplicaGroup::throw_failure(bool own) const {
+  try {
+    std::rethrow_exception(failure_);
+  } catch (const Error& error) {
+    if (own) throw;
+    throw Error(error.code(), error.what(), error.where());
+  }
 }
 
 /// By the replica that came last. The others sleep, so what it does may use all that they use.

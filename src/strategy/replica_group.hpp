@@ -60,6 +60,7 @@ class ReplicaGroup {
   State state(int replica) const { return states_[static_cast<std::size_t>(replica)]; }
   std::vector<int> replicas_not(const std::function<bool(int)>& here) const;
   void combine(std::unique_lock<std::mutex>& lock);
+  [[noreturn]] void throw_failure(bool own) const;
   /// Throws when the others cannot all come any more.
   void require_everybody(int replica, const std::string& call);
 
