@@ -52,6 +52,10 @@ struct IsPerReplica : std::false_type {};
 template <class T>
 struct IsPerReplica<PerReplica<T>> : std::true_type {};
 
+/// A value that is the same for every replica.
+template <class T>
+concept OneValue = !IsPerReplica<T>::value;
+
 template <class T>
 struct Serializer<PerReplica<T>> {
   static void write(Writer& out, const PerReplica<T>& value) { capstan::write(out, value.values); }

@@ -76,8 +76,8 @@ class Replicas {
     before_reduce();
     return reduce_values<false>(detail::OpOf<Op>(op), value, {});
   }
-  template <class Op, class T>
-  requires(!IsPerReplica<T>::value) auto reduce(const Op& op, const T& value) const {
+  template <class Op, OneValue T>
+  auto reduce(const Op& op, const T& value) const {
     before_reduce();
     return reduce_plain(detail::OpOf<Op>(op), value);
   }
@@ -114,18 +114,20 @@ class Replicas {
     require_cross_replica("gather", "all_gather");
     return detail::gather_parts<T>(pointers(value), axis);
   }
-  template <class T>
-  requires(!IsPerReplica<T>::value) T gather(const T& value, std::int64_t axis)
-  const { return gather(PerReplica<T>{{value}}, axis); }
+  template <OneValue T>
+  T gather(const T& value, std::int64_t axis) const {
+    return gather(PerReplica<T>{{value}}, axis);
+  }
 
   /// This worker's values, by replica; of a plain value, itself.
   template <class T>
   std::vector<T> local_results(const PerReplica<T>& value) const {
     return value.values;
   }
-  template <class T>
-  requires(!IsPerReplica<T>::value) std::vector<T> local_results(const T& value)
-  const { return {value}; }
+  template <OneValue T>
+  std::vector<T> local_results(const T& value) const {
+    return {value};
+  }
 
   /// value_fn(ValueContext) for each replica, one after another on the calling thread.
   template <class F>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/log.hpp"
 #include "strategy/context.hpp"
@@ -44,10 +45,13 @@ void ReplicaGroup::warn_unless_scheduled(const std::string& call) {
 }
 
 void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
-  if (current_replica() != nullptr || active_.exchange(true, kRelaxed)) {
+  if (current_replica() != nullptr || active_.load(kRelaxed)) {
     throw Error(Code::failed_precondition,
                 "run is called inside of run: a replica cannot start replicas; call the function directly");
   }
+  if (threads_.empty()) start_threads();
+  active_.store(true, kRelaxed);
+  context_.share(size_ > 1);
   {
     const std::lock_guard lock(mutex_);
     std::fill(states_.begin(), states_.end(), State::running);
@@ -58,11 +62,7 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
     running_ = size_;
     ++round_;
   }
-  if (size_ > 1) {
-    context_.share(true);
-    if (threads_.empty()) start_threads();
-    start_.notify_all();
-  }
+  start_.notify_all();
   work(0);
   {
     std::unique_lock lock(mutex_);
@@ -88,11 +88,19 @@ void ReplicaGroup::throw_first_error() {
 }
 
 void ReplicaGroup::start_threads() {
-  for (int replica = 1; replica < size_; ++replica) {
-    threads_.emplace_back([this, replica, tag = log::rank_tag()](const std::stop_token& stop) {
-      log::set_rank_tag(tag);
-      live(replica, stop);
-    });
+  try {
+    for (int replica = 1; replica < size_; ++replica) {
+      threads_.emplace_back([this, replica, tag = log::rank_tag()](const std::stop_token& stop) {
+        log::set_rank_tag(tag);
+        live(replica, stop);
+      });
+    }
+  } catch (const std::system_error& error) {
+    const std::size_t started = threads_.size();
+    threads_.clear();
+    throw Error(Code::resource_exhausted,
+                fmt::format("--replicas {}: after {} threads the system starts no more: {}", size_, started,
+                            error.what()));
   }
 }
 
@@ -101,8 +109,7 @@ void ReplicaGroup::live(int replica, const std::stop_token& stop) {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      if (!start_.wait(lock, stop, [&] { return round_ != seen && state(replica) == State::running; }))
-        return;
+      if (!start_.wait(lock, stop, [&] { return round_ != seen; })) return;
       seen = round_;
     }
     work(replica);
@@ -174,7 +181,9 @@ std::shared_ptr<const void> ReplicaGroup::meet(int replica, const detail::Collec
       while (meeting_ == meeting) {
         // While they are combined the values must stay, so then there is no way out but the result.
         if (arrived_ == size_) {
-          met_.wait(lock);
+          if (met_.wait_for(lock, patience_) == std::cv_status::timeout && meeting_ == meeting) {
+            log::warn("replica {} still waits in {} for what combines the values", replica, call.name);
+          }
           continue;
         }
         require_everybody(replica, call.name);
