@@ -26,7 +26,8 @@ namespace capstan {
 /// Appends bytes to a buffer that it owns.
 class Writer {
  public:
-  void raw(const void* data, std::size_t size) {
+  /// Not inlined: GCC 12 sees overflows in what becomes of it then.
+  [[gnu::noinline]] void raw(const void* data, std::size_t size) {
     if (size == 0) return;
     const std::size_t at = bytes_.size();
     bytes_.resize(at + size);

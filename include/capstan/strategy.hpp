@@ -8,6 +8,7 @@
 
 #include "capstan/cluster.hpp"
 #include "capstan/partitioners.hpp"
+#include "capstan/replica.hpp"
 #include "capstan/variable.hpp"
 
 namespace capstan {
@@ -41,8 +42,9 @@ struct PsLoad {
 };
 
 /// Made on the coordinator, once. Variables that are created while a scope is open go to the ps, shard by
-/// shard. Its end tells every other rank that the job is over.
-class ParameterServerStrategy {
+/// shard. Its end tells every other rank that the job is over. `run`, `reduce` and the other calls on
+/// replicas are Replicas'.
+class ParameterServerStrategy : public Replicas {
  public:
   /// Throws Error(failed_precondition) on another rank than the coordinator.
   explicit ParameterServerStrategy(const Cluster& cluster, StrategyOptions options = {});

@@ -116,6 +116,17 @@ constexpr std::array kTable{
             .minimum = 1,
             .maximum = 1e9},
 
+    Setting{
+        .name = "replicas",
+        .group = "runtime",
+        .kind = integer,
+        .initial = "1",
+        .help =
+            "how many threads of a worker run() uses, each on its part of a batch; the same on every rank",
+        .unit = "threads",
+        .minimum = 1,
+        .maximum = 4096},
+
     // capstan train kge
     Setting{
         .name = "data",

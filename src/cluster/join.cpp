@@ -36,6 +36,7 @@ Cluster join_with(const Settings& settings, Exchange&& exchange) {
   auto data = std::make_unique<transport::UcxFabric>();
   cluster::Hello hello = cluster::make_hello();
   hello.roles = cluster::RoleRequest::from(settings).text();
+  hello.replicas = settings.integer("replicas");
   hello.control_address = control->address();
   hello.data_address = data->address();
   cluster::Table table = exchange(hello);

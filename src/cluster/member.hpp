@@ -18,6 +18,7 @@ struct Hello {
   std::string roles;        // the settings that the role map is made from, which must agree
   std::vector<std::byte> control_address;
   std::vector<std::byte> data_address;
+  std::int64_t replicas = 1;  // which must agree, too
 };
 
 struct Member {

@@ -161,6 +161,13 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
           fmt::format("rank {} on {} was told {}, rank 0 was told {}: give every rank the same settings",
                       rank, hello.host, hello.roles, hellos[0].roles));
     }
+    if (hello.replicas != hellos[0].replicas) {
+      throw Error(
+          Code::invalid_argument,
+          fmt::format("Mismatched number of replicas per worker: rank {} on {} was told {}, rank 0 was "
+                      "told {}; give every rank the same --replicas",
+                      rank, hello.host, hello.replicas, hellos[0].replicas));
+    }
     hosts.push_back(hello.host);
   }
   RoleRequest request;

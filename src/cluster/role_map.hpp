@@ -38,7 +38,7 @@ struct Place {
 std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request);
 
 /// The members in rank order. Throws Error: failed_precondition naming a rank whose binary or role settings
-/// differ.
+/// differ, invalid_argument naming one with another number of replicas.
 std::vector<Member> make_members(std::span<const Hello> hellos);
 
 }  // namespace capstan::cluster

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/remote_function.hpp"
+#include "capstan/replica_context.hpp"
 #include "cluster/message_types.hpp"
 
 namespace capstan {
@@ -139,6 +140,12 @@ std::shared_ptr<void> detail::worker_resource(const ResourceRecipe& recipe) {
   return coordinator::worker_of_this_thread("a per-worker value").resource(recipe);
 }
 
-int current_worker_index() { return coordinator::worker_of_this_thread("current_worker_index()").index(); }
+int current_worker_index() {
+  if (in_replica_context()) {  // on a thread of its own, which shares the worker's context
+    const cluster::Member& self = strategy::Context::current().client().runtime().self();
+    if (self.role == Role::worker) return self.index;
+  }
+  return coordinator::worker_of_this_thread("current_worker_index()").index();
+}
 
 }  // namespace capstan

@@ -2,6 +2,7 @@
 #include "strategy/context.hpp"
 
 #include "capstan/error.hpp"
+#include "strategy/replica_group.hpp"
 
 namespace capstan::strategy {
 namespace {
@@ -9,6 +10,10 @@ namespace {
 thread_local Context* current_context = nullptr;
 
 }  // namespace
+
+Context::Context(std::shared_ptr<cluster::Runtime> runtime)
+    : client_(std::move(runtime)), replicas_(std::make_unique<ReplicaGroup>(*this)) {}
+Context::~Context() = default;
 
 std::shared_ptr<const BoundVariable> Context::add(shard::VariableDescriptor descriptor, bool on_coordinator) {
   const std::uint32_t id = descriptor.id;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include "client/client.hpp"
 #include "shard/descriptor.hpp"
@@ -11,6 +12,19 @@
 namespace capstan::strategy {
 
 class Context;
+class ReplicaGroup;
+
+/// A rank's client for one call: alone while the rank's replica threads share it.
+class ClientUse {
+ public:
+  ClientUse(client::Client& client, std::unique_lock<std::recursive_mutex> lock)
+      : client_(client), lock_(std::move(lock)) {}
+  client::Client* operator->() const noexcept { return &client_; }
+
+ private:
+  client::Client& client_;
+  std::unique_lock<std::recursive_mutex> lock_;
+};
 
 /// A variable together with the rank's way to it.
 struct BoundVariable {
@@ -23,10 +37,18 @@ struct BoundVariable {
 /// handles that are bound to it.
 class Context {
  public:
-  explicit Context(std::shared_ptr<cluster::Runtime> runtime) : client_(std::move(runtime)) {}
+  explicit Context(std::shared_ptr<cluster::Runtime> runtime);
+  ~Context();
 
   client::Client& client() noexcept { return client_; }
   const cluster::Runtime& runtime() const noexcept { return client_.runtime(); }
+  /// What code that a replica may run goes through. Locks only while replica threads run.
+  ClientUse use_client() {
+    return {client_, shared_ ? std::unique_lock(mutex_) : std::unique_lock<std::recursive_mutex>()};
+  }
+  /// Set by the replica group before its threads run and after they have.
+  void share(bool shared) noexcept { shared_ = shared; }
+  ReplicaGroup& replicas() noexcept { return *replicas_; }
 
   std::shared_ptr<const BoundVariable> add(shard::VariableDescriptor descriptor, bool on_coordinator = false);
   /// Throws Error(internal) when this rank has not heard of it.
@@ -41,6 +63,9 @@ class Context {
  private:
   client::Client client_;
   std::map<std::uint32_t, std::shared_ptr<const BoundVariable>> variables_;
+  bool shared_ = false;
+  std::recursive_mutex mutex_;
+  std::unique_ptr<ReplicaGroup> replicas_;
 };
 
 }  // namespace capstan::strategy

@@ -295,7 +295,9 @@ std::vector<std::vector<std::byte>> Strategy::ask_every_ps(std::uint16_t type, t
 }  // namespace strategy
 
 ParameterServerStrategy::ParameterServerStrategy(const Cluster& cluster, StrategyOptions options)
-    : implementation_(std::make_unique<strategy::Strategy>(cluster.runtime(), std::move(options))) {}
+    : implementation_(std::make_unique<strategy::Strategy>(cluster.runtime(), std::move(options))) {
+  set_group(implementation_->context().replicas());
+}
 ParameterServerStrategy::~ParameterServerStrategy() = default;
 ParameterServerStrategy::ParameterServerStrategy(ParameterServerStrategy&&) noexcept = default;
 

@@ -49,7 +49,7 @@ Context& worker_context(const char* call) {
                                              context.runtime().self().name());
 }
 
-client::Client& client_of(const BoundVariable& bound) { return bound.context->client(); }
+strategy::ClientUse client_of(const BoundVariable& bound) { return bound.context->use_client(); }
 
 void check_elements(const BoundVariable& bound, std::size_t elements, std::size_t rows, const char* call) {
   const std::uint64_t width = bound.descriptor.width();
@@ -126,7 +126,7 @@ std::uint32_t AnyVariable::id_to_send() const {
   return bound_->descriptor.id;
 }
 
-void AnyVariable::flush() const { client_of(*bound_).flush(); }
+void AnyVariable::flush() const { client_of(*bound_)->flush(); }
 
 void AnyVariable::bind(std::uint32_t id, DType dtype) {
   bound_ = Context::current().find(id);
@@ -136,20 +136,20 @@ void AnyVariable::bind(std::uint32_t id, DType dtype) {
 void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size_t room,
                          ReadMode mode) const {
   check_elements(*bound_, room, ids.size(), "lookup");
-  client_of(*bound_).lookup(bound_->descriptor, ids, out, mode);
+  client_of(*bound_)->lookup(bound_->descriptor, ids, out, mode);
 }
 
 void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const {
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, "pull");
-  client_of(*bound_).pull(bound_->descriptor, first_row, rows, out, mode);
+  client_of(*bound_)->pull(bound_->descriptor, first_row, rows, out, mode);
 }
 
 Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t elements) const {
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, "pull_async");
   const client::Client::Lookup lookup{&bound_->descriptor, {}, out, first_row, rows};
-  return {bound_->context, client_of(*bound_).start({&lookup, 1})};
+  return {bound_->context, client_of(*bound_)->start({&lookup, 1})};
 }
 
 Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
@@ -159,7 +159,7 @@ Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
     lookups.push_back({&part.variable->bound_->descriptor, part.ids, part.out});
   }
   strategy::Context* context = parts.front().variable->bound_->context;
-  return {context, context->client().start(lookups, mode)};
+  return {context, context->use_client()->start(lookups, mode)};
 }
 
 void AnyVariable::push_parts(std::span<const Part> parts) {
@@ -169,38 +169,38 @@ void AnyVariable::push_parts(std::span<const Part> parts) {
     check_push(*part.variable->bound_);
     pushes.push_back({&part.variable->bound_->descriptor, part.ids, part.gradient});
   }
-  client_of(*parts.front().variable->bound_).push(pushes);
+  client_of(*parts.front().variable->bound_)->push(pushes);
 }
 
 Pending::~Pending() {
-  if (reading_ != 0) context_->client().cancel(reading_);
+  if (reading_ != 0) context_->use_client()->cancel(reading_);
 }
 
-bool Pending::ready() const { return reading_ == 0 || context_->client().ready(reading_); }
+bool Pending::ready() const { return reading_ == 0 || context_->use_client()->ready(reading_); }
 
 void Pending::wait() {
   if (const std::uint64_t reading = std::exchange(reading_, 0); reading != 0) {
-    context_->client().finish(reading);
+    context_->use_client()->finish(reading);
   }
 }
 
 void AnyVariable::push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const {
   check_elements(*bound_, elements, ids.size(), "push");
   check_push(*bound_);
-  client_of(*bound_).push(bound_->descriptor, ids, gradient);
+  client_of(*bound_)->push(bound_->descriptor, ids, gradient);
 }
 
 void AnyVariable::push_dense(const void* gradient, std::size_t elements) const {
   check_elements(*bound_, elements, rows(), "push_dense");
   check_push(*bound_);
-  client_of(*bound_).push_dense(bound_->descriptor, gradient);
+  client_of(*bound_)->push_dense(bound_->descriptor, gradient);
 }
 
 void AnyVariable::update(Op op, std::uint64_t first_row, const void* values, std::size_t elements) const {
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, name_of(op));
   check_operands(*bound_, op, values, elements);
-  client_of(*bound_).update(bound_->descriptor, static_cast<shard::RowOp>(op), first_row, rows, values);
+  client_of(*bound_)->update(bound_->descriptor, static_cast<shard::RowOp>(op), first_row, rows, values);
 }
 
 void AnyVariable::update_all(Op op, const void* values, std::size_t elements) const {
@@ -212,7 +212,7 @@ void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* 
                           std::size_t elements) const {
   check_elements(*bound_, elements, ids.size(), name_of(op));
   check_operands(*bound_, op, values, elements);
-  client_of(*bound_).scatter(bound_->descriptor, static_cast<shard::RowOp>(op), ids, values);
+  client_of(*bound_)->scatter(bound_->descriptor, static_cast<shard::RowOp>(op), ids, values);
 }
 
 UpdateGroup::UpdateGroup(std::string name, const Synchronization& synchronization)
@@ -220,14 +220,14 @@ UpdateGroup::UpdateGroup(std::string name, const Synchronization& synchronizatio
       name_(std::move(name)) {}
 
 std::int64_t UpdateGroup::end_step() const {
-  return static_cast<std::int64_t>(worker_context("end_step").client().end_step(id_, name_));
+  return static_cast<std::int64_t>(worker_context("end_step").use_client()->end_step(id_, name_));
 }
 
 void UpdateGroup::restart() const {
   scope_strategy("update group \"" + name_ + "\"").restart_group(id_, name_);
 }
 
-void UpdateGroup::leave() const { worker_context("leave").client().leave(id_); }
+void UpdateGroup::leave() const { worker_context("leave").use_client()->leave(id_); }
 
 Counter::Counter(std::string name) {
   std::tie(ps_, index_) = scope_strategy("counter \"" + name + "\"").create_counter(name);
@@ -235,7 +235,7 @@ Counter::Counter(std::string name) {
 
 std::int64_t Counter::fetch_add(std::int64_t delta) const {
   return static_cast<std::int64_t>(
-      Context::current().client().fetch_add(ps_, index_, static_cast<std::uint64_t>(delta)));
+      Context::current().use_client()->fetch_add(ps_, index_, static_cast<std::uint64_t>(delta)));
 }
 
 }  // namespace capstan

@@ -59,6 +59,21 @@ TEST(Members, ARankWithAnotherBuildIsRefusedByNumberAndHost) {
   }
 }
 
+TEST(Members, ARankWithOtherReplicasIsRefusedByNumberAndHost) {
+  auto all = hellos(5);
+  all[3].replicas = 2;
+  try {
+    (void)make_members(all);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_STREQ(
+        error.what(),
+        "Mismatched number of replicas per worker: rank 3 on node1 was told 2, rank 0 was told 1; give "
+        "every rank the same --replicas");
+  }
+}
+
 TEST(Members, ARankThatWasToldOtherRolesIsRefusedByNumberAndHost) {
   auto all = hellos(5);
   all[4].roles = "ps=2 workers=0 evaluator=0";

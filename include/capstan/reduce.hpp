@@ -1,0 +1,365 @@
+// reduce.hpp -- the values of several replicas become one: numbers, arrays, and whatever is built of them.
+//
+// Structures are combined member by member: std::vector, std::array, std::pair, std::tuple, maps (of the same
+// keys) and plain structs. Numbers are added in the order of the replicas, so a sum has the same bits in
+// every run. 16-bit numbers are added in float and rounded once. Integers wrap.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capstan/array.hpp"
+#include "capstan/error.hpp"
+#include "capstan/half.hpp"
+#include "capstan/reduce_op.hpp"
+#include "capstan/serialize.hpp"
+
+namespace capstan {
+
+template <class T>
+struct IndexedSlices;
+template <class T>
+struct Rows;
+
+}  // namespace capstan
+
+namespace capstan::detail {
+
+template <class T>
+concept Half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+template <class T>
+concept Integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+/// What can be added. Not bool, as in TensorFlow.
+template <class T>
+concept Number = Integer<T> || std::is_floating_point_v<T> || Half<T>;
+
+/// Inside a plain struct: the type of a member cannot change.
+struct Kept {
+  bool is_mean;
+  constexpr bool mean() const noexcept { return is_mean; }
+};
+constexpr bool is_mean(ReduceOp op) noexcept { return op.mean(); }
+constexpr bool is_mean(Kept op) noexcept { return op.mean(); }
+
+template <class Op, class T>
+using ReducedNumber =
+    std::conditional_t<Integer<T> && !std::is_same_v<Op, ReduceOp::Sum> && !std::is_same_v<Op, Kept>, double,
+                       T>;
+
+/// In which numbers of type T are added: unsigned ones wrap without being undefined.
+template <class T>
+struct SumType {
+  using type = T;
+};
+template <Half T>
+struct SumType<T> {
+  using type = float;
+};
+template <Integer T>
+struct SumType<T> {
+  using type = std::uint64_t;
+};
+template <class T>
+using SumOf = typename SumType<T>::type;
+
+template <class Op, class T>
+ReducedNumber<Op, T> finish_sum(Op op, SumOf<T> sum, std::int64_t count) {
+  using Result = ReducedNumber<Op, T>;
+  if constexpr (Integer<T>) {
+    const T value = static_cast<T>(sum);
+    if (!is_mean(op)) return static_cast<Result>(value);
+    if constexpr (std::is_same_v<Result, double>) {
+      return static_cast<double>(value) / static_cast<double>(count);
+    } else {
+      throw Error(Code::invalid_argument,
+                  "the MEAN of an integer is a double, which this struct has no room for: make the member a "
+                  "double");
+    }
+  } else {
+    return static_cast<Result>(is_mean(op) ? sum / static_cast<SumOf<T>>(count) : sum);
+  }
+}
+
+template <class T>
+using Parts = std::span<const T* const>;
+
+inline Error differ(const std::string& call, const std::string& what, std::size_t replica,
+                    const std::string& its, const std::string& first) {
+  return Error(Code::invalid_argument, call + ": " + what + " of replica " + std::to_string(replica) +
+                                           " is " + its + ", that of replica 0 is " + first);
+}
+
+/// A T of each replica to one, across replicas alone or, with kAlong, along axes as well.
+template <class Op, bool kAlong, class T>
+struct Reduction;
+
+template <class Op, bool kAlong, class T>
+auto reduce_parts(Op op, Parts<T> parts, const Axes& axes) {
+  if (parts.empty()) throw Error(Code::invalid_argument, "reduce: there are values of no replica");
+  return Reduction<Op, kAlong, T>::of(op, parts, axes);
+}
+
+template <class Op, bool kAlong, Number T>
+struct Reduction<Op, kAlong, T> {
+  static auto of(Op op, Parts<T> parts, const Axes& axes) {
+    if constexpr (kAlong) static_cast<void>(axes.named(0));
+    SumOf<T> sum = static_cast<SumOf<T>>(*parts[0]);
+    for (const T* part : parts.subspan(1)) sum += static_cast<SumOf<T>>(*part);
+    return finish_sum<Op, T>(op, sum, static_cast<std::int64_t>(parts.size()));
+  }
+};
+
+/// Sums of an array's elements, over no axis or some, and how many elements each is a sum of.
+template <class T>
+struct PartialSums {
+  Shape shape;
+  std::vector<SumOf<T>> sums;
+  std::int64_t count = 1;
+
+  explicit PartialSums(const Array<T>& array) : shape(array.shape), sums(array.size()) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<SumOf<T>>(array.values[i]);
+  }
+  PartialSums(const Array<T>& array, const std::vector<bool>& summed) {
+    Shape steps(array.rank());  // in `sums`, of one step along an axis of `array`
+    std::int64_t step = 1;
+    for (std::size_t axis = array.rank(); axis-- > 0;) {
+      if (summed[axis]) {
+        count *= array.shape[axis];
+        continue;
+      }
+      shape.insert(shape.begin(), array.shape[axis]);
+      steps[axis] = step;
+      step *= array.shape[axis];
+    }
+    sums.resize(static_cast<std::size_t>(step));
+    Shape index(array.rank());
+    std::int64_t at = 0;
+    for (const T& value : array.values) {
+      sums[static_cast<std::size_t>(at)] += static_cast<SumOf<T>>(value);
+      for (std::size_t axis = array.rank(); axis-- > 0;) {
+        at += steps[axis];
+        if (++index[axis] < array.shape[axis]) break;
+        at -= steps[axis] * array.shape[axis];
+        index[axis] = 0;
+      }
+    }
+  }
+};
+
+template <class Op, bool kAlong, Number T>
+struct Reduction<Op, kAlong, Array<T>> {
+  static auto of(Op op, Parts<Array<T>> parts, const Axes& axes) {
+    const auto local = [&](const Array<T>& part) {
+      if constexpr (kAlong) {
+        return PartialSums<T>(part, axes.named(part.rank()));
+      } else {
+        return PartialSums<T>(part);
+      }
+    };
+    PartialSums<T> total = local(*parts[0]);
+    const auto add = [&](std::size_t replica, const Shape& shape, const auto& values) {
+      if (shape != total.shape) {
+        throw differ("reduce", "the shape", replica, to_string(shape), to_string(total.shape));
+      }
+      for (std::size_t i = 0; i < values.size(); ++i) total.sums[i] += static_cast<SumOf<T>>(values[i]);
+    };
+    for (std::size_t replica = 1; replica < parts.size(); ++replica) {
+      if constexpr (kAlong) {
+        const PartialSums<T> part = local(*parts[replica]);
+        add(replica, part.shape, part.sums);
+        total.count += part.count;
+      } else {
+        add(replica, parts[replica]->shape, parts[replica]->values);
+        ++total.count;
+      }
+    }
+    Array<ReducedNumber<Op, T>> result(total.shape);
+    for (std::size_t i = 0; i < total.sums.size(); ++i) {
+      result.values[i] = finish_sum<Op, T>(op, total.sums[i], total.count);
+    }
+    return result;
+  }
+};
+
+/// A vector of numbers is an array of rank 1, so along its axis it becomes a number.
+template <class Op, bool kAlong, Number T>
+struct Reduction<Op, kAlong, std::vector<T>> {
+  static auto of(Op op, Parts<std::vector<T>> parts, const Axes& axes) {
+    if constexpr (kAlong) {
+      if (axes.empty()) throw Error(Code::invalid_argument, "reduce: `axis` of a vector is 0 or -1");
+    }
+    std::vector<Array<T>> arrays;
+    for (const std::vector<T>* part : parts) arrays.push_back(Array<T>::vector(*part));
+    std::vector<const Array<T>*> pointers;
+    for (const Array<T>& array : arrays) pointers.push_back(&array);
+    auto result = Reduction<Op, kAlong, Array<T>>::of(op, pointers, axes);
+    if constexpr (kAlong) {
+      return result.values[0];
+    } else {
+      return std::move(result.values);
+    }
+  }
+};
+
+/// The same element of every part, reduced. `get` gives a reference into a part.
+template <class Op, bool kAlong, class T, class Get>
+auto reduce_element(Op op, Parts<T> parts, const Axes& axes, const Get& get) {
+  using Member = std::remove_cvref_t<decltype(get(*parts[0]))>;
+  std::vector<const Member*> members;
+  for (const T* part : parts) members.push_back(&get(*part));
+  return Reduction<Op, kAlong, Member>::of(op, members, axes);
+}
+
+template <class T>
+void require_sizes(Parts<T> parts, const char* call) {
+  for (std::size_t replica = 1; replica < parts.size(); ++replica) {
+    if (parts[replica]->size() == parts[0]->size()) continue;
+    throw differ(call, "the size", replica, std::to_string(parts[replica]->size()),
+                 std::to_string(parts[0]->size()));
+  }
+}
+
+template <class Op, bool kAlong, class T>
+requires(!Number<T>) struct Reduction<Op, kAlong, std::vector<T>> {
+  static auto of(Op op, Parts<std::vector<T>> parts, const Axes& axes) {
+    require_sizes(parts, "reduce");
+    const auto at = [&](std::size_t i) {
+      return reduce_element<Op, kAlong>(op, parts, axes,
+                                        [i](const auto& part) -> const T& { return part[i]; });
+    };
+    std::vector<decltype(at(0))> result;
+    for (std::size_t i = 0; i < parts[0]->size(); ++i) result.push_back(at(i));
+    return result;
+  }
+};
+
+template <class Op, bool kAlong, class T, std::size_t N>
+struct Reduction<Op, kAlong, std::array<T, N>> {
+  static auto of(Op op, Parts<std::array<T, N>> parts, const Axes& axes) {
+    const auto at = [&](std::size_t i) {
+      return reduce_element<Op, kAlong>(op, parts, axes,
+                                        [i](const auto& part) -> const T& { return part[i]; });
+    };
+    std::array<decltype(at(0)), N> result{};
+    for (std::size_t i = 0; i < N; ++i) result[i] = at(i);
+    return result;
+  }
+};
+
+template <class Op, bool kAlong, class... T>
+struct Reduction<Op, kAlong, std::tuple<T...>> {
+  static auto of(Op op, Parts<std::tuple<T...>> parts, const Axes& axes) {
+    return [&]<std::size_t... k>(std::index_sequence<k...>) {
+      return std::make_tuple(reduce_element<Op, kAlong>(
+          op, parts, axes, [](const auto& part) -> const auto& { return std::get<k>(part); })...);
+    }
+    (std::index_sequence_for<T...>{});
+  }
+};
+
+template <class Op, bool kAlong, class A, class B>
+struct Reduction<Op, kAlong, std::pair<A, B>> {
+  static auto of(Op op, Parts<std::pair<A, B>> parts, const Axes& axes) {
+    return std::make_pair(reduce_element<Op, kAlong>(
+                              op, parts, axes, [](const auto& p) -> const auto& { return p.first; }),
+                          reduce_element<Op, kAlong>(
+                              op, parts, axes, [](const auto& p) -> const auto& { return p.second; }));
+  }
+};
+
+template <template <class...> class Map, class Op, bool kAlong, class K, class V>
+auto reduce_maps(Op op, Parts<Map<K, V>> parts, const Axes& axes) {
+  require_sizes(parts, "reduce");
+  const auto at = [&](const K& key) {
+    return reduce_element<Op, kAlong>(op, parts, axes, [&](const Map<K, V>& part) -> const V& {
+      const auto found = part.find(key);
+      if (found == part.end()) {
+        throw Error(Code::invalid_argument, "reduce: the maps of the replicas have different keys");
+      }
+      return found->second;
+    });
+  };
+  Map<K, decltype(at(std::declval<const K&>()))> result;
+  for (const auto& [key, value] : *parts[0]) result.emplace(key, at(key));
+  return result;
+}
+
+template <class Op, bool kAlong, class K, class V>
+struct Reduction<Op, kAlong, std::map<K, V>> {
+  static auto of(Op op, Parts<std::map<K, V>> parts, const Axes& axes) {
+    return reduce_maps<std::map, Op, kAlong, K, V>(op, parts, axes);
+  }
+};
+template <class Op, bool kAlong, class K, class V>
+struct Reduction<Op, kAlong, std::unordered_map<K, V>> {
+  static auto of(Op op, Parts<std::unordered_map<K, V>> parts, const Axes& axes) {
+    return reduce_maps<std::unordered_map, Op, kAlong, K, V>(op, parts, axes);
+  }
+};
+
+/// Gradients of rows: their sum is all of them, one after another; a row that several name is summed when it
+/// is applied.
+template <class Op, bool kAlong, Number T>
+struct Reduction<Op, kAlong, IndexedSlices<T>> {
+  static auto of(Op op, Parts<IndexedSlices<T>> parts, const Axes&) {
+    static_assert(!kAlong, "IndexedSlices are reduced across replicas alone, without an axis");
+    IndexedSlices<ReducedNumber<Op, T>> result;
+    const auto count = static_cast<std::int64_t>(parts.size());
+    for (const IndexedSlices<T>* part : parts) {
+      result.ids.insert(result.ids.end(), part->ids.begin(), part->ids.end());
+      for (const T value : part->values) {
+        result.values.push_back(finish_sum<Op, T>(op, static_cast<SumOf<T>>(value), count));
+      }
+    }
+    return result;
+  }
+};
+
+template <class Op, bool kAlong, Number T>
+struct Reduction<Op, kAlong, Rows<T>> {
+  static auto of(Op op, Parts<Rows<T>> parts, const Axes& axes) {
+    for (const Rows<T>* part : parts) {
+      if (part->width == parts[0]->width) continue;
+      throw Error(Code::invalid_argument, "reduce: the rows of the replicas have different widths");
+    }
+    auto values = reduce_element<Op, kAlong>(
+        op, parts, axes, [](const auto& p) -> const auto& { return p.values; });
+    static_assert(!kAlong, "rows are reduced across replicas alone, without an axis");
+    return Rows<ReducedNumber<Op, T>>{std::move(values), parts[0]->width};
+  }
+};
+
+/// Of a struct that is built of members, in place of a number, a container or an array.
+template <class T>
+concept Struct = std::is_aggregate_v<T> && !IsStdArray<T>::value && !std::is_array_v<T>;
+
+/// A pointer to member number k of a struct.
+template <std::size_t k, class T>
+auto member(T& value) {
+  return with_members(value, [](auto&... members) { return &std::get<k>(std::tie(members...)); });
+}
+
+template <class Op, bool kAlong, Struct T>
+struct Reduction<Op, kAlong, T> {
+  static T of(Op op, Parts<T> parts, const Axes& axes) {
+    T result = *parts[0];
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+      ((*member<k>(result) = reduce_element<Kept, kAlong>(
+            Kept{is_mean(op)}, parts, axes, [](const T& part) -> const auto& { return *member<k>(part); })),
+       ...);
+    }
+    (std::make_index_sequence<count_members<T>()>{});
+    return result;
+  }
+};
+
+}  // namespace capstan::detail

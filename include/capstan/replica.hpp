@@ -1,0 +1,281 @@
+// replica.hpp -- one function on every replica of a worker: run, reduce, gather.
+//
+// A worker's replicas are `--replicas` host threads. A program calls these on its ParameterServerStrategy; a
+// function that is scheduled on a worker, where there is no strategy, on `get_replicas()`:
+//
+//   double step(const Batch& batch) {
+//     auto replicas = capstan::get_replicas();
+//     const auto losses = replicas.run([&](ReplicaContext& replica) { return loss(batch, replica); });
+//     return replicas.reduce(ReduceOp::MEAN, losses);
+//   }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "capstan/replica_context.hpp"
+#include "capstan/select_replica.hpp"
+
+namespace capstan {
+
+class AnyVariable;
+class Counter;
+
+/// What distribute_values_from_function tells the function.
+struct ValueContext {
+  int replica_id_in_sync_group = 0;
+  int num_replicas_in_sync = 1;
+};
+
+/// A worker's replicas, as one thread sees them: a handle, copies are the same replicas. Used by the thread
+/// that runs the program, or the closure. On the coordinator `run` and `reduce` work as well, on the
+/// coordinator's own threads, and log a warning once.
+///
+/// All calls throw Error(failed_precondition) inside `run`: they are for the thread that calls it.
+class Replicas {
+ public:
+  explicit Replicas(strategy::ReplicaGroup& group) noexcept : group_(&group) {}
+
+  int num_replicas_in_sync() const noexcept;
+
+  /// fn(args...) once for each replica, at the same time. A PerReplica among the arguments, also inside a
+  /// tuple, pair, vector or map, becomes the replica's own value. fn may take a ReplicaContext& first.
+  /// Returns when all have ended. The result is a PerReplica of what fn returns, also with one replica: it
+  /// then converts to the value by itself. Throws what a replica threw, the one of the lowest number; Error:
+  /// invalid_argument for a PerReplica of another number of values, failed_precondition inside a run.
+  template <class F, class... Args>
+  auto run(F&& fn, const Args&... args) const {
+    using Result =
+        std::decay_t<decltype(detail::call_on_replica(fn, std::declval<ReplicaContext&>(), args...))>;
+    if constexpr (std::is_void_v<Result>) {
+      run_each([&](ReplicaContext& replica) { detail::call_on_replica(fn, replica, args...); });
+    } else {
+      std::vector<std::optional<Result>> results(static_cast<std::size_t>(num_replicas_in_sync()));
+      run_each([&](ReplicaContext& replica) {
+        results[static_cast<std::size_t>(replica.replica_id_in_sync_group())].emplace(
+            detail::call_on_replica(fn, replica, args...));
+      });
+      PerReplica<Result> values;
+      for (auto& result : results) values.values.push_back(std::move(*result));
+      return values;
+    }
+  }
+
+  /// The sum or mean across replicas, of what reduce.hpp names. `op` is ReduceOp::SUM, ReduceOp::MEAN, or a
+  /// word ("sum"). The mean of integers is a double. A plain value is the same on every replica: its mean is
+  /// itself, and its sum is refused with several replicas unless it is 0. Throws Error(invalid_argument) for
+  /// values whose shapes, sizes or keys differ.
+  template <class Op, class T>
+  auto reduce(const Op& op, const PerReplica<T>& value) const {
+    before_reduce();
+    return reduce_values<false>(detail::OpOf<Op>(op), value, {});
+  }
+  template <class Op, OneValue T>
+  auto reduce(const Op& op, const T& value) const {
+    before_reduce();
+    return reduce_plain(detail::OpOf<Op>(op), value);
+  }
+  /// The same along axes of each replica's array as well. A mean divides by the number of elements of all
+  /// replicas together, so it is exact for parts of different sizes. An Array loses those axes, a vector
+  /// becomes a number. Throws Error(invalid_argument) for an axis that the value does not have.
+  template <class Op, class T>
+  auto reduce(const Op& op, const T& value, const Axes& axis) const {
+    before_reduce();
+    if constexpr (IsPerReplica<T>::value) {
+      return reduce_values<true>(detail::OpOf<Op>(op), value, axis);
+    } else {
+      const auto copies = static_cast<std::size_t>(num_replicas_in_sync());
+      return reduce_values<true>(detail::OpOf<Op>(op), PerReplica<T>{std::vector<T>(copies, value)}, axis);
+    }
+  }
+  template <class Op, class T>
+  auto reduce(const Op& op, const T& value, std::nullopt_t) const {
+    return reduce(op, value);
+  }
+  /// The same for a result that stays on a worker. Throws Error(invalid_argument) unless it is the calling
+  /// one: workers do not combine anything with each other.
+  template <class Op, class T>
+  auto reduce_to(const Op& op, const T& value, int worker) const {
+    require_own_worker(worker);
+    return reduce(op, value);
+  }
+
+  /// The replicas' arrays end to end along `axis`, in the order of the replicas. A plain value is given back.
+  /// Throws Error: invalid_argument for scalars, ranks that differ, an axis that is not there, and sizes that
+  /// differ along another axis; unimplemented for IndexedSlices.
+  template <class T>
+  T gather(const PerReplica<T>& value, std::int64_t axis) const {
+    require_cross_replica("gather", "all_gather");
+    return detail::gather_parts<T>(pointers(value), axis);
+  }
+  template <OneValue T>
+  T gather(const T& value, std::int64_t axis) const {
+    return gather(PerReplica<T>{{value}}, axis);
+  }
+
+  /// This worker's values, by replica; of a plain value, itself.
+  template <class T>
+  std::vector<T> local_results(const PerReplica<T>& value) const {
+    return value.values;
+  }
+  template <OneValue T>
+  std::vector<T> local_results(const T& value) const {
+    return {value};
+  }
+
+  /// value_fn(ValueContext) for each replica, one after another on the calling thread.
+  template <class F>
+  auto distribute_values_from_function(F&& value_fn) const {
+    require_cross_replica("distribute_values_from_function", "the replica's own function");
+    PerReplica<std::decay_t<std::invoke_result_t<F&, ValueContext>>> values;
+    const int replicas = num_replicas_in_sync();
+    for (int replica = 0; replica < replicas; ++replica) {
+      values.values.push_back(value_fn(ValueContext{replica, replicas}));
+    }
+    return values;
+  }
+
+  /// fn(variable, args...) once, with the values of replica 0.
+  template <class V, class F, class... Args>
+  auto update(const V& variable, F&& fn, const Args&... args) const {
+    require_cross_replica("update", "merge_call");
+    return fn(variable, detail::select_replica(args, 0, 0)...);
+  }
+  /// The same for what belongs to no variable.
+  template <class F, class... Args>
+  auto update_non_slot(F&& fn, const Args&... args) const {
+    require_cross_replica("update_non_slot", "merge_call");
+    return fn(detail::select_replica(args, 0, 0)...);
+  }
+  /// The variable beside which an optimizer keeps what belongs to none: the first by name. Throws
+  /// Error(invalid_argument) when there is none.
+  template <class V>
+  V non_slot_devices(const std::vector<V>& variables) const {
+    if (variables.empty()) throw Error(Code::invalid_argument, "non_slot_devices: there are no variables");
+    const V* first = &variables.front();
+    for (const V& variable : variables) {
+      if (variable.name() < first->name()) first = &variable;
+    }
+    return *first;
+  }
+  /// fn() once on this worker. Inside `run` it is ReplicaContext::on_first_replica.
+  template <class F>
+  auto on_first_replica(F&& fn) const {
+    require_cross_replica("on_first_replica", "ReplicaContext::on_first_replica");
+    return fn();
+  }
+
+  /// Logical devices are parts of a TPU. Throw Error(unimplemented) always.
+  template <class T>
+  T experimental_assign_to_logical_device(const T&, int) const {
+    throw only_on_tpus("experimental_assign_to_logical_device");
+  }
+  template <class T>
+  T experimental_replicate_to_logical_devices(const T&) const {
+    throw only_on_tpus("experimental_replicate_to_logical_devices");
+  }
+  template <class T>
+  T experimental_split_to_logical_devices(const T&, const std::vector<std::int64_t>&) const {
+    throw only_on_tpus("experimental_split_to_logical_devices");
+  }
+
+  /// Keeps `run` and `reduce` on the coordinator from warning: for tests of a function before it is
+  /// scheduled.
+  void allow_run_without_coordinator(bool allow = true) const;
+
+ protected:
+  Replicas() noexcept = default;
+  void set_group(strategy::ReplicaGroup& group) noexcept { group_ = &group; }
+
+ private:
+  void run_each(const std::function<void(ReplicaContext&)>& body) const;
+  void before_reduce() const;
+  void require_cross_replica(const char* call, const char* instead) const;
+  void require_own_worker(int worker) const;
+  static Error only_on_tpus(const char* call);
+
+  template <class T>
+  static std::vector<const T*> pointers(const PerReplica<T>& value) {
+    std::vector<const T*> parts;
+    for (const T& part : value.values) parts.push_back(&part);
+    return parts;
+  }
+  template <bool kAlong, class Op, class T>
+  static auto reduce_values(Op op, const PerReplica<T>& value, const Axes& axes) {
+    return detail::reduce_parts<Op, kAlong, T>(op, pointers(value), axes);
+  }
+  template <class Op, class T>
+  auto reduce_plain(Op op, const T& value) const {
+    auto one = reduce_values<false>(op, PerReplica<T>{{value}}, {});
+    if (detail::is_mean(op) || num_replicas_in_sync() == 1) return one;
+    const auto sum = reduce_values<false>(ReduceOp::SUM, PerReplica<T>{{value, value}}, {});
+    if constexpr (requires { sum == value; }) {
+      if (sum == value) return one;  // 0 is the sum of any number of zeros
+    }
+    throw Error(Code::invalid_argument,
+                "reduce: a plain value, which is the same on every replica, has no SUM over " +
+                    std::to_string(num_replicas_in_sync()) +
+                    " replicas: give a PerReplica, or take the MEAN");
+  }
+
+  strategy::ReplicaGroup* group_ = nullptr;
+};
+
+/// The calling thread's rank's. Throws Error(failed_precondition) on a thread that neither made a strategy
+/// nor runs a closure.
+Replicas get_replicas();
+
+namespace detail {
+
+/// What replicas share already: a merge_call's function gets it as it is.
+template <class T>
+concept OnPs = std::is_base_of_v<AnyVariable, T> || std::is_same_v<T, Counter>;
+template <class T>
+using Merged = std::conditional_t<OnPs<T>, T, PerReplica<T>>;
+
+}  // namespace detail
+
+template <class F, class... Args>
+auto ReplicaContext::merge_call(F&& fn, const Args&... args) const {
+  // fn and args of each replica; replica 0's fn is called.
+  using Given = std::tuple<std::remove_reference_t<F>*, const Args*...>;
+  const Given given(&fn, &args...);
+  const auto merge = [this](detail::Parts<Given> parts) {
+    const detail::CrossReplicaScope scope;
+    Replicas replicas = detail::replicas_of(*group_);
+    const auto merged = [&]<std::size_t k>(std::integral_constant<std::size_t, k>) {
+      using Arg = std::remove_cvref_t<decltype(*std::get<k>(*parts[0]))>;
+      if constexpr (detail::OnPs<Arg>) {
+        return *std::get<k>(*parts[0]);
+      } else {
+        PerReplica<Arg> values;
+        for (const Given* part : parts) values.values.push_back(*std::get<k>(*part));
+        return values;
+      }
+    };
+    return [&]<std::size_t... k>(std::index_sequence<k...>) {
+      auto& function = *std::get<0>(*parts[0]);
+      if constexpr (std::is_invocable_v<decltype(function), Replicas&, detail::Merged<Args>...>) {
+        return function(replicas, merged(std::integral_constant<std::size_t, k + 1>())...);
+      } else {
+        return function(merged(std::integral_constant<std::size_t, k + 1>())...);
+      }
+    }
+    (std::index_sequence_for<Args...>{});
+  };
+  using Result = decltype(meet("merge_call", given, merge));
+  if constexpr (IsPerReplica<Result>::value) {
+    Result values = meet("merge_call", given, merge);
+    return detail::select_replica(values, replica_, replicas_);
+  } else {
+    return meet("merge_call", given, merge);
+  }
+}
+
+}  // namespace capstan

@@ -1,0 +1,42 @@
+// gather.cpp -- whether arrays fit together, and the shape of the whole.
+#include "capstan/gather.hpp"
+
+#include <fmt/format.h>
+
+namespace capstan::detail {
+
+Shape gathered_shape(std::span<const Shape* const> shapes, std::int64_t axis) {
+  Shape whole = *shapes[0];
+  const auto rank = static_cast<std::int64_t>(whole.size());
+  for (std::size_t replica = 1; replica < shapes.size(); ++replica) {
+    if (shapes[replica]->size() != whole.size()) {
+      throw Error(
+          Code::invalid_argument,
+          fmt::format("gather: ranks differ: replica {} has an array of shape {}, replica 0 of shape {}",
+                      replica, to_string(*shapes[replica]), to_string(whole)));
+    }
+  }
+  if (rank == 0) {
+    throw Error(Code::invalid_argument,
+                "gather: a scalar has no axis to gather along; give an array of rank 1 or more");
+  }
+  if (axis < -rank || axis >= rank) {
+    throw Error(Code::invalid_argument,
+                fmt::format("gather: `axis` = {} out of range for `value` with rank {}", axis, rank));
+  }
+  const auto along = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+  for (std::size_t replica = 1; replica < shapes.size(); ++replica) {
+    Shape expected = *shapes[0];
+    expected[along] = (*shapes[replica])[along];
+    if (*shapes[replica] != expected) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("gather along axis {}: replica {} has an array of shape {}, replica 0 of shape "
+                              "{}; they may differ along that axis alone",
+                              axis, replica, to_string(*shapes[replica]), to_string(*shapes[0])));
+    }
+    whole[along] += (*shapes[replica])[along];
+  }
+  return whole;
+}
+
+}  // namespace capstan::detail

@@ -1,0 +1,37 @@
+// reduce_op.cpp -- the words for SUM and MEAN; axes that an array has.
+#include "capstan/reduce_op.hpp"
+
+#include <fmt/format.h>
+#include <strings.h>
+
+#include "capstan/error.hpp"
+
+namespace capstan {
+
+ReduceOp::ReduceOp(std::string_view word) {
+  const std::string text(word);
+  if (strcasecmp(text.c_str(), "MEAN") == 0) {
+    mean_ = true;
+  } else if (strcasecmp(text.c_str(), "SUM") != 0) {
+    throw Error(Code::invalid_argument, fmt::format("reduce_op \"{}\" is neither SUM nor MEAN", text));
+  }
+}
+
+std::vector<bool> Axes::named(std::size_t rank) const {
+  std::vector<bool> named(rank);
+  const auto axes = static_cast<std::int64_t>(rank);
+  for (const std::int64_t given : axes_) {
+    if (given < -axes || given >= axes) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("`axis` = {} out of range for `value` with rank {}", given, rank));
+    }
+    const auto axis = static_cast<std::size_t>(given < 0 ? given + axes : given);
+    if (named[axis]) {
+      throw Error(Code::invalid_argument, fmt::format("`axis` = {} is named twice", given));
+    }
+    named[axis] = true;
+  }
+  return named;
+}
+
+}  // namespace capstan

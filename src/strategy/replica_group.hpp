@@ -1,0 +1,96 @@
+// replica_group.hpp -- the replicas of one rank: host threads that are kept between runs, and where they
+// meet.
+//
+// Replica 0 is the thread that calls `run`; the others sleep in between. A device would be chosen in `enter`,
+// on the replica's thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <typeinfo>
+#include <vector>
+
+#include "capstan/replica.hpp"
+
+namespace capstan::strategy {
+
+class Context;
+
+class ReplicaGroup {
+ public:
+  /// `--replicas` and `--wait-timeout` of the context's rank.
+  explicit ReplicaGroup(Context& context);
+  ~ReplicaGroup();
+  ReplicaGroup(const ReplicaGroup&) = delete;
+  ReplicaGroup& operator=(const ReplicaGroup&) = delete;
+
+  int size() const noexcept { return size_; }
+  Context& context() noexcept { return context_; }
+
+  /// Runs `body` once for each replica and returns when all have ended; throws the first error by replica
+  /// number, not counting those of replicas that only ended because another had. Host threads cannot be
+  /// stopped, so a replica that computes for ever is waited for, and named in the log.
+  void run(const std::function<void(ReplicaContext&)>& body);
+
+  /// Every replica comes with a value; one of them combines all, and everybody gets that result, or that
+  /// exception. Throws Error: deadline_exceeded naming replicas that have not come, failed_precondition for
+  /// one that came with another call or has returned, aborted when one has failed.
+  std::shared_ptr<const void> meet(int replica, const detail::Collective& call);
+
+  /// Logs once for each call that it runs on the coordinator, unless that is allowed.
+  void warn_unless_scheduled(const std::string& call);
+  void allow_run_without_coordinator(bool allow) noexcept { allowed_ = allow; }
+
+ private:
+  enum class State { running, returned, failed };
+
+  void start_threads();
+  void live(int replica, const std::stop_token& stop);
+  void work(int replica);
+  void throw_first_error();
+  State state(int replica) const { return states_[static_cast<std::size_t>(replica)]; }
+  std::vector<int> replicas_not(const std::function<bool(int)>& here) const;
+  void combine(std::unique_lock<std::mutex>& lock);
+  [[noreturn]] void throw_failure(bool own) const;
+  /// Throws when the others cannot all come any more.
+  void require_everybody(int replica, const std::string& call);
+
+  Context& context_;
+  const int size_;
+  const std::chrono::milliseconds patience_;
+  const bool on_coordinator_;
+  bool allowed_ = false;
+  std::set<std::string> warned_;
+
+  std::mutex mutex_;
+  std::condition_variable_any start_;
+  std::condition_variable ended_;
+  std::condition_variable met_;
+  std::atomic<bool> active_ = false;
+  std::uint64_t round_ = 0;  // of runs
+  const std::function<void(ReplicaContext&)>* body_ = nullptr;
+  int running_ = 0;
+  std::vector<State> states_;
+  std::vector<std::exception_ptr> errors_;
+  std::vector<bool> told_;  // that another had failed: what it throws is no news
+
+  std::uint64_t meeting_ = 0;
+  bool broken_ = false;  // a replica has left a meeting: they are out of step until the run ends
+  int arrived_ = 0;
+  std::vector<const detail::Collective*> calls_;  // by replica, null until it has come
+  std::shared_ptr<const void> result_;
+  std::exception_ptr failure_;
+
+  std::vector<std::jthread> threads_;  // last: they use all of the above
+};
+
+}  // namespace capstan::strategy

@@ -1,0 +1,88 @@
+// replicas.cpp -- the public face of a replica group, and the calling thread's replica.
+#include "capstan/replica.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "strategy/context.hpp"
+#include "strategy/current_replica.hpp"
+#include "strategy/replica_group.hpp"
+
+namespace capstan {
+namespace {
+
+thread_local ReplicaContext* replica_of_this_thread = nullptr;
+
+}  // namespace
+
+namespace strategy {
+
+ReplicaContext* current_replica() noexcept { return replica_of_this_thread; }
+CurrentReplica::CurrentReplica(ReplicaContext& self) noexcept { replica_of_this_thread = &self; }
+CurrentReplica::~CurrentReplica() { replica_of_this_thread = nullptr; }
+
+}  // namespace strategy
+
+namespace detail {
+
+std::shared_ptr<const void> meet(strategy::ReplicaGroup& group, int replica, const Collective& call) {
+  return group.meet(replica, call);
+}
+
+CrossReplicaScope::CrossReplicaScope() noexcept : replica_(std::exchange(replica_of_this_thread, nullptr)) {}
+CrossReplicaScope::~CrossReplicaScope() { replica_of_this_thread = replica_; }
+
+Replicas replicas_of(strategy::ReplicaGroup& group) { return Replicas(group); }
+
+}  // namespace detail
+
+ReplicaContext& get_replica_context() {
+  if (replica_of_this_thread == nullptr) {
+    throw Error(Code::failed_precondition,
+                "get_replica_context: this thread is no replica; call it in a function that run calls");
+  }
+  return *replica_of_this_thread;
+}
+
+bool in_replica_context() noexcept { return replica_of_this_thread != nullptr; }
+
+Replicas get_replicas() { return Replicas(strategy::Context::current().replicas()); }
+
+int Replicas::num_replicas_in_sync() const noexcept { return group_->size(); }
+
+void Replicas::run_each(const std::function<void(ReplicaContext&)>& body) const {
+  group_->warn_unless_scheduled("run");
+  group_->run(body);
+}
+
+void Replicas::before_reduce() const {
+  require_cross_replica("reduce", "all_reduce");
+  group_->warn_unless_scheduled("reduce");
+}
+
+void Replicas::require_cross_replica(const char* call, const char* instead) const {
+  if (!in_replica_context()) return;
+  throw Error(Code::failed_precondition,
+              fmt::format("{} is called inside of run, by a replica: it is for the thread that calls run; a "
+                          "replica has {}",
+                          call, instead));
+}
+
+void Replicas::require_own_worker(int worker) const {
+  const cluster::Member& self = group_->context().client().runtime().self();
+  if (self.role == Role::worker && self.index == worker) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("Cannot reduce to another worker: the destination is worker {}, this is {}", worker,
+                          self.name()));
+}
+
+Error Replicas::only_on_tpus(const char* call) {
+  return Error(Code::unimplemented, fmt::format("{}: logical devices exist only on TPUs", call));
+}
+
+void Replicas::allow_run_without_coordinator(bool allow) const {
+  group_->allow_run_without_coordinator(allow);
+}
+
+}  // namespace capstan
