@@ -11,6 +11,7 @@
 #include "capstan/initializers.hpp"
 #include "capstan/optimizers.hpp"
 #include "capstan/partitioners.hpp"
+#include "capstan/readers.hpp"
 #include "capstan/server.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/variable.hpp"
