@@ -9,6 +9,7 @@
 #include "capstan/error.hpp"
 #include "capstan/half.hpp"
 #include "capstan/initializers.hpp"
+#include "capstan/input.hpp"
 #include "capstan/optimizers.hpp"
 #include "capstan/partitioners.hpp"
 #include "capstan/readers.hpp"

@@ -44,14 +44,15 @@ enum class Kind : std::uint8_t {
   group = 21,
   function = 22,  // an Iterator made of a plain function
   file = 23,      // one file of a reader
+  side_by_side = 24,
 };
 
 inline std::string_view to_string(Kind kind) noexcept {
   constexpr std::string_view kNames[] = {
-      "from_vector", "range",      "from_generator", "from_files", "file_names", "map",
-      "filter",      "shuffle",    "batch",          "repeat",     "take",       "skip",
-      "shard",       "interleave", "concatenate",    "zip",        "prefetch",   "cache",
-      "transform",   "rebatch",    "legacy_rebatch", "group",      "function",   "file"};
+      "from_vector", "range",    "from_generator", "from_files",  "file_names", "map",     "filter",
+      "shuffle",     "batch",    "repeat",         "take",        "skip",       "shard",   "interleave",
+      "concatenate", "zip",      "prefetch",       "cache",       "transform",  "rebatch", "legacy_rebatch",
+      "group",       "function", "file",           "side_by_side"};
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
