@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "capstan/data/background.hpp"
-#include "capstan/data/batches.hpp"
+#include "capstan/data/batch_of.hpp"
 #include "capstan/data/cache.hpp"
 #include "capstan/data/combine.hpp"
 #include "capstan/data/elements.hpp"
+#include "capstan/data/interleave.hpp"
 #include "capstan/data/operator.hpp"
+#include "capstan/data/rebatch.hpp"
 #include "capstan/data/shuffle.hpp"
 #include "capstan/data/sources.hpp"
 #include "capstan/iterator.hpp"

@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "capstan/array.hpp"
-#include "capstan/data/batches.hpp"
+#include "capstan/data/batch_of.hpp"
+#include "capstan/data/steps.hpp"
 #include "capstan/dataset.hpp"
 
 namespace capstan {

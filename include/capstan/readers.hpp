@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
-#include "capstan/data/batches.hpp"
+#include "capstan/data/batch_of.hpp"
 #include "capstan/dataset.hpp"
 
 namespace capstan {

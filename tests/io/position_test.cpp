@@ -1,6 +1,7 @@
 // position_test.cpp -- for every operator: the elements behind a position are those that would have followed.
 #include <gmock/gmock.h>
 
+#include "capstan/data/steps.hpp"
 #include "capstan/dataset.hpp"
 #include "support/expect_error.hpp"
 
