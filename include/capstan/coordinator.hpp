@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,6 +26,17 @@ namespace detail {
 /// Waits for a closure's result. Throws the closure's Error, or Error(cancelled).
 std::vector<std::byte> fetch_bytes(const coordinator::Result& result);
 bool is_ready(const coordinator::Result& result);
+
+template <auto fn>
+using IteratorOf = Iterator<typename ResultOf<fn>::Element>;
+
+/// fn, with the iterator of the dataset that it makes as its result.
+template <auto fn, class Arguments>
+struct MakeIterator;
+template <auto fn, class... Args>
+struct MakeIterator<fn, std::tuple<Args...>> {
+  static IteratorOf<fn> call(Args... args) { return fn(std::move(args)...); }
+};
 
 }  // namespace detail
 
@@ -88,10 +100,16 @@ class ClusterCoordinator {
         detail::ResourceRecipe{next_resource(), detail::Registered<fn>::number,
                                detail::pack_arguments<fn>(std::forward<Args>(args)...)});
   }
-  /// The same for a function that returns an Iterator<T>.
+  /// The same for a function that returns an Iterator<T>, or a Dataset<T> or another thing that says with
+  /// `Element` of what it is an iterator: each worker gets an iterator of its own.
   template <auto fn, class... Args>
-  PerWorker<detail::ResultOf<fn>> create_per_worker_dataset(Args&&... args) {
-    return create_per_worker_resource<fn>(std::forward<Args>(args)...);
+  PerWorker<detail::IteratorOf<fn>> create_per_worker_dataset(Args&&... args) {
+    if constexpr (std::is_same_v<detail::IteratorOf<fn>, detail::ResultOf<fn>>) {
+      return create_per_worker_resource<fn>(std::forward<Args>(args)...);
+    } else {
+      return create_per_worker_resource<&detail::MakeIterator<fn, detail::ArgumentsOf<fn>>::call>(
+          std::forward<Args>(args)...);
+    }
   }
 
   /// Workers that are there now.

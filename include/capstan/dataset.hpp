@@ -1,43 +1,246 @@
-// dataset.hpp -- what a worker reads batches from.
+// dataset.hpp -- Dataset: a pipeline that says how elements are made, and makes none until it is read.
 #pragma once
 
+#include <concepts>
 #include <functional>
+#include <iterator>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "capstan/error.hpp"
+#include "capstan/data/background.hpp"
+#include "capstan/data/batch_of.hpp"
+#include "capstan/data/cache.hpp"
+#include "capstan/data/combine.hpp"
+#include "capstan/data/elements.hpp"
+#include "capstan/data/interleave.hpp"
+#include "capstan/data/operator.hpp"
+#include "capstan/data/rebatch.hpp"
+#include "capstan/data/shuffle.hpp"
+#include "capstan/data/sources.hpp"
+#include "capstan/iterator.hpp"
 
 namespace capstan {
 
-/// A stream of batches on one worker, made there by the function that `create_per_worker_dataset` was given.
-/// Used by one closure at a time.
-template <class T>
-class Iterator {
- public:
-  /// `next` gives batches until it gives nothing.
-  explicit Iterator(std::function<std::optional<T>()> next) : next_(std::move(next)) {}
-
-  /// Throws Error(out_of_range) at the end.
-  T next() {
-    if (auto value = next_()) return std::move(*value);
-    throw Error(Code::out_of_range, "end of the dataset");
-  }
-  std::optional<T> try_next() { return next_(); }
-
- private:
-  std::function<std::optional<T>()> next_;
+struct ShuffleOptions {
+  /// None: a random one for every iterator.
+  std::optional<std::uint64_t> seed = {};
+  /// Every iteration has an order of its own: each that `repeat` starts, and each new iterator. Orders depend
+  /// on the seed, and on how many iterators were made of this dataset before. Else all have the same order.
+  bool reshuffle_each_iteration = true;
 };
 
-/// The elements of a vector in order, then the end; or for ever.
+struct MapOptions {
+  /// 0: in the thread that reads. More: the function runs in as many threads side by side, so it must be safe
+  /// to call so; elements still come out in order.
+  int threads = 0;
+  /// Elements in work or ready, at most; 0: twice the threads.
+  int ahead = 0;
+};
+
+namespace detail {
+
 template <class T>
-Iterator<T> iterate(std::vector<T> elements, bool repeat = false) {
-  return Iterator<T>(
-      [elements = std::move(elements), at = std::size_t{0}, repeat]() mutable -> std::optional<T> {
-        if (at == elements.size() && repeat) at = 0;
-        if (at >= elements.size()) return std::nullopt;
-        return elements[at++];
-      });
+struct BeginOfDataset;
+
+}  // namespace detail
+
+/// A cheap value: copies share one immutable pipeline, and every operator gives a new one. Elements are made
+/// when an iterator asks for them. Safe to read from many threads through an iterator each.
+///
+/// Errors in arguments throw Error(invalid_argument) at once; what can only be seen in the data (a missing
+/// file, a bad line) is thrown by the iterator.
+template <class T>
+class Dataset {
+ public:
+  using Element = T;
+
+  // --- Sources
+  // ----------------------------------------------------------------------------------------------
+  static Dataset from_vector(std::vector<T> elements) {
+    return Dataset(std::make_shared<data::VectorNode<T>>(std::move(elements), data::Kind::vector));
+  }
+  /// 0, 1, ..., stop - 1.
+  static Dataset range(T stop) requires std::integral<T> { return range(0, stop); }
+  /// start, start + step, ... as long as it is before stop; a step below 0 counts down.
+  static Dataset range(T start, T stop, T step = 1) requires std::integral<T> {
+    return Dataset(std::make_shared<data::RangeNode<T>>(start, stop, step));
+  }
+  /// `make()` is called for each iteration and gives a function, which gives elements until it gives nothing.
+  /// Going back to a position calls it again from the start.
+  static Dataset from_generator(std::function<std::function<std::optional<T>()>()> make) {
+    return Dataset(std::make_shared<data::GeneratorNode<T>>(std::move(make)));
+  }
+  /// The elements of each file in turn; `open` makes a dataset of one. Sharding by file keeps whole files.
+  static Dataset from_files(data::Paths files, std::function<Dataset(const std::filesystem::path&)> open) {
+    return Dataset(std::make_shared<data::FilesNode<T>>(
+        std::move(files),
+        [open = std::move(open)](const std::filesystem::path& file) { return open(file).node()->open(); }));
+  }
+
+  // --- Elements
+  // ---------------------------------------------------------------------------------------------
+  /// function(element) in its place.
+  template <class F, class U = std::decay_t<std::invoke_result_t<F&, T>>>
+  Dataset<U> map(F function, MapOptions options = {}) const {
+    data::require_at_least(options.threads, 0, "map: the number of threads");
+    data::require_at_least(options.ahead, 0, "map: the number of elements ahead");
+    if (options.threads == 0) {
+      return Dataset<U>(std::make_shared<data::MapNode<T, U>>(node_, std::move(function)));
+    }
+    const auto ahead = static_cast<std::size_t>(options.ahead > 0 ? options.ahead : 2 * options.threads);
+    return Dataset<U>(std::make_shared<data::ParallelMapNode<T, U>>(node_, std::move(function),
+                                                                    data::Ahead{options.threads, ahead}));
+  }
+  /// Those for which keep(element) is true.
+  Dataset filter(std::function<bool(const T&)> keep) const {
+    return Dataset(std::make_shared<data::FilterNode<T>>(node_, std::move(keep)));
+  }
+  /// The first `count` elements; -1: all.
+  Dataset take(std::int64_t count) const {
+    return Dataset(std::make_shared<data::CountedNode<T>>(node_, data::Kind::take, count));
+  }
+  /// All but the first `count`; -1: none.
+  Dataset skip(std::int64_t count) const {
+    return Dataset(std::make_shared<data::CountedNode<T>>(node_, data::Kind::skip, count));
+  }
+  /// Elements index, index + count, index + 2 count, ... Both may be kShardHint, for AutoShardPolicy::hint.
+  Dataset shard(std::int64_t count, std::int64_t index) const {
+    return Dataset(std::make_shared<data::ShardNode<T>>(node_, count, index, false));
+  }
+  /// `size` elements at a time; the last batch may be smaller, unless it is to be dropped.
+  Dataset<std::vector<T>> batch(std::int64_t size, bool drop_remainder = false) const {
+    return Dataset<std::vector<T>>(
+        std::make_shared<data::BatchNode<T, std::vector<T>>>(node_, size, drop_remainder, nullptr));
+  }
+  /// The same, and combine(elements) makes the batch: stack<T>, say, for arrays.
+  template <class F, class U = std::decay_t<std::invoke_result_t<F&, std::vector<T>>>>
+  Dataset<U> batch_as(std::int64_t size, F combine, bool drop_remainder = false) const {
+    return Dataset<U>(
+        std::make_shared<data::BatchNode<T, U>>(node_, size, drop_remainder, std::move(combine)));
+  }
+  /// Batches of the sizes given, over and over, cut from batches of any size; the last may be smaller.
+  Dataset rebatch(std::vector<std::int64_t> sizes, bool drop_remainder = false) const requires Batch<T> {
+    return Dataset(std::make_shared<data::RebatchNode<T>>(node_, std::move(sizes), drop_remainder));
+  }
+  /// Each batch in `pieces` parts of equal size, rounded up, so that the last ones may be smaller or empty.
+  Dataset legacy_rebatch(std::int64_t pieces) const requires Batch<T> {
+    return Dataset(std::make_shared<data::LegacyRebatchNode<T>>(node_, pieces));
+  }
+
+  // --- Streams
+  // ----------------------------------------------------------------------------------------------
+  /// A random order: each element is drawn from a buffer of `buffer` elements. Going back to a position reads
+  /// the input again from the start of the iteration, so shuffle before what is slow.
+  Dataset shuffle(std::int64_t buffer, ShuffleOptions options = {}) const {
+    return Dataset(std::make_shared<data::ShuffleNode<T>>(
+        node_, buffer,
+        data::ShuffleOrder{options.seed.value_or(0), options.seed.has_value(),
+                           options.reshuffle_each_iteration}));
+  }
+  /// `count` times; -1: for ever.
+  Dataset repeat(std::int64_t count = -1) const {
+    return Dataset(std::make_shared<data::RepeatNode<T>>(node_, count));
+  }
+  Dataset concatenate(const Dataset& other) const {
+    return Dataset(
+        std::make_shared<data::ConcatenateNode<T>>(std::vector<data::NodePointer<T>>{node_, other.node_}));
+  }
+  /// make(element) is a Dataset; `block` elements are taken from each of `cycle` of these in turn.
+  template <class F, class D = std::decay_t<std::invoke_result_t<F&, T>>>
+  D interleave(F make, std::int64_t cycle, std::int64_t block = 1) const {
+    using U = typename D::Element;
+    return D(std::make_shared<data::InterleaveNode<T, U>>(
+        node_, [make = std::move(make)](T element) mutable { return make(std::move(element)).node(); }, cycle,
+        block));
+  }
+  /// The elements of make(element), for one element after the other.
+  template <class F>
+  auto flat_map(F make) const {
+    return interleave(std::move(make), 1);
+  }
+  /// make(next) gives a function that gives elements, and calls next() for those of this dataset: for what no
+  /// operator does. Sharding by file cannot see through it; going back to a position runs it again.
+  template <class U>
+  Dataset<U> transform(std::function<data::Next<U>(data::Next<T>)> make) const {
+    return Dataset<U>(std::make_shared<data::TransformNode<T, U>>(node_, std::move(make)));
+  }
+  /// A thread of its own reads up to `elements` ahead; 0: none does. Put it last, behind batch: to hand over
+  /// an element costs about a microsecond.
+  Dataset prefetch(std::int64_t elements) const {
+    data::require_at_least(elements, 0, "prefetch: the number of elements");
+    if (elements == 0) return *this;
+    return Dataset(std::make_shared<data::PrefetchNode<T>>(node_, elements));
+  }
+  /// The first iteration is kept in memory for all later ones, of this iterator and of those made after its
+  /// end.
+  Dataset cache() const { return Dataset(std::make_shared<data::CacheNode<T>>(node_)); }
+
+  // --- Reading
+  // ----------------------------------------------------------------------------------------------
+  Iterator<T> make_iterator() const { return Iterator<T>(node_->open()); }
+  /// A function that makes a per-worker dataset may return a Dataset where it says Iterator.
+  operator Iterator<T>() const { return make_iterator(); }  // NOLINT(google-explicit-constructor)
+
+  /// For `for (auto& element : dataset)`.
+  auto begin() const { return typename detail::BeginOfDataset<T>::Type(make_iterator()); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+  /// What is known without reading: see data::BatchInfo.
+  data::BatchInfo batches() const { return node_->batches(); }
+
+  /// For sharding (capstan/input.hpp) and for sources of one's own.
+  explicit Dataset(data::NodePointer<T> node) : node_(std::move(node)) {}
+  const data::NodePointer<T>& node() const noexcept { return node_; }
+
+ private:
+  data::NodePointer<T> node_;
+};
+
+namespace detail {
+
+template <class T>
+struct BeginOfDataset {
+  /// An input iterator.
+  class Type {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    explicit Type(Iterator<T> from) : from_(std::move(from)) { ++*this; }
+    T& operator*() const { return *element_; }
+    Type& operator++() {
+      element_ = from_.try_next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return !element_; }
+
+   private:
+    Iterator<T> from_;
+    mutable std::optional<T> element_;
+  };
+};
+
+}  // namespace detail
+
+/// Pairs, as many as the shorter has elements.
+template <class A, class B>
+Dataset<std::pair<A, B>> zip(const Dataset<A>& a, const Dataset<B>& b) {
+  return Dataset<std::pair<A, B>>(std::make_shared<data::ZipNode<std::pair<A, B>, A, B>>(a.node(), b.node()));
+}
+/// The same of three and more.
+template <class A, class B, class C, class... More>
+auto zip(const Dataset<A>& a, const Dataset<B>& b, const Dataset<C>& c, const Dataset<More>&... more) {
+  using Out = std::tuple<A, B, C, More...>;
+  return Dataset<Out>(
+      std::make_shared<data::ZipNode<Out, A, B, C, More...>>(a.node(), b.node(), c.node(), more.node()...));
+}
+
+/// Names of files, for an interleave or flat_map that opens them: sharding by file shards these names.
+inline Dataset<std::filesystem::path> list_files(data::Paths files) {
+  return Dataset<std::filesystem::path>(
+      std::make_shared<data::VectorNode<std::filesystem::path>>(std::move(files), data::Kind::file_names));
 }
 
 }  // namespace capstan

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "capstan/error.hpp"
+#include "io/data/line_reader.hpp"
 #include "io/file.hpp"
 
 namespace capstan::io {
@@ -32,22 +33,6 @@ class Numbering {
   std::unordered_map<std::string_view, std::int32_t> numbers_;
   std::vector<std::string_view> names_;
 };
-
-/// For an error message: short, and safe to print whatever the file holds.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kMaxShown = 60;
-  std::string shown = "\"";
-  for (const char c : text.substr(0, kMaxShown)) {
-    if (c == '\t') {
-      shown += "\\t";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      shown += c;
-    }
-  }
-  return shown + (text.size() > kMaxShown ? "...\"" : "\"");
-}
 
 /// One file, line by line.
 class TripleFile {

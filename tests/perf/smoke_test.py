@@ -95,6 +95,15 @@ class Smoke(JobTest):
         for result in found:
             self.assertTrue(result["verified"], result)
 
+    def test_input(self):
+        file = self.folder / "input.json"
+        self.run_to_end([BIN / "perf_input", *TINY, "--max-bytes", "256KiB", "--json", file])
+        found = json.loads(file.read_text())["results"]
+        self.assertEqual(len(found), 4)
+        for result in found:
+            self.assertTrue(result["verified"], result)
+            self.assertGreater(result["bound"], 0, result)
+
     def test_a_flag_that_is_unknown_is_refused(self):
         job = self.start([BIN / "perf_lookup", "--no-such-flag"])
         self.assertNotEqual(self.exit_code(job), 0)

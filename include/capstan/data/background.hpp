@@ -1,0 +1,200 @@
+// background.hpp -- elements made ahead of time by other threads: prefetch and parallel map.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "capstan/data/operator.hpp"
+
+namespace capstan::data {
+
+struct Ahead {
+  int threads = 1;
+  std::size_t elements = 1;  // in work or ready, at most
+};
+
+/// Threads take elements from the input, one at a time, and apply `function` to them side by side; results
+/// come out in the input's order, errors in their place. Threads start with the first call of next() and end
+/// with the cursor, after the call of the input or of `function` that each is in.
+///
+/// A position is where the input stood before one of the last kEvery elements given, and how many to pass
+/// from there: what is ready but not given is made again.
+template <class In, class Out>
+class BackgroundCursor final : public OneInputCursor<In, Out> {
+ public:
+  BackgroundCursor(std::unique_ptr<Cursor<In>> input, std::function<Out(In)> function, Kind kind, Ahead ahead)
+      : OneInputCursor<In, Out>(std::move(input)),
+        function_(std::move(function)),
+        kind_(kind),
+        ahead_(ahead) {
+    begin();
+  }
+  ~BackgroundCursor() override { stop(); }
+
+  std::optional<Out> next() override {
+    std::unique_lock lock(mutex_);
+    if (threads_.empty() && !ended_) start();
+    ready_.wait(lock, [this] { return !results_.empty() ? results_.front().done : ended_; });
+    if (results_.empty()) return std::nullopt;
+    Result result = std::move(results_.front());
+    results_.pop_front();
+    room_.notify_one();
+    lock.unlock();
+    if (!result.before.empty()) {
+      base_ = std::move(result.before);
+      since_ = 0;
+    }
+    ++since_;
+    if (result.error) std::rethrow_exception(result.error);
+    return std::move(result.value);
+  }
+
+  void rewind() override {
+    stop();
+    this->input_->rewind();
+    begin();
+  }
+
+ private:
+  struct Result {
+    std::optional<Out> value;
+    std::exception_ptr error;
+    std::vector<std::byte> before;  // where the input stood before it; of every kEvery-th one
+    bool done = false;
+  };
+  static constexpr std::uint64_t kEvery = 32;  // a position costs some 100 ns
+
+  Kind kind() const noexcept override { return kind_; }
+
+  void begin() {
+    base_ = this->input_->saved();
+    since_ = 0;
+    taken_ = 0;
+    ended_ = false;
+  }
+  void start() {
+    stopping_ = false;
+    for (int i = 0; i < ahead_.threads; ++i) threads_.emplace_back([this] { work(); });
+  }
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    room_.notify_all();
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+    results_.clear();
+  }
+
+  void work() {
+    while (true) {
+      std::optional<In> element;
+      std::exception_ptr error;
+      Result* result = nullptr;  // a deque does not move what stays in it
+      {
+        const std::lock_guard turn(input_mutex_);  // elements are taken, and their results lined up, in order
+        std::unique_lock lock(mutex_);
+        room_.wait(lock, [this] { return stopping_ || ended_ || results_.size() < ahead_.elements; });
+        if (stopping_ || ended_) return;
+        lock.unlock();
+        std::vector<std::byte> before;
+        try {
+          if (taken_++ % kEvery == 0) before = this->input_->saved();
+          element = this->input_->next();
+        } catch (...) {
+          error = std::current_exception();
+        }
+        lock.lock();
+        if (!element && !error) {
+          ended_ = true;
+          ready_.notify_all();
+          room_.notify_all();
+          return;
+        }
+        result = &results_.emplace_back();
+        result->before = std::move(before);
+      }
+      std::optional<Out> value;
+      if (element) {
+        try {
+          value.emplace(function_(std::move(*element)));
+        } catch (...) {
+          error = std::current_exception();
+        }
+      }
+      const std::lock_guard lock(mutex_);
+      result->value = std::move(value);
+      result->error = std::move(error);
+      result->done = true;
+      ready_.notify_all();
+    }
+  }
+
+  void write_state(Writer& out) const override {
+    capstan::write(out, base_);
+    capstan::write(out, since_);
+  }
+  void read_state(Reader& in) override {
+    stop();
+    this->input_->load(capstan::read<std::vector<std::byte>>(in));
+    begin();
+    since_ = capstan::read<std::uint64_t>(in);
+    this->input_->pass(since_);
+    taken_ = 1;  // base_ and since_ stay right until the next kept position
+  }
+
+  std::function<Out(In)> function_;
+  Kind kind_;
+  Ahead ahead_;
+  std::vector<std::byte> base_;
+  std::uint64_t since_ = 0;
+
+  std::mutex input_mutex_;  // the input, and taken_
+  std::uint64_t taken_ = 0;
+  mutable std::mutex mutex_;  // all below
+  std::condition_variable ready_, room_;
+  std::deque<Result> results_;
+  bool ended_ = false;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+template <class T>
+class PrefetchNode : public PassThrough<PrefetchNode<T>, T> {
+ public:
+  PrefetchNode(NodePointer<T> input, std::int64_t elements)
+      : PassThrough<PrefetchNode, T>(std::move(input)), elements_(static_cast<std::size_t>(elements)) {
+    require_at_least(elements, 1, "prefetch: the number of elements");
+  }
+  Kind kind() const noexcept override { return Kind::prefetch; }
+  std::unique_ptr<Cursor<T>> open() const override {
+    return std::make_unique<BackgroundCursor<T, T>>(
+        this->input_->open(), [](T value) { return value; }, Kind::prefetch, Ahead{1, elements_});
+  }
+
+ private:
+  std::size_t elements_;
+};
+
+template <class In, class Out>
+class ParallelMapNode : public OneInput<ParallelMapNode<In, Out>, In, Out> {
+ public:
+  ParallelMapNode(NodePointer<In> input, std::function<Out(In)> function, Ahead ahead)
+      : OneInput<ParallelMapNode, In, Out>(std::move(input)), function_(std::move(function)), ahead_(ahead) {}
+  Kind kind() const noexcept override { return Kind::map; }
+  std::unique_ptr<Cursor<Out>> open() const override {
+    return std::make_unique<BackgroundCursor<In, Out>>(this->input_->open(), function_, Kind::map, ahead_);
+  }
+
+ private:
+  std::function<Out(In)> function_;
+  Ahead ahead_;
+};
+
+}  // namespace capstan::data

@@ -1,0 +1,196 @@
+// combine.hpp -- streams one after the other and side by side: repeat, concatenate, zip.
+#pragma once
+
+#include <exception>
+#include <tuple>
+#include <utility>
+
+#include "capstan/data/operator.hpp"
+
+namespace capstan::data {
+
+/// `count` iterations of the input; -1 for ever. An iteration that gives nothing is the end of it.
+template <class T>
+class RepeatNode : public PassThrough<RepeatNode<T>, T> {
+ public:
+  RepeatNode(NodePointer<T> input, std::int64_t count)
+      : PassThrough<RepeatNode, T>(std::move(input)), count_(count) {
+    require_at_least(count, -1, "repeat: the count");
+  }
+  Kind kind() const noexcept override { return Kind::repeat; }
+  std::unique_ptr<Cursor<T>> open() const override {
+    return std::make_unique<Reading>(this->input_->open(), count_);
+  }
+
+ private:
+  class Reading final : public OneInputCursor<T, T> {
+   public:
+    Reading(std::unique_ptr<Cursor<T>> input, std::int64_t count)
+        : OneInputCursor<T, T>(std::move(input)), count_(count) {}
+    std::optional<T> next() override {
+      while (count_ < 0 || done_ < count_) {
+        if (auto value = this->input_->next()) {
+          any_ = true;
+          return value;
+        }
+        if (!any_ || done_ + 1 == count_) return std::nullopt;
+        ++done_;
+        any_ = false;
+        this->input_->rewind();
+      }
+      return std::nullopt;
+    }
+    void rewind() override {
+      this->input_->rewind();
+      done_ = 0;
+      any_ = false;
+    }
+
+   private:
+    Kind kind() const noexcept override { return Kind::repeat; }
+    void write_state(Writer& out) const override {
+      capstan::write(out, done_);
+      capstan::write(out, any_);
+      this->input_->save(out);
+    }
+    void read_state(Reader& in) override {
+      done_ = capstan::read<std::int64_t>(in);
+      any_ = capstan::read<bool>(in);
+      this->input_->load(in);
+    }
+    std::int64_t count_, done_ = 0;
+    bool any_ = false;  // this iteration gave something
+  };
+
+  std::int64_t count_;
+};
+
+template <class T>
+class ConcatenateNode : public Node<T> {
+ public:
+  explicit ConcatenateNode(std::vector<NodePointer<T>> inputs) : inputs_(std::move(inputs)) {}
+  Kind kind() const noexcept override { return Kind::concatenate; }
+  std::vector<OperatorPointer> inputs() const override { return {inputs_.begin(), inputs_.end()}; }
+  OperatorPointer with_inputs(const std::vector<OperatorPointer>& inputs) const override {
+    std::vector<NodePointer<T>> typed;
+    for (const auto& input : inputs) typed.push_back(node_as<T>(input));
+    return std::make_shared<ConcatenateNode>(std::move(typed));
+  }
+  BatchInfo batches() const override {
+    BatchInfo all = inputs_[0]->batches();
+    for (const auto& input : inputs_) {
+      const BatchInfo one = input->batches();
+      if (one.size != all.size) return {};
+      all.always_full = all.always_full && one.always_full;
+    }
+    return all;
+  }
+  std::unique_ptr<Cursor<T>> open() const override { return std::make_unique<Reading>(inputs_); }
+
+ private:
+  class Reading final : public Cursor<T> {
+   public:
+    explicit Reading(const std::vector<NodePointer<T>>& nodes) {
+      for (const auto& node : nodes) inputs_.push_back(node->open());
+    }
+    std::optional<T> next() override {
+      for (; at_ < inputs_.size(); ++at_) {
+        if (auto value = inputs_[at_]->next()) return value;
+      }
+      return std::nullopt;
+    }
+    void rewind() override {
+      for (auto& input : inputs_) input->rewind();
+      at_ = 0;
+    }
+
+   private:
+    Kind kind() const noexcept override { return Kind::concatenate; }
+    void write_state(Writer& out) const override {
+      capstan::write(out, at_);
+      for (const auto& input : inputs_) input->save(out);
+    }
+    void read_state(Reader& in) override {
+      at_ = capstan::read<std::uint64_t>(in);
+      for (auto& input : inputs_) input->load(in);
+    }
+    std::vector<std::unique_ptr<Cursor<T>>> inputs_;
+    std::uint64_t at_ = 0;
+  };
+
+  std::vector<NodePointer<T>> inputs_;
+};
+
+/// One element of each input, as long as all have one.
+template <class Out, class... In>
+class ZipNode : public Node<Out> {
+ public:
+  explicit ZipNode(NodePointer<In>... inputs) : inputs_(std::move(inputs)...) {}
+  Kind kind() const noexcept override { return Kind::zip; }
+  std::vector<OperatorPointer> inputs() const override {
+    return std::apply([](const auto&... input) { return std::vector<OperatorPointer>{input...}; }, inputs_);
+  }
+  OperatorPointer with_inputs(const std::vector<OperatorPointer>& inputs) const override {
+    return rebuilt(inputs, std::index_sequence_for<In...>());
+  }
+  BatchInfo batches() const override {
+    const auto all = inputs();
+    BatchInfo info = all[0]->batches();
+    for (const auto& input : all) {
+      const BatchInfo one = input->batches();
+      if (one.size != info.size) return {};
+      info.always_full = info.always_full && one.always_full;
+    }
+    return info;
+  }
+  std::unique_ptr<Cursor<Out>> open() const override { return std::make_unique<Reading>(inputs_); }
+
+ private:
+  template <std::size_t... I>
+  static OperatorPointer rebuilt(const std::vector<OperatorPointer>& inputs, std::index_sequence<I...>) {
+    return std::make_shared<ZipNode>(node_as<In>(inputs.at(I))...);
+  }
+
+  class Reading final : public Cursor<Out> {
+   public:
+    explicit Reading(const std::tuple<NodePointer<In>...>& nodes)
+        : inputs_(std::apply(
+              [](const auto&... node) { return std::tuple<std::unique_ptr<Cursor<In>>...>{node->open()...}; },
+              nodes)) {}
+    std::optional<Out> next() override {
+      std::tuple<std::optional<In>...> values;
+      std::exception_ptr error;  // the others go on all the same, so that they stay in step
+      const auto pull = [&error](auto& input, auto& value) {
+        try {
+          value = input->next();
+        } catch (...) {
+          if (!error) error = std::current_exception();
+        }
+      };
+      std::apply(
+          [&](auto&... input) { std::apply([&](auto&... value) { (pull(input, value), ...); }, values); },
+          inputs_);
+      if (error) std::rethrow_exception(error);
+      const bool all = std::apply([](const auto&... value) { return (... && value.has_value()); }, values);
+      if (!all) return std::nullopt;
+      return std::apply([](auto&... value) { return Out(std::move(*value)...); }, values);
+    }
+    void rewind() override {
+      std::apply([](auto&... input) { (input->rewind(), ...); }, inputs_);
+    }
+
+   private:
+    Kind kind() const noexcept override { return Kind::zip; }
+    void write_state(Writer& out) const override {
+      std::apply([&](const auto&... input) { (input->save(out), ...); }, inputs_);
+    }
+    void read_state(Reader& in) override {
+      std::apply([&](auto&... input) { (input->load(in), ...); }, inputs_);
+    }
+    std::tuple<std::unique_ptr<Cursor<In>>...> inputs_;
+  };
+
+  std::tuple<NodePointer<In>...> inputs_;
+};
+
+}  // namespace capstan::data

@@ -1,0 +1,144 @@
+// steps.hpp -- operators that give one element to each replica of a worker.
+#pragma once
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <utility>
+
+#include "capstan/data/batch_of.hpp"
+#include "capstan/data/operator.hpp"
+
+namespace capstan::data {
+
+/// A step in which some replicas have no element: with empty batches in their place. Nothing when no replica
+/// has an example, or when elements are no batches.
+template <class T>
+std::optional<std::vector<T>> filled(std::vector<std::optional<T>> parts) {
+  if constexpr (Batch<T>) {
+    std::optional<T> empty;
+    bool any = false;
+    for (const auto& part : parts) {
+      if (!part) continue;
+      if (!empty) empty = BatchOf<T>::slice(*part, 0, 0);
+      any = any || BatchOf<T>::size(*part) > 0;
+    }
+    if (!any) return std::nullopt;
+    std::vector<T> step;
+    for (auto& part : parts) step.push_back(part ? std::move(*part) : *empty);
+    return step;
+  } else {
+    return std::nullopt;
+  }
+}
+
+/// `size` elements at a time, one a replica. At the end, replicas without an element get an empty batch;
+/// where there is no such thing (elements that are no batches, or batches that are always full) the elements
+/// left over are dropped. A last step of empty batches alone is no step.
+template <class T>
+class GroupNode : public OneInput<GroupNode<T>, T, std::vector<T>> {
+ public:
+  GroupNode(NodePointer<T> input, std::int64_t size)
+      : OneInput<GroupNode, T, std::vector<T>>(std::move(input)), size_(size) {
+    require_at_least(size, 1, "the number of replicas");
+  }
+  Kind kind() const noexcept override { return Kind::group; }
+  std::unique_ptr<Cursor<std::vector<T>>> open() const override {
+    return std::make_unique<Reading>(this->input_->open(), static_cast<std::size_t>(size_),
+                                     !this->input_->batches().always_full);
+  }
+
+ private:
+  class Reading final : public OneInputCursor<T, std::vector<T>> {
+   public:
+    Reading(std::unique_ptr<Cursor<T>> input, std::size_t size, bool fill)
+        : OneInputCursor<T, std::vector<T>>(std::move(input)), size_(size), fill_(fill) {}
+    std::optional<std::vector<T>> next() override {
+      std::vector<T> group;
+      group.reserve(size_);
+      while (group.size() < size_) {
+        auto value = this->input_->next();
+        if (!value) return partial(std::move(group));
+        group.push_back(std::move(*value));
+      }
+      return group;
+    }
+
+   private:
+    Kind kind() const noexcept override { return Kind::group; }
+    std::optional<std::vector<T>> partial(std::vector<T> group) const {
+      std::vector<std::optional<T>> parts(std::make_move_iterator(group.begin()),
+                                          std::make_move_iterator(group.end()));
+      parts.resize(size_);
+      return fill_ ? filled(std::move(parts)) : std::nullopt;
+    }
+    std::size_t size_;
+    bool fill_;
+  };
+
+  std::int64_t size_;
+};
+
+/// One element of each input: a pipeline for each replica. Goes on until all have ended, unless batches are
+/// always full.
+template <class T>
+class SideBySideNode : public Node<std::vector<T>> {
+ public:
+  explicit SideBySideNode(std::vector<NodePointer<T>> inputs) : inputs_(std::move(inputs)) {}
+  Kind kind() const noexcept override { return Kind::side_by_side; }
+  std::vector<OperatorPointer> inputs() const override { return {inputs_.begin(), inputs_.end()}; }
+  OperatorPointer with_inputs(const std::vector<OperatorPointer>& inputs) const override {
+    std::vector<NodePointer<T>> typed;
+    for (const auto& input : inputs) typed.push_back(node_as<T>(input));
+    return std::make_shared<SideBySideNode>(std::move(typed));
+  }
+  std::unique_ptr<Cursor<std::vector<T>>> open() const override { return std::make_unique<Reading>(inputs_); }
+
+ private:
+  class Reading final : public Cursor<std::vector<T>> {
+   public:
+    explicit Reading(const std::vector<NodePointer<T>>& nodes) {
+      for (const auto& node : nodes) {
+        inputs_.push_back(node->open());
+        fill_ = fill_ && !node->batches().always_full;
+      }
+    }
+    std::optional<std::vector<T>> next() override {
+      std::vector<std::optional<T>> parts;
+      std::exception_ptr error;  // the others go on all the same, so that they stay in step
+      for (auto& input : inputs_) {
+        parts.emplace_back();
+        try {
+          parts.back() = input->next();
+        } catch (...) {
+          if (!error) error = std::current_exception();
+        }
+      }
+      if (error) std::rethrow_exception(error);
+      if (!std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.has_value(); })) {
+        return fill_ ? filled(std::move(parts)) : std::nullopt;
+      }
+      std::vector<T> step;
+      for (auto& part : parts) step.push_back(std::move(*part));
+      return step;
+    }
+    void rewind() override {
+      for (auto& input : inputs_) input->rewind();
+    }
+
+   private:
+    Kind kind() const noexcept override { return Kind::side_by_side; }
+    void write_state(Writer& out) const override {
+      for (const auto& input : inputs_) input->save(out);
+    }
+    void read_state(Reader& in) override {
+      for (auto& input : inputs_) input->load(in);
+    }
+    std::vector<std::unique_ptr<Cursor<T>>> inputs_;
+    bool fill_ = true;
+  };
+
+  std::vector<NodePointer<T>> inputs_;
+};
+
+}  // namespace capstan::data

@@ -1,0 +1,117 @@
+// byte_stream.cpp -- read(2) in large pieces, and zlib behind it when the file begins as gzip does.
+#include "io/data/byte_stream.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+namespace capstan::io {
+
+struct ByteStream::Gzip {
+  static constexpr std::size_t kInputBytes = 256 * 1024;
+
+  explicit Gzip(const std::filesystem::path& path) : input(kInputBytes) {
+    constexpr int kGzip = 16;  // added to the window's bits: a gzip header, not zlib's
+    if (inflateInit2(&stream, MAX_WBITS + kGzip) != Z_OK) {
+      throw call_failed("inflateInit2", path.string(), Where::here(), Code::resource_exhausted);
+    }
+  }
+  ~Gzip() { (void)inflateEnd(&stream); }  // fails for a stream that was never made only
+  Gzip(const Gzip&) = delete;
+  Gzip& operator=(const Gzip&) = delete;
+
+  z_stream stream{};
+  std::vector<char> input;
+  bool in_member = false;  // between the header of a member and its end
+};
+
+ByteStream::ByteStream(std::filesystem::path path) : path_(std::move(path)), file_(open_to_read(path_)) {
+  ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // a hint: whether it was taken does not matter
+  std::array<unsigned char, 2> magic{};
+  const bool is_gzip = read_file(reinterpret_cast<char*>(magic.data()), magic.size()) == magic.size() &&
+                       magic[0] == 0x1f && magic[1] == 0x8b;
+  file_offset_ = 0;
+  if (is_gzip) gzip_ = std::make_unique<Gzip>(path_);
+}
+
+ByteStream::~ByteStream() = default;
+ByteStream::ByteStream(ByteStream&&) noexcept = default;
+
+std::size_t ByteStream::read_file(char* out, std::size_t bytes) {
+  constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
+  while (true) {
+    const ssize_t got =
+        ::pread(file_.get(), out, std::min(bytes, kMaxCallBytes), static_cast<off_t>(file_offset_));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw file_failed("read", path_, errno);
+    file_offset_ += static_cast<std::uint64_t>(got);
+    return static_cast<std::size_t>(got);
+  }
+}
+
+std::size_t ByteStream::read(char* out, std::size_t bytes) {
+  if (!gzip_) {
+    const std::size_t got = read_file(out, bytes);
+    offset_ += got;
+    return got;
+  }
+  z_stream& stream = gzip_->stream;
+  stream.next_out = reinterpret_cast<Bytef*>(out);
+  stream.avail_out = static_cast<uInt>(std::min<std::size_t>(bytes, std::size_t{1} << 30));
+  const uInt wanted = stream.avail_out;
+  while (stream.avail_out == wanted && wanted > 0) {
+    if (stream.avail_in == 0) {
+      stream.avail_in = static_cast<uInt>(read_file(gzip_->input.data(), gzip_->input.size()));
+      stream.next_in = reinterpret_cast<Bytef*>(gzip_->input.data());
+      if (stream.avail_in == 0) {
+        if (!gzip_->in_member) break;
+        throw Error(Code::data_loss, fmt::format("{} ends in the middle of its gzip data", path_.string()));
+      }
+    }
+    gzip_->in_member = true;
+    const int answer = inflate(&stream, Z_NO_FLUSH);
+    if (answer == Z_STREAM_END) {  // another member may follow
+      gzip_->in_member = false;
+      (void)inflateReset(&stream);  // keeps what is left of the input
+    } else if (answer != Z_OK && answer != Z_BUF_ERROR) {
+      throw Error(Code::data_loss,
+                  fmt::format("{}: damaged gzip data behind byte {}: {}", path_.string(), offset_,
+                              stream.msg != nullptr ? stream.msg : "no reason given"));
+    }
+  }
+  const std::size_t got = wanted - stream.avail_out;
+  offset_ += got;
+  return got;
+}
+
+void ByteStream::read_exactly(char* out, std::size_t bytes) {
+  while (bytes > 0) {
+    const std::size_t got = read(out, bytes);
+    if (got == 0) throw Error(Code::data_loss, fmt::format("{} ends at byte {}", path_.string(), offset_));
+    out += got;
+    bytes -= got;
+  }
+}
+
+void ByteStream::seek(std::uint64_t offset) {
+  if (!gzip_) {
+    file_offset_ = offset_ = offset;
+    return;
+  }
+  if (offset < offset_) {
+    gzip_ = std::make_unique<Gzip>(path_);
+    file_offset_ = offset_ = 0;
+  }
+  std::vector<char> passed(std::min<std::uint64_t>(offset - offset_, Gzip::kInputBytes));
+  while (offset_ < offset) {
+    if (read(passed.data(), std::min<std::uint64_t>(passed.size(), offset - offset_)) == 0) return;
+  }
+}
+
+}  // namespace capstan::io

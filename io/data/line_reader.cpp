@@ -1,0 +1,86 @@
+// line_reader.cpp -- lines are views into a buffer that is refilled when it holds no whole line.
+#include "io/data/line_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace capstan::io {
+namespace {
+
+constexpr std::size_t kBufferBytes = 256 * 1024;  // fits in the second-level cache: read, parsed, forgotten
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+}  // namespace
+
+LineReader::LineReader(const std::filesystem::path& path) : stream_(path), buffer_(kBufferBytes) {}
+
+bool LineReader::next(std::string_view& line) {
+  std::size_t searched = begin_;
+  const char* newline = nullptr;
+  while (true) {
+    newline = static_cast<const char*>(std::memchr(buffer_.data() + searched, '\n', end_ - searched));
+    if (newline != nullptr || ended_) break;
+    searched = end_ - begin_;  // fill() moves what is left to the front
+    if (!fill()) ended_ = true;
+  }
+  if (newline == nullptr && begin_ == end_) return false;
+  const char* first = buffer_.data() + begin_;
+  const char* last = newline != nullptr ? newline : buffer_.data() + end_;
+  begin_ = static_cast<std::size_t>(last - buffer_.data()) + (newline != nullptr ? 1 : 0);
+  line = {first, static_cast<std::size_t>(last - first)};
+  if (line_++ == 0 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return true;
+}
+
+bool LineReader::fill() {
+  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
+  const std::size_t got = stream_.read(buffer_.data() + end_, buffer_.size() - end_);
+  end_ += got;
+  return got > 0;
+}
+
+std::string LineReader::place() const { return fmt::format("{}:{}", stream_.path().string(), line_); }
+
+void LineReader::refuse(const std::string& what) const {
+  throw Error(Code::invalid_argument, fmt::format("{}: {}", place(), what));
+}
+
+void LineReader::write_position(Writer& out) const {
+  capstan::write(out, stream_.offset() - (end_ - begin_));
+  capstan::write(out, line_);
+}
+
+void LineReader::read_position(Reader& in) {
+  const auto offset = capstan::read<std::uint64_t>(in);
+  seek(offset, capstan::read<std::uint64_t>(in));
+}
+
+void LineReader::seek(std::uint64_t offset, std::uint64_t line) {
+  stream_.seek(offset);
+  begin_ = end_ = 0;
+  line_ = line;
+  ended_ = false;
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kMaxShown = 60;
+  std::string shown = "\"";
+  for (const char c : text.substr(0, kMaxShown)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\t') {
+      shown += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      shown += fmt::format("\\x{:02x}", byte);
+    } else {
+      shown += c;
+    }
+  }
+  return shown + (text.size() > kMaxShown ? "...\"" : "\"");
+}
+
+}  // namespace capstan::io

@@ -1,0 +1,45 @@
+// line_reader.hpp -- a text file line by line, with the place of each for error messages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capstan/serialize.hpp"
+#include "io/data/byte_stream.hpp"
+
+namespace capstan::io {
+
+/// Lines end with LF or CRLF, the last may end with the file. A byte order mark is passed over.
+class LineReader {
+ public:
+  explicit LineReader(const std::filesystem::path& path);
+
+  /// False at the end. `line` is valid until the next call.
+  bool next(std::string_view& line);
+  void rewind() { seek(0, 0); }
+
+  /// "folder/train.txt:17", of the line that was given last.
+  std::string place() const;
+  /// Error(invalid_argument) "place: what".
+  [[noreturn]] void refuse(const std::string& what) const;
+
+  void write_position(Writer& out) const;
+  void read_position(Reader& in);
+
+ private:
+  void seek(std::uint64_t offset, std::uint64_t line);
+  bool fill();
+
+  ByteStream stream_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  // what was read and not given yet
+  std::uint64_t line_ = 0;
+  bool ended_ = false;
+};
+
+/// For an error message: short, and safe to print whatever the file holds.
+std::string quoted(std::string_view text);
+
+}  // namespace capstan::io

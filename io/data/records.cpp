@@ -1,0 +1,260 @@
+// records.cpp -- binary files of items of one size: plain records, and IDX with its header.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "capstan/readers.hpp"
+#include "io/data/byte_stream.hpp"
+
+namespace capstan {
+namespace {
+
+constexpr std::size_t kBlockBytes = 256 * 1024;
+
+/// Items of `item_bytes` bytes from `first` on, read in blocks. `count` is how many there must be; -1 when
+/// the file's end says so, and then `footer` bytes follow.
+class ItemReader {
+ public:
+  ItemReader(const std::filesystem::path& path) : stream_(path) {}
+
+  io::ByteStream& stream() { return stream_; }
+  void begin(std::uint64_t first, std::size_t item_bytes, std::int64_t count, std::size_t footer) {
+    first_ = first;
+    item_bytes_ = item_bytes;
+    count_ = count;
+    footer_ = footer;
+    buffer_.resize(std::max(kBlockBytes, item_bytes + footer + 1));
+    seek(0);
+  }
+  /// Null at the end; valid until the next call.
+  const char* next() {
+    if (count_ >= 0 && at_ == static_cast<std::uint64_t>(count_)) {
+      if (!checked_end_) require_end();
+      return nullptr;
+    }
+    const std::size_t needed = item_bytes_ + (count_ < 0 ? footer_ : 0);
+    while (end_ - begin_ < needed && fill()) {
+    }
+    const std::size_t left = end_ - begin_;
+    if (left >= needed) {
+      const char* item = buffer_.data() + begin_;
+      begin_ += item_bytes_;
+      ++at_;
+      return item;
+    }
+    if (count_ < 0 && left == footer_) return nullptr;
+    if (count_ >= 0) {
+      throw Error(Code::data_loss,
+                  fmt::format("{}: ends in item {} of {}", stream_.path().string(), at_ + 1, count_));
+    }
+    throw Error(Code::data_loss,
+                fmt::format("{}: {} bytes are left behind {} records of {} bytes; expected {}",
+                            stream_.path().string(), left, at_, item_bytes_, footer_));
+  }
+  std::uint64_t at() const { return at_; }
+  void seek(std::uint64_t item) {
+    stream_.seek(first_ + item * item_bytes_);
+    begin_ = end_ = 0;
+    at_ = item;
+  }
+
+ private:
+  bool fill() {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    const std::size_t got = stream_.read(buffer_.data() + end_, buffer_.size() - end_);
+    end_ += got;
+    return got > 0;
+  }
+  void require_end() {
+    if (end_ != begin_ || fill()) {
+      throw Error(Code::data_loss,
+                  fmt::format("{}: bytes are left behind its {} items", stream_.path().string(), count_));
+    }
+    checked_end_ = true;
+  }
+
+  io::ByteStream stream_;
+  std::uint64_t first_ = 0, at_ = 0;
+  std::size_t item_bytes_ = 0, footer_ = 0;
+  std::int64_t count_ = -1;
+  bool checked_end_ = false;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0, end_ = 0;
+};
+
+/// Of one file. `Make` turns the bytes of an item into a T; made from a reader, it reads the file's header.
+template <class T, class Make>
+class ItemCursor final : public data::Cursor<T> {
+ public:
+  template <class... Args>
+  explicit ItemCursor(const std::filesystem::path& path, const Args&... args)
+      : reader_(path), make_(reader_, args...) {}
+  std::optional<T> next() override {
+    const char* item = reader_.next();
+    if (item == nullptr) return std::nullopt;
+    return make_(item);
+  }
+  void rewind() override { reader_.seek(0); }
+
+ private:
+  data::Kind kind() const noexcept override { return data::Kind::file; }
+  void write_state(Writer& out) const override { capstan::write(out, reader_.at()); }
+  void read_state(Reader& in) override { reader_.seek(capstan::read<std::uint64_t>(in)); }
+  ItemReader reader_;
+  Make make_;
+};
+
+class RecordOf {
+ public:
+  RecordOf(ItemReader& reader, std::int64_t bytes, RecordOptions options)
+      : bytes_(static_cast<std::size_t>(bytes)) {
+    const auto header = static_cast<std::size_t>(options.header_bytes);
+    std::vector<char> passed(header);
+    reader.stream().read_exactly(passed.data(), header);
+    reader.begin(header, bytes_, -1, static_cast<std::size_t>(options.footer_bytes));
+  }
+  std::vector<std::byte> operator()(const char* item) const {
+    const auto* first = reinterpret_cast<const std::byte*>(item);
+    return {first, first + bytes_};
+  }
+
+ private:
+  std::size_t bytes_;
+};
+
+template <class T>
+struct IdxType;
+template <>
+struct IdxType<std::uint8_t> {
+  static constexpr unsigned char kCode = 0x08;
+  static constexpr const char* kName = "std::uint8_t";
+};
+template <>
+struct IdxType<std::int8_t> {
+  static constexpr unsigned char kCode = 0x09;
+  static constexpr const char* kName = "std::int8_t";
+};
+template <>
+struct IdxType<std::int16_t> {
+  static constexpr unsigned char kCode = 0x0b;
+  static constexpr const char* kName = "std::int16_t";
+};
+template <>
+struct IdxType<std::int32_t> {
+  static constexpr unsigned char kCode = 0x0c;
+  static constexpr const char* kName = "std::int32_t";
+};
+template <>
+struct IdxType<float> {
+  static constexpr unsigned char kCode = 0x0d;
+  static constexpr const char* kName = "float";
+};
+template <>
+struct IdxType<double> {
+  static constexpr unsigned char kCode = 0x0e;
+  static constexpr const char* kName = "double";
+};
+
+std::string idx_name(unsigned char code) {
+  switch (code) {
+    case 0x08:
+      return "std::uint8_t";
+    case 0x09:
+      return "std::int8_t";
+    case 0x0b:
+      return "std::int16_t";
+    case 0x0c:
+      return "std::int32_t";
+    case 0x0d:
+      return "float";
+    case 0x0e:
+      return "double";
+    default:
+      return fmt::format("the unknown type {:#04x}", code);
+  }
+}
+
+/// Bytes of a big-endian number as this machine's.
+template <class T>
+T from_big_endian(const char* bytes) {
+  std::array<char, sizeof(T)> in_order;
+  std::memcpy(in_order.data(), bytes, sizeof(T));
+  if constexpr (std::endian::native == std::endian::little) std::reverse(in_order.begin(), in_order.end());
+  return std::bit_cast<T>(in_order);
+}
+
+template <class T>
+class IdxItem {
+ public:
+  explicit IdxItem(ItemReader& reader) {
+    io::ByteStream& stream = reader.stream();
+    const std::string name = stream.path().string();
+    std::array<char, 4> magic{};
+    stream.read_exactly(magic.data(), magic.size());
+    const auto code = static_cast<unsigned char>(magic[2]);
+    const auto rank = static_cast<unsigned char>(magic[3]);
+    if (magic[0] != 0 || magic[1] != 0 || rank == 0) {
+      throw Error(Code::data_loss, name + ": is no IDX file: it does not begin with 0, 0, a type and a rank");
+    }
+    if (code != IdxType<T>::kCode) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("{}: holds {}, but {} was asked for", name, idx_name(code), IdxType<T>::kName));
+    }
+    std::int64_t items = 0;
+    for (unsigned axis = 0; axis < rank; ++axis) {
+      std::array<char, 4> size{};
+      stream.read_exactly(size.data(), size.size());
+      const std::int64_t length = from_big_endian<std::uint32_t>(size.data());
+      if (axis == 0) {
+        items = length;
+      } else {
+        shape_.push_back(length);
+      }
+    }
+    count_ = static_cast<std::size_t>(elements_of(shape_));
+    reader.begin(stream.offset(), count_ * sizeof(T), items, 0);
+  }
+  Array<T> operator()(const char* item) const {
+    Array<T> array(shape_);
+    for (std::size_t i = 0; i < count_; ++i) array.values[i] = from_big_endian<T>(item + i * sizeof(T));
+    return array;
+  }
+
+ private:
+  Shape shape_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+Dataset<std::vector<std::byte>> fixed_records(data::Paths files, std::int64_t record_bytes,
+                                              RecordOptions options) {
+  data::require_at_least(record_bytes, 1, "fixed_records: the bytes of a record");
+  data::require_at_least(options.header_bytes, 0, "fixed_records: the bytes of the header");
+  data::require_at_least(options.footer_bytes, 0, "fixed_records: the bytes of the footer");
+  using Record = std::vector<std::byte>;
+  return Dataset<Record>(std::make_shared<data::FilesNode<Record>>(
+      std::move(files), [record_bytes, options](const std::filesystem::path& path) {
+        return std::make_unique<ItemCursor<Record, RecordOf>>(path, record_bytes, options);
+      }));
+}
+
+template <class T>
+Dataset<Array<T>> idx(data::Paths files) {
+  return Dataset<Array<T>>(
+      std::make_shared<data::FilesNode<Array<T>>>(std::move(files), [](const std::filesystem::path& path) {
+        return std::make_unique<ItemCursor<Array<T>, IdxItem<T>>>(path);
+      }));
+}
+
+template Dataset<Array<std::uint8_t>> idx(data::Paths);
+template Dataset<Array<std::int8_t>> idx(data::Paths);
+template Dataset<Array<std::int16_t>> idx(data::Paths);
+template Dataset<Array<std::int32_t>> idx(data::Paths);
+template Dataset<Array<float>> idx(data::Paths);
+template Dataset<Array<double>> idx(data::Paths);
+
+}  // namespace capstan

@@ -1,0 +1,95 @@
+// row_reader.cpp -- opened once, read by hyperslabs; HDF5 converts the numbers.
+#include "io/hdf5/row_reader.hpp"
+
+#include <fmt/format.h>
+
+#include "io/file.hpp"
+#include "io/hdf5/h5.hpp"
+
+namespace capstan::io {
+namespace {
+
+hid_t native(RowType type) {
+  switch (type) {
+    case RowType::uint8:
+      return H5T_NATIVE_UINT8;
+    case RowType::int32:
+      return H5T_NATIVE_INT32;
+    case RowType::int64:
+      return H5T_NATIVE_INT64;
+    case RowType::float32:
+      return H5T_NATIVE_FLOAT;
+    case RowType::float64:
+      return H5T_NATIVE_DOUBLE;
+  }
+  return -1;
+}
+
+}  // namespace
+
+struct RowReader::Open {
+  std::filesystem::path path;
+  std::string name;
+  Shape shape;
+  // The last goes first: HDF5 wants the file to be closed behind what is in it.
+  h5::File file;
+  h5::Dataset dataset;
+};
+
+RowReader::RowReader(const std::filesystem::path& path, const std::string& name)
+    : open_(std::make_unique<Open>()) {
+  (void)open_to_read(path);  // a missing file is not_found, in our words
+  const h5::Session session;
+  try {
+    open_->path = path;
+    open_->name = name;
+    if (H5Fis_hdf5(path.c_str()) <= 0) throw Error(Code::data_loss, path.string() + ": is no HDF5 file");
+    open_->file = h5::open_file(path);
+    open_->dataset.reset(H5Dopen2(open_->file.get(), name.c_str(), H5P_DEFAULT));
+    if (!open_->dataset || open_->dataset.get() < 0) {
+      (void)open_->dataset.release();
+      throw Error(Code::not_found, fmt::format("{}: has no dataset {}", path.string(), name));
+    }
+    const h5::Space space(h5::check(H5Dget_space(open_->dataset.get()), "H5Dget_space", path));
+    const int rank = H5Sget_simple_extent_ndims(space.get());
+    if (rank < 1) throw Error(Code::invalid_argument, fmt::format("{}: {} has no rows", path.string(), name));
+    std::vector<hsize_t> sizes(static_cast<std::size_t>(rank));
+    h5::check(H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr), "H5Sget_simple_extent_dims",
+              path);
+    open_->shape.assign(sizes.begin(), sizes.end());
+    const h5::Type type(h5::check(H5Dget_type(open_->dataset.get()), "H5Dget_type", path));
+    const H5T_class_t kind = H5Tget_class(type.get());
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT) {
+      throw Error(Code::invalid_argument, fmt::format("{}: {} does not hold numbers", path.string(), name));
+    }
+  } catch (...) {
+    open_.reset();  // under the lock
+    throw;
+  }
+}
+
+RowReader::~RowReader() {
+  if (!open_) return;
+  const h5::Session session;
+  open_.reset();
+}
+
+const Shape& RowReader::shape() const noexcept { return open_->shape; }
+
+void RowReader::read(std::uint64_t first, std::uint64_t rows, RowType type, void* out) const {
+  const h5::Session session;
+  std::vector<std::uint64_t> shape(open_->shape.begin(), open_->shape.end());
+  const h5::Space in_file = h5::create_space(shape);
+  h5::select_rows(in_file, shape, first, rows);
+  shape[0] = rows;
+  const h5::Space in_memory = h5::create_space(shape);
+  try {
+    h5::check(H5Dread(open_->dataset.get(), native(type), in_memory.get(), in_file.get(), H5P_DEFAULT, out),
+              "H5Dread", open_->path);
+  } catch (const Error& error) {
+    throw Error(Code::data_loss, fmt::format("{}: {} rows {} to {}: {}", open_->path.string(), open_->name,
+                                             first, first + rows - 1, error.what()));
+  }
+}
+
+}  // namespace capstan::io

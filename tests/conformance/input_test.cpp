@@ -1,0 +1,629 @@
+// input_test.cpp -- datasets of workers and replicas: rebatching, sharding, iterators of every generation.
+#include "capstan/input.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "capstan/coordinator.hpp"
+#include "capstan/readers.hpp"
+#include "io/temporary_folder.hpp"
+#include "support/expect_error.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAreArray;
+using Numbers = std::vector<std::int64_t>;
+using Steps = std::vector<Numbers>;  // of one step, a batch a replica
+using Data = Dataset<std::int64_t>;
+using Texts = std::vector<std::string>;
+
+template <class T>
+std::vector<T> all(Iterator<T> iterator) {
+  std::vector<T> elements;
+  while (auto element = iterator.try_next()) elements.push_back(std::move(*element));
+  return elements;
+}
+template <class T>
+std::vector<T> all(const Dataset<T>& dataset) {
+  return all(dataset.make_iterator());
+}
+template <class B>
+auto all(const DistributedDataset<B>& dataset) {
+  return all(dataset.steps());
+}
+
+// --- Between workers
+// --------------------------------------------------------------------------------------------
+
+/// Files of ten records each: "Record 3 of file 7".
+class Sharding : public ::testing::Test {
+ protected:
+  void make_files(int files, int records) {
+    names_.clear();
+    for (int file = 0; file < files; ++file) {
+      std::string text;
+      for (int record = 0; record < records; ++record) text += line(record, file) + "\n";
+      names_.push_back(folder_.write("file" + std::to_string(file), text));
+    }
+  }
+  void SetUp() override { make_files(10, 10); }
+
+  static std::string line(int record, int file) {
+    return "Record " + std::to_string(record) + " of file " + std::to_string(file);
+  }
+  static Texts lines(const std::vector<int>& records, const std::vector<int>& files) {
+    Texts texts;
+    for (const int file : files) {
+      for (const int record : records) texts.push_back(line(record, file));
+    }
+    return texts;
+  }
+  static Texts whole(const std::vector<int>& files) { return lines({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, files); }
+  static Texts flat(const std::vector<Texts>& batches) {
+    Texts texts;
+    for (const Texts& batch : batches) texts.insert(texts.end(), batch.begin(), batch.end());
+    return texts;
+  }
+  static Dataset<std::string> open(const std::filesystem::path& file) { return text_lines({file}); }
+
+  io::TemporaryFolder folder_;
+  data::Paths names_;
+};
+
+// A4.11, B241: same.
+TEST_F(Sharding, ByFileKeepsEveryNthFile) {
+  const auto both = {AutoShardPolicy::automatic, AutoShardPolicy::file};
+  for (const AutoShardPolicy policy : both) {
+    for (const auto& [index, mine] : {std::pair{3, std::vector{3, 8}}, std::pair{0, std::vector{0, 5}}}) {
+      const auto shard = [&, i = index](const auto& dataset) {
+        return all(auto_shard(dataset, policy, 5, i));
+      };
+      const auto reader = text_lines(names_);
+      EXPECT_EQ(shard(reader), whole(mine));
+      EXPECT_EQ(shard(list_files(names_).flat_map(open)), whole(mine));
+      EXPECT_EQ(flat(shard(reader.batch(5))), whole(mine));
+      EXPECT_EQ(shard(reader.map([](std::string text) { return text; }, {.threads = 2}).prefetch(3)),
+                whole(mine));
+      const Texts once = whole(mine);
+      Texts twice = once;
+      twice.insert(twice.end(), once.begin(), once.end());
+      EXPECT_EQ(shard(reader.concatenate(list_files(names_).flat_map(open))), twice);
+      EXPECT_EQ(shard(reader.repeat(2).cache()), twice);
+      const auto pairs = shard(zip(reader, list_files(names_).flat_map(open)));
+      ASSERT_EQ(pairs.size(), 20u);
+      for (std::size_t i = 0; i < pairs.size(); ++i) EXPECT_EQ(pairs[i], std::pair(twice[i], twice[i]));
+      const Texts shuffled = shard(list_files(names_).shuffle(10).flat_map(open).shuffle(100));
+      EXPECT_THAT(shuffled, UnorderedElementsAreArray(once));  // the same files, whatever the order
+      EXPECT_EQ(shard(reader.take(13).skip(1)).size(), 12u);
+    }
+  }
+}
+
+// B242: same.
+TEST_F(Sharding, OfAReaderThatInterleavesRepeatsAndBatches) {
+  struct Case {
+    int epochs, index, batch, parallel;
+  };
+  for (const Case& c : {Case{1, 0, 10, 10}, Case{2, 1, 20, 5}, Case{10, 1, 1, 10}}) {
+    const auto dataset =
+        list_files(names_).interleave(open, c.parallel).repeat(c.epochs).batch(c.batch, true).prefetch(2);
+    Texts expected;  // five files, all open at once: a record of each in turn
+    for (int epoch = 0; epoch < c.epochs; ++epoch) {
+      for (int record = 0; record < 10; ++record) {
+        for (int file = c.index; file < 10; file += 2) expected.push_back(line(record, file));
+      }
+    }
+    const auto batches = all(auto_shard(dataset, AutoShardPolicy::automatic, 2, c.index));
+    EXPECT_EQ(batches.size(), expected.size() / static_cast<std::size_t>(c.batch));
+    EXPECT_EQ(flat(batches), expected);
+  }
+}
+
+// A4.11, B243, B251: same.
+TEST_F(Sharding, ByDataKeepsEveryNthElement) {
+  for (const AutoShardPolicy policy : {AutoShardPolicy::data, AutoShardPolicy::automatic}) {
+    const auto dataset = auto_shard(Data::range(4).prefetch(2), policy, 2, 0);
+    EXPECT_THAT(all(dataset), ElementsAre(0, 2));
+    EXPECT_EQ(dataset.node()->kind(), data::Kind::prefetch);  // what is prefetched is this worker's own
+    const Numbers evens = all(auto_shard(Data::range(1024), policy, 2, 0));
+    ASSERT_EQ(evens.size(), 512u);
+    for (std::size_t i = 0; i < evens.size(); ++i) EXPECT_EQ(evens[i], static_cast<std::int64_t>(2 * i));
+    EXPECT_THAT(all(auto_shard(Data::range(6).batch(2), policy, 3, 1)), ElementsAre(Numbers{2, 3}));
+  }
+}
+
+// B244: same.
+TEST_F(Sharding, SharesAreDisjointAndComplete) {
+  for (const AutoShardPolicy policy : {AutoShardPolicy::file, AutoShardPolicy::data}) {
+    std::multiset<std::string> seen;
+    for (int index = 0; index < 3; ++index) {
+      for (auto& text : all(auto_shard(list_files(names_).flat_map(open), policy, 3, index)))
+        seen.insert(text);
+    }
+    const Texts expected = whole({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    EXPECT_EQ(seen, std::multiset<std::string>(expected.begin(), expected.end()));
+  }
+}
+
+// B245, B252: same.
+TEST_F(Sharding, ByDataEveryWorkerReadsAllFiles) {
+  const Texts expected = lines({0, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  EXPECT_EQ(all(auto_shard(text_lines(names_), AutoShardPolicy::data, 5, 0)), expected);
+  // Nobody can see through a transform, so the elements behind it are sharded.
+  const auto unique = text_lines(names_).transform<std::string>([](data::Next<std::string> next) {
+    return [next, seen = std::set<std::string>()]() mutable -> std::optional<std::string> {
+      auto text = next();
+      while (text && !seen.insert(*text).second) text = next();
+      return text;
+    };
+  });
+  EXPECT_EQ(all(auto_shard(unique, AutoShardPolicy::automatic, 5, 0)), expected);
+}
+
+// A4.11, B246: same.
+TEST_F(Sharding, OffReadsEverything) {
+  EXPECT_EQ(all(auto_shard(text_lines(names_), AutoShardPolicy::off, 5, 0)),
+            whole({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+// A4.11, B247: same.
+TEST_F(Sharding, ByFileNeedsAReaderOfFiles) {
+  const auto refused = [](const auto& dataset, const std::string& what) {
+    expect_error(
+        Code::not_found,
+        "the pipeline cannot be sharded by file: it has '" + what + "' where a reader of files was expected",
+        [&] { auto_shard(dataset, AutoShardPolicy::file, 2, 0); });
+  };
+  refused(Data::range(10).batch(2), "range");
+  refused(Data::from_vector({1, 2}), "from_vector");
+  refused(text_lines(names_).concatenate(Dataset<std::string>::from_vector({"x"})), "from_vector");
+  refused(list_files(names_), "file_names");  // names that nobody opens are data
+}
+
+// B248: same.
+// A4.11: better: an error of too few files is raised before anything is read, and says what to do.
+TEST_F(Sharding, ByFileNeedsAFileForEveryWorker) {
+  EXPECT_THAT(all(auto_shard(text_lines(names_).batch(5), AutoShardPolicy::automatic, 500, 499)), IsEmpty());
+  expect_error(Code::invalid_argument,
+               "there are 10 files for 11 pipelines, so some would have none: use fewer workers, "
+               "AutoShardPolicy::data or AutoShardPolicy::off",
+               [&] { auto_shard(text_lines(names_), AutoShardPolicy::file, 11, 0); });
+}
+
+// B249, B250, B253: same.
+TEST_F(Sharding, ByDataNeedsAnElementForEveryWorker) {
+  auto few = auto_shard(Data::range(5), AutoShardPolicy::automatic, 10, 0).make_iterator();
+  expect_error(Code::invalid_argument,
+               "there are 5 elements for 10 shards, so some would be empty: use fewer workers, or "
+               "AutoShardPolicy::off",
+               [&] { few.next(); });
+  auto none = auto_shard(Data::range(0), AutoShardPolicy::automatic, 10, 0).make_iterator();
+  expect_error(Code::out_of_range, "end of the dataset", [&] { none.next(); });
+  expect_error(Code::invalid_argument, "auto_shard: the index is 2; with 2 pipelines it must be 0 to 1",
+               [] { auto_shard(Data::range(4), AutoShardPolicy::automatic, 2, 2); });
+}
+
+// A4.11, B254: same.
+TEST_F(Sharding, AHintSaysWhere) {
+  const auto hinted = Data::range(100).shard(kShardHint, kShardHint).map([](std::int64_t x) { return x; });
+  EXPECT_THAT(all(auto_shard(hinted, AutoShardPolicy::hint, 10, 0)),
+              ElementsAre(0, 10, 20, 30, 40, 50, 60, 70, 80, 90));
+  EXPECT_EQ(all(auto_shard(Data::range(100), AutoShardPolicy::hint, 10, 0)).size(), 100u);
+  EXPECT_EQ(all(auto_shard(Data::range(100).shard(1, 0), AutoShardPolicy::hint, 10, 0)).size(), 100u);
+  expect_error(Code::failed_precondition,
+               "shard(kShardHint, kShardHint) has no numbers yet: AutoShardPolicy::hint fills them in",
+               [&] { hinted.make_iterator(); });
+}
+
+// B255: same.
+TEST_F(Sharding, GoesTogetherWithRebatching) {
+  make_files(3, 5);
+  const auto batches = list_files(names_).flat_map(open).batch(5).rebatch({2, 1, 2});
+  EXPECT_EQ(all(auto_shard(batches, AutoShardPolicy::automatic, 3, 1)),
+            (std::vector<Texts>{lines({0, 1}, {1}), lines({2}, {1}), lines({3, 4}, {1})}));
+  for (const auto& cut :
+       {Data::range(8).batch(4).rebatch({2, 1, 1}), Data::range(8).batch(4).legacy_rebatch(3)}) {
+    const auto shard = [&](int index) { return all(auto_shard(cut, AutoShardPolicy::data, 3, index)); };
+    EXPECT_EQ(shard(0), (Steps{{0, 1}, {4, 5}}));
+    EXPECT_EQ(shard(1), (Steps{{2, 3}, {6, 7}}));
+    EXPECT_EQ(shard(2), (Steps{{}, {}}));
+  }
+}
+
+// --- Between replicas
+// -------------------------------------------------------------------------------------------
+
+// A4.12: same.
+TEST(Rebatch, SizesOfAllWorkersFitTogether) {
+  EXPECT_EQ(batch_sizes_for_worker(7, {.workers = 2, .worker = 0, .replicas = 2}), (Numbers{2, 2, 2, 1}));
+  EXPECT_EQ(batch_sizes_for_worker(7, {.workers = 2, .worker = 1, .replicas = 2}), (Numbers{2, 1, 2, 2}));
+  for (const std::int64_t global : {1, 2, 5, 8, 23, 64}) {
+    for (const std::int64_t workers : {1, 2, 3, 5}) {
+      for (const std::int64_t replicas : {1, 2, 4}) {
+        const std::int64_t count = workers * replicas;
+        Numbers steps(static_cast<std::size_t>(workers), 0);
+        for (std::int64_t worker = 0; worker < workers; ++worker) {
+          const Numbers sizes = batch_sizes_for_worker(global, {workers, worker, replicas});
+          ASSERT_EQ(static_cast<std::int64_t>(sizes.size()), count);
+          EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), global);
+          for (std::size_t i = 0; i < sizes.size(); ++i) {
+            EXPECT_TRUE(sizes[i] == global / count || sizes[i] == global / count + 1);
+            steps[i / static_cast<std::size_t>(replicas)] += sizes[i];
+          }
+        }
+        EXPECT_THAT(steps, ::testing::Each(global));
+      }
+    }
+  }
+  expect_error(Code::invalid_argument, "the global batch size is 0; it must be 1 or more",
+               [] { batch_sizes_for_worker(0, {}); });
+  expect_error(Code::invalid_argument, "InputPlace::worker is 3; with 3 workers it must be 0 to 2", [] {
+    batch_sizes_for_worker(1, {3, 3, 1});
+  });
+}
+
+// A4.12: same.
+TEST(Rebatch, BatchesOfUnknownSizeAreCutRoundedUp) {
+  const auto mapped = Data::range(8).batch(4).map([](Numbers batch) { return batch; });
+  EXPECT_EQ(all(distribute_dataset(mapped, {.replicas = 3})),
+            (std::vector<Steps>{{{0, 1}, {2, 3}, {}}, {{4, 5}, {6, 7}, {}}}));
+  const auto known = Data::range(8).batch(4);
+  EXPECT_EQ(all(distribute_dataset(known, {.replicas = 3})),
+            (std::vector<Steps>{{{0, 1}, {2}, {3}}, {{4, 5}, {6}, {7}}}));
+}
+
+// A4.7, B48, B266, B267: same.
+TEST(Distribute, GlobalBatchesAreSplitInOrder) {
+  const auto dataset = Data::range(1, 5).batch(4);
+  EXPECT_EQ(all(distribute_dataset(dataset, {.replicas = 1})), (std::vector<Steps>{{{1, 2, 3, 4}}}));
+  EXPECT_EQ(all(distribute_dataset(dataset, {.replicas = 2})), (std::vector<Steps>{{{1, 2}, {3, 4}}}));
+  EXPECT_EQ(all(distribute_dataset(dataset, {.replicas = 4})), (std::vector<Steps>{{{1}, {2}, {3}, {4}}}));
+  EXPECT_EQ(all(make_dataset_iterator(Data::range(10), 1)),
+            (Steps{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}));
+  EXPECT_EQ(all(make_dataset_iterator(Data::range(10), 2)), (Steps{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}}));
+}
+
+// A4.13, B268: same.
+TEST(Distribute, TheLastReplicaMayGetAnEmptyBatch) {
+  EXPECT_EQ(all(deal_out(Data::range(9).batch(2), 2)),
+            (std::vector<Steps>{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {}}}));
+  EXPECT_EQ(all(deal_out(Data::range(9).batch(2, true), 2)),
+            (std::vector<Steps>{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}}));
+  EXPECT_EQ(all(deal_out(Data::range(7).batch(2, true), 2)), (std::vector<Steps>{{{0, 1}, {2, 3}}}));
+  EXPECT_EQ(all(distribute_dataset(Data::range(5).batch(4), {.replicas = 2})),
+            (std::vector<Steps>{{{0, 1}, {2, 3}}, {{4}, {}}}));
+  EXPECT_EQ(all(distribute_dataset(Data::range(5).batch(4, true), {.replicas = 2})),
+            (std::vector<Steps>{{{0, 1}, {2, 3}}}));
+  EXPECT_EQ(all(distribute_dataset(Data::range(7).batch(4), {.replicas = 2})),
+            (std::vector<Steps>{{{0, 1}, {2, 3}}, {{4, 5}, {6}}}));
+  EXPECT_EQ(all(distribute_dataset(Data::range(3).batch(1), {.replicas = 2})),
+            (std::vector<Steps>{{{0}, {}}, {{1}, {}}, {{2}, {}}}));
+  EXPECT_THAT(all(distribute_dataset(Data::range(0).batch(4), {.replicas = 2})), IsEmpty());
+  EXPECT_EQ(all(deal_out(Data::range(5), 2)), (Steps{{0, 1}, {2, 3}}));  // no batches: none can be empty
+}
+
+// A4.11, B269: same.
+TEST(Distribute, TwoWorkersOfTwoReplicasShareTheData) {
+  const auto step = [](int worker) {
+    return all(deal_out(auto_shard(Data::range(4), AutoShardPolicy::data, 2, worker), 2));
+  };
+  EXPECT_EQ(step(0), (Steps{{0, 2}}));
+  EXPECT_EQ(step(1), (Steps{{1, 3}}));
+}
+
+// A4.12: same.
+TEST(Distribute, WorkersThatShareHaveTheirPartOfEveryGlobalBatch) {
+  const auto steps = [](std::int64_t worker) {
+    return all(distribute_dataset(Data::range(8).batch(4), {.workers = 2, .worker = worker, .replicas = 2}));
+  };
+  // By data each batch is cut in as many pieces as there are replicas, which go around the workers.
+  EXPECT_EQ(steps(0), (std::vector<Steps>{{{0}, {2}}, {{4}, {6}}}));
+  EXPECT_EQ(steps(1), (std::vector<Steps>{{{1}, {3}}, {{5}, {7}}}));
+  const InputOptions off{.auto_shard_policy = AutoShardPolicy::off};
+  const auto unshared = [&](std::int64_t worker) {
+    return all(
+        distribute_dataset(Data::range(7).batch(7), {.workers = 2, .worker = worker, .replicas = 2}, off));
+  };
+  EXPECT_EQ(unshared(0), (std::vector<Steps>{{{0, 1}, {2, 3}}, {{4, 5}, {6}}}));
+  EXPECT_EQ(unshared(1), (std::vector<Steps>{{{0, 1}, {2}}, {{3, 4}, {5, 6}}}));
+}
+
+// B272: same.
+TEST(Distribute, BatchesOfRowsOfAnyLengthAreSplit) {
+  using Rows = std::vector<Numbers>;
+  const auto rows =
+      Data::range(20).map([](std::int64_t i) { return Numbers(static_cast<std::size_t>(i % 4), i); });
+  const auto sum = [](const std::vector<std::vector<Rows>>& steps) {
+    std::int64_t total = 0;
+    for (const auto& step : steps) {
+      for (const Rows& batch : step) {
+        for (const Numbers& row : batch) total += std::accumulate(row.begin(), row.end(), std::int64_t{0});
+      }
+    }
+    return total;
+  };
+  for (const std::int64_t replicas : {1, 2, 4}) {
+    EXPECT_EQ(sum(all(distribute_dataset(rows.batch(8), {.replicas = replicas}))), 310);
+    EXPECT_EQ(sum(all(distribute_dataset(rows.batch(8, true), {.replicas = replicas}))), 200);
+  }
+  const auto first = all(distribute_dataset(rows.batch(8), {.replicas = 2}))[0][0];
+  EXPECT_EQ(first, (Rows{{}, {1}, {2, 2}, {3, 3, 3}}));
+}
+
+// A4.7, B273: same.
+TEST(Distribute, WorkersOfAParameterServerStrategyEachSeeAllTheData) {
+  for (int worker = 0; worker < 3; ++worker) {
+    EXPECT_EQ(all(distribute_dataset(Data::range(5).batch(2), {.replicas = 1})),
+              (std::vector<Steps>{{{0, 1}}, {{2, 3}}, {{4}}}));
+  }
+}
+
+// A4.7, B87: same.
+TEST(Distribute, IsNotReadDirectly) {
+  const std::string message =
+      "a distributed dataset can only be iterated through create_per_worker_dataset: return it from the "
+      "function "
+      "that is given to it";
+  const auto distributed = distribute_dataset(Data::range(4).batch(2), {});
+  const auto from_function =
+      distribute_datasets_from_function([](const InputContext&) { return Data::range(4).batch(2); }, {});
+  for (const auto& dataset : {distributed, from_function}) {
+    expect_error(Code::invalid_argument, message, [&] { dataset.make_iterator(); });
+    expect_error(Code::invalid_argument, message, [&] {
+      for (const auto& step : dataset) static_cast<void>(step);
+    });
+  }
+}
+
+// A4.8, B49, B195, B196: same.
+TEST(Distribute, AFunctionIsToldWhereItIsRead) {
+  InputContext seen{};
+  const auto make = [&seen](const InputContext& context) {
+    seen = context;
+    return Data::range(1, 5).batch(context.get_per_replica_batch_size(2));
+  };
+  EXPECT_EQ(all(distribute_datasets_from_function(make, {.num_replicas_in_sync = 2})),
+            (std::vector<Steps>{{{1}, {2}}, {{3}, {4}}}));
+  EXPECT_EQ(seen.num_input_pipelines, 1);
+  EXPECT_EQ(seen.input_pipeline_id, 0);
+  EXPECT_EQ(seen.num_replicas_in_sync, 2);
+  // Between-graph: one pipeline a worker, the chief among them, and its number.
+  EXPECT_EQ(all(make_input_fn_iterator(
+                [&seen](const InputContext& context) {
+                  seen = context;
+                  return Data::range(6).shard(context.num_input_pipelines, context.input_pipeline_id);
+                },
+                {.num_input_pipelines = 3, .input_pipeline_id = 1, .num_replicas_in_sync = 2})),
+            (Steps{{1, 4}}));
+  EXPECT_EQ(seen.num_input_pipelines, 3);
+  EXPECT_EQ(seen.input_pipeline_id, 1);
+  EXPECT_EQ(all(make_input_fn_iterator([](const InputContext&) { return Data::range(2); }, {})),
+            (Steps{{0}, {1}}));
+}
+
+// A4.9: same.
+TEST(InputContext, DividesTheGlobalBatch) {
+  EXPECT_EQ((InputContext{.num_replicas_in_sync = 4}.get_per_replica_batch_size(12)), 3);
+  expect_error(Code::invalid_argument, "the global batch size 10 is not divisible by num_replicas_in_sync 4",
+               [] { (void)InputContext{.num_replicas_in_sync = 4}.get_per_replica_batch_size(10); });
+}
+
+// A4.10, B202: better: PER_REPLICA makes a pipeline for each replica, which TensorFlow has for
+// MirroredStrategy only.
+TEST(InputOptions, SayWhereBatchesAreMade) {
+  std::vector<InputContext> contexts;
+  const auto make = [&contexts](const InputContext& context) {
+    contexts.push_back(context);
+    return Data::range(5).shard(context.num_input_pipelines, context.input_pipeline_id).batch(2);
+  };
+  const InputOptions per_replica{.replication_mode = InputReplicationMode::per_replica,
+                                 .place_dataset_on_device = true};
+  EXPECT_EQ(all(distribute_datasets_from_function(make, {.num_replicas_in_sync = 2}, per_replica)),
+            (std::vector<Steps>{{{0, 2}, {1, 3}}, {{4}, {}}}));
+  ASSERT_EQ(contexts.size(), 2u);
+  EXPECT_EQ(contexts[1].num_input_pipelines, 2);
+  EXPECT_EQ(contexts[1].input_pipeline_id, 1);
+  const auto dataset = Data::range(8).batch(4);
+  expect_error(Code::unimplemented,
+               "InputReplicationMode::per_replica is for distribute_datasets_from_function only",
+               [&] { distribute_dataset(dataset, {}, per_replica); });
+  EXPECT_THROW(distribute_dataset(dataset, {}, {.fetch_to_device = false, .place_dataset_on_device = true}),
+               Error);
+  EXPECT_THROW(distribute_dataset(dataset, {}, {.place_dataset_on_device = true}), Error);
+  expect_error(Code::invalid_argument, "InputOptions::per_replica_buffer_size is -1; it must be 0 or more",
+               [&] { distribute_dataset(dataset, {}, {.per_replica_buffer_size = -1}); });
+  for (const std::int64_t buffer : {0, 1, 3}) {
+    const InputOptions options{.fetch_to_device = false, .per_replica_buffer_size = buffer};
+    EXPECT_EQ(all(distribute_dataset(dataset, {.replicas = 2}, options)),
+              (std::vector<Steps>{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}}));
+  }
+}
+
+// A4.14, B210: same.
+TEST(ArrayDataset, GivesRows) {
+  float sum = 0;
+  for (const auto& row : make_array_dataset(Array<float>::vector({1, 2, 3, 4}))) {
+    EXPECT_EQ(row.rank(), 0u);
+    sum += row.values[0];
+  }
+  EXPECT_EQ(sum, 10);
+  const Array<float> x({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const auto pairs = make_array_dataset(std::pair(x, Array<std::int64_t>::vector({0, 1, 0, 1})));
+  const auto second = all(pairs)[1];
+  EXPECT_EQ(second.first, Array<float>::vector({3, 4}));
+  EXPECT_EQ(second.second, Array<std::int64_t>::scalar(1));
+  const auto steps =
+      all(distribute_dataset(make_array_dataset(x).batch_as(4, stack<float>), {.replicas = 2}));
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_THAT(steps[0], ElementsAre(Array<float>({2, 2}, {1, 2, 3, 4}), Array<float>({2, 2}, {5, 6, 7, 8})));
+  expect_error(Code::invalid_argument, "the parts of a batch hold 4 and 2 examples; they must hold as many",
+               [&] {
+                 make_array_dataset(std::pair(x, Array<float>::vector({0, 1})));
+               });
+  EXPECT_THROW(make_array_dataset(Array<float>::scalar(1)), Error);
+  expect_error(Code::invalid_argument, "stack: the arrays have shapes () and (2); they must be the same", [] {
+    stack<float>({Array<float>::scalar(1), Array<float>({2})});
+  });
+}
+
+// --- Through the coordinator
+// ------------------------------------------------------------------------------------
+
+std::atomic<int> arrived{0};
+
+/// Keeps a worker until `workers` closures run at once, so that each worker has one.
+void wait_for_all(int workers) {
+  ++arrived;
+  while (arrived < workers) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+Data shard_of_this_worker(std::int64_t stop, int workers) {
+  return Data::range(stop).shard(workers, current_worker_index());
+}
+std::int64_t sum_of_all(PerWorker<Iterator<std::int64_t>> numbers, int workers) {
+  wait_for_all(workers);
+  std::int64_t sum = 0;
+  while (const auto number = numbers->try_next()) sum += *number;
+  return sum;
+}
+Data shuffled_numbers(std::int64_t stop) { return Data::range(stop).shuffle(stop); }
+Numbers read_all(PerWorker<Iterator<std::int64_t>> numbers, int workers) {
+  wait_for_all(workers);
+  Numbers read;
+  while (const auto number = numbers->try_next()) read.push_back(*number);
+  return read;
+}
+Dataset<Numbers> one_to_ten(std::int64_t batch) { return Data::range(1, 11).batch(batch); }
+Numbers next_batch(PerWorker<Iterator<Numbers>> batches) { return batches->next(); }
+Data count_from(std::int64_t start) { return Data::range(start, 1000); }
+std::int64_t add_nexts(PerWorker<Iterator<std::int64_t>> a, PerWorker<Iterator<std::int64_t>> b) {
+  return a->next() + b->next();
+}
+
+DistributedDataset<Numbers> distributed(std::int64_t stop, std::int64_t batch, std::int64_t replicas) {
+  return distribute_dataset(Data::range(1, stop).batch(batch).repeat(), {.replicas = replicas});
+}
+DistributedDataset<Numbers> from_function(std::int64_t replicas) {
+  return distribute_datasets_from_function(
+      [](const InputContext& context) {
+        return Data::range(1, 5)
+            .batch(context.get_per_replica_batch_size(context.num_replicas_in_sync))
+            .repeat();
+      },
+      {.num_replicas_in_sync = replicas});
+}
+Steps next_step(PerWorker<Iterator<ReplicaBatches<Numbers>>> steps) { return steps->next(); }
+DistributedDataset<Numbers> twos(std::int64_t replicas) {
+  const auto two = Data::range(2).map([](std::int64_t) { return std::int64_t{2}; });
+  return distribute_dataset(two.repeat().batch(replicas), {.replicas = replicas});
+}
+std::atomic<std::int64_t> total{0};
+void add_step(PerWorker<Iterator<ReplicaBatches<Numbers>>> steps) { total += steps->next()[0][0]; }
+
+std::pair<Position, std::int64_t> read_some(PerWorker<Iterator<std::int64_t>> numbers) {
+  for (int i = 0; i < 4; ++i) numbers->next();
+  const Position position = numbers->position();
+  return {position, numbers->next()};
+}
+std::int64_t go_back(PerWorker<Iterator<std::int64_t>> numbers, const Position& position) {
+  numbers->restore(position);
+  return numbers->next();
+}
+
+class WorkerInput : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    arrived = 0;
+    total = 0;
+  }
+  int workers() const { return GetParam(); }
+
+  RankThreads ranks_{
+      {.ranks = 2 + GetParam(), .flags = {{"ps", "1"}, {"workers", std::to_string(GetParam())}}}};
+  ParameterServerStrategy strategy_{ranks_.cluster()};
+  ClusterCoordinator coordinator_{strategy_};
+};
+
+// A5.10, B13: same.
+TEST_P(WorkerInput, IsMadeKnowingTheWorker) {
+  const auto numbers = coordinator_.create_per_worker_dataset<&shard_of_this_worker>(10, workers());
+  std::vector<RemoteValue<std::int64_t>> sums;
+  for (int i = 0; i < workers(); ++i) sums.push_back(coordinator_.schedule<&sum_of_all>(numbers, workers()));
+  Numbers found;
+  for (const auto& sum : sums) found.push_back(sum.fetch());
+  std::sort(found.begin(), found.end());
+  if (workers() == 5) {
+    EXPECT_THAT(found, ElementsAre(5, 7, 9, 11, 13));
+  }
+  EXPECT_EQ(std::accumulate(found.begin(), found.end(), std::int64_t{0}), 45);
+}
+
+// B21: same.
+TEST_P(WorkerInput, IsShuffledDifferentlyOnEachWorker) {
+  const auto numbers = coordinator_.create_per_worker_dataset<&shuffled_numbers>(100);
+  std::vector<RemoteValue<Numbers>> orders;
+  for (int i = 0; i < workers(); ++i) orders.push_back(coordinator_.schedule<&read_all>(numbers, workers()));
+  std::set<Numbers> different;
+  for (const auto& order : orders) different.insert(order.fetch());
+  EXPECT_EQ(different.size(), static_cast<std::size_t>(workers()));
+}
+
+// A5.8, B26, B27: same.
+TEST_P(WorkerInput, MayBeSeveralDatasets) {
+  const auto batches = coordinator_.create_per_worker_dataset<&one_to_ten>(4);
+  static_assert(std::is_same_v<decltype(batches), const PerWorker<Iterator<Numbers>>>);
+  EXPECT_THAT(coordinator_.schedule<&next_batch>(batches).fetch(), ElementsAre(1, 2, 3, 4));
+  const auto from_zero = coordinator_.create_per_worker_dataset<&count_from>(0);
+  const auto from_five = coordinator_.create_per_worker_dataset<&count_from>(5);
+  EXPECT_EQ(coordinator_.schedule<&add_nexts>(from_zero, from_five).fetch(), 5);
+  EXPECT_GE(coordinator_.schedule<&add_nexts>(from_zero, from_five).fetch(), 5);
+}
+
+// A4.7, B47, B48, B52, B54: same.
+TEST_P(WorkerInput, MayBeADistributedDataset) {
+  for (const auto& [replicas, expected] :
+       {std::pair<int, Steps>{1, {{1, 2, 3, 4}}}, {2, {{1, 2}, {3, 4}}}, {4, {{1}, {2}, {3}, {4}}}}) {
+    const auto steps = coordinator_.create_per_worker_dataset<&distributed>(5, 4, replicas);
+    static_assert(std::is_same_v<decltype(steps), const PerWorker<Iterator<ReplicaBatches<Numbers>>>>);
+    EXPECT_EQ(coordinator_.schedule<&next_step>(steps).fetch(), expected);
+  }
+}
+
+// A4.8, B49: same.
+TEST_P(WorkerInput, MayBeDistributedFromAFunction) {
+  const auto steps = coordinator_.create_per_worker_dataset<&from_function>(2);
+  EXPECT_EQ(coordinator_.schedule<&next_step>(steps).fetch(), (Steps{{1}, {2}}));
+}
+
+// B50, B51: same.
+TEST_P(WorkerInput, IsReadByManyClosures) {
+  const auto steps = coordinator_.create_per_worker_dataset<&twos>(2);
+  for (int i = 0; i < 5; ++i) coordinator_.schedule<&add_step>(steps);
+  coordinator_.join();
+  EXPECT_EQ(total, 10);
+  for (int i = 0; i < 5; ++i) coordinator_.schedule<&add_step>(steps);
+  coordinator_.join();
+  EXPECT_EQ(total, 20);
+}
+
+// A5.8: better: an iterator says where it stands, and another goes on from there.
+TEST_P(WorkerInput, GoesOnWhereAnotherIteratorStood) {
+  const auto numbers = coordinator_.create_per_worker_dataset<&shuffled_numbers>(100);
+  const auto [position, next] = coordinator_.schedule<&read_some>(numbers).fetch();
+  const auto again = coordinator_.create_per_worker_dataset<&shuffled_numbers>(100);
+  EXPECT_EQ((coordinator_.schedule<&go_back>(again, position).fetch()), next);
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, WorkerInput, ::testing::Values(1, 5));
+
+}  // namespace
+}  // namespace capstan

@@ -1,0 +1,228 @@
+// position_test.cpp -- for every operator: the elements behind a position are those that would have followed.
+#include <gmock/gmock.h>
+
+#include "capstan/data/steps.hpp"
+#include "capstan/dataset.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+using Data = Dataset<std::int64_t>;
+
+/// What next() gives and throws, as text, until the end.
+template <class T>
+std::vector<T> rest(Iterator<T>& iterator) {
+  std::vector<T> elements;
+  while (true) {
+    try {
+      auto element = iterator.try_next();
+      if (!element) return elements;
+      elements.push_back(std::move(*element));
+    } catch (const Error&) {
+      elements.emplace_back();
+    }
+  }
+}
+
+/// Takes a position before every element, and goes on from it with a new iterator of a new pipeline (another
+/// process), with a new iterator of the same one, and with one that is elsewhere.
+template <class Make>
+void check_positions(const Make& make) {
+  const auto pipeline = make();
+  auto reading = pipeline.make_iterator();
+  std::vector<Position> positions;
+  std::vector<typename decltype(reading)::Element> elements;
+  for (bool more = true; more;) {
+    positions.push_back(reading.position());
+    try {
+      auto element = reading.try_next();
+      more = element.has_value();
+      if (element) elements.push_back(std::move(*element));
+    } catch (const Error&) {
+      elements.emplace_back();
+    }
+  }
+  ASSERT_GE(elements.size(), 3u);
+  auto elsewhere = pipeline.make_iterator();
+  for (std::size_t at = 0; at < positions.size(); ++at) {
+    const std::vector following(elements.begin() + static_cast<std::ptrdiff_t>(std::min(at, elements.size())),
+                                elements.end());
+    const auto travelled = from_bytes<Position>(to_bytes(positions[at]));
+    auto other_process = make().make_iterator();
+    other_process.restore(travelled);
+    EXPECT_EQ(other_process.position(), other_process.position());
+    EXPECT_EQ(rest(other_process), following) << "at " << at;
+    auto same_process = pipeline.make_iterator();
+    same_process.restore(travelled);
+    EXPECT_EQ(rest(same_process), following) << "at " << at;
+    elsewhere.restore(travelled);
+    try {
+      EXPECT_EQ(elsewhere.try_next().has_value(), !following.empty());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::data_loss);
+    }
+    // A position of a restored iterator, one element on.
+    if (at + 1 < positions.size() && at < 40) {
+      auto again = make().make_iterator();
+      again.restore(elsewhere.position());
+      EXPECT_EQ(rest(again), rest(elsewhere)) << "behind " << at;
+    }
+  }
+}
+
+Data counted(std::int64_t stop) { return Data::range(stop); }
+Data shuffled(std::int64_t stop) { return counted(stop).shuffle(5, {.seed = 3}); }
+std::int64_t twice(std::int64_t x) { return 2 * x; }
+bool odd(const std::int64_t& x) { return x % 2 == 1; }
+std::int64_t never_seven(std::int64_t x) {
+  if (x % 10 == 7) throw Error(Code::data_loss, "seven");
+  return x;
+}
+Data from(std::int64_t x) { return Data::range(10 * x, 10 * x + x % 4); }
+Data generated() {
+  return Data::from_generator([] {
+    return [at = std::int64_t{0}]() mutable -> std::optional<std::int64_t> {
+      if (at == 9) return std::nullopt;
+      return at++;
+    };
+  });
+}
+
+TEST(Position, OfSources) {
+  check_positions([] { return Data::from_vector({4, 1, 8, 3}); });
+  check_positions([] { return Data::range(9, 0, -2); });
+  check_positions(generated);
+  check_positions([] { return list_files({"a", "b", "c"}); });
+  check_positions([] {
+    return Data::from_files({"xx", "", "xxxx", "x"}, [](const std::filesystem::path& file) {
+      return Data::range(static_cast<std::int64_t>(file.string().size()));
+    });
+  });
+}
+
+TEST(Position, OfOperatorsOnElements) {
+  check_positions([] { return counted(7).map(twice); });
+  check_positions([] { return counted(17).filter(odd); });
+  check_positions([] { return counted(17).batch(3); });
+  check_positions([] { return counted(17).batch(3, true); });
+  check_positions([] { return counted(17).take(6); });
+  check_positions([] { return counted(17).skip(6); });
+  check_positions([] { return counted(17).shard(4, 2); });
+  check_positions([] { return counted(17).map(never_seven); });
+}
+
+TEST(Position, OfShuffles) {
+  check_positions([] { return shuffled(40); });
+  check_positions([] { return counted(20).shuffle(100, {.seed = 3}); });
+  check_positions([] { return counted(20).shuffle(4); });  // the seed that was drawn is part of the position
+  check_positions([] { return shuffled(9).repeat(3); });
+  check_positions(
+      [] { return counted(9).shuffle(4, {.seed = 1, .reshuffle_each_iteration = false}).repeat(3); });
+  check_positions([] { return shuffled(12).shuffle(3, {.seed = 8}).repeat(2).shuffle(6, {.seed = 2}); });
+  check_positions([] { return counted(30).map(never_seven).shuffle(4, {.seed = 5}); });
+}
+
+TEST(Position, OfStreams) {
+  check_positions([] { return counted(4).repeat(3); });
+  check_positions([] { return counted(4).concatenate(shuffled(4)); });
+  check_positions([] { return zip(counted(6), shuffled(9)); });
+  check_positions([] { return zip(counted(6), shuffled(9), generated()); });
+  check_positions([] { return counted(12).interleave(from, 3); });
+  check_positions([] { return counted(12).interleave(from, 4, 2); });
+  check_positions([] { return shuffled(12).flat_map(from).repeat(2); });
+  check_positions([] {
+    return counted(5).interleave([](std::int64_t x) { return Data::range(x).shuffle(3, {.seed = 1}); }, 2);
+  });
+  check_positions([] {
+    return shuffled(12).transform<std::int64_t>([](data::Next<std::int64_t> next) {
+      return [next, sum = std::int64_t{0}]() mutable -> std::optional<std::int64_t> {
+        const auto element = next();
+        if (!element) return std::nullopt;
+        return sum += *element;
+      };
+    });
+  });
+}
+
+TEST(Position, OfThreads) {
+  check_positions([] { return shuffled(100).prefetch(7); });
+  check_positions([] { return shuffled(100).map(twice, {.threads = 3}); });
+  check_positions([] { return counted(20).prefetch(3).repeat(4); });
+  check_positions([] { return counted(80).map(never_seven, {.threads = 2}).prefetch(2); });
+}
+
+TEST(Position, OfCaches) {
+  check_positions([] { return counted(5).cache(); });
+  check_positions([] { return shuffled(8).cache().repeat(3); });
+  check_positions([] { return counted(8).shuffle(8).cache().repeat(3); });
+  check_positions([] { return shuffled(6).cache().shuffle(6, {.seed = 2}).repeat(3); });
+}
+
+// What the cache keeps are elements: an error of the first iteration is not repeated from memory.
+TEST(Position, OfACacheThatSawAnError) {
+  const auto cached = [] { return counted(10).map(never_seven).cache(); };
+  auto reading = cached().make_iterator();
+  for (int i = 0; i < 7; ++i) reading.next();
+  auto before = cached().make_iterator();
+  before.restore(reading.position());
+  expect_error(Code::data_loss, "seven", [&] { reading.next(); });
+  auto behind = cached().make_iterator();
+  behind.restore(reading.position());
+  EXPECT_EQ(rest(before), (Numbers{0, 8, 9}));
+  EXPECT_EQ(rest(behind), (Numbers{8, 9}));
+}
+
+TEST(Position, OfBatchesCutAnew) {
+  check_positions([] { return counted(17).batch(4).rebatch({3, 2}); });
+  check_positions([] { return counted(5).batch(4).rebatch({0, 1}); });
+  check_positions([] { return counted(5).batch(4).rebatch({2, 0}); });
+  check_positions([] { return shuffled(17).batch(4).legacy_rebatch(3); });
+  check_positions([] {
+    const auto batches = counted(17).batch(3);
+    return Dataset<std::vector<Numbers>>(std::make_shared<data::GroupNode<Numbers>>(batches.node(), 2));
+  });
+}
+
+TEST(Position, OfAWholePipeline) {
+  check_positions([] {
+    return counted(7)
+        .shuffle(7, {.seed = 1})
+        .interleave(from, 3)
+        .map(twice, {.threads = 2})
+        .shuffle(4, {.seed = 2})
+        .repeat(4)
+        .batch(3)
+        .prefetch(2);
+  });
+}
+
+TEST(Position, OfAFunctionGoesForwardOnly) {
+  auto numbers = iterate(Numbers{0, 1, 2, 3, 4});
+  numbers.next();
+  const Position one = numbers.position();
+  numbers.next();
+  auto fresh = iterate(Numbers{0, 1, 2, 3, 4});
+  fresh.restore(one);
+  EXPECT_EQ(fresh.next(), 1);
+  expect_error(Code::failed_precondition, "this iterator has given 2 elements; it cannot go back to 1",
+               [&] { numbers.restore(one); });
+}
+
+TEST(Position, OfAnotherPipelineIsRefused) {
+  auto batches = counted(4).batch(2).make_iterator();
+  const Position position = counted(4).shuffle(2).make_iterator().position();
+  expect_error(Code::invalid_argument,
+               "this position is of another pipeline: it has 'shuffle' where this one has 'batch'",
+               [&] { batches.restore(position); });
+  auto range = counted(4).make_iterator();
+  EXPECT_THROW(range.restore({}), Error);
+  Position longer = range.position();
+  longer.bytes.push_back(std::byte{0});
+  expect_error(Code::invalid_argument, "this position is of another pipeline: it has 1 bytes too many",
+               [&] { range.restore(longer); });
+}
+
+}  // namespace
+}  // namespace capstan
