@@ -48,7 +48,7 @@ struct AxisRange {
 };
 
 template <class I>
-concept Position = std::integral<I> && !std::same_as<I, bool>;
+concept AxisPosition = std::integral<I> && !std::same_as<I, bool>;
 
 /// What may stand for an axis: an integer drops it, a Slice keeps it, a mask (an array of bool) takes as many
 /// axes as it has and makes one of the places where it is true. Other types, arrays of integers among them,
@@ -57,7 +57,7 @@ class Index {
  public:
   using Any = std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Array<bool>>;
 
-  template <Position I>
+  template <AxisPosition I>
   Index(I position)  // NOLINT: an integer is an index
       : value_(std::in_range<std::int64_t>(position) ? static_cast<std::int64_t>(position)
                                                      : std::numeric_limits<std::int64_t>::max()) {}

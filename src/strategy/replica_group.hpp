@@ -1,7 +1,7 @@
 // replica_group.hpp -- the replicas of one rank: host threads that are kept between runs, and where they
 // meet.
 //
-// Replica 0 is the thread that calls `run`; the others sleep in between. A device would be chosen in `enter`,
+// Replica 0 is the thread that calls `run`; the others sleep in between. A device would be chosen in `work`,
 // on the replica's thread.
 #pragma once
 
