@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capstan/array.hpp"
+#include "capstan/caching_scope.hpp"
 #include "capstan/checkpoint.hpp"
 #include "capstan/cluster.hpp"
 #include "capstan/coordinator.hpp"
@@ -15,9 +16,11 @@
 #include "capstan/norm.hpp"
 #include "capstan/optimizers.hpp"
 #include "capstan/partitioners.hpp"
+#include "capstan/per_worker_variable.hpp"
 #include "capstan/ragged_ids.hpp"
 #include "capstan/server.hpp"
 #include "capstan/slice.hpp"
+#include "capstan/static_hash_table.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/table_list.hpp"
 #include "capstan/update_group.hpp"

@@ -7,6 +7,7 @@
 
 #include "client/client.hpp"
 #include "shard/descriptor.hpp"
+#include "strategy/gradient_filter.hpp"
 
 namespace capstan::strategy {
 
@@ -26,6 +27,7 @@ class Context {
   explicit Context(std::shared_ptr<cluster::Runtime> runtime) : client_(std::move(runtime)) {}
 
   client::Client& client() noexcept { return client_; }
+  GradientFilter& gradients() noexcept { return gradients_; }
   const cluster::Runtime& runtime() const noexcept { return client_.runtime(); }
 
   std::shared_ptr<const BoundVariable> add(shard::VariableDescriptor descriptor, bool on_coordinator = false);
@@ -40,6 +42,7 @@ class Context {
 
  private:
   client::Client client_;
+  GradientFilter gradients_{client_.runtime().settings()};
   std::map<std::uint32_t, std::shared_ptr<const BoundVariable>> variables_;
 };
 

@@ -1,0 +1,36 @@
+// log_text.hpp -- what the log says while a test looks at it. Link the test with spdlog::spdlog.
+#pragma once
+
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "base/log.hpp"
+
+namespace capstan {
+
+class LogText {
+ public:
+  LogText() : sink_(std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)) {
+    spdlog::default_logger()->sinks().push_back(sink_);
+  }
+  ~LogText() { spdlog::default_logger()->sinks().pop_back(); }
+  LogText(const LogText&) = delete;
+  LogText& operator=(const LogText&) = delete;
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::sinks::sink> sink_;
+};
+
+/// How often `word` stands in `text`.
+inline int count_of(const std::string& word, const std::string& text) {
+  int count = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace capstan
