@@ -288,6 +288,27 @@ TEST_P(Kinds, ATableOutsideOfTheScopeStaysHere) {
   });
 }
 
+// A2.1: same.
+TEST_P(Kinds, ScopesNestAndStrategiesDoNotMix) {
+  start();
+  RankThreads other_ranks({.ranks = 3, .flags = {{"ps", "1"}}});
+  ParameterServerStrategy other(other_ranks.cluster());
+  {
+    const auto scope = strategy().scope();
+    {
+      const auto again = strategy().scope();
+      EXPECT_FALSE(Variable<float>("inner", {1}).on_coordinator());
+    }
+    EXPECT_FALSE(Variable<float>("outer", {1}).on_coordinator());
+    expect_error(Code::failed_precondition,
+                 "mixing strategies: the scope of one cannot be opened inside the scope of another",
+                 [&] { const auto mixed = other.scope(); });
+    EXPECT_FALSE(Variable<float>("after", {1}).on_coordinator());
+  }
+  EXPECT_TRUE(Variable<float>("outside", {1}).on_coordinator());
+  EXPECT_EQ(strategy().variables(), (std::vector<std::string>{"inner", "outer", "after"}));
+}
+
 // A2.5: better: the log says it, shard by shard, from --log-level=debug on.
 TEST_P(Kinds, TheLogSaysWhereShardsGo) {
   start("pass", {.variable_partitioner = FixedShardsPartitioner{2}});
@@ -303,8 +324,8 @@ TEST_P(Kinds, TheLogSaysWhereShardsGo) {
 
 // A2.12: same.
 TEST_P(Kinds, AnyFunctionOfShapeAndDtypePartitions) {
-  const auto by_dtype = [](const Shape& shape, DType dtype) {
-    EXPECT_EQ(shape, (Shape{6, 2}));
+  const auto by_dtype = [](const auto& shape, DType dtype) {
+    EXPECT_EQ(Shape(shape.begin(), shape.end()), (Shape{6, 2}));
     return Partitions({dtype == DType::float64 ? 3 : 2, 1});
   };
   start("pass", {.variable_partitioner = by_dtype});
@@ -321,7 +342,7 @@ void add_one_often(Variable<std::int64_t> v, int times) {
 TEST_P(Kinds, UpdatesAreDoneWhereTheVariableIs) {
   start("pass", {.variable_partitioner = FixedShardsPartitioner{3}});
   const auto scope = strategy().scope();
-  const Variable<std::int64_t> v("v", {7});
+  const Variable<std::int64_t> v("v", {7}, {}, {.optimizer = optimizers::SGD{1}});
   for (int i = 0; i < 4; ++i) coordinator().schedule<&add_one_often>(v, 50);
   coordinator().join();
   EXPECT_EQ(v.pull(), std::vector<std::int64_t>(7, 200));
@@ -379,7 +400,7 @@ void for_each_floating(const F& f) {
   f(std::type_identity<bfloat16>());
 }
 
-constexpr VariableOptions kPlainSgd{.optimizer = optimizers::SGD{.learning_rate = 1}};
+const VariableOptions kPlainSgd{.optimizer = optimizers::SGD{.learning_rate = 1}};
 
 // own: better: NaN in a gradient is refused before anything is sent, if --nan-gradients says so.
 TEST_P(Kinds, RefusedGradientsSendNothing) {

@@ -107,7 +107,7 @@ TEST_P(ShardedVariable, AssignmentsReachEveryShard) {
 // A3.5, B124-B130: same.
 TEST_P(ShardedVariable, TwiceTheSameScatterIsTwiceItsEffect) {
   using V = Variable<float>;
-  using Scatter = const V& (V::*)(std::span<const std::int64_t>, std::span<const float>)const;
+  using Scatter = const V& (V::*)(std::span<const std::int64_t>, std::span<const float>) const;
   struct Case {
     Scatter scatter;
     float factor;  // of 1, 2, 3, 4, 5, after both
