@@ -21,11 +21,11 @@ namespace detail {
 template <class K, class V>
 class HashTable {
  public:
-  HashTable(std::string name, const std::vector<K>& keys, const std::vector<Element<V>>& values,
-            Element<V> default_value)
-      : name(std::move(name)), default_value(std::move(default_value)) {
+  HashTable(std::string table, const std::vector<K>& keys, const std::vector<Element<V>>& values,
+            Element<V> otherwise)
+      : name(std::move(table)), default_value(std::move(otherwise)) {
     if (keys.size() != values.size()) {
-      throw Error(Code::invalid_argument, "table \"" + this->name + "\" has " + std::to_string(keys.size()) +
+      throw Error(Code::invalid_argument, "table \"" + name + "\" has " + std::to_string(keys.size()) +
                                               " keys and " + std::to_string(values.size()) +
                                               " values; expected a value for each key");
     }
@@ -33,7 +33,7 @@ class HashTable {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const auto [entry, added] = entries.emplace(keys[i], values[i]);
       if (!added && !(entry->second == values[i])) {
-        throw Error(Code::invalid_argument, "table \"" + this->name + "\": key " + std::to_string(i) +
+        throw Error(Code::invalid_argument, "table \"" + name + "\": key " + std::to_string(i) +
                                                 " stands there before, with another value");
       }
     }

@@ -198,8 +198,11 @@ void Coordinator::on_failure(transport::Peer& peer) {
     queue_.lose(static_cast<int>(&worker - workers_.data()));
     tell_every_ps_of_death(peer.rank());
     --alive_;
-    log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(),
-              worker.running.size(), alive_.load());
+    const auto elsewhere =
+        std::count_if(worker.running.begin(), worker.running.end(),
+                      [](const auto& running) { return running.second.worker == kAnyWorker; });
+    log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), elsewhere,
+              alive_.load());
     for (auto closure = worker.running.rbegin(); closure != worker.running.rend(); ++closure) {
       queue_.put_back(std::move(closure->second));
     }
