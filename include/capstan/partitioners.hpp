@@ -26,7 +26,6 @@ struct Partitions {
 /// Those below throw Error(invalid_argument) for an argument below 1.
 using Partitioner = std::function<Partitions(std::span<const std::int64_t> shape, DType dtype)>;
 
-
 /// min(num_shards, rows).
 struct FixedShardsPartitioner {
   std::int64_t num_shards = 1;

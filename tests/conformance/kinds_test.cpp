@@ -484,7 +484,7 @@ TEST_P(Kinds, GradientsPassAsTheyAreOtherwise) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Clusters, Kinds, testing::Values(1, 2, 3),
-                         [](const auto& info) { return std::to_string(info.param) + "_ps"; });
+                         [](const auto& cluster) { return std::to_string(cluster.param) + "_ps"; });
 
 }  // namespace
 }  // namespace capstan
