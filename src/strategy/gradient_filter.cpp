@@ -44,7 +44,7 @@ void find_bad_rows(const shard::VariableDescriptor& variable, const void* gradie
   throw Error(Code::invalid_argument,
               fmt::format("push to variable \"{}\": element {} of the gradient of row {} is {}; expected "
                           "finite numbers (--nan-gradients=refuse)",
-                          variable.name, element, row, value));
+                          variable.name, element, row, std::isnan(value) ? std::abs(value) : value));
 }
 
 }  // namespace

@@ -418,6 +418,9 @@ TEST_P(Kinds, RefusedGradientsSendNothing) {
     expect_error(Code::invalid_argument, refused(3, 1, "nan"), [&] {
       v.push(Ids{0, 3}, numbers<T>({1, 1, 1, kNan}));
     });
+    expect_error(Code::invalid_argument, refused(0, 1, "nan"), [&] {
+      v.push(Ids{0}, numbers<T>({1, -kNan}));  // NaN has a sign bit that says nothing
+    });
     expect_error(Code::invalid_argument, refused(0, 0, "-inf"), [&] {
       v.push(Ids{0, 3}, numbers<T>({-kInfinity, 1, 1, 1}));
     });
