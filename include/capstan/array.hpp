@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
 
 namespace capstan {
 
@@ -74,6 +75,18 @@ struct Array {
   std::size_t size() const noexcept { return values.size(); }
 
   friend bool operator==(const Array&, const Array&) = default;
+};
+
+template <class T>
+struct Serializer<Array<T>> {
+  static void write(Writer& out, const Array<T>& array) {
+    capstan::write(out, array.shape);
+    capstan::write(out, array.values);
+  }
+  static Array<T> read(Reader& in) {
+    auto shape = capstan::read<Shape>(in);
+    return Array<T>(std::move(shape), capstan::read<std::vector<Element<T>>>(in));
+  }
 };
 
 }  // namespace capstan

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capstan/array.hpp"
+#include "capstan/caching_scope.hpp"
 #include "capstan/checkpoint.hpp"
 #include "capstan/cluster.hpp"
 #include "capstan/cluster_spec.hpp"
@@ -18,11 +19,13 @@
 #include "capstan/optimizers.hpp"
 #include "capstan/partitioners.hpp"
 #include "capstan/per_replica.hpp"
+#include "capstan/per_worker_variable.hpp"
 #include "capstan/ragged_ids.hpp"
 #include "capstan/readers.hpp"
 #include "capstan/replica.hpp"
 #include "capstan/server.hpp"
 #include "capstan/slice.hpp"
+#include "capstan/static_hash_table.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/table_list.hpp"
 #include "capstan/update_group.hpp"

@@ -80,6 +80,34 @@ class ClusterCoordinator {
         add(detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
 
+  /// The same on the worker of that index, for what only it can do: it goes before what any worker may run,
+  /// and stands apart from it. join and done do not wait for it, an error of it is thrown by fetch alone, and
+  /// so is Error(aborted) when the worker is or gets lost. Throws Error(out_of_range) for a worker that was
+  /// never there.
+  template <auto fn, class... Args>
+  RemoteValue<detail::ResultOf<fn>> schedule_on(int worker, Args&&... args) {
+    return RemoteValue<detail::ResultOf<fn>>(add_for(
+        worker, detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
+  }
+  /// fn(args...) once on each worker that is there, and what it returned, in the order of worker_indices(). A
+  /// worker that dies meanwhile is left out. Waits, also behind what these workers are running.
+  template <auto fn, class... Args>
+  std::vector<detail::ResultOf<fn>> run_on_every_worker(const Args&... args) {
+    std::vector<std::pair<int, RemoteValue<detail::ResultOf<fn>>>> scheduled;
+    for (const int worker : worker_indices()) {
+      scheduled.emplace_back(worker, schedule_on<fn>(worker, args...));
+    }
+    std::vector<detail::ResultOf<fn>> results;
+    for (const auto& [worker, value] : scheduled) {
+      try {
+        results.push_back(value.fetch());
+      } catch (const Error& error) {
+        if (error.code() != Code::aborted || !has_lost(worker)) throw;
+      }
+    }
+    return results;
+  }
+
   /// Waits until everything scheduled is done.
   void join();
   /// The same, but gives up waiting after `timeout`; true when everything is done.
@@ -114,9 +142,14 @@ class ClusterCoordinator {
 
   /// Workers that are there now.
   int workers() const;
+  /// Which they are: 0 to workers() - 1 as long as none has died.
+  std::vector<int> worker_indices() const;
 
  private:
   std::shared_ptr<const coordinator::Result> add(std::uint32_t function, std::vector<std::byte> arguments);
+  std::shared_ptr<const coordinator::Result> add_for(int worker, std::uint32_t function,
+                                                     std::vector<std::byte> arguments);
+  bool has_lost(int worker) const;
   std::uint64_t next_resource();
 
   std::unique_ptr<coordinator::Coordinator> implementation_;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "capstan/serialize.hpp"
@@ -21,6 +23,15 @@ struct ResourceRecipe {
 /// This worker's object of a recipe. Throws what the function throws, and Error(failed_precondition)
 /// elsewhere than in a closure.
 std::shared_ptr<void> worker_resource(const ResourceRecipe& recipe);
+/// The same for one that add_worker_resource announced.
+std::shared_ptr<void> worker_resource(std::uint64_t id);
+
+/// The calling thread is in a strategy's scope.
+bool in_scope() noexcept;
+/// Announces a recipe to every worker of the strategy whose scope this is, so that its number is enough from
+/// then on. `what` is for the Error(failed_precondition) outside of a scope.
+std::uint64_t add_worker_resource(const std::string& what, std::uint32_t function,
+                                  std::vector<std::byte> arguments);
 
 }  // namespace detail
 

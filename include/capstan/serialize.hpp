@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "capstan/half.hpp"
 
 namespace capstan {
 
@@ -101,7 +102,8 @@ namespace detail {
 
 /// Types whose bytes are their value: they travel by memcpy, alone and in vectors.
 template <class T>
-concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, float16> ||
+    std::is_same_v<T, bfloat16> ||
     (std::is_trivially_copyable_v<T>&& std::has_unique_object_representations_v<T>&& std::is_aggregate_v<T> &&
      !std::is_pointer_v<T>);
 

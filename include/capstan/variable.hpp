@@ -112,6 +112,8 @@ class AnyVariable {
   bool on_coordinator() const;
   /// Waits until every push that this rank has made, to any variable, has been applied.
   void flush() const;
+  /// Rows of gradients that this rank has left out because of NaN or infinity: --nan-gradients=skip.
+  std::uint64_t skipped_rows() const;
 
   /// For the layers above; not for programs.
   const std::shared_ptr<const strategy::BoundVariable>& bound() const noexcept { return bound_; }
@@ -142,6 +144,8 @@ class AnyVariable {
 
   void lookup(std::span<const std::int64_t> ids, void* out, std::size_t room, ReadMode mode) const;
   void pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const;
+  /// All of it, from the thread's CachingScope if there is one.
+  void pull_whole(void* out, std::size_t elements) const;
   Pending pull_async(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
   void push_dense(const void* gradient, std::size_t elements) const;
@@ -201,10 +205,10 @@ class Variable : public AnyVariable {
     return start_lookups({&part, 1}, ReadMode::relaxed);
   }
 
-  /// All of it: the shards one after the other.
+  /// All of it: the shards one after the other. In a CachingScope, what its first call returned.
   std::vector<element_type> pull() const {
     std::vector<element_type> values(rows() * width());
-    AnyVariable::pull(0, values.data(), values.size(), ReadMode::relaxed);
+    AnyVariable::pull_whole(values.data(), values.size());
     return values;
   }
   /// The same with its shape.
@@ -224,6 +228,8 @@ class Variable : public AnyVariable {
   }
 
   /// Sends a gradient; the ps applies the variable's optimizer. Returns before it is applied, see flush().
+  /// --nan-gradients says what becomes of NaN and infinity: passed, refused (Error(invalid_argument), nothing
+  /// has been sent), or their rows skipped, of a dense gradient all.
   void push(const IndexedSlices<T>& gradient) const { push(gradient.ids, gradient.values); }
   void push(std::span<const std::int64_t> ids, std::span<const element_type> gradient) const {
     AnyVariable::push(ids, gradient.data(), gradient.size());
@@ -236,6 +242,8 @@ class Variable : public AnyVariable {
   // Assignments and scatter operations change values on the ps that own them, without the optimizer and its
   // slots, after what this rank has pushed before; they return when that has been done. Each shard is changed
   // as a whole (see ReadMode::consistent), several shards one after the other. They return the variable.
+  // Assigned by several replicas at the same time, inside run, the variable's aggregation makes one
+  // assignment of theirs; scatter operations are each replica's own.
 
   /// Sets rows from `first_row` on.
   const Variable& assign(std::span<const element_type> values, std::uint64_t first_row = 0) const {

@@ -115,6 +115,13 @@ constexpr std::array kTable{
             .unit = "closures",
             .minimum = 1,
             .maximum = 1e9},
+    Setting{.name = "nan-gradients",
+            .group = "runtime",
+            .kind = choice,
+            .initial = "pass",
+            .help = "what becomes of NaN and infinity in a gradient that is pushed: it is passed to the ps, "
+                    "refused as an error, or its rows are skipped, of a dense gradient all",
+            .choices = "pass|refuse|skip"},
 
     Setting{
         .name = "replicas",

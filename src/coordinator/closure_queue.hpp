@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,14 @@ struct Result {
   std::string message;
 };
 
+constexpr int kAnyWorker = -1;
+
 struct Closure {
   std::uint64_t id = 0;
   std::uint32_t function = 0;
   std::vector<std::byte> arguments;
   std::shared_ptr<Result> result;
+  int worker = kAnyWorker;
 };
 
 /// Thread-safe. One thread schedules and joins, another takes closures and says how they ended.
@@ -57,6 +61,18 @@ class ClosureQueue {
   /// Nothing can run any more. Ends every wait; put, join and done throw from now on.
   void break_down(Code code, const std::string& message);
 
+  // Closures for one worker alone, TensorFlow's tagged ones. They stand apart: put, join and done neither
+  // count them nor wait for them, an error of theirs is in their result alone, and they run while an error
+  // waits to be raised.
+
+  /// Fails at once, by its result, when the worker is lost. Throws when all has broken down.
+  std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments);
+  std::optional<Closure> take_for(int worker);
+  bool any_for_one() const;
+  /// The worker died: what is queued for it fails, now and later.
+  void lose(int worker);
+  bool lost(int worker) const;
+
   bool empty() const;
 
  private:
@@ -64,12 +80,17 @@ class ClosureQueue {
   void settle(Result& result, Code code, const std::string& message);
   void cancel_queued(Code code, const std::string& message);
   void raise_if_failed(Lock& lock);
+  std::shared_ptr<Result> new_result() const;
+  void settle_as_lost(const Closure& closure);
 
   std::size_t limit_;
   std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
   std::shared_ptr<std::condition_variable> changed_ = std::make_shared<std::condition_variable>();
   std::deque<Closure> queued_;
   std::map<std::uint64_t, std::shared_ptr<Result>> running_;
+  std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
+  std::map<std::uint64_t, std::shared_ptr<Result>> running_for_one_;
+  std::set<int> lost_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> error_;
   bool broken_ = false;

@@ -1,6 +1,8 @@
 // coordinator.cpp -- the dispatcher, and the public face of the coordinator.
 #include "coordinator/coordinator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -27,7 +29,9 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     // Traffic both ways is what makes either end's death visible to the other.
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
-    if (member.role == Role::worker) workers_.push_back({&peer, true, 0, {}});
+    if (member.role == Role::worker) {
+      workers_.emplace_back().peer = &peer;
+    }
   }
   alive_ = static_cast<int>(workers_.size());
   dispatcher_ = std::jthread([this] { run(); });
@@ -65,6 +69,25 @@ std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, std::vecto
   return result;
 }
 
+std::shared_ptr<Result> Coordinator::schedule_on(int worker, std::uint32_t function,
+                                                 std::vector<std::byte> arguments) {
+  if (worker < 0 || static_cast<std::size_t>(worker) >= workers_.size()) {
+    throw Error(Code::out_of_range,
+                fmt::format("there are workers 0 to {}, not {}", workers_.size() - 1, worker));
+  }
+  auto result = queue_.put_for(worker, function, std::move(arguments));
+  runtime_.control().wake();
+  return result;
+}
+
+std::vector<int> Coordinator::worker_indices() const {
+  std::vector<int> indices;
+  for (int worker = 0; worker < static_cast<int>(workers_.size()); ++worker) {
+    if (!queue_.lost(worker)) indices.push_back(worker);
+  }
+  return indices;
+}
+
 void Coordinator::run() {
   log::set_rank_tag(runtime_.log_tag());
   transport::Fabric& fabric = runtime_.control();
@@ -86,10 +109,26 @@ Coordinator::Worker* Coordinator::least_busy() {
   return best;
 }
 
+/// Closures for one worker go before those for any: the worker holds what they are about.
+bool Coordinator::dispatch_for_one() {
+  if (!queue_.any_for_one()) return false;
+  bool any = false;
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    Worker& worker = workers_[w];
+    while (worker.alive && worker.running.size() < inflight_limit_) {
+      auto closure = queue_.take_for(static_cast<int>(w));
+      if (!closure) break;
+      send(worker, std::move(*closure));
+      any = true;
+    }
+  }
+  return any;
+}
+
 /// Hands out closures until none is left or nobody has room. None waits behind another while a worker is
 /// idle.
 bool Coordinator::dispatch() {
-  bool any = false;
+  bool any = dispatch_for_one();
   while (Worker* worker = least_busy()) {
     auto closure = queue_.take();
     if (!closure) break;
@@ -105,6 +144,10 @@ void Coordinator::send(Worker& worker, Closure closure) {
   const auto variables = strategy_.variables();
   for (; worker.known_variables < variables.size(); ++worker.known_variables) {
     run.new_variables.push_back(variables[worker.known_variables]->descriptor);
+  }
+  for (const auto& recipe : strategy_.resources(worker.known_resources)) {
+    run.new_resources.push_back(*recipe);
+    ++worker.known_resources;
   }
   run.arguments = closure.arguments;
   const RunHeader header{closure.id, closure.function};
@@ -152,10 +195,14 @@ void Coordinator::on_failure(transport::Peer& peer) {
   for (Worker& worker : workers_) {
     if (worker.peer != &peer || !worker.alive) continue;
     worker.alive = false;
+    queue_.lose(static_cast<int>(&worker - workers_.data()));
     tell_every_ps_of_death(peer.rank());
     --alive_;
-    log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(),
-              worker.running.size(), alive_.load());
+    const auto elsewhere =
+        std::count_if(worker.running.begin(), worker.running.end(),
+                      [](const auto& running) { return running.second.worker == kAnyWorker; });
+    log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), elsewhere,
+              alive_.load());
     for (auto closure = worker.running.rbegin(); closure != worker.running.rend(); ++closure) {
       queue_.put_back(std::move(closure->second));
     }
@@ -187,6 +234,13 @@ std::shared_ptr<const coordinator::Result> ClusterCoordinator::add(std::uint32_t
                                                                    std::vector<std::byte> arguments) {
   return implementation_->schedule(function, std::move(arguments));
 }
+
+std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_for(int worker, std::uint32_t function,
+                                                                       std::vector<std::byte> arguments) {
+  return implementation_->schedule_on(worker, function, std::move(arguments));
+}
+std::vector<int> ClusterCoordinator::worker_indices() const { return implementation_->worker_indices(); }
+bool ClusterCoordinator::has_lost(int worker) const { return implementation_->queue().lost(worker); }
 
 void ClusterCoordinator::join() { implementation_->queue().join(std::nullopt); }
 bool ClusterCoordinator::join(std::chrono::milliseconds timeout) {

@@ -23,8 +23,12 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
 
   std::shared_ptr<Result> schedule(std::uint32_t function, std::vector<std::byte> arguments);
+  /// For one worker alone; see ClosureQueue::put_for. Throws Error(out_of_range).
+  std::shared_ptr<Result> schedule_on(int worker, std::uint32_t function, std::vector<std::byte> arguments);
   ClosureQueue& queue() noexcept { return queue_; }
-  std::uint64_t next_resource() noexcept { return next_resource_++; }
+  std::uint64_t next_resource() noexcept { return strategy_.next_resource(); }
+  /// Of workers that are there now, in order.
+  std::vector<int> worker_indices() const;
   int workers() const noexcept { return alive_; }
 
  private:
@@ -32,11 +36,13 @@ class Coordinator {
     transport::Peer* peer = nullptr;
     bool alive = true;
     std::size_t known_variables = 0;
+    std::size_t known_resources = 0;
     std::map<std::uint64_t, Closure> running;
   };
 
   void start_embedded_workers();
   void run();
+  bool dispatch_for_one();
   Worker* least_busy();
   bool dispatch();
   void send(Worker& worker, Closure closure);
@@ -52,7 +58,6 @@ class Coordinator {
   std::size_t next_worker_ = 0;
   std::atomic<int> alive_{0};
   std::atomic<bool> over_{false};
-  std::uint64_t next_resource_ = 1;
   std::vector<std::jthread> embedded_workers_;
   std::jthread dispatcher_;  // last: it uses all of the above
 };

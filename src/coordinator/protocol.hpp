@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "capstan/per_worker.hpp"
 #include "shard/descriptor.hpp"
 
 namespace capstan::coordinator {
@@ -16,6 +17,7 @@ struct RunHeader {
 
 struct RunClosure {
   std::vector<shard::VariableDescriptor> new_variables;  // that this worker has not been told of
+  std::vector<detail::ResourceRecipe> new_resources;
   std::vector<std::byte> arguments;
 };
 

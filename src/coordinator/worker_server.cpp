@@ -110,6 +110,9 @@ WorkerServer::Answer WorkerServer::execute(const Task& task) {
     Reader message(task.payload);
     for (auto& variable : read<std::vector<shard::VariableDescriptor>>(message))
       context_.add(std::move(variable));
+    for (auto& recipe : read<std::vector<detail::ResourceRecipe>>(message)) {
+      recipes_.insert_or_assign(recipe.id, std::move(recipe));
+    }
     const auto arguments = read<std::vector<std::byte>>(message);
     const auto& function = detail::registered_function(static_cast<std::uint32_t>(task.header.function));
     Reader in(arguments);
@@ -134,10 +137,24 @@ std::shared_ptr<void> WorkerServer::resource(const detail::ResourceRecipe& recip
   return made;
 }
 
+std::shared_ptr<void> WorkerServer::resource(std::uint64_t id) {
+  if (const auto made = resources_.find(id); made != resources_.end()) return made->second;
+  const auto recipe = recipes_.find(id);
+  if (recipe == recipes_.end()) {
+    throw Error(Code::internal, "per-worker object " + std::to_string(id) + " is not known on this worker");
+  }
+  auto made = resource(recipe->second);
+  recipes_.erase(recipe);  // its arguments may be as large as the object
+  return made;
+}
+
 }  // namespace coordinator
 
 std::shared_ptr<void> detail::worker_resource(const ResourceRecipe& recipe) {
   return coordinator::worker_of_this_thread("a per-worker value").resource(recipe);
+}
+std::shared_ptr<void> detail::worker_resource(std::uint64_t id) {
+  return coordinator::worker_of_this_thread("a per-worker value").resource(id);
 }
 
 int current_worker_index() {

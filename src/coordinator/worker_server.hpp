@@ -29,6 +29,9 @@ class WorkerServer {
 
   /// This worker's object of a recipe, made now if need be. Called by closures.
   std::shared_ptr<void> resource(const detail::ResourceRecipe& recipe);
+  /// The object of a recipe that the coordinator announced. Throws Error(internal) for a number that it did
+  /// not.
+  std::shared_ptr<void> resource(std::uint64_t id);
   int index() const noexcept { return runtime_->self().index; }
 
  private:
@@ -47,6 +50,7 @@ class WorkerServer {
   std::shared_ptr<cluster::Runtime> runtime_;
   strategy::Context context_;
   std::map<std::uint64_t, std::shared_ptr<void>> resources_;
+  std::map<std::uint64_t, detail::ResourceRecipe> recipes_;  // announced, of objects that are not made yet
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -8,6 +8,7 @@
 
 #include "client/client.hpp"
 #include "shard/descriptor.hpp"
+#include "strategy/gradient_filter.hpp"
 
 namespace capstan::strategy {
 
@@ -41,6 +42,7 @@ class Context {
   ~Context();
 
   client::Client& client() noexcept { return client_; }
+  GradientFilter& gradients() noexcept { return gradients_; }
   const cluster::Runtime& runtime() const noexcept { return client_.runtime(); }
   /// What code that a replica may run goes through. Locks only while replica threads run.
   ClientUse use_client() {
@@ -62,6 +64,7 @@ class Context {
 
  private:
   client::Client client_;
+  GradientFilter gradients_{client_.runtime().settings()};
   std::map<std::uint32_t, std::shared_ptr<const BoundVariable>> variables_;
   bool shared_ = false;
   std::recursive_mutex mutex_;

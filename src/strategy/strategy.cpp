@@ -274,6 +274,20 @@ void Strategy::restart_group(std::uint32_t group, const std::string& name) {
                "restart update group \"" + name + "\"");
 }
 
+std::uint64_t Strategy::add_resource(std::uint32_t function, std::vector<std::byte> arguments) {
+  const std::uint64_t id = next_resource();
+  auto recipe = std::make_shared<const detail::ResourceRecipe>(
+      detail::ResourceRecipe{id, function, std::move(arguments)});
+  const std::lock_guard lock(variables_mutex_);
+  resources_.push_back(std::move(recipe));
+  return id;
+}
+
+std::vector<std::shared_ptr<const detail::ResourceRecipe>> Strategy::resources(std::size_t known) const {
+  const std::lock_guard lock(variables_mutex_);
+  return {resources_.begin() + static_cast<std::ptrdiff_t>(known), resources_.end()};
+}
+
 std::vector<std::shared_ptr<const BoundVariable>> Strategy::variables() const {
   const std::lock_guard lock(variables_mutex_);
   return variables_;

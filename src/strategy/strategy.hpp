@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/per_worker.hpp"
 #include "capstan/strategy.hpp"
 #include "cluster/runtime.hpp"
 #include "strategy/context.hpp"
@@ -36,6 +37,12 @@ class Strategy {
   std::uint32_t create_group(const std::string& name, const Synchronization& synchronization);
 
   void restart_group(std::uint32_t group, const std::string& name);
+  /// The number of a new object that each worker makes of its own.
+  std::uint64_t next_resource() noexcept { return next_resource_++; }
+  /// One that every worker is told of by the first closure that it gets from now on.
+  std::uint64_t add_resource(std::uint32_t function, std::vector<std::byte> arguments);
+  /// In order of creation, without the first `known` ones; read as `variables` are.
+  std::vector<std::shared_ptr<const detail::ResourceRecipe>> resources(std::size_t known) const;
 
   /// In order of creation. Read by the coordinator's dispatcher as well: descriptors are added, never
   /// changed.
@@ -73,8 +80,10 @@ class Strategy {
   StrategyOptions options_;
   std::vector<std::jthread> embedded_ps_;
   Context context_;
-  mutable std::mutex variables_mutex_;
+  mutable std::mutex variables_mutex_;  // and of resources_
   std::vector<std::shared_ptr<const BoundVariable>> variables_;
+  std::vector<std::shared_ptr<const detail::ResourceRecipe>> resources_;
+  std::uint64_t next_resource_ = 1;
   std::uint32_t next_variable_ = 1;  // of every attempt: one that failed may have left shards behind
   bool of_this_process_ = false;
   int next_ps_ = 0;  // round robin, per shard

@@ -9,6 +9,8 @@
 
 #include "base/assert.hpp"
 #include "base/with_type.hpp"
+#include "strategy/merge_assign.hpp"
+#include "strategy/read_cache.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan {
@@ -16,6 +18,7 @@ namespace {
 
 using strategy::BoundVariable;
 using strategy::Context;
+using strategy::GradientFilter;
 using strategy::Strategy;
 
 /// Where a variable is created: in the scope, or outside of all of them.
@@ -126,6 +129,10 @@ std::uint32_t AnyVariable::id_to_send() const {
   return bound_->descriptor.id;
 }
 
+std::uint64_t AnyVariable::skipped_rows() const {
+  return bound_->context->gradients().skipped_rows(bound_->descriptor.id);
+}
+
 void AnyVariable::flush() const { client_of(*bound_)->flush(); }
 
 void AnyVariable::bind(std::uint32_t id, DType dtype) {
@@ -143,6 +150,15 @@ void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements,
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, "pull");
   client_of(*bound_)->pull(bound_->descriptor, first_row, rows, out, mode);
+}
+
+void AnyVariable::pull_whole(void* out, std::size_t elements) const {
+  const auto read = [&](void* to) { pull(0, to, elements, ReadMode::relaxed); };
+  if (strategy::ReadCache* cache = strategy::ReadCache::current(); cache != nullptr) {
+    cache->read(bound_, out, elements * size_of(dtype()), read);
+  } else {
+    read(out);
+  }
 }
 
 Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t elements) const {
@@ -169,7 +185,21 @@ void AnyVariable::push_parts(std::span<const Part> parts) {
     check_push(*part.variable->bound_);
     pushes.push_back({&part.variable->bound_->descriptor, part.ids, part.gradient});
   }
-  client_of(*parts.front().variable->bound_)->push(pushes);
+  const auto client = client_of(*parts.front().variable->bound_);
+  std::vector<GradientFilter::Kept> kept;  // of the parts that lose rows; outlives the push
+  if (auto& filter = parts.front().variable->bound_->context->gradients(); !filter.passes_all()) {
+    kept.reserve(parts.size());
+    for (client::Client::Push& push : pushes) {
+      auto left = filter.sparse(*push.variable, push.ids, push.gradient);
+      if (!left) continue;
+      kept.push_back(std::move(*left));
+      push.ids = kept.back().ids;
+      push.gradient = kept.back().gradient.data();
+    }
+    std::erase_if(pushes, [](const client::Client::Push& push) { return push.ids.empty(); });
+    if (pushes.empty()) return;
+  }
+  client->push(pushes);
 }
 
 Pending::~Pending() {
@@ -187,20 +217,37 @@ void Pending::wait() {
 void AnyVariable::push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const {
   check_elements(*bound_, elements, ids.size(), "push");
   check_push(*bound_);
-  client_of(*bound_)->push(bound_->descriptor, ids, gradient);
+  const auto client = client_of(*bound_);
+  if (auto& filter = bound_->context->gradients(); !filter.passes_all()) {
+    if (const auto kept = filter.sparse(bound_->descriptor, ids, gradient)) {
+      if (!kept->ids.empty()) client->push(bound_->descriptor, kept->ids, kept->gradient.data());
+      return;
+    }
+  }
+  client->push(bound_->descriptor, ids, gradient);
 }
 
 void AnyVariable::push_dense(const void* gradient, std::size_t elements) const {
   check_elements(*bound_, elements, rows(), "push_dense");
   check_push(*bound_);
-  client_of(*bound_)->push_dense(bound_->descriptor, gradient);
+  const auto client = client_of(*bound_);
+  auto& filter = bound_->context->gradients();
+  if (!filter.passes_all() && !filter.dense(bound_->descriptor, gradient)) return;
+  client->push_dense(bound_->descriptor, gradient);
 }
 
 void AnyVariable::update(Op op, std::uint64_t first_row, const void* values, std::size_t elements) const {
   const std::uint64_t rows = elements / width();
   check_elements(*bound_, elements, rows, name_of(op));
   check_operands(*bound_, op, values, elements);
-  client_of(*bound_)->update(bound_->descriptor, static_cast<shard::RowOp>(op), first_row, rows, values);
+  const auto apply = [&](const void* all) {
+    client_of(*bound_)->update(bound_->descriptor, static_cast<shard::RowOp>(op), first_row, rows, all);
+  };
+  if (strategy::among_replicas()) {
+    strategy::merge_assign(bound_->descriptor, values, elements, apply);
+  } else {
+    apply(values);
+  }
 }
 
 void AnyVariable::update_all(Op op, const void* values, std::size_t elements) const {

@@ -67,6 +67,39 @@ class ReplicasConformance : public testing::TestWithParam<Size> {
   ClusterCoordinator coordinator_{strategy_};
 };
 
+// A2.13, A2.14, B91, B92, B184: same.
+TEST_P(ReplicasConformance, WhatReplicasAssignIsAggregatedAndAssignedOnce) {
+  const auto scope = strategy_.scope();
+  const auto make = [](const std::string& name, VariableAggregation aggregation) {
+    return Variable<float>(name, {8}, initializers::constant(1), {.aggregation = aggregation});
+  };
+  const auto summed = make("summed", VariableAggregation::sum);
+  const auto averaged = make("averaged", VariableAggregation::mean);
+  const auto first = make("first", VariableAggregation::only_first_replica);
+  const auto none = make("none", VariableAggregation::none);
+  strategy_.run([&] {
+    const auto id = static_cast<float>(get_replica_context().replica_id_in_sync_group());
+    const Floats values{id + 10, 1, 2, 3, 4, 5, 6, 7};
+    summed.assign(values);
+    averaged.assign_add(values);
+    first.assign_sub(values);
+  });
+  const auto n = static_cast<float>(n_);
+  const float ids = n * (n - 1) / 2;
+  EXPECT_EQ(summed.pull(), (Floats{ids + 10 * n, n, 2 * n, 3 * n, 4 * n, 5 * n, 6 * n, 7 * n}));
+  EXPECT_EQ(averaged.pull(), (Floats{1 + ids / n + 10, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(first.pull(), (Floats{-9, 0, -1, -2, -3, -4, -5, -6}));
+  const auto assign = [&] { strategy_.run([&] { none.assign(Floats(8, 3)); }); };
+  if (n_ == 1) {
+    assign();
+    EXPECT_EQ(none.pull(), Floats(8, 3));
+  } else {
+    EXPECT_THAT(error_of(Code::invalid_argument, assign),
+                HasSubstr("variable \"none\" is assigned by " + std::to_string(n_) +
+                          " replicas and its aggregation is none"));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, ReplicasConformance, testing::Values(Size{1, 1}, Size{2, 2}, Size{4, 3}));
 
 Variable<double> summing(const std::string& name, const std::vector<std::int64_t>& shape, double start) {

@@ -80,7 +80,7 @@ TYPED_TEST(OfType, ScatterOperationsChangeWhatTheSameOnAPlainArrayWould) {
   }
 }
 
-// A3.2, A3.3, A3.4, B119-B122, B134, B180: same.
+// A3.2, A3.3, A3.4, B119-B122, B133-B134, B180: same.
 TEST_P(ShardedVariable, AssignmentsReachEveryShard) {
   for (const std::int64_t shards : {1, 3}) {
     start_with(shards);
@@ -104,18 +104,29 @@ TEST_P(ShardedVariable, AssignmentsReachEveryShard) {
   }
 }
 
-// A3.5: same.
+// A3.5, B124-B130: same.
 TEST_P(ShardedVariable, TwiceTheSameScatterIsTwiceItsEffect) {
+  using V = Variable<float>;
+  using Scatter = const V& (V::*)(std::span<const std::int64_t>, std::span<const float>) const;
+  struct Case {
+    Scatter scatter;
+    float factor;  // of 1, 2, 3, 4, 5, after both
+  };
   for (const std::int64_t shards : {1, 3}) {
     start_with(shards);
     const auto scope = strategy().scope();
-    const Variable<float> v("v", {30}, initializers::zeros());
-    const Ids ids{0, 10, 12, 21, 22};
-    for (int i = 0; i < 2; ++i) v.scatter_add(ids, Values<float>{1, 2, 3, 4, 5});
-    std::vector<float> expected(30);
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      expected[static_cast<std::size_t>(ids[i])] = 2.0F * static_cast<float>(i + 1);
-    EXPECT_EQ(v.pull(), expected);
+    int number = 0;
+    for (const Case& c : {Case{&V::scatter_add, 2}, Case{&V::scatter_sub, -2}, Case{&V::scatter_mul, 0},
+                          Case{&V::scatter_div, 0}, Case{&V::scatter_max, 1}, Case{&V::scatter_min, 0},
+                          Case{&V::scatter_update, 1}, Case{&V::batch_scatter_update, 1}}) {
+      const V v("v" + std::to_string(number++), {30}, initializers::zeros());
+      const Ids ids{0, 10, 12, 21, 22};
+      for (int i = 0; i < 2; ++i) (v.*c.scatter)(ids, Values<float>{1, 2, 3, 4, 5});
+      std::vector<float> expected(30);
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        expected[static_cast<std::size_t>(ids[i])] = c.factor * static_cast<float>(i + 1);
+      EXPECT_EQ(v.pull(), expected) << v.name();
+    }
   }
 }
 

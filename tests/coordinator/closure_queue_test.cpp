@@ -294,6 +294,70 @@ TEST_F(ClosureQueueTest, ABreakdownEndsAJoinThatWaitsForWhatRunsBesideAnError) {
   expect_error(Code::unavailable, "ps 0 is gone", [&] { join(); });
 }
 
+TEST_F(ClosureQueueTest, AClosureForOneWorkerStandsApart) {
+  const auto for_one = queue_.put_for(2, 9, {std::byte{3}});
+  EXPECT_TRUE(queue_.any_for_one());
+  EXPECT_TRUE(queue_.done());
+  join();
+  EXPECT_FALSE(queue_.take());
+  EXPECT_FALSE(queue_.take_for(1));
+  const auto closure = queue_.take_for(2);
+  ASSERT_TRUE(closure);
+  EXPECT_EQ(closure->function, 9U);
+  EXPECT_EQ(closure->worker, 2);
+  EXPECT_FALSE(queue_.any_for_one());
+  EXPECT_TRUE(queue_.done());
+  queue_.finish(*closure, {std::byte{4}});
+  EXPECT_EQ(detail::fetch_bytes(*for_one), std::vector{std::byte{4}});
+}
+
+TEST_F(ClosureQueueTest, AnErrorForOneWorkerIsInItsResultAlone) {
+  const auto failing = queue_.put_for(0, 1, {});
+  queue_.fail(*queue_.take_for(0), Code::not_found, "no such file");
+  expect_error(Code::not_found, "no such file", [&] { (void)detail::fetch_bytes(*failing); });
+  EXPECT_NO_THROW(join());
+  // And an error of the others does not cancel it.
+  put();
+  const auto kept = queue_.put_for(0, 1, {});
+  queue_.fail(*queue_.take(), Code::internal, "failed");
+  const auto closure = queue_.take_for(0);
+  ASSERT_TRUE(closure);
+  expect_error(Code::internal, "failed", [&] { join(); });
+  queue_.finish(*closure, {});
+  EXPECT_NO_THROW((void)detail::fetch_bytes(*kept));
+}
+
+TEST_F(ClosureQueueTest, WhatIsForALostWorkerFails) {
+  const std::string gone = "worker 1 is gone, and this function was for it alone";
+  const auto running = queue_.put_for(1, 1, {});
+  const auto queued = queue_.put_for(1, 1, {});
+  auto closure = queue_.take_for(1);
+  ASSERT_TRUE(closure);
+  queue_.lose(1);
+  queue_.put_back(std::move(*closure));
+  const auto late = queue_.put_for(1, 1, {});
+  for (const auto& result : {running, queued, late}) {
+    expect_error(Code::aborted, gone, [&] { (void)detail::fetch_bytes(*result); });
+  }
+  EXPECT_TRUE(queue_.lost(1));
+  EXPECT_FALSE(queue_.lost(0));
+  EXPECT_FALSE(queue_.take_for(1));
+  EXPECT_FALSE(queue_.take());
+  EXPECT_NO_THROW(join());
+}
+
+TEST_F(ClosureQueueTest, ABreakdownEndsWhatIsForOneWorker) {
+  const auto running = queue_.put_for(0, 1, {});
+  const auto closure = queue_.take_for(0);
+  const auto queued = queue_.put_for(1, 1, {});
+  queue_.break_down(Code::unavailable, "ps 0 is gone");
+  for (const auto& result : {running, queued}) {
+    expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)detail::fetch_bytes(*result); });
+  }
+  expect_error(Code::unavailable, "ps 0 is gone", [&] { queue_.put_for(0, 1, {}); });
+  EXPECT_FALSE(queue_.take_for(1));
+}
+
 TEST_F(ClosureQueueTest, ManyThreadsMayFinishAndPutBackAtOnce) {
   constexpr int kClosures = 200;
   std::vector<std::shared_ptr<Result>> results;

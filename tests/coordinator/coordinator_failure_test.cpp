@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "capstan/coordinator.hpp"
+#include "capstan/per_worker_variable.hpp"
 #include "cluster/message_types.hpp"
 #include "strategy/context.hpp"
 #include "support/rank_threads.hpp"
@@ -79,6 +80,39 @@ TEST_F(CoordinatorFailureTest, TheFunctionsOfALostWorkerRunElsewhere) {
   EXPECT_EQ(coordinator_->workers(), 2);
   // And all goes on with those that are left.
   for (int i = 0; i < 10; ++i) EXPECT_EQ(coordinator_->schedule<&one>().fetch(), 1);
+}
+
+void add_one(PerWorkerVariable<std::int64_t> v) { v.assign_add(std::vector<std::int64_t>{1}); }
+void end_this_worker() {
+  end_rank(strategy::Context::current().client().runtime().self());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+TEST_F(CoordinatorFailureTest, TheCopyOfALostWorkerIsLeftOut) {
+  using Copy = Array<std::int64_t>;
+  const auto scope = strategy_->scope();
+  const PerWorkerVariable<std::int64_t> v("v", Copy::vector({10}));
+  for (int worker = 0; worker < 3; ++worker) {
+    for (int i = 0; i <= worker; ++i) coordinator_->schedule_on<&add_one>(worker, v).fetch();
+  }
+  EXPECT_EQ(v.read_all(*coordinator_),
+            (std::vector<Copy>{Copy::vector({11}), Copy::vector({12}), Copy::vector({13})}));
+  coordinator_->schedule_on<&end_this_worker>(1);
+  // It may die before this, while it waits, or after.
+  EXPECT_LE(v.read_all(*coordinator_).size(), 3U);
+  for (int i = 0; i < 20000 && coordinator_->workers() == 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(coordinator_->worker_indices(), (std::vector<int>{0, 2}));
+  EXPECT_EQ(v.read_all(*coordinator_), (std::vector<Copy>{Copy::vector({11}), Copy::vector({13})}));
+  try {
+    coordinator_->schedule_on<&one>(1).fetch();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::aborted);
+    EXPECT_THAT(error.what(), HasSubstr("worker 1 is gone"));
+  }
+  EXPECT_NO_THROW(coordinator_->join());
 }
 
 TEST_F(CoordinatorFailureTest, WithoutAnyWorkerEveryCallSaysSo) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "support/expect_error.hpp"
@@ -174,6 +175,35 @@ TEST_P(CoordinatorTest, FunctionsOneAfterAnotherGoToTheWorkersInTurn) {
   for (int i = 1; i < 2 * workers(); ++i) {
     EXPECT_EQ(coordinator_->schedule<&my_index>().fetch(), (first + i) % workers());
   }
+}
+
+TEST_P(CoordinatorTest, AFunctionForOneWorkerRunsThereAndBeforeTheOthers) {
+  for (int round = 0; round < 3; ++round) {
+    for (int worker = 0; worker < workers(); ++worker) {
+      EXPECT_EQ(coordinator_->schedule_on<&my_index>(worker).fetch(), worker);
+    }
+  }
+  std::vector<int> all(static_cast<std::size_t>(workers()));
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(coordinator_->worker_indices(), all);
+  EXPECT_EQ(coordinator_->run_on_every_worker<&my_index>(), all);
+  expect_error(
+      Code::out_of_range,
+      "there are workers 0 to " + std::to_string(workers() - 1) + ", not " + std::to_string(workers()),
+      [&] { coordinator_->schedule_on<&my_index>(workers()); });
+  // Its error is no error of the job.
+  const auto failed = coordinator_->schedule_on<&refuse>(0, std::string("not here"));
+  expect_error(Code::invalid_argument, "not here", [&] { failed.fetch(); });
+  EXPECT_NO_THROW(coordinator_->join());
+}
+
+TEST_P(CoordinatorTest, WhatIsForOneWorkerWaitsForItAndJoinDoesNot) {
+  const auto blocked = block_all_workers();
+  const auto mine = coordinator_->schedule_on<&my_index>(0);
+  EXPECT_FALSE(mine.ready());
+  gate = true;
+  coordinator_->join();
+  EXPECT_EQ(mine.fetch(), 0);
 }
 
 TEST_P(CoordinatorTest, NestedResultsKeepTheirShape) {

@@ -1,0 +1,122 @@
+// static_hash_table.hpp -- StaticHashTable: words to numbers, say, looked up where the closure runs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capstan/array.hpp"
+#include "capstan/per_worker.hpp"
+#include "capstan/remote_function.hpp"
+
+namespace capstan {
+
+namespace detail {
+
+template <class K, class V>
+class HashTable {
+ public:
+  HashTable(std::string table, const std::vector<K>& keys, const std::vector<Element<V>>& values,
+            Element<V> otherwise)
+      : name(std::move(table)), default_value(std::move(otherwise)) {
+    if (keys.size() != values.size()) {
+      throw Error(Code::invalid_argument, "table \"" + name + "\" has " + std::to_string(keys.size()) +
+                                              " keys and " + std::to_string(values.size()) +
+                                              " values; expected a value for each key");
+    }
+    entries.reserve(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const auto [entry, added] = entries.emplace(keys[i], values[i]);
+      if (!added && !(entry->second == values[i])) {
+        throw Error(Code::invalid_argument, "table \"" + name + "\": key " + std::to_string(i) +
+                                                " stands there before, with another value");
+      }
+    }
+  }
+  std::string name;
+  std::unordered_map<K, Element<V>> entries;
+  Element<V> default_value;
+};
+
+template <class K, class V>
+HashTable<K, V> make_hash_table(std::string name, const std::vector<K>& keys,
+                                const std::vector<Element<V>>& values, const Element<V>& default_value) {
+  return HashTable<K, V>(std::move(name), keys, values, default_value);
+}
+
+}  // namespace detail
+
+/// A table that never changes. Made in a strategy's scope, it is passed to closures; each worker makes its
+/// own copy when a closure first uses it there, and lookups cost no message. Keys and values travel to a
+/// worker once. Made outside of a scope, it is in this process alone, and passing it to a closure throws
+/// Error(failed_precondition). Lookups may be made by several threads.
+///
+/// K: an integer, std::string, or another type that has a std::hash and travels; V: any that travels.
+template <class K, class V>
+class StaticHashTable {
+ public:
+  /// Value i belongs to key i; a key that is not there has the default value. Throws Error(invalid_argument)
+  /// when there are not as many values as keys, or a key comes twice with different values.
+  StaticHashTable(std::string name, const std::vector<K>& keys, const std::vector<Element<V>>& values,
+                  Element<V> default_value)
+      : table_(std::make_shared<const detail::HashTable<K, V>>(name, keys, values, default_value)) {
+    if (!detail::in_scope()) return;
+    id_ = detail::add_worker_resource("table \"" + name + "\"",
+                                      detail::Registered<&detail::make_hash_table<K, V>>::number,
+                                      to_bytes(std::tuple(name, keys, values, default_value)));
+  }
+
+  const std::string& name() const { return table_->name; }
+  /// Different keys.
+  std::int64_t size() const { return static_cast<std::int64_t>(table_->entries.size()); }
+  const Element<V>& default_value() const { return table_->default_value; }
+
+  const Element<V>& lookup(const K& key) const {
+    const auto found = table_->entries.find(key);
+    return found == table_->entries.end() ? table_->default_value : found->second;
+  }
+  std::vector<Element<V>> lookup(std::span<const K> keys) const {
+    std::vector<Element<V>> values;
+    values.reserve(keys.size());
+    for (const K& key : keys) values.push_back(lookup(key));
+    return values;
+  }
+  /// Of the same shape.
+  Array<V> lookup(const Array<K>& keys) const {
+    return Array<V>(keys.shape, lookup(std::span<const K>(keys.values)));
+  }
+
+ private:
+  friend struct Serializer<StaticHashTable<K, V>>;
+  StaticHashTable() = default;
+
+  std::uint64_t id_ = 0;  // 0: in this process alone
+  std::shared_ptr<const detail::HashTable<K, V>> table_;
+};
+
+template <class K, class V>
+struct Serializer<StaticHashTable<K, V>> {
+  static void write(Writer& out, const StaticHashTable<K, V>& table) {
+    if (table.id_ == 0) {
+      throw Error(Code::failed_precondition, "table \"" + table.name() +
+                                                 "\" was created outside of a strategy's scope and is in "
+                                                 "this process alone; create it in the scope to use it in "
+                                                 "scheduled functions");
+    }
+    capstan::write(out, table.id_);
+  }
+  static StaticHashTable<K, V> read(Reader& in) {
+    StaticHashTable<K, V> table;
+    table.id_ = capstan::read<std::uint64_t>(in);
+    table.table_ =
+        std::static_pointer_cast<const detail::HashTable<K, V>>(detail::worker_resource(table.id_));
+    return table;
+  }
+};
+
+}  // namespace capstan

@@ -1,0 +1,117 @@
+// gradient_filter.cpp -- one pass over a gradient; rows are copied only when one is left out.
+#include "strategy/gradient_filter.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "base/with_type.hpp"
+
+namespace capstan::strategy {
+namespace {
+
+/// The first element of a row that is NaN or infinite; `width` when there is none.
+template <class T>
+std::uint64_t first_not_finite(const T* row, std::uint64_t width) {
+  if constexpr (!std::is_integral_v<T>) {
+    for (std::uint64_t i = 0; i < width; ++i) {
+      if (!std::isfinite(static_cast<Arithmetic<T>>(row[i]))) return i;
+    }
+  }
+  return width;
+}
+
+/// Calls found(row, element, value) for the rows that are not finite, until it returns false.
+template <class Found>
+void find_bad_rows(const shard::VariableDescriptor& variable, const void* gradient, std::uint64_t rows,
+                   const Found& found) {
+  if (!is_floating(variable.dtype)) return;
+  const std::uint64_t width = variable.width();
+  with_type(variable.dtype, [&]<class T>(std::type_identity<T>) {
+    const auto* values = static_cast<const T*>(gradient);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      const std::uint64_t at = first_not_finite(values + row * width, width);
+      if (at == width) continue;
+      if (!found(row, at, static_cast<double>(static_cast<Arithmetic<T>>(values[row * width + at])))) return;
+    }
+  });
+}
+
+[[noreturn]] void refuse(const shard::VariableDescriptor& variable, std::int64_t row, std::uint64_t element,
+                         double value) {
+  throw Error(Code::invalid_argument,
+              fmt::format("push to variable \"{}\": element {} of the gradient of row {} is {}; expected "
+                          "finite numbers (--nan-gradients=refuse)",
+                          variable.name, element, row, std::isnan(value) ? std::abs(value) : value));
+}
+
+}  // namespace
+
+GradientFilter::GradientFilter(const Settings& settings) {
+  const std::string& word = settings.text("nan-gradients");
+  rule_ = word == "refuse" ? Rule::refuse : word == "skip" ? Rule::skip : Rule::pass;
+}
+
+std::optional<GradientFilter::Kept> GradientFilter::sparse(const shard::VariableDescriptor& variable,
+                                                           std::span<const std::int64_t> ids,
+                                                           const void* gradient) {
+  std::vector<std::uint64_t> bad;
+  find_bad_rows(variable, gradient, ids.size(), [&](std::uint64_t row, std::uint64_t element, double value) {
+    if (rule_ == Rule::refuse) refuse(variable, ids[row], element, value);
+    // An id that the variable does not have stays in, so that the push is refused for it.
+    if (ids[row] >= 0 && static_cast<std::uint64_t>(ids[row]) < variable.rows()) bad.push_back(row);
+    return true;
+  });
+  if (bad.empty()) return std::nullopt;
+  count(variable, bad.size(), ids.size());
+  const std::uint64_t row_bytes = variable.row_bytes();
+  Kept kept;
+  kept.ids.reserve(ids.size() - bad.size());
+  kept.gradient.reserve((ids.size() - bad.size()) * row_bytes);
+  const auto* bytes = static_cast<const std::byte*>(gradient);
+  auto next = bad.begin();
+  for (std::uint64_t row = 0; row < ids.size(); ++row) {
+    if (next != bad.end() && *next == row) {
+      ++next;
+      continue;
+    }
+    kept.ids.push_back(ids[row]);
+    kept.gradient.insert(kept.gradient.end(), bytes + row * row_bytes, bytes + (row + 1) * row_bytes);
+  }
+  return kept;
+}
+
+bool GradientFilter::dense(const shard::VariableDescriptor& variable, const void* gradient) {
+  bool finite = true;
+  find_bad_rows(variable, gradient, variable.rows(),
+                [&](std::uint64_t row, std::uint64_t element, double value) {
+                  if (rule_ == Rule::refuse) refuse(variable, static_cast<std::int64_t>(row), element, value);
+                  finite = false;
+                  return false;
+                });
+  if (!finite) count(variable, variable.rows(), variable.rows());
+  return finite;
+}
+
+/// Says it the first time only: a model that has diverged would fill the log.
+void GradientFilter::count(const shard::VariableDescriptor& variable, std::uint64_t rows, std::uint64_t of) {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t& skipped = skipped_[variable.id];
+  if (skipped == 0) {
+    log::warn(
+        "push to variable \"{}\": {} of {} rows are left out, because they have NaN or infinity; further "
+        "ones are counted and not logged",
+        variable.name, rows, of);
+  }
+  skipped += rows;
+}
+
+std::uint64_t GradientFilter::skipped_rows(std::uint32_t variable) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = skipped_.find(variable);
+  return found == skipped_.end() ? 0 : found->second;
+}
+
+}  // namespace capstan::strategy

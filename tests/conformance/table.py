@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""table.py [--check] [ROOT] -- makes docs/conformance.md from the lines above the tests of this folder.
+
+Above each TEST stands one marker or more, as comments that may go on for several lines:
+  // A3.7, B151-B160: same.
+  // A3.6: better: rows come in the order of the ids.
+  // own: better: what has no number, because TensorFlow has nothing like it.
+not_applicable.txt has a line `A4.15: why.` for what cannot be here, or only in part, and `A3.10: with checkpoints.` for
+what another part of the work will bring; rows.txt names all numbers.
+
+--check writes nothing and fails when the page is not what the markers make. Both fail on a test without a marker, a
+marker without a test, one of another form, and a number that rows.txt does not have.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+NUMBER = r"[AB]\d+(?:\.\d+)?"
+LIST = rf"{NUMBER}(?:\s*-\s*{NUMBER})?(?:\s*,\s*{NUMBER}(?:\s*-\s*{NUMBER})?)*"
+STARTS = re.compile(rf"(?:own|{NUMBER})\s*[-,:]")
+MARKER = re.compile(rf"(?P<numbers>own|{LIST})\s*: (?:(?P<same>same\.)|better: (?P<how>.+\.))")
+LISTED = re.compile(rf"(?P<numbers>{LIST})\s*: (?P<text>.+)")
+TEST = re.compile(r"(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+
+KINDS = ("same", "better", "not applicable", "with checkpoints", "not yet covered")
+
+PAGE = """# Conformance
+
+What TensorFlow's `ParameterServerStrategy` does, in its four generations, and what Capstan does. Made by `tests/conformance/table.py` from the lines above the tests and from `not_applicable.txt`; CTest fails when it is out of date.
+
+*A* numbers are capabilities, *B* numbers are test cases of TensorFlow's. "Same": the test expects what TensorFlow's documentation, source or tests say. "Better": the same and more, or without a limit that TensorFlow has. Numbers of other subjects (coordinator, resolvers, Keras) are not in this table.
+
+{count}
+"""
+
+
+class Wrong(Exception):
+    """What is wrong with a marker or a list, as 'file:line: text'."""
+
+
+def expand(numbers):
+    """'A3.7, B151-B153' -> ['A3.7', 'B151', 'B152', 'B153']."""
+    found = []
+    for part in numbers.split(","):
+        ends = [end.strip() for end in part.split("-")]
+        first, last = ends[0], ends[-1]
+        stem = first[: re.search(r"\d+$", first).start()]
+        if not last.startswith(stem) or not last[len(stem):].isdigit():
+            raise ValueError(f"{part.strip()} is not a range")
+        start, stop = int(first[len(stem):]), int(last[len(stem):])
+        if stop < start:
+            raise ValueError(f"{part.strip()} runs backwards")
+        found += [f"{stem}{n}" for n in range(start, stop + 1)]
+    return found
+
+
+def expand_at(numbers, where):
+    try:
+        return expand(numbers)
+    except ValueError as error:
+        raise Wrong(f"{where}: {error}") from None
+
+
+def read_rows(path):
+    """[(section, [(numbers, title)])] of rows.txt."""
+    sections = []
+    for line_number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("## "):
+            sections.append((line[3:].strip(), []))
+        elif line.strip() and not line.startswith("#"):
+            where = f"{path.name}:{line_number}"
+            listed = LISTED.fullmatch(line.strip())
+            if not listed or not sections:
+                raise Wrong(f"{where}: expected `A1.2: title` in a section: {line}")
+            sections[-1][1].append((expand_at(listed["numbers"], where), listed["text"]))
+    return sections
+
+
+def read_not_applicable(path):
+    """number -> reason."""
+    reasons = {}
+    for line_number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        where = f"{path.name}:{line_number}"
+        listed = LISTED.fullmatch(line.strip())
+        if not listed:
+            raise Wrong(f"{where}: expected `A1.2: why.`: {line}")
+        for number in expand_at(listed["numbers"], where):
+            if number in reasons:
+                raise Wrong(f"{where}: {number} stands there before")
+            reasons[number] = listed["text"]
+    return reasons
+
+
+def markers_of(comment):
+    """The markers of a block of comment lines, each joined to one line."""
+    markers = []
+    for line in comment:
+        in_list = markers and markers[-1].endswith(",") and ": " not in markers[-1]
+        if STARTS.match(line) and not in_list:
+            markers.append(line)
+        elif markers:
+            markers[-1] += " " + line
+    return markers
+
+
+def read_test_file(path):
+    """[(numbers or ['own'], how or None, test)]."""
+    found, comment, line_of_comment = [], [], 0
+    text = path.read_text().splitlines()
+    for line_number, line in enumerate(text, 1):
+        stripped = line.strip()
+        rest = text[line_number:line_number + 2] if stripped.startswith(("TEST", "TYPED_TEST")) else []
+        test = TEST.match(" ".join([stripped, *rest]))  # its names may stand on lines of their own
+        if stripped.startswith("//"):
+            if not comment:
+                line_of_comment = line_number
+            comment.append(stripped.lstrip("/").strip())
+        elif test:
+            name = f"{path.stem}: {test[1].rstrip('_')}.{test[2]}"
+            markers = markers_of(comment)
+            if not markers:
+                raise Wrong(f"{path.name}:{line_number}: {test[1]}.{test[2]} has no marker above it")
+            for marker in markers:
+                match = MARKER.fullmatch(marker)
+                if not match:
+                    raise Wrong(f"{path.name}:{line_of_comment}: expected `<numbers>: same.` or `<numbers>: better: "
+                                f"how.`: {marker}")
+                own = match["numbers"] == "own"
+                numbers = ["own"] if own else expand_at(match["numbers"], f"{path.name}:{line_of_comment}")
+                found.append((numbers, match["how"], name))
+            comment = []
+        elif not stripped:
+            if any(MARKER.fullmatch(marker) for marker in markers_of(comment)):
+                raise Wrong(f"{path.name}:{line_of_comment}: a marker without a test below it")
+            comment = []
+        elif not comment or not markers_of(comment):
+            comment = []  # code between a marker and its test is allowed, as long as no line is empty
+    return found
+
+
+def next_number(number):
+    """'A3.7' -> 'A3.8'."""
+    stem, last = re.fullmatch(r"(.*?)(\d+)", number).groups()
+    return f"{stem}{int(last) + 1}"
+
+
+def ranges(numbers):
+    """['B1', 'B2', 'B4'] -> 'B1-B2, B4'."""
+    runs = []
+    for number in numbers:
+        if runs and next_number(runs[-1][1]) == number:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ", ".join(first if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def verdict_of(entries, reason):
+    """(what the table says, the tests) of one number."""
+    tests = list(dict.fromkeys(test for _, test in entries))
+    hows = list(dict.fromkeys(how.rstrip(".") for how, _ in entries if how))
+    parts = []
+    if hows:
+        parts.append("better: " + "; ".join(hows))
+    elif entries:
+        parts.append("same")
+    if reason and reason.startswith("with "):
+        parts.append(("in part " if entries else "") + reason.rstrip("."))
+    elif reason:
+        parts.append(("in part not applicable: " if entries else "not applicable: ") + reason.rstrip("."))
+    return "; ".join(parts), tests
+
+
+def kind_of(verdict):
+    for kind in KINDS:
+        if verdict.startswith(kind):
+            return kind
+    return KINDS[-1]
+
+
+def read_markers(folder, known):
+    """number -> [(how or None, test)], in the order of files and tests."""
+    entries = collections.defaultdict(list)
+    for path in sorted(folder.glob("*_test.cpp")):
+        for numbers, how, test in read_test_file(path):
+            for number in numbers:
+                if number not in known and number != "own":
+                    raise Wrong(f"{path.name}: {test.split(': ')[1]} names {number}, which rows.txt does not have")
+                entries[number].append((how, test))
+    return entries
+
+
+def make_page(folder):
+    """The page, and the numbers that nothing covers."""
+    sections = read_rows(folder / "rows.txt")
+    known = [number for _, rows in sections for numbers, _ in rows for number in numbers]
+    twice = [number for number, count in collections.Counter(known).items() if count > 1]
+    if twice:
+        raise Wrong(f"rows.txt: {', '.join(twice)} stands there twice")
+    entries = read_markers(folder, set(known))
+    reasons = read_not_applicable(folder / "not_applicable.txt")
+    for number in reasons:
+        if number not in known:
+            raise Wrong(f"not_applicable.txt: {number} is not in rows.txt")
+
+    lines, missing, counts = [], [], collections.Counter()
+    for section, rows in sections:
+        lines += ["", f"## {section}", "", "| number | what | here | tests |", "|---|---|---|---|"]
+        for numbers, title in rows:
+            groups = {}
+            for number in numbers:
+                verdict, tests = verdict_of(entries[number], reasons.get(number))
+                counts[kind_of(verdict)] += 1
+                if not verdict:
+                    missing.append((number, title))
+                groups.setdefault((verdict or "not yet covered", tuple(tests)), []).append(number)
+            for (verdict, tests), members in groups.items():
+                named = "<br>".join(f"`{test}`" for test in tests) or "-"
+                lines.append(f"| {ranges(members)} | {cell(title)} | {cell(verdict)} | {named} |")
+    if entries["own"]:
+        lines += ["", "## Beyond TensorFlow", "", "| what | tests |", "|---|---|"]
+        lines += [f"| {cell(how.rstrip('.'))} | `{test}` |" for how, test in entries["own"]]
+    lines += ["", "## Not yet covered", ""]
+    titles = {}
+    for number, title in missing:
+        titles.setdefault(title, []).append(number)
+    lines += [f"* {ranges(numbers)}: {title}" for title, numbers in titles.items()] or ["Nothing."]
+    count = f"Of {len(known)} numbers: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) + "."
+    return PAGE.format(count=count) + "\n".join(lines) + "\n", missing
+
+
+def main(*arguments):
+    only_check = "--check" in arguments
+    places = [argument for argument in arguments if argument != "--check"]
+    root = pathlib.Path(places[0]) if places else pathlib.Path(__file__).resolve().parents[2]
+    page_path = root / "docs" / "conformance.md"
+    try:
+        page, missing = make_page(root / "tests" / "conformance")
+    except Wrong as wrong:
+        print(wrong)
+        return 1
+    if missing:
+        print("not yet covered: " + ranges([number for number, _ in missing]))
+    if not only_check:
+        page_path.write_text(page)
+    elif not page_path.exists() or page_path.read_text() != page:
+        print("docs/conformance.md is not what the markers make: run tests/conformance/table.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
