@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_readme.py ROOT -- the programs in README.md are the files in examples/, character for character.
+"""check_readme.py ROOT -- the programs in README.md and docs/ are the files in examples/, character for character.
 
 A program is a ```cpp block after a line `<!-- examples/NAME.cpp -->`. A file's first comment lines, which say what it
-is, may be left out of the README.
+is, may be left out there.
 """
 import pathlib
 import re
@@ -19,28 +19,32 @@ def without_head(text):
     return "\n".join(lines).rstrip()
 
 
-def check(root):
-    readme = (root / "README.md").read_text()
-    blocks = BLOCK.findall(readme)
+def differences(root, page):
     found = []
-    if not blocks:
-        found.append("README.md shows no program: no ```cpp block after <!-- examples/NAME.cpp -->")
-    for name, shown in blocks:
+    for name, shown in BLOCK.findall((root / page).read_text()):
         source = root / name
         if not source.is_file():
-            found.append(f"README.md shows {name}, which does not exist")
+            found.append(f"{page} shows {name}, which does not exist")
             continue
         shown_lines = without_head(shown).splitlines()
         real_lines = without_head(source.read_text()).splitlines()
         for number, (a, b) in enumerate(zip(shown_lines + [None], real_lines + [None]), 1):
             if a != b:
-                found.append(f"{name} differs from README.md in line {number} of the program:\n"
-                             f"  README.md: {a}\n  {name}: {b}")
+                found.append(f"{name} differs from {page} in line {number} of the program:\n"
+                             f"  {page}: {a}\n  {name}: {b}")
                 break
+    return found
+
+
+def check(root):
+    pages = ["README.md", *sorted(str(page.relative_to(root)) for page in (root / "docs").glob("*.md"))]
+    found = [complaint for page in pages for complaint in differences(root, page)]
+    if not BLOCK.search((root / "README.md").read_text()):
+        found.append("README.md shows no program: no ```cpp block after <!-- examples/NAME.cpp -->")
     return found
 
 
 if __name__ == "__main__":
     complaints = check(pathlib.Path(sys.argv[1]))
-    print("\n".join(complaints) or "README.md shows the programs as they are")
+    print("\n".join(complaints) or "README.md and docs/ show the programs as they are")
     sys.exit(bool(complaints))

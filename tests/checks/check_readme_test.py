@@ -16,12 +16,15 @@ def readme(program, name="examples/hello.cpp"):
 
 
 class CheckReadme(unittest.TestCase):
-    def complaints(self, text):
+    def complaints(self, text, page=None):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "examples").mkdir()
             (root / "examples" / "hello.cpp").write_text(PROGRAM)
             (root / "README.md").write_text(text)
+            if page:
+                (root / "docs").mkdir()
+                (root / "docs" / "page.md").write_text(page)
             return check_readme.check(root)
 
     def test_accepts_the_file(self):
@@ -32,6 +35,11 @@ class CheckReadme(unittest.TestCase):
         for text in (readme(SHOWN.replace("main", "Main")), readme(SHOWN + "int extra;\n"),
                      readme("#include <x>\n"), readme(SHOWN, "examples/absent.cpp"), "# no program\n"):
             self.assertEqual(len(self.complaints(text)), 1, text)
+
+    def test_looks_into_docs(self):
+        self.assertEqual(self.complaints(readme(PROGRAM), readme(SHOWN) + readme(SHOWN)), [])
+        self.assertEqual(self.complaints(readme(PROGRAM), "# no program\n"), [])
+        self.assertEqual(len(self.complaints(readme(PROGRAM), readme(SHOWN) + readme("int x;\n"))), 1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+// logistic_regression.cpp -- L2-regularised logistic regression on libsvm text, synchronous or not.
+#include <algorithm>
+#include <capstan/capstan.hpp>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+namespace cs = capstan;
+constexpr double kLambda = 1e-4;
+constexpr std::int64_t kAll = 1 << 30;
+double squared(const std::vector<double>& x) {
+  return std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+}
+
+struct Objective {  // weight * (mean log-loss + lambda / 2 |w|^2); how many examples w gets right
+  double value, correct;
+  std::vector<double> gradient;
+};
+Objective evaluate(const cs::SparseBatch& data, const std::vector<double>& w, double weight = 1) {
+  Objective sum{weight * kLambda / 2 * squared(w), 0, w};
+  for (double& g : sum.gradient) g *= weight * kLambda;
+  for (std::int64_t row = 0; row < data.size(); ++row) {
+    const double y = data.labels[row] > 0 ? 1 : -1, scale = weight / data.size();
+    const auto from = data.offsets[row], to = data.offsets[row + 1];
+    double margin = 0;
+    for (auto k = from; k < to; ++k) margin += y * data.values[k] * w[data.ids[k]];
+    const double e = std::exp(-std::abs(margin)), slope = -y * (margin > 0 ? e : 1) / (1 + e);
+    sum.value += scale * (std::max(-margin, 0.0) + std::log1p(e));
+    sum.correct += margin > 0;
+    for (auto k = from; k < to; ++k) sum.gradient[data.ids[k]] += scale * slope * data.values[k];
+  }
+  return sum;
+}
+
+// One loop for both modes: a worker has its part of the examples every time, or batches of all of them.
+void train(cs::UpdateGroup group, cs::Variable<double> w, std::string file, bool in_step, int part, int parts,
+           double n) {
+  const auto mine = cs::libsvm_batches({file}, kAll).legacy_rebatch(parts).shard(parts, part).cache();
+  const auto shuffled = cs::libsvm_batches({file}, 256).shuffle(1000);
+  auto batches = (in_step ? mine : shuffled).repeat().make_iterator();
+  for (int step = 0; step < 200; ++step) {
+    const cs::SparseBatch batch = batches.next();
+    w.push_dense(evaluate(batch, w.pull(), in_step ? batch.size() / n : 1.0).gradient);
+    group.end_step();
+  }
+  group.leave();
+}
+
+int main(int argc, char** argv) {
+  cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  if (argc != 4) return std::fprintf(stderr, "expected synchronous|asynchronous TRAIN_FILE TEST_FILE\n"), 2;
+  const bool in_step = argv[1] == std::string("synchronous");
+  const cs::SparseBatch data = cs::libsvm_batches({argv[2]}, kAll).make_iterator().next();
+  const std::int64_t features = 1 + *std::max_element(data.ids.begin(), data.ids.end());
+  const auto test = cs::libsvm_batches({argv[3]}, kAll, {.features = features}).make_iterator().next();
+
+  cs::ParameterServerStrategy strategy(cluster);
+  auto scope = strategy.scope();
+  const cs::Optimizer nesterov = cs::optimizers::Momentum{0.25, 0.99, true};  // for |x|^2 up to 16
+  const cs::Optimizer optimizer = in_step ? nesterov : cs::optimizers::Adagrad{0.1};
+  const cs::Synchronization sum = cs::Synchronous{.average = false};
+  const cs::UpdateGroup group("model", in_step ? sum : cs::Asynchronous{});
+  const cs::Variable<double> w("w", {features}, {}, {.optimizer = optimizer, .group = group});
+  cs::ClusterCoordinator coordinator(strategy);
+
+  double gap = 1;  // the objective is at most |gradient|^2 / (2 lambda) above the optimum
+  for (int round = 1; round <= (in_step ? 50 : 20) && gap > 1e-6; ++round) {
+    for (int part = 0, parts = coordinator.workers(); part < parts; ++part)
+      coordinator.schedule<&train>(group, w, argv[2], in_step, part, parts, data.size());
+    coordinator.join();
+    group.restart();
+    const Objective now = evaluate(data, w.pull());
+    gap = squared(now.gradient) / (2 * kLambda);
+    std::printf("%d steps: objective %.10f, the optimum within %.0e\n", 200 * round, now.value, gap);
+  }
+  std::printf("test accuracy %.4f\n", evaluate(test, w.pull()).correct / test.size());
+  return in_step && gap > 1e-6;
+}

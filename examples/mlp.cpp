@@ -1,0 +1,79 @@
+// mlp.cpp -- a network of one hidden layer on IDX images (MNIST); each worker's replicas share its steps.
+#include <algorithm>
+#include <capstan/capstan.hpp>
+#include <cmath>
+#include <cstdio>
+
+namespace cs = capstan;
+constexpr std::size_t kHidden = 128, kClasses = 10, kBatch = 64, kSteps = 500;
+using Batch = std::vector<std::pair<cs::Array<std::uint8_t>, cs::Array<std::uint8_t>>>;  // images, labels
+
+struct Result {  // means over a batch, and gradients of the loss
+  double loss = 0, correct = 0;
+  std::vector<float> g1, g2;
+};
+Result evaluate(const Batch& batch, const std::vector<float>& w1, const std::vector<float>& w2) {
+  Result mean{0, 0, std::vector<float>(w1.size()), std::vector<float>(w2.size())};
+  for (const auto& [image, label] : batch) {
+    std::vector<std::pair<std::size_t, float>> input{{image.size(), 1}};  // the last row is the bias
+    for (std::size_t i = 0; i < image.size(); ++i)                        // most pixels are 0 and left out
+      if (image.values[i] > 0) input.emplace_back(i, image.values[i] / 255.0F);
+    float hidden[kHidden + 1] = {}, back[kHidden + 1] = {}, total = 0;
+    std::vector<float> out(kClasses);
+    for (const auto& [row, x] : input)
+      for (std::size_t h = 0; h < kHidden; ++h) hidden[h] += x * w1[row * kHidden + h];
+    hidden[kHidden] = 1;
+    for (float& h : hidden) h = std::max(h, 0.0F);
+    for (std::size_t i = 0; i < w2.size(); ++i) out[i % kClasses] += hidden[i / kClasses] * w2[i];
+    const float largest = *std::max_element(out.begin(), out.end());
+    const float& answer = out.at(label.values[0]);
+    mean.correct += answer == largest ? 1.0 / batch.size() : 0;
+    for (float& o : out) total += o = std::exp(o - largest);
+    mean.loss -= std::log(answer / total) / batch.size();
+    for (float& o : out) o = (o / total - (&o == &answer)) / batch.size();  // the gradient of the loss now
+    for (std::size_t i = 0; i < w2.size(); ++i) {
+      mean.g2[i] += hidden[i / kClasses] * out[i % kClasses];
+      if (hidden[i / kClasses] > 0) back[i / kClasses] += out[i % kClasses] * w2[i];
+    }
+    for (const auto& [row, x] : input)
+      for (std::size_t h = 0; h < kHidden; ++h) mean.g1[row * kHidden + h] += x * back[h];
+  }
+  return mean;
+}
+
+auto read(std::string images, std::string labels) {
+  return cs::zip(cs::idx<std::uint8_t>({images}), cs::idx<std::uint8_t>({labels}));
+}
+cs::Dataset<std::vector<Batch>> make_steps(std::string images, std::string labels) {
+  const auto batches = read(images, labels).cache().shuffle(100'000).repeat().batch(kBatch);
+  return cs::deal_out(batches, cs::get_replicas().num_replicas_in_sync()).prefetch(2);  // one each
+}
+void fit(cs::PerWorker<cs::Iterator<std::vector<Batch>>> in, cs::Variable<float> w1, cs::Variable<float> w2) {
+  const auto step = [&, v1 = w1.pull(), v2 = w2.pull()](cs::ReplicaContext& replica, const Batch& mine) {
+    const Result mean = replica.all_reduce(cs::ReduceOp::MEAN, evaluate(mine, v1, v2));
+    replica.on_first_replica([&] { w1.push_dense(mean.g1), w2.push_dense(mean.g2); });
+  };
+  cs::get_replicas().run(step, cs::PerReplica<Batch>{in->next()});
+}
+
+int main(int argc, char** argv) {
+  cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  if (argc != 6) return std::fprintf(stderr, "expected ROUNDS and four IDX files: train on, test on\n"), 2;
+  Batch test;
+  for (auto& example : read(argv[4], argv[5])) test.push_back(example);
+  cs::ParameterServerStrategy strategy(cluster);
+  auto scope = strategy.scope();
+  const auto pixels = static_cast<std::int64_t>(test.at(0).first.size());
+  const auto initial = cs::initializers::normal(0, 0.05);
+  cs::Variable<float> w1("w1", {pixels + 1, kHidden}, initial, {cs::optimizers::Adam{}});
+  cs::Variable<float> w2("w2", {kHidden + 1, kClasses}, initial, {cs::optimizers::Adam{}});
+  cs::ClusterCoordinator coordinator(strategy);
+  auto steps = coordinator.create_per_worker_dataset<&make_steps>(argv[2], argv[3]);
+  for (int round = 1; round <= std::atoi(argv[1]); ++round) {
+    for (std::size_t step = 0; step < kSteps; ++step) coordinator.schedule<&fit>(steps, w1, w2);
+    coordinator.join();
+    const Result now = evaluate(test, w1.pull(), w2.pull());
+    std::printf("%d steps: test loss %.4f, accuracy %.4f\n", round * int{kSteps}, now.loss, now.correct);
+  }
+}
