@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   const cs::UpdateGroup group("model", cs::StaleSynchronous{kBound});
   const cs::Variable<double> w("w", {kFeatures}, {},
                                {.optimizer = cs::optimizers::SGD{0.05}, .group = group});
-  const cs::Variable<std::int64_t> ended("ended", {coordinator.workers()}, {}, {cs::optimizers::SGD{1}});
+  const cs::Variable<std::int64_t> ended("ended", {coordinator.workers()});
 
   std::vector<cs::RemoteValue<std::int64_t>> leads;
   for (int part = 0; part < coordinator.workers(); ++part) {

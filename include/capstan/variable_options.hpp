@@ -24,8 +24,9 @@ enum class VariableAggregation : std::uint8_t {
 enum class VariableSynchronization : std::uint8_t { automatic = 0, none = 1, on_write = 2, on_read = 3 };
 
 struct VariableOptions {
-  /// The ps's rule for pushes. Integers take SGD with a whole learning rate.
-  Optimizer optimizer = optimizers::SGD{};
+  /// The ps's rule for pushes; none: SGD{}, of integers SGD{1}, since they take SGD with a whole learning
+  /// rate and nothing else.
+  std::optional<Optimizer> optimizer = {};
   /// Whether training is meant to change it; pushes are taken either way.
   bool trainable = true;
   VariableAggregation aggregation = VariableAggregation::none;

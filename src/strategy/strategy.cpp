@@ -188,7 +188,9 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.name = name;
   descriptor.dtype = dtype;
   descriptor.shape.assign(sizes.begin(), sizes.end());
-  descriptor.optimizer = options.optimizer;
+  descriptor.optimizer = options.optimizer.value_or(is_floating(dtype) || dtype == DType::boolean
+                                                        ? Optimizer(optimizers::SGD{})
+                                                        : Optimizer(optimizers::SGD{.learning_rate = 1}));
   descriptor.trainable = options.trainable;
   descriptor.aggregation = options.aggregation;
   descriptor.synchronization = options.synchronization;

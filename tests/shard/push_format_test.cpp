@@ -47,7 +47,8 @@ TEST(PushFormat, EveryWordOfTheBoardHasACacheLineOfItsOwn) {
       places.insert(layout.applied(rank));
     }
     for (std::uint64_t i = 0; i < BoardLayout::kCounters; ++i) places.insert(layout.counter(i));
-    EXPECT_EQ(places.size(), 1 + 2 * ranks + BoardLayout::kCounters);
+    for (std::uint64_t id = 1; id <= BoardLayout::kGroups; ++id) places.insert(layout.group(id));
+    EXPECT_EQ(places.size(), 1 + 2 * ranks + BoardLayout::kCounters + BoardLayout::kGroups);
     for (const std::uint64_t place : places) EXPECT_EQ(place % kCacheLine, 0U);
     EXPECT_EQ(*places.rbegin() + kCacheLine, layout.bytes());
     if (ranks > 1) {

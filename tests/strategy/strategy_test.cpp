@@ -195,6 +195,10 @@ TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
       "learning rate",
       [] { Variable<std::int64_t> n("n", {4}, {}, {optimizers::SGD{.learning_rate = 0.5}}); });
   const Variable<std::int64_t> n("n", {4}, {}, {optimizers::SGD{.learning_rate = -1}});
+  const Variable<std::int64_t> by_one("integers count by 1", {4});
+  by_one.push_dense(std::vector<std::int64_t>{1, 2, 3, 4});
+  by_one.flush();
+  EXPECT_EQ(by_one.pull(), (std::vector<std::int64_t>{-1, -2, -3, -4}));
   const Variable<float> v("v", {4}, initializers::constant(2));
   expect_error(Code::already_exists, "there is a variable \"v\" already", shape({4}));
   n.push_dense(std::vector<std::int64_t>{1, 2, 3, 4});
