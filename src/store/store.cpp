@@ -187,7 +187,8 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
   }
   Shard& shard = found->second;
   const std::uint32_t group = shard.description.group;
-  if (group != 0 && header.op == shard::RowOp::gradient && groups_.holds_back(group)) {
+  if (group != 0 && header.op == shard::RowOp::gradient &&
+      groups_.holds_back(group, static_cast<int>(header.rank))) {
     return groups_.hold(group, header, rows, {values, header.rows * shard.row_bytes()});
   }
   apply_now(shard, header, rows, values);

@@ -19,15 +19,20 @@ void UpdateGroups::create(const shard::CreateGroup& request) {
   for (const std::int32_t rank : request.workers) group.workers[rank];
 }
 
-bool UpdateGroups::holds_back(std::uint32_t id) const {
+bool UpdateGroups::synchronous(std::uint32_t id) const {
   const auto found = groups_.find(id);
   return found != groups_.end() && found->second.description.mode == shard::GroupMode::synchronous;
 }
 
+bool UpdateGroups::holds_back(std::uint32_t id, int rank) const {
+  return synchronous(id) && groups_.at(id).workers.contains(rank);
+}
+
 void UpdateGroups::hold(std::uint32_t id, const shard::PushHeader& header,
                         std::span<const std::uint32_t> rows, std::span<const std::byte> values) {
-  groups_.at(id).workers[static_cast<int>(header.rank)].held.push_back(
-      {header, {rows.begin(), rows.end()}, {values.begin(), values.end()}});
+  groups_.at(id)
+      .workers.at(static_cast<int>(header.rank))
+      .held.push_back({header, {rows.begin(), rows.end()}, {values.begin(), values.end()}});
 }
 
 void UpdateGroups::end_step(std::uint32_t id, int rank, std::uint64_t step) {
@@ -43,7 +48,7 @@ void UpdateGroups::end_step(std::uint32_t id, int rank, std::uint64_t step) {
     worker.held.clear();  // the step was ended without it
     worker.clock = group.steps;
   } else {
-    worker.clock = holds_back(id) ? group.steps + 1 : step;
+    worker.clock = synchronous(id) ? group.steps + 1 : step;
   }
   advance(id, group);
 }
@@ -101,7 +106,7 @@ void UpdateGroups::remove(int rank) {
     const auto found = group.workers.find(rank);
     if (found == group.workers.end()) continue;
     // A step that it has ended counts, here as on the other ps; what it has pushed since does not.
-    found->second.dead = holds_back(id) && found->second.clock > group.steps;
+    found->second.dead = synchronous(id) && found->second.clock > group.steps;
     if (!found->second.dead) group.workers.erase(found);
     advance(id, group);
   }

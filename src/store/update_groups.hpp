@@ -34,8 +34,9 @@ class UpdateGroups {
 
   /// Throws Error(already_exists).
   void create(const shard::CreateGroup& request);
-  /// Pushes to this group wait for the end of a step.
-  bool holds_back(std::uint32_t group) const;
+  /// What this rank pushes to the group waits for the end of its step. What others than workers push does
+  /// not.
+  bool holds_back(std::uint32_t group, int rank) const;
   /// REQUIRES: there is such a group.
   bool averages(std::uint32_t group) const { return groups_.at(group).description.average; }
   void hold(std::uint32_t group, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
@@ -62,6 +63,7 @@ class UpdateGroups {
     std::map<int, Worker> workers;  // by rank
     std::uint64_t steps = 0;
   };
+  bool synchronous(std::uint32_t group) const;
   void advance(std::uint32_t id, Group& group);
   void apply_step(Group& group);
 

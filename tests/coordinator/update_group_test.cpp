@@ -238,6 +238,24 @@ TEST(UpdateGroup, WhatCannotBeIsRefused) {
       [&] { (void)group.end_step(); });
 }
 
+void push_rows_to_four(const UpdateGroup& group, const Variable<float>& w) {
+  w.push_dense(std::vector<float>(4, 1));
+  group.end_step();
+  group.leave();
+}
+
+TEST_P(UpdateGroups, WhatTheCoordinatorPushesIsAppliedAtOnce) {
+  const UpdateGroup group("workers", Synchronous{});
+  const Variable<float> w("w", {4}, {}, {.optimizer = optimizers::SGD{.learning_rate = -1}, .group = group});
+  w.push_dense(std::vector<float>{1, 2, 3, 4});
+  w.flush();
+  EXPECT_EQ(w.pull(), (std::vector<float>{1, 2, 3, 4}));
+  ClusterCoordinator coordinator(strategy_);  // nobody waits for it
+  for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&push_rows_to_four>(group, w);
+  coordinator.join();
+  EXPECT_EQ(w.pull(), (std::vector<float>{2, 3, 4, 5}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Clusters, UpdateGroups, testing::Values(1, 2, 3), ps_name);
 
 }  // namespace

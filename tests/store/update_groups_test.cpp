@@ -100,6 +100,27 @@ TEST_F(UpdateGroupsTest, ABackupWorkersStepIsDropped) {
   EXPECT_EQ(log(), "shard 0 from 6 of 2; step 2; ");
 }
 
+TEST_F(UpdateGroupsTest, OnlyWorkersTakePart) {
+  create(shard::GroupMode::synchronous);
+  EXPECT_TRUE(groups_.holds_back(1, 4));
+  EXPECT_FALSE(groups_.holds_back(1, 0)) << "the coordinator";
+  EXPECT_FALSE(groups_.holds_back(2, 4)) << "no such group";
+  groups_.remove(6);
+  EXPECT_FALSE(groups_.holds_back(1, 6));
+}
+
+TEST_F(UpdateGroupsTest, ARestartDropsUnfinishedStepsAndBringsEverybodyBack) {
+  create(shard::GroupMode::synchronous);
+  push(4, 0);
+  end(6, shard::kLeave);
+  groups_.restart(1);
+  end(4, 1);
+  end(5, 1);
+  EXPECT_EQ(log(), "");
+  end(6, 1);
+  EXPECT_EQ(log(), "step 1; ");
+}
+
 TEST_F(UpdateGroupsTest, StepsOfAStaleGroupAreTheSlowestWorkers) {
   create(shard::GroupMode::stale_synchronous);
   end(4, 1);

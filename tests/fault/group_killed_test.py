@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""A worker of a synchronous group dies in the middle of a step: the others go on, and no step counts twice or half."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, HOST, JobTest, main
+
+PROGRAM = BIN / "group_until_death"
+STEPS, FATAL_STEP, WORKERS = 60, 20, 3
+
+
+class GroupKilled(JobTest):
+    def end_of(self, ps, *options):
+        job = self.start([PROGRAM, STEPS, FATAL_STEP, f"--capstan-ps={ps}", "--capstan-max-inflight-per-worker=1", *options],
+                         1 + ps + WORKERS)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn(f"on {HOST}) is gone", job.stderr)
+        lines = [line.split() for line in job.stdout.splitlines() if line.startswith(("w ", "ended "))]
+        return int(lines[0][1]), [int(count) for _, count in lines[1:]]
+
+    def check(self, ps, *options):
+        total, ended = self.end_of(ps, *options)
+        # Of the dead worker the steps count that it had ended, not the one that it was in; its function ran again.
+        self.assertEqual(total, WORKERS * STEPS + FATAL_STEP)
+        self.assertEqual(len(ended), WORKERS)
+        self.assertEqual(sorted(ended)[:2], [STEPS, STEPS], "those that lived waited for nobody after the death")
+
+    def test_through_mapped_memory(self):
+        self.check(1)
+
+    def test_with_two_ps(self):
+        self.check(2)
+
+    def test_by_active_messages(self):
+        self.check(1, "--capstan-window=am")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+// group_until_death.cpp -- workers that train in step, of which one kills itself in the middle of a step.
+//
+//   mpirun -np 5 group_until_death STEPS FATAL_STEP --capstan-ps=1
+//
+// Every worker pushes 1 a step, to be summed. Worker 1 pushes in FATAL_STEP and dies before it has ended it.
+// Prints the variable and the steps that each function has seen.
+#include <capstan/capstan.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+namespace cs = capstan;
+
+std::int64_t keep_step(cs::UpdateGroup group, cs::Variable<double> w, std::int64_t steps,
+                       std::int64_t fatal) {
+  std::int64_t ended = 0;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    w.push(cs::IndexedSlices<double>{{0}, {1}});
+    if (cs::current_worker_index() == 1 && step == fatal) {
+      w.flush();  // the ps has it
+      std::raise(SIGKILL);
+    }
+    ended = group.end_step();
+  }
+  group.leave();
+  return ended;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  const std::int64_t steps = std::atoll(argv[1]);
+  const std::int64_t fatal = std::atoll(argv[2]);
+  cs::ParameterServerStrategy strategy(cluster);
+  const auto scope = strategy.scope();
+  const cs::UpdateGroup group("all", cs::Synchronous{.average = false});
+  const cs::Variable<double> w("w", {4}, {},
+                               {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .group = group});
+  cs::ClusterCoordinator coordinator(strategy);
+  std::vector<cs::RemoteValue<std::int64_t>> ended;
+  for (int worker = 0, all = coordinator.workers(); worker < all; ++worker) {
+    ended.push_back(coordinator.schedule<&keep_step>(group, w, steps, fatal));
+  }
+  coordinator.join();
+  std::printf("w %.0f\n", w.pull()[0]);
+  for (const auto& count : ended) std::printf("ended %lld\n", static_cast<long long>(count.fetch()));
+  return 0;
+}
