@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "client/client_fixture.hpp"
 #include "cluster/message_types.hpp"
 #include "store/ps_server.hpp"
@@ -11,11 +13,13 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr std::uint16_t kStall = 200;
+std::atomic<int> stalls{0};  // that have begun
 
 /// A ps that stands still for as many milliseconds as a message says.
 int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
   store::PsServer server(runtime);
   runtime->control().on_message(kStall, [](const transport::Message& message) {
+    ++stalls;
     std::this_thread::sleep_for(milliseconds(message.payload.size()));
   });
   server.run();
@@ -38,8 +42,13 @@ class ClientFailureTest : public ClientFixture {
     return out;
   }
   std::string ps_name(int index) const { return ranks_->runtime().member(Role::ps, index).name(); }
+  /// Returns when the ps stands still: what is pushed from now on is not applied before it moves again.
   void stall(int ps, int time) {
+    const int before = stalls;
     client().link(ps).peer().send(kStall, {}, std::vector<std::byte>(static_cast<std::size_t>(time)));
+    ASSERT_TRUE(transport::progress_until(ranks_->runtime().data(),
+                                          transport::deadline_in(std::chrono::seconds(20)),
+                                          [before] { return stalls != before; }));
   }
 };
 
