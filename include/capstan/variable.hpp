@@ -161,9 +161,9 @@ class AnyVariable {
 };
 
 /// A variable of float, double, float16, bfloat16, std::int32_t, std::int64_t or bool (kept as bytes of 0 and
-/// 1), of any rank. Made on the coordinator: in the scope of a strategy it goes to the ps, shard by shard,
-/// and may be handed to closures as an argument; outside of a scope it stays in the coordinator's process.
-/// Used by the thread that runs the program, or the closure.
+/// 1), of any rank. Made on the coordinator, after Cluster::join: in the scope of a strategy it goes to the
+/// ps, shard by shard, and may be handed to closures as an argument; outside of a scope it stays in the
+/// coordinator's process. Used by the thread that runs the program, or the closure.
 ///
 /// Values are row-major. Reads are relaxed unless ReadMode::consistent is given. Every call throws Error:
 /// out_of_range for a row that is not there, invalid_argument for values that do not fit the rows or the

@@ -122,7 +122,6 @@ constexpr std::array kTable{
             .help = "what becomes of NaN and infinity in a gradient that is pushed: it is passed to the ps, "
                     "refused as an error, or its rows are skipped, of a dense gradient all",
             .choices = "pass|refuse|skip"},
-
     Setting{
         .name = "replicas",
         .group = "runtime",

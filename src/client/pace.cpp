@@ -3,22 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <thread>
 
-#include "base/backoff.hpp"
 #include "client/client.hpp"
 
 namespace capstan::client {
-namespace {
-
-/// A step is long beside a wake-up, so a core is not kept from others for long.
-constexpr std::chrono::microseconds kLookAlone{500};
-constexpr std::chrono::microseconds kLookOnASharedCore{100};
-/// Between two looks after that.
-constexpr std::chrono::microseconds kSleep{100};
-
-}  // namespace
-
 Client::Pace& Client::pace_of(std::uint32_t group) {
   const auto found = paces_.find(group);
   if (found != paces_.end()) return found->second;
@@ -36,21 +24,14 @@ std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
 
   const std::uint64_t needed =
       step - std::min(step, pace.mode == shard::GroupMode::synchronous ? 0 : pace.bound);
-  const auto deadline = transport::deadline_in(runtime_->patience());
   std::uint64_t most = 0;
   for (int i = 0; i < ps; ++i) {
-    Backoff backoff(kLookAlone, kLookOnASharedCore);
     std::uint64_t steps = 0;
-    while ((steps = link(i).steps_of(group)) < needed) {
-      link(i).require_alive();
-      if (link(i).path() != Path::messages && backoff.pause()) continue;
-      if (std::chrono::steady_clock::now() >= deadline) {
-        throw Error(Code::deadline_exceeded,
-                    fmt::format("waited {} ms in update group \"{}\", after step {}, for {}",
-                                runtime_->patience().count(), name, step, who_is_behind(group)));
-      }
-      runtime_->data().progress();
-      std::this_thread::sleep_for(kSleep);
+    const bool ended = link(i).wait_until([&] { return (steps = link(i).steps_of(group)) >= needed; });
+    if (!ended) {
+      throw Error(Code::deadline_exceeded,
+                  fmt::format("waited {} ms in update group \"{}\", after step {}, for {}",
+                              runtime_->patience().count(), name, step, who_is_behind(group)));
     }
     most = std::max(most, steps);
   }

@@ -345,7 +345,7 @@ std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {
   return board_->fetch_add(layout_.counter(index), delta, transport::deadline_in(runtime_.patience()));
 }
 
-void PsLink::wait_for_ps(const char* what, const std::function<bool()>& done) {
+bool PsLink::wait_until(const std::function<bool()>& done) {
   Backoff backoff(kLookAlone, kLookOnASharedCore);
   Clock::time_point deadline{};
   transport::Fabric& fabric = runtime_.data();
@@ -354,10 +354,7 @@ void PsLink::wait_for_ps(const char* what, const std::function<bool()>& done) {
     if (!alive()) throw Error(Code::unavailable, peer_.name() + " is gone");
     if (backoff.pause()) continue;
     if (deadline == Clock::time_point{}) deadline = Clock::now() + runtime_.patience();
-    if (Clock::now() >= deadline) {
-      throw Error(Code::deadline_exceeded, "waited " + std::to_string(runtime_.patience().count()) +
-                                               " ms for " + peer_.name() + " to " + what);
-    }
+    if (Clock::now() >= deadline) return false;
     if (life_ == nullptr) {
       fabric.wait(std::chrono::milliseconds(1));
     } else {
@@ -365,6 +362,13 @@ void PsLink::wait_for_ps(const char* what, const std::function<bool()>& done) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
+  return true;
+}
+
+void PsLink::wait_for_ps(const char* what, const std::function<bool()>& done) {
+  if (wait_until(done)) return;
+  throw Error(Code::deadline_exceeded, "waited " + std::to_string(runtime_.patience().count()) + " ms for " +
+                                           peer_.name() + " to " + what);
 }
 
 void PsLink::flush() {

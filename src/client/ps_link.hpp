@@ -63,6 +63,10 @@ class PsLink {
   /// Waits until all pushes have been applied.
   void flush();
 
+  /// Looks until `done`, asleep in between after a while; false at the deadline. Throws Error(unavailable)
+  /// when the ps has died.
+  bool wait_until(const std::function<bool()>& done);
+
   /// This rank has ended a step of an update group, or shard::kLeave: in order with its pushes.
   void end_step(std::uint32_t group, std::uint64_t step);
   /// Steps that all who are waited for have ended, as far as this ps knows.

@@ -25,9 +25,10 @@ transport::Bytes view(const std::vector<std::byte>& bytes) { return bytes; }
 Strategy* Strategy::current() noexcept { return current_strategy; }
 void Strategy::set_current(Strategy* strategy) noexcept { current_strategy = strategy; }
 
-Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options)
+Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options, bool of_this_process)
     : runtime_(std::move(runtime)),
       options_(std::move(options)),
+      of_this_process_(of_this_process),
       context_(runtime_),
       placed_bytes_(static_cast<std::size_t>(runtime_->count(Role::ps))),
       placed_shards_(placed_bytes_.size()) {
@@ -39,17 +40,7 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
   // A ps says hello as soon as it runs, which may be before a coordinator listens.
   runtime_->control().on_message(cluster::kHello, [](const transport::Message&) {});
   start_embedded_ps();
-  Context::set_current(&context_);
-}
-
-Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, OfThisProcess)
-    : runtime_(std::move(runtime)),
-      context_(runtime_),
-      of_this_process_(true),
-      placed_bytes_(1),
-      placed_shards_(1) {
-  runtime_->control().on_message(cluster::kHello, [](const transport::Message&) {});
-  start_embedded_ps();
+  if (!of_this_process_) Context::set_current(&context_);
 }
 
 Strategy& Strategy::of_this_process() {
@@ -57,7 +48,7 @@ Strategy& Strategy::of_this_process() {
     log::debug("a variable is created outside of a strategy's scope: it stays in this process");
     Settings settings;
     settings.set_from_flag("heap-slab-bytes", "1MiB");
-    return Strategy(cluster::Runtime::embedded_cluster(settings), OfThisProcess());
+    return Strategy(cluster::Runtime::embedded_cluster(settings), {}, /*of_this_process=*/true);
   }();
   return strategy;
 }

@@ -17,7 +17,7 @@ namespace capstan::strategy {
 
 class Strategy {
  public:
-  Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options);
+  Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options, bool of_this_process = false);
   /// For variables that are created outside of every scope: a ps in this process, which no other rank
   /// reaches.
   static Strategy& of_this_process();
@@ -66,9 +66,6 @@ class Strategy {
   static void set_current(Strategy* strategy) noexcept;
 
  private:
-  struct OfThisProcess {};
-  Strategy(std::shared_ptr<cluster::Runtime> runtime, OfThisProcess);
-
   void start_embedded_ps();
   void check_new(const std::string& name, const Shape& shape) const;
   std::uint64_t shards_of(const std::string& name, DType dtype, const Shape& shape) const;
@@ -78,6 +75,7 @@ class Strategy {
 
   std::shared_ptr<cluster::Runtime> runtime_;
   StrategyOptions options_;
+  bool of_this_process_;  // for variables that no scope is open for
   std::vector<std::jthread> embedded_ps_;
   Context context_;
   mutable std::mutex variables_mutex_;  // and of resources_
@@ -85,8 +83,7 @@ class Strategy {
   std::vector<std::shared_ptr<const detail::ResourceRecipe>> resources_;
   std::uint64_t next_resource_ = 1;
   std::uint32_t next_variable_ = 1;  // of every attempt: one that failed may have left shards behind
-  bool of_this_process_ = false;
-  int next_ps_ = 0;  // round robin, per shard
+  int next_ps_ = 0;                  // round robin, per shard
   int colocated_ = -1;
   std::vector<std::uint64_t> placed_bytes_;  // by ps
   std::vector<std::uint64_t> placed_shards_;

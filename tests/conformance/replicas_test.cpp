@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "capstan/capstan.hpp"
+#include "support/expect_error.hpp"
 #include "support/log_text.hpp"
 #include "support/rank_threads.hpp"
 
@@ -17,18 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 using Floats = std::vector<float>;
-
-template <class Call>
-std::string error_of(Code code, const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "expected an error";
-  return "";
-}
 
 struct Size {
   int replicas;

@@ -32,6 +32,9 @@ class GroupKilled(JobTest):
     def test_with_two_ps(self):
         self.check(2)
 
+    def test_by_remote_memory_access(self):
+        self.check(1, "--capstan-window=rma")
+
     def test_by_active_messages(self):
         self.check(1, "--capstan-window=am")
 

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/part_writer.hpp"
+#include "support/expect_error.hpp"
 
 namespace capstan::io {
 
@@ -111,18 +111,6 @@ inline void expect_holds(const CheckpointReader& reader, const std::vector<Sampl
 inline std::string file_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// Runs `body`, which must throw an Error of this code, and returns its message.
-inline std::string error_of(Code code, const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error; expected " << to_string(code);
-  return {};
 }
 
 }  // namespace capstan::io

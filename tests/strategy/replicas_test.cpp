@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "capstan/capstan.hpp"
+#include "support/expect_error.hpp"
 #include "support/log_text.hpp"
 #include "support/rank_threads.hpp"
 
@@ -19,18 +20,6 @@ namespace {
 
 using testing::HasSubstr;
 using Ids = std::vector<std::int64_t>;
-
-template <class Call>
-std::string error_of(Code code, const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "expected an error";
-  return "";
-}
 
 class ReplicasTest : public testing::TestWithParam<int> {
  protected:
