@@ -102,10 +102,13 @@ constexpr std::array kTable{
     Setting{.name = "max-inflight-per-worker",
             .group = "runtime",
             .kind = integer,
-            .initial = "2",
-            .help = "how many closures a worker holds at a time, so that the next one is there when one ends",
+            .initial = "0",
+            .help =
+                "how many closures a worker holds at a time, so that the next one is there when one ends; "
+                "0 = at least 2, and as many as take 0.3 ms, by the time that such functions took",
             .unit = "closures",
-            .minimum = 1,
+            .initial_means = kByRule,
+            .minimum = 0,
             .maximum = 1024},
     Setting{.name = "queue-limit",
             .group = "runtime",

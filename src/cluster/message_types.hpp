@@ -34,8 +34,10 @@ enum MessageType : std::uint16_t {
   kPushApplied,
 
   // coordinator and worker (coordinator/protocol.hpp)
-  kRunClosure = 48,
-  kClosureDone,
+  kRunClosures = 48,
+  kClosuresDone,
+  kGiveBack,
+  kGivenBack,
 };
 
 }  // namespace capstan::cluster

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -15,34 +14,27 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "coordinator/result.hpp"
 
 namespace capstan::coordinator {
-
-/// Shared by the program (fetch) and the queue. `mutex` and `changed` are the queue's.
-struct Result {
-  enum class State : std::uint8_t { pending, ready, failed };
-  std::shared_ptr<std::mutex> mutex;
-  std::shared_ptr<std::condition_variable> changed;
-  State state = State::pending;
-  std::vector<std::byte> bytes;
-  Code code = Code::ok;
-  std::string message;
-};
 
 constexpr int kAnyWorker = -1;
 
 struct Closure {
   std::uint64_t id = 0;
   std::uint32_t function = 0;
+  int worker = kAnyWorker;
   std::vector<std::byte> arguments;
   std::shared_ptr<Result> result;
-  int worker = kAnyWorker;
 };
 
 /// Thread-safe. One thread schedules and joins, another takes closures and says how they ended.
 class ClosureQueue {
  public:
-  explicit ClosureQueue(std::size_t limit) : limit_(limit) {}
+  /// `limit`: closures that are queued before put() waits; 0 = any number. `waiter` is how put and join wait,
+  /// and is nudged when there is something to take that was not there at the last take.
+  ClosureQueue(std::size_t limit, std::shared_ptr<Waiter> waiter)
+      : limit_(limit), board_(std::make_shared<ResultBoard>(std::move(waiter))) {}
 
   /// Waits while the queue is full. Throws the stored error, as do join and done.
   std::shared_ptr<Result> put(std::uint32_t function, std::vector<std::byte> arguments);
@@ -77,19 +69,18 @@ class ClosureQueue {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  void settle(Result& result, Code code, const std::string& message);
+  void wait(Lock& lock, const std::function<bool()>& done);
   void cancel_queued(Code code, const std::string& message);
   void raise_if_failed(Lock& lock);
-  std::shared_ptr<Result> new_result() const;
   void settle_as_lost(const Closure& closure);
+  void stop_running(const Closure& closure);
 
   std::size_t limit_;
-  std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
-  std::shared_ptr<std::condition_variable> changed_ = std::make_shared<std::condition_variable>();
+  std::shared_ptr<ResultBoard> board_;  // its mutex is the queue's
   std::deque<Closure> queued_;
-  std::map<std::uint64_t, std::shared_ptr<Result>> running_;
+  std::size_t running_ = 0;
+  bool hungry_ = true;                                 // the last take found nothing
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
-  std::map<std::uint64_t, std::shared_ptr<Result>> running_for_one_;
   std::set<int> lost_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> error_;

@@ -1,20 +1,19 @@
 // coordinator.hpp -- hands closures to workers and collects what they return.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "coordinator/closure_queue.hpp"
+#include "coordinator/control_loop.hpp"
+#include "coordinator/dispatcher.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::coordinator {
 
-/// The dispatcher thread owns the control fabric: it keeps up to --max-inflight-per-worker closures on every
-/// worker and sleeps otherwise.
+/// The thread that waits for results drives the control fabric; the control loop's keeper does meanwhile.
 class Coordinator {
  public:
   explicit Coordinator(strategy::Strategy& strategy);
@@ -29,37 +28,20 @@ class Coordinator {
   std::uint64_t next_resource() noexcept { return strategy_.next_resource(); }
   /// Of workers that are there now, in order.
   std::vector<int> worker_indices() const;
-  int workers() const noexcept { return alive_; }
+  int workers() const noexcept { return dispatcher_.alive(); }
 
  private:
-  struct Worker {
-    transport::Peer* peer = nullptr;
-    bool alive = true;
-    std::size_t known_variables = 0;
-    std::size_t known_resources = 0;
-    std::map<std::uint64_t, Closure> running;
-  };
-
   void start_embedded_workers();
-  void run();
-  bool dispatch_for_one();
-  Worker* least_busy();
-  bool dispatch();
-  void send(Worker& worker, Closure closure);
-  void on_done(const transport::Message& message);
+  ControlLoop::Round round();
   void on_failure(transport::Peer& peer);
   void tell_every_ps_of_death(std::int32_t rank);
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;
+  std::shared_ptr<ControlLoop> loop_;  // shared with results that outlive this object
   ClosureQueue queue_;
-  std::size_t inflight_limit_;
-  std::vector<Worker> workers_;
-  std::size_t next_worker_ = 0;
-  std::atomic<int> alive_{0};
-  std::atomic<bool> over_{false};
+  Dispatcher dispatcher_;
   std::vector<std::jthread> embedded_workers_;
-  std::jthread dispatcher_;  // last: it uses all of the above
 };
 
 }  // namespace capstan::coordinator

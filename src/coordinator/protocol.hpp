@@ -9,22 +9,39 @@
 
 namespace capstan::coordinator {
 
-/// Header of kRunClosure. The payload is a RunClosure.
+/// Header of kRunClosures. The payload: an Announcement of that many bytes, if any; then of each closure a
+/// RunHeader and its arguments.
+struct BatchHeader {
+  std::uint64_t closures = 0;
+  std::uint64_t announcement_bytes = 0;
+};
+
+/// What a worker has not been told of yet and its closures may name.
+struct Announcement {
+  std::vector<shard::VariableDescriptor> variables;
+  std::vector<detail::ResourceRecipe> resources;
+};
+
 struct RunHeader {
   std::uint64_t id = 0;
-  std::uint64_t function = 0;
+  std::uint64_t argument_bytes = 0;
+  std::uint32_t function = 0;
+  std::uint32_t stays = 0;  // 1: for this worker alone
 };
 
-struct RunClosure {
-  std::vector<shard::VariableDescriptor> new_variables;  // that this worker has not been told of
-  std::vector<detail::ResourceRecipe> new_resources;
-  std::vector<std::byte> arguments;
-};
-
-/// Header of kClosureDone. The payload is the result, or the text of the error.
+/// kClosuresDone has no header. The payload: of each closure a DoneHeader and its result, or the text of its
+/// error.
 struct DoneHeader {
   std::uint64_t id = 0;
-  std::uint64_t code = 0;  // of capstan::Code
+  std::uint64_t result_bytes = 0;
+  std::uint64_t nanoseconds = 0;  // that it took
+  std::uint64_t code = 0;         // of capstan::Code
+};
+
+/// Header of kGiveBack: closures that the worker has not begun shall run elsewhere, up to `most`. It answers
+/// with kGivenBack and their ids.
+struct GiveBackHeader {
+  std::uint64_t most = 0;
 };
 
 }  // namespace capstan::coordinator

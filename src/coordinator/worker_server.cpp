@@ -1,15 +1,17 @@
-// worker_server.cpp -- executing closures; the control thread that takes them and sends results.
+// worker_server.cpp -- taking closures, executing them, sending what they return.
 #include "coordinator/worker_server.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
+#include <span>
+#include <string_view>
 
 #include "base/log.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/remote_function.hpp"
 #include "capstan/replica_context.hpp"
 #include "cluster/message_types.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan {
 namespace coordinator {
@@ -24,108 +26,172 @@ WorkerServer& worker_of_this_thread(const char* what) {
   return *current_worker;
 }
 
-std::vector<std::byte> to_payload(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
+/// How long a worker looks for its next closure before it sleeps: to wake it takes longer than to send it
+/// one.
+constexpr ControlLoop::Looks kLooks{std::chrono::seconds(1), std::chrono::microseconds(200)};
+/// Answers are sent when there are so many bytes, or the first one has waited so long, or nothing is left to
+/// do.
+constexpr std::size_t kAnswerBytes = transport::kPieceBytes / 2;
+constexpr std::chrono::microseconds kAnswerWaits{200};
 
 }  // namespace
 
 WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
-    : runtime_(std::move(runtime)), context_(runtime_) {}
+    : runtime_(std::move(runtime)),
+      context_(runtime_),
+      loop_(
+          runtime_->control(), [this] { return round(); }, kLooks) {}
 
 void WorkerServer::run() {
   log::set_rank_tag(runtime_->log_tag());
   strategy::Context::set_current(&context_);
   current_worker = this;
-  std::jthread control([this] { talk(); });
-  std::unique_lock lock(mutex_);
+  listen();
+  loop_.start([tag = runtime_->log_tag()] { log::set_rank_tag(tag); });
+  const auto ended = [this] { return over_ || !lost_.empty(); };
   while (true) {
-    changed_.wait(lock, [this] { return over_ || !lost_.empty() || !tasks_.empty(); });
-    if (over_ || !lost_.empty()) break;
-    const Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    lock.unlock();
-    Answer answer = execute(task);
-    lock.lock();
-    answers_.push_back(std::move(answer));
-    runtime_->control().wake();
+    auto task = next_task();
+    if (!task) {
+      loop_.wait(
+          [&] {
+            const std::lock_guard lock(mutex_);
+            return ended() || !tasks_.empty();
+          },
+          std::nullopt);
+      const std::lock_guard lock(mutex_);
+      if (ended()) break;
+      continue;
+    }
+    execute(*task);
   }
-  stop_talking_ = true;
-  lock.unlock();
-  runtime_->control().wake();
-  control.join();
+  loop_.stop();
   current_worker = nullptr;
   strategy::Context::set_current(nullptr);
   resources_.clear();
   if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this worker ends");
 }
 
-/// Owns the control fabric. Sleeps while there is nothing to take or to send.
-void WorkerServer::talk() {
-  log::set_rank_tag(runtime_->log_tag());
+void WorkerServer::listen() {
   transport::Fabric& fabric = runtime_->control();
-  transport::Peer& coordinator = runtime_->control_peer(runtime_->member(Role::coordinator, 0));
-  fabric.on_message(cluster::kRunClosure, [this](const transport::Message& message) {
-    Task task;
-    std::memcpy(&task.header, message.header.data(), std::min(sizeof task.header, message.header.size()));
-    task.payload.assign(message.payload.begin(), message.payload.end());
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    changed_.notify_one();
+  coordinator_ = &runtime_->control_peer(runtime_->member(Role::coordinator, 0));
+  fabric.on_message(cluster::kRunClosures, [this](const transport::Message& message) { take(message); });
+  fabric.on_message(cluster::kGiveBack, [this](const transport::Message& message) {
+    GiveBackHeader header;
+    std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
+    give_back(header.most);
   });
   fabric.on_message(cluster::kHello, [](const transport::Message&) {});
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
     const std::lock_guard lock(mutex_);
     over_ = true;
-    changed_.notify_one();
   });
   fabric.on_failure([this](transport::Peer& peer) {
     const std::lock_guard lock(mutex_);
-    if (over_ || stop_talking_) return;
-    lost_ = peer.name();
-    changed_.notify_one();
+    if (!over_) lost_ = peer.name();
   });
-  coordinator.send(cluster::kHello, {});
-  while (true) {
-    std::deque<Answer> answers;
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop_talking_) return;
-      answers.swap(answers_);
-    }
-    for (const Answer& answer : answers) {
-      coordinator.send(cluster::kClosureDone,
-                       std::as_bytes(std::span<const DoneHeader, 1>(&answer.header, 1)), answer.payload);
-    }
-    if (fabric.progress() == 0 && answers.empty()) fabric.wait(std::chrono::milliseconds(500));
+  coordinator_->send(cluster::kHello, {});
+}
+
+ControlLoop::Round WorkerServer::round() {
+  const bool received = runtime_->control().progress() != 0;
+  std::vector<std::byte> answers;
+  {
+    const std::lock_guard lock(mutex_);
+    answers.swap(answers_);
+    if (over_) answers.clear();  // nobody wants them
+  }
+  if (!answers.empty()) coordinator_->send(cluster::kClosuresDone, {}, answers);
+  return {.something = received || !answers.empty()};
+}
+
+/// Handler of kRunClosures.
+void WorkerServer::take(const transport::Message& message) {
+  BatchHeader header;
+  std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
+  const auto batch =
+      std::make_shared<const std::vector<std::byte>>(message.payload.begin(), message.payload.end());
+  Reader in(*batch);
+  const std::lock_guard lock(mutex_);
+  if (header.announcement_bytes > 0) news_.push_back({in.view(header.announcement_bytes), batch});
+  for (std::uint64_t i = 0; i < header.closures; ++i) {
+    const auto run = read<RunHeader>(in);
+    tasks_.push_back({run, in.view(run.argument_bytes), batch});
   }
 }
 
-WorkerServer::Answer WorkerServer::execute(const Task& task) {
-  const auto failed = [&](Code code, std::string_view text) {
-    return Answer{{task.header.id, static_cast<std::uint64_t>(code)}, to_payload(text)};
+/// Handler of kGiveBack: the last ones first.
+void WorkerServer::give_back(std::size_t most) {
+  std::vector<std::uint64_t> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    while (ids.size() < most && !tasks_.empty() && tasks_.back().header.stays == 0) {
+      ids.push_back(tasks_.back().header.id);
+      tasks_.pop_back();
+    }
+  }
+  coordinator_->send(cluster::kGivenBack, {}, to_bytes(ids));
+}
+
+std::optional<WorkerServer::Task> WorkerServer::next_task() {
+  const std::lock_guard lock(mutex_);
+  if (over_ || !lost_.empty() || tasks_.empty()) return std::nullopt;
+  Task task = std::move(tasks_.front());
+  tasks_.pop_front();
+  return task;
+}
+
+/// What the closures that have come may name; in order with them, or before.
+void WorkerServer::learn_news() {
+  std::deque<News> news;
+  {
+    const std::lock_guard lock(mutex_);
+    news.swap(news_);
+  }
+  for (const News& item : news) {
+    auto announcement = from_bytes<Announcement>(item.bytes);
+    for (auto& variable : announcement.variables) context_.add(std::move(variable));
+    for (auto& recipe : announcement.resources) recipes_.insert_or_assign(recipe.id, std::move(recipe));
+  }
+}
+
+void WorkerServer::execute(const Task& task) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  std::vector<std::byte> result;
+  Code code = Code::ok;
+  const auto failed = [&](Code with, std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    code = with;
+    result.assign(bytes.begin(), bytes.end());
   };
   try {
-    Reader message(task.payload);
-    for (auto& variable : read<std::vector<shard::VariableDescriptor>>(message))
-      context_.add(std::move(variable));
-    for (auto& recipe : read<std::vector<detail::ResourceRecipe>>(message)) {
-      recipes_.insert_or_assign(recipe.id, std::move(recipe));
-    }
-    const auto arguments = read<std::vector<std::byte>>(message);
-    const auto& function = detail::registered_function(static_cast<std::uint32_t>(task.header.function));
-    Reader in(arguments);
-    std::vector<std::byte> result = function.run(in);
+    learn_news();
+    const auto& function = detail::registered_function(task.header.function);
+    Reader in(task.arguments);
+    result = function.run(in);
     context_.client().flush();
-    return {{task.header.id, 0}, std::move(result)};
   } catch (const Error& error) {
-    return failed(error.code(), error.what());
+    failed(error.code(), error.what());
   } catch (const std::exception& error) {
-    return failed(Code::unknown, error.what());
+    failed(Code::unknown, error.what());
   } catch (...) {
-    return failed(Code::unknown, "the function threw something that is no std::exception");
+    failed(Code::unknown, "the function threw something that is no std::exception");
   }
+  const auto end = Clock::now();
+  const DoneHeader header{task.header.id, result.size(),
+                          static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count()),
+                          static_cast<std::uint64_t>(code)};
+  bool send_now = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (answers_.empty()) first_answer_ = begin;
+    const auto head = transport::as_bytes(header);
+    answers_.insert(answers_.end(), head.begin(), head.end());
+    answers_.insert(answers_.end(), result.begin(), result.end());
+    // With nothing left to do, waiting for more sends them.
+    send_now = !tasks_.empty() && (answers_.size() >= kAnswerBytes || end - first_answer_ >= kAnswerWaits);
+  }
+  if (send_now) loop_.nudge();
 }
 
 std::shared_ptr<void> WorkerServer::resource(const detail::ResourceRecipe& recipe) {

@@ -1,16 +1,19 @@
-// worker_server.hpp -- the life of a worker: one thread runs closures, another talks to the coordinator.
+// worker_server.hpp -- the life of a worker: one thread runs closures, and talks to the coordinator in
+// between; while a closure runs another thread does.
 #pragma once
 
-#include <condition_variable>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "capstan/per_worker.hpp"
 #include "cluster/runtime.hpp"
+#include "coordinator/control_loop.hpp"
 #include "coordinator/protocol.hpp"
 #include "strategy/context.hpp"
 
@@ -35,30 +38,39 @@ class WorkerServer {
   int index() const noexcept { return runtime_->self().index; }
 
  private:
+  /// A closure as it came, in a buffer that it shares with the others of its message.
   struct Task {
     RunHeader header;
-    std::vector<std::byte> payload;
+    transport::Bytes arguments;
+    std::shared_ptr<const std::vector<std::byte>> batch;
   };
-  struct Answer {
-    DoneHeader header;
-    std::vector<std::byte> payload;
+  struct News {
+    transport::Bytes bytes;
+    std::shared_ptr<const std::vector<std::byte>> batch;
   };
 
-  void talk();
-  Answer execute(const Task& task);
+  void listen();
+  ControlLoop::Round round();
+  void take(const transport::Message& message);
+  void give_back(std::size_t most);
+  std::optional<Task> next_task();
+  void learn_news();
+  void execute(const Task& task);
 
   std::shared_ptr<cluster::Runtime> runtime_;
   strategy::Context context_;
   std::map<std::uint64_t, std::shared_ptr<void>> resources_;
   std::map<std::uint64_t, detail::ResourceRecipe> recipes_;  // announced, of objects that are not made yet
+  transport::Peer* coordinator_ = nullptr;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::deque<Task> tasks_;
-  std::deque<Answer> answers_;
+  std::deque<News> news_;
+  std::vector<std::byte> answers_;
+  std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
   bool over_ = false;
-  bool stop_talking_ = false;
   std::string lost_;  // the coordinator's name when it has died
+  ControlLoop loop_;  // last: its keeper uses all of the above
 };
 
 }  // namespace capstan::coordinator

@@ -281,9 +281,9 @@ std::vector<std::shared_ptr<const detail::ResourceRecipe>> Strategy::resources(s
   return {resources_.begin() + static_cast<std::ptrdiff_t>(known), resources_.end()};
 }
 
-std::vector<std::shared_ptr<const BoundVariable>> Strategy::variables() const {
+std::vector<std::shared_ptr<const BoundVariable>> Strategy::variables(std::size_t known) const {
   const std::lock_guard lock(variables_mutex_);
-  return variables_;
+  return {variables_.begin() + static_cast<std::ptrdiff_t>(known), variables_.end()};
 }
 
 std::vector<std::vector<std::byte>> Strategy::ask_every_ps(std::uint16_t type, transport::Bytes request,

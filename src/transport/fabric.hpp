@@ -158,9 +158,15 @@ class Fabric {
 
   /// Runs handlers of what has arrived. 0 means that nothing had.
   virtual unsigned progress() = 0;
-  /// Sleeps until something may have arrived, `wake` is called, or the time is over. Does not progress.
-  virtual void wait(std::chrono::milliseconds timeout) = 0;
-  /// Ends a `wait`, or the next one. From any thread.
+  /// Before a `sleep`: false when something may have arrived already.
+  virtual bool arm() = 0;
+  /// Sleeps until something may have arrived, `wake` is called, or the time is over. Does not progress. The
+  /// thread that armed may sleep while another has taken the fabric over.
+  virtual void sleep(std::chrono::milliseconds timeout) = 0;
+  void wait(std::chrono::milliseconds timeout) {
+    if (arm()) sleep(timeout);
+  }
+  /// Ends a `sleep`, or the next one. From any thread.
   virtual void wake() noexcept = 0;
   /// What another process of this host passes to `ring` to wake this fabric. Empty where nobody needs to.
   virtual std::string bell() const { return {}; }

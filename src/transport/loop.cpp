@@ -204,7 +204,8 @@ class LoopFabric : public Fabric {
     }
     return static_cast<unsigned>(arrived.size());
   }
-  void wait(std::chrono::milliseconds timeout) override {
+  bool arm() override { return true; }
+  void sleep(std::chrono::milliseconds timeout) override {
     std::unique_lock lock(inbox_->mutex);
     inbox_->arrived.wait_for(lock, timeout, [this] { return inbox_->woken || !inbox_->letters.empty(); });
     inbox_->woken = false;

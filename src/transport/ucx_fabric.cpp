@@ -183,10 +183,14 @@ unsigned UcxFabric::progress() {
   return events;
 }
 
-void UcxFabric::wait(std::chrono::milliseconds timeout) {
+bool UcxFabric::arm() {
   const ucs_status_t armed = ucp_worker_arm(worker_.get());
-  if (armed == UCS_ERR_BUSY) return;  // something has arrived already
+  if (armed == UCS_ERR_BUSY) return false;
   check(armed, "ucp_worker_arm");
+  return true;
+}
+
+void UcxFabric::sleep(std::chrono::milliseconds timeout) {
   pollfd fds[3] = {{event_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}, {doorbell_.fd(), POLLIN, 0}};
   const int ready = poll(fds, 3, static_cast<int>(timeout.count()));
   if (ready < 0 && errno != EINTR) throw call_failed("poll", std::strerror(errno));

@@ -27,7 +27,8 @@ class UcxFabric final : public Fabric {
   Peer& connect(int rank, const std::string& name, Bytes address) override;
   std::unique_ptr<Region> allocate(std::size_t bytes) override;
   unsigned progress() override;
-  void wait(std::chrono::milliseconds timeout) override;
+  bool arm() override;
+  void sleep(std::chrono::milliseconds timeout) override;
   void wake() noexcept override;
   std::string bell() const override { return doorbell_.name(); }
   bool ring(const std::string& bell) noexcept override { return doorbell_.ring(bell); }

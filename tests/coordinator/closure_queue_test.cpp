@@ -2,6 +2,7 @@
 #include "coordinator/closure_queue.hpp"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <atomic>
 #include <random>
@@ -15,6 +16,21 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// Looks again and again, as other threads make things happen.
+class Looking final : public Waiter {
+ public:
+  bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) override {
+    while (!done()) {
+      if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return true;
+  }
+  void nudge() override { ++nudges; }
+
+  std::atomic<int> nudges{0};
+};
+
 class ClosureQueueTest : public testing::Test {
  protected:
   std::shared_ptr<Result> put(std::uint32_t function = 0) { return queue_.put(function, {}); }
@@ -24,7 +40,8 @@ class ClosureQueueTest : public testing::Test {
                  [&] { (void)detail::fetch_bytes(result); });
   }
 
-  ClosureQueue queue_{0};
+  std::shared_ptr<Looking> looking_ = std::make_shared<Looking>();
+  ClosureQueue queue_{0, looking_};
 };
 
 TEST_F(ClosureQueueTest, ClosuresAreTakenInOrderAndCountUntilTheyAreFinished) {
@@ -50,6 +67,40 @@ TEST_F(ClosureQueueTest, ClosuresAreTakenInOrderAndCountUntilTheyAreFinished) {
   EXPECT_TRUE(queue_.done());
   join();
   join();
+}
+
+TEST_F(ClosureQueueTest, WhoTakesIsToldOfAClosureWhenTheLastTakeFoundNone) {
+  put();
+  EXPECT_EQ(looking_->nudges, 1);
+  put();
+  EXPECT_EQ(looking_->nudges, 1) << "it has not looked since";
+  EXPECT_TRUE(queue_.take());
+  put();
+  EXPECT_EQ(looking_->nudges, 1) << "it found one, and will take again";
+  while (queue_.take()) continue;
+  put();
+  EXPECT_EQ(looking_->nudges, 2);
+  put();
+  EXPECT_EQ(looking_->nudges, 2);
+}
+
+TEST_F(ClosureQueueTest, WhoTakesIsToldWhenAnErrorHasBeenRaised) {
+  put();
+  queue_.fail(*queue_.take(), Code::internal, "failed");
+  EXPECT_FALSE(queue_.take());
+  const int before = looking_->nudges;
+  expect_error(Code::internal, "failed", [&] { join(); });
+  put();
+  EXPECT_EQ(looking_->nudges, before + 1);
+}
+
+TEST_F(ClosureQueueTest, AQueuedClosureCostsLessThanTwoHundredBytesBesidesItsArguments) {
+  constexpr std::size_t kClosures = 10'000;
+  std::vector<std::shared_ptr<Result>> results;
+  results.reserve(kClosures);
+  const auto before = mallinfo2().uordblks;
+  for (std::size_t i = 0; i < kClosures; ++i) results.push_back(put());
+  EXPECT_LT(mallinfo2().uordblks - before, 200 * kClosures);
 }
 
 TEST_F(ClosureQueueTest, JoiningWithNothingScheduledReturns) {
@@ -233,7 +284,7 @@ TEST_F(ClosureQueueTest, JoinGivesUpOnWhatRunsBesideAnErrorToo) {
 }
 
 TEST_F(ClosureQueueTest, PuttingWaitsWhileTheQueueIsFull) {
-  ClosureQueue small(2);
+  ClosureQueue small(2, looking_);
   (void)small.put(1, {});
   (void)small.put(2, {});
   std::atomic<bool> third{false};
@@ -250,7 +301,7 @@ TEST_F(ClosureQueueTest, PuttingWaitsWhileTheQueueIsFull) {
 }
 
 TEST_F(ClosureQueueTest, AnErrorEndsTheWaitForRoom) {
-  ClosureQueue small(1);
+  ClosureQueue small(1, looking_);
   (void)small.put(1, {});
   const auto running = small.take();
   const auto queued = small.put(2, {});

@@ -76,7 +76,7 @@ TEST_F(CoordinatorFailureTest, TheFunctionsOfALostWorkerRunElsewhere) {
   for (int i = 0; i < 60; ++i) values.push_back(coordinator_->schedule<&work_or_end>(counter));
   coordinator_->join();
   for (const auto& value : values) EXPECT_GE(value.fetch(), 0);
-  EXPECT_GE(counter.value(), 60);
+  EXPECT_GE(counter.value(), 61) << "one ran twice";
   EXPECT_EQ(coordinator_->workers(), 2);
   // And all goes on with those that are left.
   for (int i = 0; i < 10; ++i) EXPECT_EQ(coordinator_->schedule<&one>().fetch(), 1);

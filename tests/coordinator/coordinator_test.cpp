@@ -105,7 +105,7 @@ struct ClusterShape {
   bool embedded = false;
   int workers = 3;
   std::string queue_limit = "1000";
-  std::string inflight = "2";
+  std::string inflight = "0";
 };
 
 class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
@@ -146,7 +146,9 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
   /// Functions that wait at the gate, as many as keep every worker busy, without more than the queue takes.
   std::vector<RemoteValue<int>> block_all_workers() {
     std::vector<RemoteValue<int>> out;
-    const int places = GetParam().workers * std::stoi(GetParam().inflight);
+    // By the rule a worker takes two of a function that has not been seen.
+    const int inflight = std::stoi(GetParam().inflight);
+    const int places = GetParam().workers * (inflight == 0 ? 2 : inflight);
     for (int i = 0; i < places; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
     EXPECT_TRUE(wait_for([this] { return arrived >= GetParam().workers; }));
     return out;
@@ -170,11 +172,28 @@ TEST_P(CoordinatorTest, AResultIsFetched) {
 
 int my_index() { return current_worker_index(); }
 
-TEST_P(CoordinatorTest, FunctionsOneAfterAnotherGoToTheWorkersInTurn) {
+TEST_P(CoordinatorTest, FunctionsOneAfterAnotherGoToTheWorkerThatIsAwake) {
   const int first = coordinator_->schedule<&my_index>().fetch();
   for (int i = 1; i < 2 * workers(); ++i) {
-    EXPECT_EQ(coordinator_->schedule<&my_index>().fetch(), (first + i) % workers());
+    EXPECT_EQ(coordinator_->schedule<&my_index>().fetch(), first);
   }
+}
+
+int mostly_short(bool wait, int x) { return wait ? wait_at_the_gate(x) : x; }
+
+TEST_P(CoordinatorTest, WhatABusyWorkerHasNotBegunRunsOnAnother) {
+  if (workers() == 1) GTEST_SKIP() << "there is no other";
+  // Workers take many at a time of a function that has been short, and one of them gets stuck.
+  for (int i = 0; i < 2000; ++i) coordinator_->schedule<&mostly_short>(false, i);
+  coordinator_->join();
+  const auto stuck = coordinator_->schedule<&mostly_short>(true, -1);
+  std::vector<RemoteValue<int>> others;
+  const int count = std::stoi(GetParam().queue_limit) > 10 ? 400 : 1;
+  for (int i = 0; i < count; ++i) others.push_back(coordinator_->schedule<&mostly_short>(false, i));
+  for (int i = 0; i < count; ++i) EXPECT_EQ(others[static_cast<std::size_t>(i)].fetch(), i);
+  EXPECT_FALSE(stuck.ready());
+  gate = true;
+  EXPECT_EQ(stuck.fetch(), -1);
 }
 
 TEST_P(CoordinatorTest, AFunctionForOneWorkerRunsThereAndBeforeTheOthers) {
@@ -474,6 +493,7 @@ std::string shape_name(const testing::TestParamInfo<ClusterShape>& info) { retur
 INSTANTIATE_TEST_SUITE_P(
     Shapes, CoordinatorTest,
     testing::Values(ClusterShape{.name = "three_workers"},
+                    ClusterShape{.name = "two_at_a_time", .inflight = "2"},
                     ClusterShape{.name = "short_queue", .queue_limit = "2", .inflight = "1"},
                     ClusterShape{.name = "one_worker", .workers = 1},
                     ClusterShape{.name = "embedded", .embedded = true, .workers = 2},

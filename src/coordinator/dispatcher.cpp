@@ -1,0 +1,245 @@
+// dispatcher.cpp -- the least loaded worker first, in batches.
+#include "coordinator/dispatcher.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "capstan/serialize.hpp"
+#include "cluster/message_types.hpp"
+#include "coordinator/protocol.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+/// Work that a worker holds, in nanoseconds: more than it takes to send it more, and little beside what a
+/// person or a step would notice.
+constexpr double kFill = 300e3;
+constexpr std::size_t kMostInflight = 512;
+constexpr std::size_t kLeastInflight = 2;
+/// What a closure takes besides its function, so that empty ones count.
+constexpr double kOverhead = 500;
+/// A batch that is longer is sent: it still fits one message with the closure that made it so, mostly.
+constexpr std::size_t kBatchBytes = transport::kPieceBytes / 2;
+/// A worker that has not answered for so long is in a long function, and what waits behind it may be moved.
+constexpr std::chrono::milliseconds kAskBackAfter{1};
+constexpr std::chrono::milliseconds kRest{500};
+
+template <class T>
+void append(std::vector<std::byte>& out, const T& value) {
+  const auto bytes = transport::as_bytes(value);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+void Dispatcher::add(transport::Peer& peer) {
+  Worker& worker = workers_.emplace_back();
+  worker.peer = &peer;
+  worker.index = ++alive_ - 1;
+}
+
+void Dispatcher::send_to_all(std::uint16_t type) {
+  for (const Worker& worker : workers_) {
+    if (worker.alive) worker.peer->send(type, {});
+  }
+}
+
+Dispatcher::Worker* Dispatcher::from(const transport::Message& message) {
+  const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                  [&](const Worker& worker) { return worker.peer->rank() == message.from; });
+  return found == workers_.end() ? nullptr : &*found;
+}
+
+double Dispatcher::estimate(std::uint32_t function) {
+  if (function >= times_.size()) times_.resize(function + 1);
+  return times_[function] == 0 ? kFill : kOverhead + times_[function];
+}
+
+/// Up quickly, down slowly: a function that is sometimes long is one to be careful with.
+void Dispatcher::learn(std::uint32_t function, double nanoseconds) {
+  double& time = times_.at(function);
+  const double weight = time == 0 ? 1 : nanoseconds > time ? 0.5 : 1.0 / 16;
+  time = std::max(1.0, time + weight * (nanoseconds - time));
+}
+
+bool Dispatcher::has_room(const Worker& worker) const {
+  const std::size_t running = worker.running.size();
+  if (!worker.alive) return false;
+  if (inflight_limit_ > 0) return running < inflight_limit_;
+  return running < kLeastInflight || (worker.fills && running < kMostInflight && worker.load < kFill);
+}
+
+/// Closures for one worker go before those for any: the worker holds what they are about.
+bool Dispatcher::dispatch_for_one() {
+  if (!queue_.any_for_one()) return false;
+  bool any = false;
+  for (Worker& worker : workers_) {
+    while (has_room(worker)) {
+      auto closure = queue_.take_for(worker.index);
+      if (!closure) break;
+      give(worker, std::move(*closure));
+      any = true;
+    }
+  }
+  return any;
+}
+
+bool Dispatcher::dispatch() {
+  // Half empty is soon enough to be filled, and makes batches.
+  for (Worker& worker : workers_) worker.fills = worker.load < kFill / 2;
+  bool any = dispatch_for_one();
+  heap_.clear();
+  for (Worker& worker : workers_) {
+    if (has_room(worker)) heap_.push_back(&worker);
+  }
+  // Among equals the one that answered last: it is awake.
+  const auto later = [](const Worker* a, const Worker* b) {
+    return a->load != b->load ? a->load > b->load : a->answered < b->answered;
+  };
+  std::make_heap(heap_.begin(), heap_.end(), later);
+  while (!heap_.empty()) {
+    auto closure = queue_.take();
+    if (!closure) break;
+    any = true;
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    Worker& worker = *heap_.back();
+    give(worker, std::move(*closure));
+    if (has_room(worker)) {
+      std::push_heap(heap_.begin(), heap_.end(), later);
+    } else {
+      heap_.pop_back();
+    }
+  }
+  if (any) {
+    for (Worker& worker : workers_) send_batch(worker);
+  }
+  ask_back();
+  return any;
+}
+
+void Dispatcher::give(Worker& worker, Closure closure) {
+  if (worker.batched == 0) announce(worker);
+  append(worker.batch, RunHeader{closure.id, closure.arguments.size(), closure.function,
+                                 closure.worker == kAnyWorker ? 0U : 1U});
+  worker.batch.insert(worker.batch.end(), closure.arguments.begin(), closure.arguments.end());
+  ++worker.batched;
+  if (worker.running.empty()) worker.heard = Clock::now();
+  const double time = estimate(closure.function);
+  worker.load += time;
+  worker.running.push_back({std::move(closure), time});
+  if (worker.batch.size() >= kBatchBytes) send_batch(worker);
+}
+
+void Dispatcher::announce(Worker& worker) {
+  Announcement news;
+  for (const auto& variable : strategy_.variables(worker.known_variables)) {
+    news.variables.push_back(variable->descriptor);
+  }
+  for (const auto& recipe : strategy_.resources(worker.known_resources)) news.resources.push_back(*recipe);
+  if (news.variables.empty() && news.resources.empty()) return;
+  worker.known_variables += news.variables.size();
+  worker.known_resources += news.resources.size();
+  worker.batch = to_bytes(news);
+  worker.announcement_bytes = worker.batch.size();
+}
+
+void Dispatcher::send_batch(Worker& worker) {
+  if (worker.batched == 0) return;
+  const BatchHeader header{worker.batched, worker.announcement_bytes};
+  worker.peer->send(cluster::kRunClosures, transport::as_bytes(header), worker.batch);
+  worker.batch.clear();
+  if (worker.batch.capacity() > 4 * kBatchBytes) worker.batch.shrink_to_fit();
+  worker.batched = 0;
+  worker.announcement_bytes = 0;
+}
+
+/// Nothing when the worker has been given up, or the closure taken back, meanwhile.
+std::optional<Dispatcher::Running> Dispatcher::stop_running(Worker& worker, std::uint64_t id) {
+  const auto found = std::find_if(worker.running.begin(), worker.running.end(),
+                                  [id](const Running& running) { return running.closure.id == id; });
+  if (found == worker.running.end()) return std::nullopt;
+  Running running = std::move(*found);
+  worker.running.erase(found);
+  worker.load = worker.running.empty() ? 0 : worker.load - running.estimate;
+  return running;
+}
+
+void Dispatcher::take_results(const transport::Message& message) {
+  Worker* worker = from(message);
+  if (worker == nullptr) return;
+  worker->heard = Clock::now();
+  worker->answered = ++answers_;
+  worker->asked_back = false;
+  Reader in(message.payload);
+  while (in.left() > 0) {
+    const auto header = read<DoneHeader>(in);
+    const transport::Bytes result = in.view(header.result_bytes);
+    const auto running = stop_running(*worker, header.id);
+    if (!running) continue;
+    learn(running->closure.function, static_cast<double>(header.nanoseconds));
+    if (header.code == 0) {
+      queue_.finish(running->closure, {result.begin(), result.end()});
+    } else {
+      queue_.fail(running->closure, static_cast<Code>(header.code),
+                  std::string(reinterpret_cast<const char*>(result.data()), result.size()));
+    }
+  }
+}
+
+/// What a busy worker has not begun goes to one that has nothing to do, half of it at a time.
+void Dispatcher::ask_back() {
+  rest_ = kRest;
+  if (!queue_.empty()) return;
+  Worker* busiest = nullptr;
+  bool any_idle = false;
+  for (Worker& worker : workers_) {
+    if (!worker.alive) continue;
+    any_idle = any_idle || worker.running.empty();
+    if (worker.asked_back || worker.running.size() < 2) continue;
+    if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;
+  }
+  if (!any_idle || busiest == nullptr) return;
+  if (Clock::now() < busiest->heard + kAskBackAfter) {
+    rest_ = kAskBackAfter;
+    return;
+  }
+  const GiveBackHeader header{busiest->running.size() / 2};
+  busiest->peer->send(cluster::kGiveBack, transport::as_bytes(header));
+  busiest->asked_back = true;
+  // What it has begun is not what it was thought to be.
+  busiest->running.front().estimate += kFill;
+  busiest->load += kFill;
+}
+
+void Dispatcher::take_back(const transport::Message& message) {
+  Worker* worker = from(message);
+  if (worker == nullptr) return;
+  const auto ids = from_bytes<std::vector<std::uint64_t>>(message.payload);
+  if (!ids.empty()) worker->asked_back = false;
+  for (const std::uint64_t id : ids) {  // the last one first
+    if (auto running = stop_running(*worker, id)) queue_.put_back(std::move(running->closure));
+  }
+}
+
+std::optional<Dispatcher::Loss> Dispatcher::lose(const transport::Peer& peer) {
+  for (Worker& worker : workers_) {
+    if (worker.peer != &peer || !worker.alive) continue;
+    worker.alive = false;
+    queue_.lose(worker.index);
+    --alive_;
+    std::size_t elsewhere = 0;
+    for (auto running = worker.running.rbegin(); running != worker.running.rend(); ++running) {
+      if (running->closure.worker == kAnyWorker) ++elsewhere;
+      queue_.put_back(std::move(running->closure));
+    }
+    worker.running.clear();
+    worker.load = 0;
+    return Loss{worker.index, elsewhere};
+  }
+  return std::nullopt;
+}
+
+}  // namespace capstan::coordinator

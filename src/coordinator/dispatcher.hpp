@@ -1,0 +1,95 @@
+// dispatcher.hpp -- which closure goes to which worker, and when.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "coordinator/closure_queue.hpp"
+#include "strategy/strategy.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::coordinator {
+
+/// A worker holds a few closures, so that the next one is there when one ends, and as many as take a fraction
+/// of a millisecond when they are short, so that a message carries many. Short is what such functions have
+/// been so far; when that was wrong and another worker has nothing to do, the one who is busy gives back what
+/// it has not begun. Used by the thread that drives the control loop.
+class Dispatcher {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `inflight_limit`: closures that a worker holds at most; 0 = by the time that they take.
+  Dispatcher(strategy::Strategy& strategy, ClosureQueue& queue, std::size_t inflight_limit)
+      : strategy_(strategy), queue_(queue), inflight_limit_(inflight_limit) {}
+
+  /// Workers are added in order of their index.
+  void add(transport::Peer& worker);
+
+  /// Hands out closures until none is left or nobody has room; true when any was.
+  bool dispatch();
+  /// When to look again, at the latest, though nothing has come up.
+  std::chrono::milliseconds rest() const noexcept { return rest_; }
+
+  void take_results(const transport::Message& message);
+  void take_back(const transport::Message& message);
+  /// The worker's index, unless it was lost before or is none. Its closures are queued again.
+  struct Loss {
+    int worker;
+    std::size_t closures;  // that run elsewhere
+  };
+  std::optional<Loss> lose(const transport::Peer& peer);
+
+  /// Read by any thread, as is the number of all workers.
+  int alive() const noexcept { return alive_; }
+  int workers() const noexcept { return static_cast<int>(workers_.size()); }
+  void send_to_all(std::uint16_t type);
+
+ private:
+  struct Running {
+    Closure closure;
+    double estimate;  // nanoseconds
+  };
+  struct Worker {
+    transport::Peer* peer = nullptr;
+    int index = 0;
+    bool alive = true;
+    bool fills = false;       // takes closures until it has its fill
+    bool asked_back = false;  // and it had nothing to give, or has not answered
+    std::size_t known_variables = 0;
+    std::size_t known_resources = 0;
+    std::deque<Running> running;  // in the order in which it was told to run them
+    double load = 0;              // of `running`
+    std::uint64_t answered = 0;   // the count of answers at its last one
+    Clock::time_point heard{};    // when it was idle, or answered
+    std::vector<std::byte> batch;
+    std::uint64_t batched = 0;
+    std::uint64_t announcement_bytes = 0;
+  };
+
+  Worker* from(const transport::Message& message);
+  bool has_room(const Worker& worker) const;
+  bool dispatch_for_one();
+  void give(Worker& worker, Closure closure);
+  void announce(Worker& worker);
+  void send_batch(Worker& worker);
+  std::optional<Running> stop_running(Worker& worker, std::uint64_t id);
+  double estimate(std::uint32_t function);
+  void learn(std::uint32_t function, double nanoseconds);
+  void ask_back();
+
+  strategy::Strategy& strategy_;
+  ClosureQueue& queue_;
+  std::size_t inflight_limit_;
+  std::vector<Worker> workers_;
+  std::vector<Worker*> heap_;
+  std::vector<double> times_;  // of functions, by number; 0: not known
+  std::uint64_t answers_ = 0;
+  std::atomic<int> alive_{0};
+  std::chrono::milliseconds rest_{};
+};
+
+}  // namespace capstan::coordinator

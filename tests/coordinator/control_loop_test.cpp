@@ -1,0 +1,130 @@
+// control_loop_test.cpp -- who drives a fabric when several threads want something of it.
+#include "coordinator/control_loop.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport/loop.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint16_t kCount = 7;
+
+/// Counts the messages that another fabric sends it.
+class ControlLoopTest : public testing::Test {
+ protected:
+  ControlLoopTest() {
+    here_->set_rank(0);
+    there_->set_rank(1);
+    here_->on_message(kCount, [this](const transport::Message&) { ++count_; });
+    peer_ = &there_->connect(0, "the loop", here_->address());
+  }
+  void start() {
+    loop_.start([] {});
+  }
+  void send() { peer_->send(kCount, {}); }
+  bool wait_for(int count, milliseconds patience = seconds(20)) {
+    return loop_.wait([this, count] { return count_ >= count; }, Waiter::Deadline::clock::now() + patience);
+  }
+
+  transport::LoopHub hub_;
+  std::unique_ptr<transport::Fabric> here_ = hub_.open();
+  std::unique_ptr<transport::Fabric> there_ = hub_.open();
+  transport::Peer* peer_ = nullptr;
+  std::atomic<int> count_{0};
+  std::atomic<int> rounds_{0};
+  std::atomic<int> at_once_{0};
+  ControlLoop loop_{*here_,
+                    [this] {
+                      EXPECT_EQ(at_once_.fetch_add(1), 0) << "two threads drive";
+                      ++rounds_;
+                      const bool any = here_->progress() != 0;
+                      --at_once_;
+                      return ControlLoop::Round{any};
+                    },
+                    {std::chrono::microseconds(50), std::chrono::microseconds(50)}};
+};
+
+TEST_F(ControlLoopTest, WhoWaitsDrives) {
+  send();
+  EXPECT_TRUE(wait_for(1));
+  EXPECT_FALSE(wait_for(2, milliseconds(5)));
+}
+
+TEST_F(ControlLoopTest, AThreadThatSleepsIsWokenByWhatComes) {
+  const std::jthread sender([this] {
+    std::this_thread::sleep_for(milliseconds(20));
+    send();
+  });
+  EXPECT_TRUE(wait_for(1));
+}
+
+TEST_F(ControlLoopTest, TheKeeperDrivesWhileNobodyWaits) {
+  start();
+  for (int i = 1; i <= 3; ++i) {
+    send();
+    while (count_ < i) std::this_thread::yield();
+  }
+  EXPECT_TRUE(wait_for(3));
+  send();  // it drives again
+  while (count_ < 4) std::this_thread::yield();
+}
+
+TEST_F(ControlLoopTest, ANudgeMakesARoundByTheThreadThatGivesIt) {
+  const int before = rounds_;
+  loop_.nudge();
+  EXPECT_GT(rounds_, before);
+  start();
+  for (int i = 0; i < 100; ++i) {
+    const int seen = rounds_;
+    loop_.nudge();
+    // Or by the keeper, when it was in one.
+    while (rounds_ == seen) std::this_thread::yield();
+  }
+}
+
+TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentThings) {
+  start();
+  std::vector<std::jthread> threads;
+  std::atomic<int> ended{0};
+  for (int t = 1; t <= 4; ++t) {
+    threads.emplace_back([this, t, &ended] {
+      for (int round = 0; round < 50; ++round) EXPECT_TRUE(wait_for(round * 4 + t));
+      ++ended;
+    });
+  }
+  while (ended < 4) {
+    if (count_ < 200) send();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+TEST_F(ControlLoopTest, AWaitHasItsDeadlineWhoeverDrives) {
+  start();
+  std::jthread leader([this] { EXPECT_TRUE(wait_for(1)); });
+  std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_FALSE(wait_for(1, milliseconds(10)));
+  send();
+}
+
+TEST_F(ControlLoopTest, TheEndEndsEveryWait) {
+  start();
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([this] { EXPECT_FALSE(loop_.wait([] { return false; }, std::nullopt)); });
+  }
+  std::this_thread::sleep_for(milliseconds(20));
+  loop_.stop();
+}
+
+}  // namespace
+}  // namespace capstan::coordinator
