@@ -366,7 +366,10 @@ class Counter {
   /// REQUIRES: a strategy's scope. Starts at 0.
   explicit Counter(std::string name);
 
-  /// Adds and returns what it was before.
+  /// Adds, as a push does: in a closure it has been done when that counts as done, and counts once though the
+  /// closure is run again after its worker has died.
+  void add(std::int64_t delta) const;
+  /// Adds at once and returns what it was before. In a closure that is run again it is done again.
   std::int64_t fetch_add(std::int64_t delta) const;
   std::int64_t value() const { return fetch_add(0); }
 

@@ -58,7 +58,7 @@ Client::~Client() = default;
 
 PsLink& Client::link(int ps) {
   auto& link = links_.at(static_cast<std::size_t>(ps));
-  if (!link) link = std::make_unique<PsLink>(*runtime_, rpc_, ps);
+  if (!link) link = std::make_unique<PsLink>(*runtime_, rpc_, ps, closure_);
   return *link;
 }
 
@@ -334,5 +334,7 @@ void Client::scatter(const shard::VariableDescriptor& variable, shard::RowOp op,
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {
   return link(ps).fetch_add(index, delta);
 }
+
+void Client::count(int ps, std::uint32_t index, std::uint64_t delta) { link(ps).count(index, delta); }
 
 }  // namespace capstan::client

@@ -78,6 +78,11 @@ class Client {
                const void* values);
   /// Adds to counter `index` of ps `ps` and returns what it was.
   std::uint64_t fetch_add(int ps, std::uint64_t index, std::uint64_t delta);
+  /// Adds to it in order with the pushes to that ps, and like them.
+  void count(int ps, std::uint32_t index, std::uint64_t delta);
+  /// What is pushed from now on is of this closure, and each of its pushes counts once, though it may have
+  /// been begun before. {} for what is pushed outside of closures.
+  void begin(const RunningClosure& closure) noexcept { closure_ = closure; }
 
   /// Ends this rank's step of an update group and waits as its mode says; steps ended so far. `name` is for
   /// messages.
@@ -114,6 +119,7 @@ class Client {
   std::shared_ptr<cluster::Runtime> runtime_;
   cluster::RpcClient rpc_;
   RemoteReads reads_;
+  RunningClosure closure_;
   std::vector<std::unique_ptr<PsLink>> links_;  // by ps index, null until first used
   std::vector<std::unique_ptr<Route>> routes_;  // by variable id, null until first used
   ByShard by_shard_;

@@ -76,12 +76,13 @@ std::uint64_t rows_within(std::uint64_t bytes, const PushRows& push) {
 
 }  // namespace
 
-PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps)
+PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure)
     : runtime_(runtime),
       rpc_(rpc),
       peer_(runtime.data_peer(runtime.member(Role::ps, ps))),
       rank_(runtime.self().rank),
       single_host_(runtime.single_host()),
+      closure_(closure),
       layout_(runtime.members().size()),
       room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))) {
   const auto reply = from_bytes<shard::ConnectReply>(
@@ -182,11 +183,29 @@ void PsLink::push_inline(const PushRows& push) {
     copy_numbers(push, 0, push.count, numbers_.data());
     rows = numbers_;
   }
-  sink_->apply(header_of(push, 0, push.count, rank_), rows, values);
+  sink_->apply(next_header(push, 0, push.count), rows, values);
+}
+
+/// The header is of the entry that is sent next.
+void PsLink::number(shard::PushHeader& header) {
+  if (closure_.id == 0) return;
+  if (numbered_ != closure_.id) {
+    numbered_ = closure_.id;
+    entries_ = 0;
+  }
+  header.closure = closure_.id;
+  header.again = closure_.again ? 1 : 0;
+  header.entry = entries_++;
+}
+
+shard::PushHeader PsLink::next_header(const PushRows& push, std::uint64_t first, std::uint64_t count) {
+  shard::PushHeader header = header_of(push, first, count, rank_);
+  number(header);
+  return header;
 }
 
 void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count) {
-  const shard::PushHeader header = header_of(push, first, count, rank_);
+  const shard::PushHeader header = next_header(push, first, count);
   reserve(header.bytes);
   const std::uint64_t at = ring_.offset + tail_ % ring_.bytes;
   std::byte* entry = ring_window_->mapped();
@@ -208,8 +227,9 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
 }
 
 void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count) {
-  shard::PushHeader header = header_of(push, first, count, rank_);
-  header.acknowledge = header.last_part != 0 || (tail_ + header.bytes) / (room_ / 4) != tail_ / (room_ / 4);
+  shard::PushHeader header = next_header(push, first, count);
+  const bool fills_a_quarter = (tail_ + header.bytes) / (room_ / 4) != tail_ / (room_ / 4);
+  header.acknowledge = header.last_part != 0 || fills_a_quarter ? 1 : 0;
   wait_for_room(header.bytes);
   const std::uint64_t bytes = header.bytes - sizeof header;
   const bool whole_lines = count * push.row_bytes % shard::kCacheLine == 0;
@@ -295,9 +315,23 @@ void PsLink::read_applied() {
 void PsLink::end_step(std::uint32_t group, std::uint64_t step) {
   shard::PushHeader header;
   header.kind = shard::PushKind::step;
-  header.rank = static_cast<std::uint32_t>(rank_);
   header.variable = group;
   header.first_row = step;
+  send_header(header);
+}
+
+void PsLink::count(std::uint32_t counter, std::uint64_t delta) {
+  shard::PushHeader header;
+  header.kind = shard::PushKind::count;
+  header.variable = counter;
+  header.first_row = delta;
+  number(header);
+  send_header(header);
+}
+
+/// An entry that is nothing else.
+void PsLink::send_header(shard::PushHeader header) {
+  header.rank = static_cast<std::uint32_t>(rank_);
   header.bytes = sizeof header;
   if (sink_ != nullptr) return sink_->apply(header, {}, nullptr);
   require_alive();

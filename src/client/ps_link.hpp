@@ -34,11 +34,18 @@ struct PushRows {
   bool sparse() const noexcept { return !rows.empty() || !ids.empty(); }
 };
 
+/// The closure whose pushes a client sends; 0 outside of closures.
+struct RunningClosure {
+  std::uint64_t id = 0;
+  bool again = false;  // a worker that has died had begun it
+};
+
 class PsLink {
  public:
   /// Asks the ps for its board and chooses the path. Throws Error: unavailable, deadline_exceeded,
   /// failed_precondition (--require-transport).
-  PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps);
+  /// `closure` may change between calls, and outlives the link.
+  PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure);
   ~PsLink();
   PsLink(const PsLink&) = delete;
   PsLink& operator=(const PsLink&) = delete;
@@ -67,6 +74,9 @@ class PsLink {
   /// when the ps has died.
   bool wait_until(const std::function<bool()>& done);
 
+  /// Adds to a counter of the board, in order with the pushes; of a closure, once.
+  void count(std::uint32_t counter, std::uint64_t delta);
+
   /// This rank has ended a step of an update group, or shard::kLeave: in order with its pushes.
   void end_step(std::uint32_t group, std::uint64_t step);
   /// Steps that all who are waited for have ended, as far as this ps knows.
@@ -84,6 +94,9 @@ class PsLink {
   };
 
   void open_ring();
+  void number(shard::PushHeader& header);
+  void send_header(shard::PushHeader header);
+  shard::PushHeader next_header(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void push_inline(const PushRows& push);
   void write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
@@ -99,6 +112,9 @@ class PsLink {
   transport::Peer& peer_;
   int rank_;
   bool single_host_;
+  const RunningClosure& closure_;
+  std::uint64_t numbered_ = 0;  // the closure whose entries `entries_` counts
+  std::uint32_t entries_ = 0;
   shard::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;
   std::string bell_;

@@ -25,7 +25,7 @@ enum MessageType : std::uint16_t {
   kCreateGroup,
   kRestartGroup,
   kGroupClocks,
-  kWorkerGone,  // coordinator to ps: a rank, by number
+  kWorkerGone,  // coordinator to ps: a rank, by number; answered with kWorkerClosed
   kPushEntry,   // an entry that would lie in a ring, where windows are not mapped
 
   // ps to client
@@ -38,6 +38,7 @@ enum MessageType : std::uint16_t {
   kClosuresDone,
   kGiveBack,
   kGivenBack,
+  kWorkerClosed,  // ps to coordinator: all that a rank pushed, by number, has been applied
 };
 
 }  // namespace capstan::cluster

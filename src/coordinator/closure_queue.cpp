@@ -49,7 +49,7 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   Lock lock(board_->mutex);
   wait(lock, [this] { return error_ || limit_ == 0 || queued_.size() < limit_; });
   raise_if_failed(lock);
-  queued_.push_back({next_id_++, function, kAnyWorker, std::move(arguments), result});
+  queued_.push_back({next_id_++, function, kAnyWorker, false, std::move(arguments), result});
   const bool hungry = std::exchange(hungry_, false);
   lock.unlock();
   if (hungry) board_->waiter->nudge();
@@ -62,7 +62,7 @@ std::shared_ptr<Result> ClosureQueue::put_for(int worker, std::uint32_t function
   {
     const Lock lock(board_->mutex);
     if (broken_) throw *error_;
-    Closure closure{next_id_++, function, worker, std::move(arguments), result};
+    Closure closure{next_id_++, function, worker, false, std::move(arguments), result};
     if (lost_.contains(worker)) {
       settle_as_lost(closure);
     } else {

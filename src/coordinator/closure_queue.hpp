@@ -24,6 +24,7 @@ struct Closure {
   std::uint64_t id = 0;
   std::uint32_t function = 0;
   int worker = kAnyWorker;
+  bool again = false;  // a worker that has died may have begun it
   std::vector<std::byte> arguments;
   std::shared_ptr<Result> result;
 };

@@ -68,7 +68,10 @@ std::optional<bool> ControlLoop::lead(Lock& lock, Leader who, const std::functio
     lock.unlock();
     fabric_.sleep(rest);
     lock.lock();
-    if (term_ != term) return std::nullopt;
+    if (term_ != term) {
+      if (asleep_) fabric_.wake();  // what has woken this thread may have been for the one that sleeps now
+      return std::nullopt;
+    }
     asleep_ = false;
   }
 }

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/log.hpp"
 #include "capstan/coordinator.hpp"
 #include "cluster/message_types.hpp"
@@ -32,6 +35,11 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                     [this](const transport::Message& message) { dispatcher_.take_results(message); });
   fabric.on_message(cluster::kGivenBack,
                     [this](const transport::Message& message) { dispatcher_.take_back(message); });
+  fabric.on_message(cluster::kWorkerClosed, [this](const transport::Message& message) {
+    std::int32_t rank = 0;
+    std::memcpy(&rank, message.header.data(), std::min(sizeof rank, message.header.size()));
+    dispatcher_.closed(rank, message.from);
+  });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
   for (const cluster::Member& member : runtime_.members()) {
     if (member.role == Role::coordinator) continue;
@@ -92,12 +100,17 @@ std::vector<int> Coordinator::worker_indices() const {
   return indices;
 }
 
-/// A ps that the worker had not reached yet would never notice.
-void Coordinator::tell_every_ps_of_death(std::int32_t rank) {
+/// Who was told. A ps that the worker had not reached yet would never notice; the others say when they have
+/// applied what it pushed.
+std::set<int> Coordinator::tell_every_ps_of_death(std::int32_t rank) {
+  std::set<int> told;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
-    if (!peer.failed()) peer.send(cluster::kWorkerGone, transport::as_bytes(rank));
+    if (peer.failed()) continue;
+    peer.send(cluster::kWorkerGone, transport::as_bytes(rank));
+    told.insert(peer.rank());
   }
+  return told;
 }
 
 void Coordinator::on_failure(transport::Peer& peer) {
@@ -108,10 +121,9 @@ void Coordinator::on_failure(transport::Peer& peer) {
             " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
     return;
   }
-  const auto loss = dispatcher_.lose(peer);
-  if (!loss) return;
-  tell_every_ps_of_death(peer.rank());
-  log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), loss->closures,
+  const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death(peer.rank()));
+  if (!closures) return;
+  log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,
             dispatcher_.alive());
   if (dispatcher_.alive() == 0) {
     queue_.break_down(Code::unavailable, peer.name() + " is gone, and no worker is left");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -34,7 +35,7 @@ class Coordinator {
   void start_embedded_workers();
   ControlLoop::Round round();
   void on_failure(transport::Peer& peer);
-  void tell_every_ps_of_death(std::int32_t rank);
+  std::set<int> tell_every_ps_of_death(std::int32_t rank);
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;

@@ -123,7 +123,8 @@ bool Dispatcher::dispatch() {
 void Dispatcher::give(Worker& worker, Closure closure) {
   if (worker.batched == 0) announce(worker);
   append(worker.batch, RunHeader{closure.id, closure.arguments.size(), closure.function,
-                                 closure.worker == kAnyWorker ? 0U : 1U});
+                                 static_cast<std::uint16_t>(closure.worker == kAnyWorker ? 0 : 1),
+                                 static_cast<std::uint16_t>(closure.again ? 1 : 0)});
   worker.batch.insert(worker.batch.end(), closure.arguments.begin(), closure.arguments.end());
   ++worker.batched;
   if (worker.running.empty()) worker.heard = Clock::now();
@@ -224,22 +225,47 @@ void Dispatcher::take_back(const transport::Message& message) {
   }
 }
 
-std::optional<Dispatcher::Loss> Dispatcher::lose(const transport::Peer& peer) {
+std::optional<std::size_t> Dispatcher::lose(const transport::Peer& peer, std::set<int> ps) {
   for (Worker& worker : workers_) {
     if (worker.peer != &peer || !worker.alive) continue;
     worker.alive = false;
     queue_.lose(worker.index);
     --alive_;
-    std::size_t elsewhere = 0;
-    for (auto running = worker.running.rbegin(); running != worker.running.rend(); ++running) {
-      if (running->closure.worker == kAnyWorker) ++elsewhere;
-      queue_.put_back(std::move(running->closure));
+    Lost lost{peer.rank(), std::move(ps), {}};
+    for (Running& running : worker.running) {
+      running.closure.again = true;
+      if (running.closure.worker == kAnyWorker) {
+        lost.closures.push_back(std::move(running.closure));
+      } else {
+        queue_.put_back(std::move(running.closure));
+      }
     }
     worker.running.clear();
     worker.load = 0;
-    return Loss{worker.index, elsewhere};
+    const std::size_t closures = lost.closures.size();
+    lost_.push_back(std::move(lost));
+    run_elsewhere();
+    return closures;
   }
   return std::nullopt;
+}
+
+void Dispatcher::closed(int rank, int ps) {
+  for (Lost& lost : lost_) {
+    if (lost.rank == rank) lost.open.erase(ps);
+  }
+  run_elsewhere();
+}
+
+/// What no ps has anything of left to apply.
+void Dispatcher::run_elsewhere() {
+  std::erase_if(lost_, [this](Lost& lost) {
+    if (!lost.open.empty()) return false;
+    for (auto closure = lost.closures.rbegin(); closure != lost.closures.rend(); ++closure) {
+      queue_.put_back(std::move(*closure));
+    }
+    return true;
+  });
 }
 
 }  // namespace capstan::coordinator

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "coordinator/closure_queue.hpp"
@@ -36,12 +37,12 @@ class Dispatcher {
 
   void take_results(const transport::Message& message);
   void take_back(const transport::Message& message);
-  /// The worker's index, unless it was lost before or is none. Its closures are queued again.
-  struct Loss {
-    int worker;
-    std::size_t closures;  // that run elsewhere
-  };
-  std::optional<Loss> lose(const transport::Peer& peer);
+  /// A worker has died; how many of its closures run elsewhere, unless it was lost before or is none. They
+  /// are queued again when all of the `ps`, by rank, have applied what it pushed: what of a closure counts is
+  /// certain then.
+  std::optional<std::size_t> lose(const transport::Peer& peer, std::set<int> ps);
+  /// A ps has applied all that a worker that is lost pushed.
+  void closed(int rank, int ps);
 
   /// Read by any thread, as is the number of all workers.
   int alive() const noexcept { return alive_; }
@@ -70,6 +71,12 @@ class Dispatcher {
     std::uint64_t announcement_bytes = 0;
   };
 
+  struct Lost {
+    int rank;
+    std::set<int> open;  // ps that may have something of it left to apply
+    std::vector<Closure> closures;
+  };
+
   Worker* from(const transport::Message& message);
   bool has_room(const Worker& worker) const;
   bool dispatch_for_one();
@@ -80,11 +87,13 @@ class Dispatcher {
   double estimate(std::uint32_t function);
   void learn(std::uint32_t function, double nanoseconds);
   void ask_back();
+  void run_elsewhere();
 
   strategy::Strategy& strategy_;
   ClosureQueue& queue_;
   std::size_t inflight_limit_;
   std::vector<Worker> workers_;
+  std::vector<Lost> lost_;
   std::vector<Worker*> heap_;
   std::vector<double> times_;  // of functions, by number; 0: not known
   std::uint64_t answers_ = 0;

@@ -26,7 +26,8 @@ struct RunHeader {
   std::uint64_t id = 0;
   std::uint64_t argument_bytes = 0;
   std::uint32_t function = 0;
-  std::uint32_t stays = 0;  // 1: for this worker alone
+  std::uint16_t stays = 0;  // 1: for this worker alone
+  std::uint16_t again = 0;  // 1: a worker that has died may have begun it
 };
 
 /// kClosuresDone has no header. The payload: of each closure a DoneHeader and its result, or the text of its

@@ -168,6 +168,7 @@ void WorkerServer::execute(const Task& task) {
     learn_news();
     const auto& function = detail::registered_function(task.header.function);
     Reader in(task.arguments);
+    context_.client().begin({task.header.id, task.header.again != 0});
     result = function.run(in);
     context_.client().flush();
   } catch (const Error& error) {
@@ -177,6 +178,7 @@ void WorkerServer::execute(const Task& task) {
   } catch (...) {
     failed(Code::unknown, "the function threw something that is no std::exception");
   }
+  context_.client().begin({});
   const auto end = Clock::now();
   const DoneHeader header{task.header.id, result.size(),
                           static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count()),

@@ -19,6 +19,7 @@ enum class PushKind : std::uint32_t {
   sparse = 2,   // row numbers, then one row of gradient for each
   dense = 3,    // gradient of consecutive rows
   step = 4,     // the pusher ends a step of update group `variable`; `first_row` is its number, or kLeave
+  count = 5,    // adds `first_row` to counter `variable` of the board
 };
 
 /// In place of a step's number: the pusher takes no further part.
@@ -44,14 +45,16 @@ struct alignas(kCacheLine) PushHeader {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::uint32_t rows = 0;
-  std::uint64_t bytes = 0;        // of the whole entry, a multiple of 64
-  std::uint64_t first_row = 0;    // within the shard (dense only)
-  std::uint32_t first_part = 1;   // 0 when an earlier entry began the same push: it counts as one update
-  std::uint32_t last_part = 1;    // 0 when a later entry goes on with the same push
-  std::uint32_t acknowledge = 0;  // of a push by message: say how far you are (kPushApplied)
+  std::uint64_t bytes = 0;      // of the whole entry, a multiple of 64
+  std::uint64_t first_row = 0;  // within the shard (dense only)
+  std::uint64_t closure = 0;    // that pushes, by the coordinator's number; 0 outside of closures
+  std::uint32_t entry = 0;      // how many of its entries for this ps, in this run, came before
+  std::uint32_t rank = 0;       // of the pusher
   RowOp op = RowOp::gradient;
-  std::uint32_t rank = 0;  // of the pusher
-  std::uint32_t reserved = 0;
+  std::uint8_t first_part = 1;   // 0 when an earlier entry began the same push: it counts as one update
+  std::uint8_t last_part = 1;    // 0 when a later entry goes on with the same push
+  std::uint8_t acknowledge = 0;  // of a push by message: say how far you are (kPushApplied)
+  std::uint8_t again = 0;        // the closure was begun before, by a worker that has died
 };
 static_assert(sizeof(PushHeader) == kCacheLine);
 

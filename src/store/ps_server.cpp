@@ -34,10 +34,14 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
       fabric_(runtime_->control()),
       board_(fabric_.allocate(shard::BoardLayout(runtime_->members().size()).bytes())),
       layout_(runtime_->members().size()),
-      store_(fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
-             [this](std::uint32_t group, std::uint64_t steps) {
-               word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
-             }),
+      store_(
+          fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
+          [this](std::uint32_t group, std::uint64_t steps) {
+            word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
+          },
+          [this](std::uint32_t counter, std::uint64_t delta) {
+            if (counter < shard::BoardLayout::kCounters) add_to_counter(counter, delta);
+          }),
       rings_(board_->memory().data(), runtime_->members().size(), store_.heap(), store_),
       inbox_(store_,
              [this](int rank, std::uint64_t bytes) {
@@ -59,6 +63,7 @@ void PsServer::serve_requests() {
     return to_bytes(reply);
   });
   rpc_.serve(cluster::kOpenRing, [this](int from, transport::Bytes request) {
+    if (gone_.contains(from)) throw Error(Code::aborted, "this rank counts as dead; nothing of it is taken");
     return to_bytes(rings_.open(from, from_bytes<std::uint64_t>(request)));
   });
   rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
@@ -91,7 +96,7 @@ void PsServer::serve_requests() {
     if (add.counter >= shard::BoardLayout::kCounters) {
       throw Error(Code::out_of_range, "a board has no counter " + std::to_string(add.counter));
     }
-    return to_bytes(word(board_->memory().data() + layout_.counter(add.counter)).fetch_add(add.delta));
+    return to_bytes(add_to_counter(add.counter, add.delta));
   });
   rpc_.serve(cluster::kPsStatistics, [this](int, transport::Bytes) {
     shard::PsStatistics statistics = store_.statistics();
@@ -100,20 +105,31 @@ void PsServer::serve_requests() {
   });
 }
 
+std::uint64_t PsServer::add_to_counter(std::uint64_t counter, std::uint64_t delta) {
+  return word(board_->memory().data() + layout_.counter(counter)).fetch_add(delta);
+}
+
 void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kReadRows, [this](const transport::Message& m) { rows_.receive(m); });
-  fabric_.on_message(cluster::kPushEntry, [this](const transport::Message& m) { inbox_.receive(m); });
+  fabric_.on_message(cluster::kPushEntry, [this](const transport::Message& m) {
+    if (!gone_.contains(m.from)) inbox_.receive(m);
+  });
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
     std::int32_t rank = 0;
     if (message.header.size() != sizeof rank) return;
     std::memcpy(&rank, message.header.data(), sizeof rank);
+    // Whatever it still sends is too late: its closures are about to run elsewhere.
+    gone_.insert(rank);
     forget(rank);
+    runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+        .send(cluster::kWorkerClosed, message.header);
   });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     forget(peer.rank());
+    rings_.release(peer.rank());
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) lost_ = peer.name();
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "cluster/rpc.hpp"
@@ -31,6 +32,7 @@ class PsServer {
   void serve_fabric();
   /// A rank has died: what it has shown whole is applied, the rest is dropped.
   void forget(int rank);
+  std::uint64_t add_to_counter(std::uint64_t counter, std::uint64_t delta);
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();
@@ -46,7 +48,8 @@ class PsServer {
   RowSender rows_;
   cluster::RpcServer rpc_;
   bool over_ = false;
-  std::string lost_;  // the coordinator's name when it has died
+  std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
+  std::string lost_;    // the coordinator's name when it has died
 };
 
 }  // namespace capstan::store

@@ -46,8 +46,15 @@ void RingReader::close(int rank) {
   while (apply_from(*found, /*whatever_waits=*/true)) {
   }
   found->unfinished.abandon(sink_);
-  unused_.push_back(*found);
+  closed_.push_back(*found);
   rings_.erase(found);
+}
+
+void RingReader::release(int rank) {
+  for (const Ring& ring : closed_) {
+    if (ring.rank == rank) unused_.push_back(ring);
+  }
+  std::erase_if(closed_, [rank](const Ring& ring) { return ring.rank == rank; });
 }
 
 std::uint64_t RingReader::tail_of(const Ring& ring) const noexcept {

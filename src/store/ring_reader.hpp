@@ -17,12 +17,14 @@ class RingReader {
   RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, shard::PushSink& sink)
       : board_(board), layout_(ranks), heap_(heap), sink_(sink) {}
 
-  /// A ring of `bytes` for one rank; the one that it has when it asks again. A ring that a dead rank left
-  /// behind is used again.
+  /// A ring of `bytes` for one rank; the one that it has when it asks again. A ring that was released is used
+  /// again.
   shard::RingPlace open(int rank, std::uint64_t bytes);
   /// Applies what the rank has published, then takes the ring back. Nothing of its unpublished entries
   /// counts, and a push of which only a part was published stays a part.
   void close(int rank);
+  /// Nothing writes into the closed ring of that rank any more: the connection to it has ended.
+  void release(int rank);
 
   /// Applies what lies in the rings, at most `kMaxBatch` entries a ring; true when there was something.
   bool apply_some();
@@ -48,6 +50,7 @@ class RingReader {
   Heap& heap_;
   shard::PushSink& sink_;
   std::vector<Ring> rings_;
+  std::vector<Ring> closed_;
   std::vector<Ring> unused_;
 };
 

@@ -69,11 +69,13 @@ class Store::Writing {
   std::atomic_ref<std::uint64_t> version_;
 };
 
-Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish)
+Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
+             Count count)
     : heap_(fabric, slab_bytes),
       ps_index_(ps_index),
       groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
-              std::move(publish)) {}
+              std::move(publish)),
+      count_(std::move(count)) {}
 
 Piece Store::new_version() {
   constexpr std::uint64_t kPage = 4096;
@@ -179,6 +181,10 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
   if (header.kind == shard::PushKind::step) {
     return groups_.end_step(header.variable, static_cast<int>(header.rank), header.first_row);
   }
+  if (header.kind == shard::PushKind::count) {
+    if (ledger_.enter(header)) count_(header.variable, header.first_row);
+    return;
+  }
   const auto found = shards_.find({header.variable, header.shard});
   if (found == shards_.end() || !fits(found->second, header, rows)) {
     log::error("dropped a push to variable {} shard {}: {} rows do not fit what this ps holds",
@@ -191,6 +197,7 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
       groups_.holds_back(group, static_cast<int>(header.rank))) {
     return groups_.hold(group, header, rows, {values, header.rows * shard.row_bytes()});
   }
+  if (!ledger_.enter(header)) return;
   apply_now(shard, header, rows, values);
 }
 
@@ -235,10 +242,11 @@ shard::GroupClocks Store::clocks(std::uint32_t group) {
 void Store::remove(int rank) {
   const std::lock_guard lock(mutex_);
   groups_.remove(rank);
+  ledger_.close(rank);
 }
 
 bool Store::ready(const shard::PushHeader& header) {
-  if (header.first_part == 0 || header.kind == shard::PushKind::step)
+  if (header.first_part == 0 || header.kind == shard::PushKind::step || header.kind == shard::PushKind::count)
     return true;  // the shard waits for the rest of this one, too
   const std::lock_guard lock(mutex_);
   const auto found = shards_.find({header.variable, header.shard});

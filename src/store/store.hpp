@@ -13,6 +13,7 @@
 #include "shard/descriptor.hpp"
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
+#include "store/closure_ledger.hpp"
 #include "store/heap.hpp"
 #include "store/update_groups.hpp"
 
@@ -22,10 +23,13 @@ namespace capstan::store {
 /// contended; in an embedded cluster the workers of the process push through `apply` themselves.
 class Store final : public shard::PushSink {
  public:
-  /// `publish` is called when a step of an update group has ended.
+  using Count = std::function<void(std::uint32_t counter, std::uint64_t delta)>;
+
+  /// `publish` is called when a step of an update group has ended, `count` adds to a counter.
   Store(
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
-      UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {});
+      UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
+      Count count = [](std::uint32_t, std::uint64_t) {});
 
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
   /// with the dtype), resource_exhausted.
@@ -41,7 +45,7 @@ class Store final : public shard::PushSink {
   void create_group(const shard::CreateGroup& request);
   void restart_group(std::uint32_t group);
   shard::GroupClocks clocks(std::uint32_t group);
-  /// A worker has died.
+  /// A worker has died, and all that it pushed has been applied.
   void remove(int rank);
 
   /// For reads that the ps serves. Throws Error(not_found).
@@ -106,6 +110,8 @@ class Store final : public shard::PushSink {
   std::uint64_t versions_used_ = 0;
   shard::PsStatistics statistics_;
   UpdateGroups groups_;
+  Count count_;
+  ClosureLedger ledger_;
 };
 
 /// The first values of elements [first_element, first_element + elements) of a variable, where each depends

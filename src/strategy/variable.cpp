@@ -280,6 +280,10 @@ Counter::Counter(std::string name) {
   std::tie(ps_, index_) = scope_strategy("counter \"" + name + "\"").create_counter(name);
 }
 
+void Counter::add(std::int64_t delta) const {
+  Context::current().use_client()->count(ps_, index_, static_cast<std::uint64_t>(delta));
+}
+
 std::int64_t Counter::fetch_add(std::int64_t delta) const {
   return static_cast<std::int64_t>(
       Context::current().use_client()->fetch_add(ps_, index_, static_cast<std::uint64_t>(delta)));

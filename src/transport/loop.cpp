@@ -119,7 +119,7 @@ class LoopPeer : public Peer {
     const std::lock_guard lock(inbox_->mutex);
     inbox_->letters.push_back(
         {type, self_.rank(), {header.begin(), header.end()}, {payload.begin(), payload.end()}});
-    inbox_->arrived.notify_one();
+    inbox_->arrived.notify_all();
   }
   void send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t&) override {
     send(type, header, payload);  // which copies, so nothing is in flight
@@ -213,7 +213,7 @@ class LoopFabric : public Fabric {
   void wake() noexcept override {
     const std::lock_guard lock(inbox_->mutex);
     inbox_->woken = true;
-    inbox_->arrived.notify_one();
+    inbox_->arrived.notify_all();
   }
 
  private:

@@ -201,10 +201,23 @@ TEST_F(RingReaderTest, RingsCostWhatTheFormulaSaysAndAreUsedAgain) {
     EXPECT_EQ(heap_.bytes(), slabs((static_cast<std::uint64_t>(rank) + 1) * kBytes));
   }
   for (int round = 0; round < 100; ++round) {
-    for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) reader_.close(rank);
+    for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) {
+      reader_.close(rank);
+      reader_.release(rank);
+    }
     for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) open(rank, kBytes);
   }
   EXPECT_EQ(heap_.bytes(), slabs(kRanks * kBytes));
+}
+
+TEST_F(RingReaderTest, ARingIsNotUsedAgainWhileItsDeadRankMayStillWrite) {
+  constexpr std::uint64_t kBytes = 64 * 1024;
+  const auto offset = [&](int rank) { return reader_.open(rank, kBytes).offset; };
+  const std::uint64_t first = offset(1);
+  reader_.close(1);
+  EXPECT_NE(offset(2), first);
+  reader_.release(1);
+  EXPECT_EQ(offset(3), first);
 }
 
 TEST_F(RingReaderTest, APusherThatDiesWhileWritingLeavesNothingBehind) {
@@ -284,6 +297,7 @@ TEST_F(RingReaderTest, TheRingOfADeadRankIsUsedAgain) {
   for (std::uint32_t i = 1; i <= 5; ++i) dead.write(entry(i));
   dead.publish();
   reader_.close(1);
+  reader_.release(1);
   const std::uint64_t before = heap_.bytes();
   sink_.pushes.clear();
   Pusher heir = open(3);

@@ -1,0 +1,80 @@
+// closure_ledger_test.cpp -- a closure that is run again is applied where its first run ended.
+#include "store/closure_ledger.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace capstan::store {
+namespace {
+
+class ClosureLedgerTest : public testing::Test {
+ protected:
+  /// Which of a run's entries 0, 1, ... count.
+  std::vector<bool> run(std::uint32_t rank, std::uint64_t closure, std::uint32_t entries,
+                        bool again = false) {
+    std::vector<bool> counts;
+    for (std::uint32_t entry = 0; entry < entries; ++entry) {
+      shard::PushHeader header;
+      header.rank = rank;
+      header.closure = closure;
+      header.entry = entry;
+      header.again = again ? 1 : 0;
+      counts.push_back(ledger_.enter(header));
+    }
+    return counts;
+  }
+
+  ClosureLedger ledger_;
+};
+
+const std::vector<bool> kAllOfTwo{true, true};
+
+TEST_F(ClosureLedgerTest, WhatRunsOnceCounts) {
+  EXPECT_EQ(run(1, 7, 2), kAllOfTwo);
+  EXPECT_EQ(run(2, 8, 2), kAllOfTwo);
+  EXPECT_EQ(run(1, 9, 2), kAllOfTwo);
+  EXPECT_EQ(run(1, 0, 2), kAllOfTwo) << "outside of closures";
+  EXPECT_EQ(run(1, 0, 2), kAllOfTwo);
+}
+
+TEST_F(ClosureLedgerTest, ASecondRunGoesOnWhereTheFirstWasCutOff) {
+  run(1, 7, 2);
+  ledger_.close(1);
+  EXPECT_EQ(run(2, 7, 4, true), (std::vector<bool>{false, false, true, true}));
+}
+
+TEST_F(ClosureLedgerTest, AThirdRunKnowsOfBoth) {
+  run(1, 7, 3);
+  ledger_.close(1);
+  run(2, 7, 1, true);  // cut off sooner than the first
+  ledger_.close(2);
+  EXPECT_EQ(run(3, 7, 4, true), (std::vector<bool>{false, false, false, true}));
+  ledger_.close(3);
+  EXPECT_EQ(run(4, 7, 5, true), (std::vector<bool>{false, false, false, false, true}));
+}
+
+TEST_F(ClosureLedgerTest, ClosuresThatEndedBeforeTheLastAreKnownToo) {
+  run(1, 7, 2);
+  run(1, 8, 2);  // 7 has ended; the worker dies before it could say so
+  ledger_.close(1);
+  EXPECT_EQ(run(2, 7, 2, true), (std::vector<bool>{false, false}));
+  EXPECT_EQ(run(2, 8, 2, true), (std::vector<bool>{false, false}));
+  EXPECT_EQ(run(2, 9, 2, true), kAllOfTwo) << "it never reached this ps";
+}
+
+TEST_F(ClosureLedgerTest, TheDeadTakeBoundedRoom) {
+  // Many closures on many workers, all of which die; the last ones are known.
+  std::uint64_t closure = 0;
+  const auto workers = ClosureLedger::kMostOfTheDead / ClosureLedger::kRemembered + 1;
+  for (std::uint32_t rank = 0; rank < workers; ++rank) {
+    for (std::size_t i = 0; i < 2 * ClosureLedger::kRemembered; ++i) run(rank, ++closure, 1);
+    ledger_.close(static_cast<int>(rank));
+  }
+  EXPECT_EQ(run(100, closure, 2, true), (std::vector<bool>{false, true}));
+  EXPECT_EQ(run(100, 1, 1, true), std::vector<bool>{true}) << "no worker holds so many closures";
+  ledger_.close(12345);  // one that pushed nothing
+}
+
+}  // namespace
+}  // namespace capstan::store
