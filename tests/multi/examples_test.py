@@ -53,6 +53,26 @@ class Examples(JobTest):
             self.assertLess(losses[1], losses[0])
             self.assertGreater(float(rounds[1][1]), 0.95)
 
+    def refused(self, *texts, command, ranks=(0,)):
+        for count in ranks:
+            job = self.start([BIN / command[0], *command[1:]], count)
+            self.assertEqual(self.exit_code(job), 2, job.stderr)
+            for text in texts:
+                self.assertIn(text, job.stderr)
+            self.assertNotIn("terminate called", job.stderr)
+
+    def test_bad_input_is_told(self):
+        path, missing = self.folder / "train.txt", self.folder / "missing"
+        write_libsvm(path, 20)
+        regression, mlp = "example_logistic_regression", "example_mlp"
+        usage = "expected synchronous|asynchronous TRAIN_FILE TEST_FILE"
+        self.refused(usage, command=[regression, "sync", path, path], ranks=(0, 3))
+        self.refused(usage, command=[regression])
+        self.refused(str(missing), command=[regression, "synchronous", path, missing], ranks=(0, 3))
+        images = [path] * 4
+        self.refused("expected ROUNDS and four IDX files", command=[mlp, "all", *images])
+        self.refused(str(path), "is no IDX file", command=[mlp, 1, *images])
+
 
 if __name__ == "__main__":
     main()
