@@ -13,31 +13,32 @@ namespace {
 constexpr std::size_t kEvaluateAtOnce = 4096;  // examples
 
 /// Rows of the weights for the batch: the bias is the last one.
-void take_weight_ids(SparseShelf& shelf, const Variable<float>& weights) {
-  shelf.weight_ids = shelf.batch.ids;
+void take_weight_ids(SparseShelf& shelf, const SparseExamples& batch, const Variable<float>& weights) {
+  shelf.weight_ids = batch.ids;
   if (shelf.machine.options().bias) {
     shelf.weight_ids.push_back(static_cast<std::int64_t>(weights.rows()) - 1);
   }
 }
 
-void look_up(SparseShelf& shelf, const Variable<float>& weights,
+void look_up(SparseShelf& shelf, const SparseExamples& batch, const Variable<float>& weights,
              const std::vector<Variable<float>>& factors) {
-  take_weight_ids(shelf, weights);
-  shelf.machine.resize(shelf.batch, shelf.rows);
+  take_weight_ids(shelf, batch, weights);
+  shelf.machine.resize(batch, shelf.rows);
   if (factors.empty()) {
     weights.lookup(shelf.weight_ids, shelf.rows.weights);
   } else {
     lookup_all(Lookup{weights, shelf.weight_ids, shelf.rows.weights},
-               Lookup{factors.front(), shelf.batch.ids, shelf.rows.factors});
+               Lookup{factors.front(), batch.ids, shelf.rows.factors});
   }
 }
 
-void push(SparseShelf& shelf, const Variable<float>& weights, const std::vector<Variable<float>>& factors) {
+void push(SparseShelf& shelf, const SparseExamples& batch, const Variable<float>& weights,
+          const std::vector<Variable<float>>& factors) {
   if (factors.empty()) {
     weights.push(shelf.weight_ids, shelf.gradients.weights);
   } else {
     push_all(Push{weights, shelf.weight_ids, shelf.gradients.weights},
-             Push{factors.front(), shelf.batch.ids, shelf.gradients.factors});
+             Push{factors.front(), batch.ids, shelf.gradients.factors});
   }
 }
 
@@ -98,10 +99,13 @@ TrainResult train_sparse(PerWorker<SparseShelf> shelf, TrainOrder order, UpdateG
   }
   TrainResult result;
   run_epoch(order, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
-    cutters.at(share).cut(which, shelf->batch);
-    look_up(*shelf, weights, factors);
-    const MachineLoss loss = shelf->machine.gradients(shelf->batch, shelf->rows, scale, shelf->gradients);
-    push(*shelf, weights, factors);
+    const SparseExamples& all = shelf->share(false, share, order.shares.all).examples;
+    const bool whole = which.size() == all.size();  // a step of everything: nothing to cut
+    if (!whole) cutters.at(share).cut(which, shelf->batch);
+    const SparseExamples& batch = whole ? all : shelf->batch;
+    look_up(*shelf, batch, weights, factors);
+    const MachineLoss loss = shelf->machine.gradients(batch, shelf->rows, scale, shelf->gradients);
+    push(*shelf, batch, weights, factors);
     result.log_loss += loss.log_loss;
     result.penalty += loss.penalty;
     result.examples += static_cast<std::int64_t>(which.size());
@@ -119,7 +123,7 @@ Scores evaluate_sparse(PerWorker<SparseShelf> shelf, EvaluateOrder order, Variab
   Scores scores;
   for (std::size_t first = 0; first < all.size(); first += kEvaluateAtOnce) {
     cutter.cut(all.subspan(first, std::min(kEvaluateAtOnce, all.size() - first)), shelf->batch);
-    look_up(*shelf, weights, factors);
+    look_up(*shelf, shelf->batch, weights, factors);
     shelf->machine.logits(shelf->batch, shelf->rows, shelf->logits);
     for (std::size_t i = 0; i < shelf->batch.size(); ++i) {
       scores.add(shelf->logits[i], shelf->batch.labels[i] != 0);
