@@ -38,7 +38,7 @@ class BadModelInput(JobTest):
         missing = self.folder / "missing"
         self.refused(str(missing), command=["lr", "--data", missing], ranks=(0, 4))
         self.refused(str(missing), command=["fm", "--data", self.data, "--test", missing])
-        self.refused("needs --data FILE...", command=["lr"], ranks=(0, 3))
+        self.refused("needs --data FILE...", command=["lr"])
         self.refused("needs --labels FILE...", command=["mlp", "--data", self.data])
         self.refused("needs --test-labels FILE...",
                      command=["mlp", "--data", self.data, "--labels", self.data, "--test", self.data])
@@ -86,7 +86,7 @@ class BadModelInput(JobTest):
         images, labels, test_images, test_labels = write_pictures(self.folder, train=30, test=10)
         given = ["mlp", "--data", images, "--labels", labels]
         self.refused(f"{images} has 30 images and {test_labels} has 10 labels",
-                     command=["mlp", "--data", images, "--labels", test_labels], ranks=(0, 4))
+                     command=["mlp", "--data", images, "--labels", test_labels])
         self.refused("--data has 2 files and --labels has 1", command=["mlp", "--data", images, images, "--labels", labels])
         self.refused("are images and labels exchanged?", command=["mlp", "--data", images, "--labels", images])
         self.refused(f"{self.data}: is no IDX file", command=["mlp", "--data", self.data, "--labels", labels])

@@ -2,8 +2,10 @@
 """`capstan train lr`, `fm` and `mlp` as one process and as ranks, on small data whose answer another way finds."""
 import itertools
 import math
+import os
 import pathlib
 import random
+import signal
 import sys
 import unittest
 
@@ -172,6 +174,22 @@ class TrainModels(JobTest):
         job = self.start([CAPSTAN, "train", "lr", *options[:2], *options[-2:], "--resume"])
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("was not saved by `capstan train lr`", job.stderr)
+
+    def test_the_share_of_a_worker_that_dies_goes_to_another(self):
+        path = self.folder / "train.txt"
+        optimum = newton(write_libsvm(path, 999), 6, 1e-3)
+        for mode in ("asynchronous", "synchronous"):
+            job = self.start([CAPSTAN, "train", "lr", "--data", path, "--no-bias", "--l2", 1e-3, "--mode", mode, "--batch",
+                              20, "--epochs", 400, "--eval-every", 50, "--summary", self.folder / "summary.json"], 5)
+            self.assertIsNotNone(job.wait_for_text("epoch 50:"), job.stderr)
+            os.kill(job.ranks()[2][1], signal.SIGKILL)
+            self.assertEqual(self.exit_code(job), 0, job.stderr)
+            summary = self.summary()
+            self.assertEqual(summary["training"]["workers_lost"], 1)
+            self.assertEqual(summary["train"]["examples"], 999)
+            self.assertLess(summary["train"]["objective"] - optimum, 0.005)
+            if mode == "asynchronous":
+                self.assertEqual(summary["training"]["examples"], 400 * 999, "a share that was lost is run again")
 
     @unittest.skipUnless(A9A.is_dir(), f"there is no {A9A}")
     def test_a9a(self):
