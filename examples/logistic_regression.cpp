@@ -11,7 +11,6 @@ constexpr std::int64_t kAll = 1 << 30;
 double squared(const std::vector<double>& x) {
   return std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
 }
-
 struct Objective {  // weight * (mean log-loss + lambda / 2 |w|^2); how many examples w gets right
   double value, correct;
   std::vector<double> gradient;
@@ -36,8 +35,7 @@ Objective evaluate(const cs::SparseBatch& data, const std::vector<double>& w, do
 void train(cs::UpdateGroup group, cs::Variable<double> w, std::string file, bool in_step, int part, int parts,
            double n) {
   const auto mine = cs::libsvm_batches({file}, kAll).legacy_rebatch(parts).shard(parts, part).cache();
-  const auto shuffled = cs::libsvm_batches({file}, 256).shuffle(1000);
-  auto batches = (in_step ? mine : shuffled).repeat().make_iterator();
+  auto batches = (in_step ? mine : cs::libsvm_batches({file}, 256).shuffle(1000)).repeat().make_iterator();
   for (int step = 0; step < 200; ++step) {
     const cs::SparseBatch batch = batches.next();
     w.push_dense(evaluate(batch, w.pull(), in_step ? batch.size() / n : 1.0).gradient);
@@ -46,15 +44,16 @@ void train(cs::UpdateGroup group, cs::Variable<double> w, std::string file, bool
   group.leave();
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  if (argc != 4) return std::fprintf(stderr, "expected synchronous|asynchronous TRAIN_FILE TEST_FILE\n"), 2;
-  const bool in_step = argv[1] == std::string("synchronous");
-  const cs::SparseBatch data = cs::libsvm_batches({argv[2]}, kAll).make_iterator().next();
+  const std::string mode = argc == 4 ? argv[1] : "";
+  const bool in_step = mode == "synchronous";
+  if (!in_step && mode != "asynchronous")
+    return std::fprintf(stderr, "expected synchronous|asynchronous TRAIN_FILE TEST_FILE\n"), 2;
+  const auto data = cs::libsvm_batches({argv[2]}, kAll).make_iterator().next();
   const std::int64_t features = 1 + *std::max_element(data.ids.begin(), data.ids.end());
   const auto test = cs::libsvm_batches({argv[3]}, kAll, {.features = features}).make_iterator().next();
-
   cs::ParameterServerStrategy strategy(cluster);
   auto scope = strategy.scope();
   const cs::Optimizer nesterov = cs::optimizers::Momentum{0.25, 0.99, true};  // for |x|^2 up to 16
@@ -63,7 +62,6 @@ int main(int argc, char** argv) {
   const cs::UpdateGroup group("model", in_step ? sum : cs::Asynchronous{});
   const cs::Variable<double> w("w", {features}, {}, {.optimizer = optimizer, .group = group});
   cs::ClusterCoordinator coordinator(strategy);
-
   double gap = 1;  // the objective is at most |gradient|^2 / (2 lambda) above the optimum
   for (int round = 1; round <= (in_step ? 50 : 20) && gap > 1e-6; ++round) {
     for (int part = 0, parts = coordinator.workers(); part < parts; ++part)
@@ -76,4 +74,6 @@ int main(int argc, char** argv) {
   }
   std::printf("test accuracy %.4f\n", evaluate(test, w.pull()).correct / test.size());
   return in_step && gap > 1e-6;
+} catch (const std::exception& error) {  // a file that is missing or not understood, a rank that is gone
+  return std::fprintf(stderr, "%s\n", error.what()), 2;
 }

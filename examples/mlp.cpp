@@ -7,7 +7,6 @@
 namespace cs = capstan;
 constexpr std::size_t kHidden = 128, kClasses = 10, kBatch = 64, kSteps = 500;
 using Batch = std::vector<std::pair<cs::Array<std::uint8_t>, cs::Array<std::uint8_t>>>;  // images, labels
-
 struct Result {  // means over a batch, and gradients of the loss
   double loss = 0, correct = 0;
   std::vector<float> g1, g2;
@@ -22,8 +21,7 @@ Result evaluate(const Batch& batch, const std::vector<float>& w1, const std::vec
     std::vector<float> out(kClasses);
     for (const auto& [row, x] : input)
       for (std::size_t h = 0; h < kHidden; ++h) hidden[h] += x * w1[row * kHidden + h];
-    hidden[kHidden] = 1;
-    for (float& h : hidden) h = std::max(h, 0.0F);
+    for (float& h : hidden) h = &h == hidden + kHidden ? 1 : std::max(h, 0.0F);
     for (std::size_t i = 0; i < w2.size(); ++i) out[i % kClasses] += hidden[i / kClasses] * w2[i];
     const float largest = *std::max_element(out.begin(), out.end());
     const float& answer = out.at(label.values[0]);
@@ -56,12 +54,12 @@ void fit(cs::PerWorker<cs::Iterator<std::vector<Batch>>> in, cs::Variable<float>
   cs::get_replicas().run(step, cs::PerReplica<Batch>{in->next()});
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  if (argc != 6) return std::fprintf(stderr, "expected ROUNDS and four IDX files: train on, test on\n"), 2;
-  Batch test;
-  for (auto& example : read(argv[4], argv[5])) test.push_back(example);
+  const int rounds = argc == 6 ? std::atoi(argv[1]) : 0;
+  if (rounds < 1) return std::fprintf(stderr, "expected ROUNDS and four IDX files: train on, test on\n"), 2;
+  const Batch test = read(argv[4], argv[5]).batch(1 << 30).make_iterator().next();
   cs::ParameterServerStrategy strategy(cluster);
   auto scope = strategy.scope();
   const auto pixels = static_cast<std::int64_t>(test.at(0).first.size());
@@ -70,10 +68,12 @@ int main(int argc, char** argv) {
   cs::Variable<float> w2("w2", {kHidden + 1, kClasses}, initial, {cs::optimizers::Adam{}});
   cs::ClusterCoordinator coordinator(strategy);
   auto steps = coordinator.create_per_worker_dataset<&make_steps>(argv[2], argv[3]);
-  for (int round = 1; round <= std::atoi(argv[1]); ++round) {
+  for (int round = 1; round <= rounds; ++round) {
     for (std::size_t step = 0; step < kSteps; ++step) coordinator.schedule<&fit>(steps, w1, w2);
     coordinator.join();
     const Result now = evaluate(test, w1.pull(), w2.pull());
     std::printf("%d steps: test loss %.4f, accuracy %.4f\n", round * int{kSteps}, now.loss, now.correct);
   }
+} catch (const std::exception& error) {  // a file that is missing or not understood, a rank that is gone
+  return std::fprintf(stderr, "%s\n", error.what()), 2;
 }

@@ -2,9 +2,11 @@
 #include "launch/command_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,7 @@ namespace {
 using Options = std::map<std::string_view, const CLI::Option*>;  // by setting
 
 constexpr std::string_view kConfigVariable = "CAPSTAN_CONFIG";
+constexpr int kManyWords = 1 << 20;
 
 std::string_view placeholder(SettingKind kind) {
   switch (kind) {
@@ -41,10 +44,31 @@ std::string help_line(const Setting& setting) {
   return fmt::format("{} [{}]", setting.help, initial);
 }
 
-/// One option for each setting, a flag without a value (--resume, --no-resume) where the setting is one.
-Options add_settings(CLI::App& app) {
+/// A subcommand that trains.
+struct Trainer {
+  std::string_view program;
+  std::string_view description;
+  Action action;
+};
+constexpr std::array<Trainer, 4> kTrainers{{
+    {"kge", "knowledge-graph embeddings (TransE, DistMult, ComplEx)", Action::train_kge},
+    {"lr", "logistic regression on libsvm or Criteo files", Action::train_lr},
+    {"fm", "a factorization machine on libsvm or Criteo files", Action::train_fm},
+    {"mlp", "a network of fully connected layers on IDX images (MNIST)", Action::train_mlp},
+}};
+
+bool takes(std::string_view program, const Setting& setting) {
+  const auto groups = groups_of(program);
+  return setting.group == "runtime" || std::find(groups.begin(), groups.end(), setting.group) != groups.end();
+}
+
+/// One option for each setting that the program has, of all settings where none is named; a flag without a
+/// value (--resume, --no-resume) where the setting is one. Of several files a trainer of examples takes each
+/// as a word.
+Options add_settings(CLI::App& app, std::string_view program = {}) {
   Options options;
   for (const Setting& setting : Settings::table()) {
+    if (!program.empty() && !takes(program, setting)) continue;
     const std::string help = help_line(setting);
     CLI::Option* option = nullptr;
     if (setting.kind == SettingKind::flag) {
@@ -54,7 +78,12 @@ Options add_settings(CLI::App& app) {
       option->type_name(std::string(setting.choices.empty() ? placeholder(setting.kind) : setting.choices));
     }
     option->group(fmt::format("Settings of {}", setting.group));
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (setting.list && !program.empty() && program != "kge") {
+      option->expected(1, kManyWords)->type_name("FILE");
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    } else {
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    }
     options.emplace(setting.name, option);
   }
   return options;
@@ -110,7 +139,10 @@ Settings gather(const Options& options, const std::string& config, const char* c
     }
   }
   for (const auto& [name, option] : options) {
-    if (option->count() > 0) settings.set_from_flag(name, option->results().back());
+    if (option->count() == 0) continue;
+    const bool list = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+    settings.set_from_flag(
+        name, list ? fmt::format("{}", fmt::join(option->results(), ",")) : option->results().back());
   }
   return settings;
 }
@@ -127,9 +159,14 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     command.add_option("--config", config, "a TOML file with settings [CAPSTAN_CONFIG]")->type_name("FILE");
   };
   CLI::App& train = *app.add_subcommand("train", "train a model");
-  CLI::App& kge = *train.add_subcommand("kge", "knowledge-graph embeddings (TransE, DistMult, ComplEx)");
-  add_config(kge);
-  const Options kge_options = add_settings(kge);
+  std::array<CLI::App*, kTrainers.size()> trainers{};
+  std::array<Options, kTrainers.size()> trainer_options;
+  for (std::size_t i = 0; i < kTrainers.size(); ++i) {
+    trainers[i] =
+        train.add_subcommand(std::string(kTrainers[i].program), std::string(kTrainers[i].description));
+    add_config(*trainers[i]);
+    trainer_options[i] = add_settings(*trainers[i], kTrainers[i].program);
+  }
 
   CLI::App& show = *app.add_subcommand("settings", "every setting: value, default, unit, variable and help");
   bool markdown = false;
@@ -143,7 +180,9 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   const Options show_options = add_settings(show);
 
   // What is left over is looked at below: CLI11's own message has no suggestion.
-  for (CLI::App* command : {&app, &train, &kge, &show}) command->allow_extras();
+  std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
+  commands.insert(commands.end(), {&show, &train, &app});
+  for (CLI::App* command : commands) command->allow_extras();
   try {
     app.parse(argc, const_cast<char**>(argv));
   } catch (const CLI::CallForHelp&) {
@@ -151,7 +190,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   } catch (const CLI::ParseError& error) {
     throw Error(Code::invalid_argument, error.what());
   }
-  for (const CLI::App* command : {&kge, &show, &train, &app}) {
+  for (const CLI::App* command : commands) {
     refuse_missing_values(*command);
     if (const auto words = command->remaining(); !words.empty()) refuse(*command, words.front());
   }
@@ -163,10 +202,12 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
                                        : Action::print_settings;
     return {.action = action, .settings = gather(show_options, config, environment)};
   }
-  if (kge.parsed())
-    return {.action = Action::train_kge, .settings = gather(kge_options, config, environment)};
+  for (std::size_t i = 0; i < kTrainers.size(); ++i) {
+    if (!trainers[i]->parsed()) continue;
+    return {.action = kTrainers[i].action, .settings = gather(trainer_options[i], config, environment)};
+  }
   throw Error(Code::invalid_argument, train.parsed()
-                                          ? "train what? There is: capstan train kge"
+                                          ? "train what? There is: capstan train kge, lr, fm and mlp"
                                           : "a command is missing: capstan train kge, or capstan settings");
 }
 

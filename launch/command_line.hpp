@@ -7,7 +7,16 @@
 
 namespace capstan::launch {
 
-enum class Action { print_text, print_settings, print_settings_markdown, show_transports, train_kge };
+enum class Action {
+  print_text,
+  print_settings,
+  print_settings_markdown,
+  show_transports,
+  train_kge,
+  train_lr,
+  train_fm,
+  train_mlp
+};
 
 struct CommandLine {
   Action action = Action::print_text;

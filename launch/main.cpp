@@ -15,6 +15,7 @@
 #include "launch/exit_codes.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/train_kge.hpp"
+#include "launch/train_model.hpp"
 #include "launch/transports.hpp"
 
 namespace capstan::launch {
@@ -25,8 +26,22 @@ constexpr std::chrono::milliseconds kRankZeroSpeaksFirst{500};
 
 int run(int argc, char** argv) {
   const CommandLine line = parse_command_line(argc, argv, environ);
-  if (line.action == Action::train_kge) return run_train_kge(line.settings, argc, argv);
-  if (line.action == Action::show_transports) return run_show_transports(line.settings);
+  switch (line.action) {
+    case Action::train_kge:
+      return run_train_kge(line.settings, argc, argv);
+    case Action::train_lr:
+      return run_train_model(train::Program::lr, line.settings);
+    case Action::train_fm:
+      return run_train_model(train::Program::fm, line.settings);
+    case Action::train_mlp:
+      return run_train_model(train::Program::mlp, line.settings);
+    case Action::show_transports:
+      return run_show_transports(line.settings);
+    case Action::print_text:
+    case Action::print_settings:
+    case Action::print_settings_markdown:
+      break;
+  }
   if (launcher_rank() != 0) return 0;
   switch (line.action) {
     case Action::print_text:
@@ -38,8 +53,7 @@ int run(int argc, char** argv) {
     case Action::print_settings_markdown:
       line.settings.print_markdown(std::cout);
       break;
-    case Action::show_transports:
-    case Action::train_kge:
+    default:
       break;
   }
   std::cout.flush();

@@ -4,14 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "capstan/capstan.hpp"
-#include "launch/launcher_rank.hpp"
 #include "launch/progress.hpp"
+#include "launch/training_output.hpp"
 #include "launch/version.hpp"
 #include "train/kge/program.hpp"
 
@@ -47,10 +46,7 @@ void write_summary(const std::string& path, const Cluster& cluster, const kge::P
   }
   const json summary{{"program", "capstan train kge"},
                      {"version", launch::version_text()},
-                     {"cluster",
-                      {{"embedded", cluster.embedded()},
-                       {"ps", cluster.count(Role::ps)},
-                       {"workers", cluster.count(Role::worker)}}},
+                     {"cluster", launch::cluster_json(cluster)},
                      {"settings", json::parse(options.settings_json)},
                      {"used",
                       {{"model", std::string(kge::to_string(options.model))},
@@ -80,21 +76,7 @@ void write_summary(const std::string& path, const Cluster& cluster, const kge::P
                      {"predictions", predictions},
                      {"checkpoint", report.checkpoint},
                      {"resumed_from", report.resumed_from}};
-  std::ofstream file(path);
-  file << summary.dump(2) << "\n";
-  file.close();
-  if (!file)
-    throw Error(Code::permission_denied,
-                "cannot write " + path + ": give --summary a place that can be written");
-}
-
-/// Found before training, not after it, and before the other ranks wait: rank 0 is the coordinator.
-void check_summary_path(const std::string& path) {
-  if (path.empty() || launch::launcher_rank() != 0) return;
-  if (!std::ofstream(path, std::ios::app)) {
-    throw Error(Code::permission_denied,
-                "cannot write " + path + ": give --summary a place that can be written");
-  }
+  launch::write_summary(path, summary);
 }
 
 void print_report(const kge::ProgramOptions& options, const kge::Report& report, const std::string& summary) {
@@ -123,16 +105,11 @@ int run_train_kge(const Settings& settings, int, char**) {
   // Before anything is started: every rank finds the same mistakes, and rank 0 tells.
   const kge::ProgramOptions options = kge::ProgramOptions::from(settings);
   const std::string& summary = settings.text("summary");
-  check_summary_path(summary);
+  launch::check_summary_path(summary);
   const Cluster cluster = Cluster::join(settings);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
 
-  if (cluster.embedded()) {
-    fmt::print(stderr, "capstan: all roles in this process; mpirun -np 5 with --ps 2 makes it a cluster\n");
-  } else {
-    fmt::print(stderr, "capstan: 1 coordinator, {} ps, {} workers\n", cluster.count(Role::ps),
-               cluster.count(Role::worker));
-  }
+  launch::announce(cluster);
   launch::Progress progress(std::cerr);
   launch::ProgressState last;
   kge::ProgramHooks hooks;

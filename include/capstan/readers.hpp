@@ -52,6 +52,9 @@ struct LibsvmOptions {
   std::int64_t first_id = 1;
   /// An id beyond that many features is an error; 0: any is taken.
   std::int64_t features = 0;
+  /// For two classes: labels other than 0, 1, -1 and +1 are an error, and -1 is read as 0; NaN and infinity
+  /// are errors as values.
+  bool two_classes = false;
 };
 
 /// Blank lines and what follows a # are left out.
@@ -76,7 +79,7 @@ inline constexpr SeparatedOptions kTabSeparated{.separator = '\t', .quote = '\0'
 Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions options = {});
 
 /// One line of Criteo's click logs: label, 13 integers, 26 categories of up to 8 hexadecimal digits, between
-/// tabs. A field that is missing is 0, and its bit is not set.
+/// tabs. A field that is missing is 0, and its bit is not set. The label is 0 or 1.
 struct CriteoExample {
   static constexpr std::size_t kIntegers = 13;
   static constexpr std::size_t kCategories = 26;

@@ -36,8 +36,9 @@ struct CriteoParser {
                    const io::LineReader& reader) {
     const char* const end = text.data() + text.size();
     if (field == 0) {
-      if (io::parse_float(text.data(), end, example.label) != end) {
-        reader.refuse("expected a number as the label, found " + io::quoted(text));
+      if (io::parse_float(text.data(), end, example.label) != end ||
+          (example.label != 0 && example.label != 1)) {
+        reader.refuse("expected 0 or 1 as the label, found " + io::quoted(text));
       }
       return;
     }

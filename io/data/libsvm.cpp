@@ -1,6 +1,9 @@
 // libsvm.cpp -- `label id:value id:value ...`, one example at a time or as whole batches.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "capstan/readers.hpp"
 #include "io/data/line_cursor.hpp"
 #include "io/data/numbers.hpp"
@@ -28,6 +31,12 @@ inline bool parse_line(std::string_view line, const LibsvmOptions& options, cons
   if (behind == nullptr || (behind != end && !is_blank(*behind) && *behind != '#')) {
     reader.refuse("expected a number as the label, found " + word(at));
   }
+  if (options.two_classes) {
+    if (value != 0 && value != 1 && value != -1) {
+      reader.refuse("expected 0 or 1, or -1 or +1, as the label, found " + word(at));
+    }
+    value = std::max(value, 0.0F);
+  }
   label(value);
   at = behind;
   while (true) {
@@ -41,6 +50,9 @@ inline bool parse_line(std::string_view line, const LibsvmOptions& options, cons
     behind = io::parse_float(behind + 1, end, value);
     if (behind == nullptr || (behind != end && !is_blank(*behind) && *behind != '#')) {
       reader.refuse("expected id:value, found " + word(at));
+    }
+    if (options.two_classes && !std::isfinite(value)) {
+      reader.refuse("expected a finite value, found " + word(at));
     }
     if (id < options.first_id) {
       reader.refuse(

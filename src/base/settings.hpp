@@ -33,10 +33,15 @@ struct Setting {
   double maximum = std::numeric_limits<double>::infinity();
   bool above_minimum = false;     // the minimum itself is not allowed
   std::string_view choices = {};  // "auto|mapped|rma"
+  bool list = false;              // of names, with commas between them; words of the command line
 
   /// "CAPSTAN_PUSH_RING_BYTES" for push-ring-bytes.
   std::string variable() const;
 };
+
+/// The groups of settings that `capstan train PROGRAM` has besides [runtime]; empty where there is no such
+/// program.
+std::span<const std::string_view> groups_of(std::string_view program);
 
 /// Where a value was given. Later ones beat earlier ones.
 struct Origin {
@@ -65,7 +70,8 @@ class Settings {
   /// CAPSTAN_TEST_* are left alone; any other that is no setting is refused.
   void load_environment(const char* const* variables);
 
-  /// Takes a TOML file: `name = value`, at the top or in the table of the setting's group. `named_by` says in
+  /// Takes a TOML file: `name = value`, at the top, in the table of the setting's group, or in that of a
+  /// program that has the setting. `named_by` says in
   /// an error who asked for the file ("--config"). Throws Error(not_found, permission_denied) if it cannot be
   /// read.
   void load_file(const std::filesystem::path& path, std::string_view named_by = "");

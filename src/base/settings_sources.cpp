@@ -96,6 +96,10 @@ std::string_view type_name(const toml::node& node) {
   }
 }
 
+bool has(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 }  // namespace
 
 void Settings::load_environment(const char* const* variables) {
@@ -132,7 +136,7 @@ void Settings::load_file(const std::filesystem::path& path, std::string_view nam
     const auto found =
         std::find_if(table_.begin(), table_.end(), [&](const Setting& s) { return s.name == key; });
     if (found == table_.end()) throw settings::unknown_key(table_, where, key);
-    if (!group.empty() && found->group != group) {
+    if (!group.empty() && found->group != group && !has(groups_of(group), found->group)) {
       throw refused(fmt::format("{}: {} belongs into [{}], not into [{}]", where, key, found->group, group));
     }
     if (const auto [first, fresh] = seen.emplace(key, line); !fresh) {
@@ -147,7 +151,8 @@ void Settings::load_file(const std::filesystem::path& path, std::string_view nam
 
   for (const auto& [key, node] : root) {
     const std::string name(key.str());
-    const bool is_group = std::any_of(table_.begin(), table_.end(),
+    const bool is_group = !groups_of(name).empty() ||
+                          std::any_of(table_.begin(), table_.end(),
                                       [&](const Setting& setting) { return setting.group == name; });
     const toml::table* inside = node.as_table();
     if (!is_group || inside == nullptr) {

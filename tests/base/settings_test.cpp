@@ -248,6 +248,16 @@ TEST_F(SettingsFile, TakesFlatKeysAndGroups) {
   EXPECT_EQ(settings.origin("evaluator").brief() + ": ", at(4));
 }
 
+TEST_F(SettingsFile, TakesTheTableOfAProgram) {
+  for (const std::string table : {"train", "kge", "lr", "fm", "mlp"}) {
+    Settings settings;
+    settings.load_file(write("[" + table + "]\nepochs = 3\n"));
+    EXPECT_EQ(settings.integer("epochs"), 3) << table;
+  }
+  EXPECT_THAT(file_refusal("[lr]\ndim = 3\n"), HasSubstr(at(2) + "dim belongs into [kge], not into [lr]"));
+  EXPECT_THAT(file_refusal("[fm]\nhidden = \"3\"\n"), HasSubstr("hidden belongs into [mlp], not into [fm]"));
+}
+
 TEST_F(SettingsFile, RefusesWithFileAndLine) {
   EXPECT_THAT(file_refusal("seed = 1\ndims = 3\n"),
               AllOf(HasSubstr(at(2) + "there is no setting \"dims\""), HasSubstr("did you mean dim?")));

@@ -229,6 +229,20 @@ TEST_F(Readers, SeparatedFieldsMayBeQuoted) {
           name("w") + ":2: expected \",\" or the end of the line behind a quoted field, found \"c\"");
 }
 
+TEST_F(Readers, LibsvmOfTwoClasses) {
+  const LibsvmOptions options{.two_classes = true};
+  const auto labels = all(libsvm_batches({write("a", "-1 1:1\n+1 1:2\n0\n1 2:3\n")}, 9, options))[0].labels;
+  EXPECT_EQ(labels, (std::vector<float>{0, 1, 0, 1}));
+  for (const std::string label : {"2", "0.5", "nan", "-2"}) {
+    refuses(libsvm({write("w", "1 1:1\n" + label + " 1:1\n")}, options), Code::invalid_argument,
+            name("w") + ":2: expected 0 or 1, or -1 or +1, as the label, found \"" + label + "\"");
+  }
+  for (const std::string value : {"nan", "inf", "-inf"}) {
+    refuses(libsvm({write("w", "1 1:1 2:" + value + "\n")}, options), Code::invalid_argument,
+            name("w") + ":1: expected a finite value, found \"2:" + value + "\"");
+  }
+}
+
 std::string criteo_line(bool label, const std::string& integer, const std::string& category,
                         int categories = 26) {
   std::string line = label ? "1" : "";
@@ -255,6 +269,8 @@ TEST_F(Readers, CriteoFieldsMayBeMissing) {
   EXPECT_EQ(unlabelled[0].label, 0);
   EXPECT_EQ(unlabelled[0].integers[3], 9);
   EXPECT_EQ(unlabelled[0].categories_present, (1u << 25) - 1);
+  refuses(criteo({write("w", "2" + criteo_line(false, "", "").insert(0, "\t"))}), Code::invalid_argument,
+          name("w") + ":1: expected 0 or 1 as the label, found \"2\"");
   refuses(criteo({write("w", "\n" + criteo_line(true, "1.5", ""))}), Code::invalid_argument,
           name("w") + ":2: expected a whole number as integer 4, found \"1.5\"");
   refuses(criteo({write("w", criteo_line(true, "", "123456789"))}), Code::invalid_argument,

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,15 +53,48 @@ TEST(CommandLineParser, FlagsBecomeSettings) {
   EXPECT_FALSE(line.settings.given("batch"));
 }
 
-TEST(CommandLineParser, EverySettingIsAnOption) {
+bool takes(std::string_view program, const Setting& setting) {
+  const auto groups = groups_of(program);
+  return setting.group == "runtime" || std::find(groups.begin(), groups.end(), setting.group) != groups.end();
+}
+
+TEST(CommandLineParser, EverySettingIsAnOptionOfItsPrograms) {
   for (const Setting& setting : Settings::table()) {
-    const bool is_flag = setting.kind == SettingKind::flag;
     std::string value(setting.initial_means.empty() ? setting.initial : "1");
-    if (setting.name == "log-level") value = "debug";
+    if (!setting.choices.empty()) value = setting.choices.substr(0, setting.choices.find('|'));
     const std::string name = "--" + std::string(setting.name);
-    const CommandLine line = parse({"train", "kge", is_flag ? name : name + "=" + value});
-    EXPECT_EQ(line.settings.origin(setting.name).brief(), "flag") << name;
+    const std::string option = setting.kind == SettingKind::flag ? name : name + "=" + value;
+    int programs = 0;
+    for (const std::string program : {"kge", "lr", "fm", "mlp"}) {
+      if (takes(program, setting)) {
+        const CommandLine line = parse({"train", program, option});
+        EXPECT_EQ(line.settings.origin(setting.name).brief(), "flag") << program << " " << name;
+        ++programs;
+      } else {
+        EXPECT_THAT(refusal({"train", program, option}), HasSubstr(name + ": there is no such option"));
+      }
+    }
+    EXPECT_GT(programs, 0) << name;
+    EXPECT_EQ(parse({"settings", option}).settings.origin(setting.name).brief(), "flag") << name;
   }
+}
+
+TEST(CommandLineParser, EachProgramIsAnAction) {
+  EXPECT_EQ(parse({"train", "lr"}).action, Action::train_lr);
+  EXPECT_EQ(parse({"train", "fm"}).action, Action::train_fm);
+  EXPECT_EQ(parse({"train", "mlp"}).action, Action::train_mlp);
+}
+
+TEST(CommandLineParser, SeveralFilesAreWords) {
+  const Settings settings =
+      parse({"train", "lr", "--data", "a", "b", "--test", "c", "--batch", "7", "--data=d"}).settings;
+  EXPECT_EQ(settings.text("data"), "a,b,d");
+  EXPECT_EQ(settings.text("test"), "c");
+  EXPECT_EQ(settings.integer("batch"), 7);
+  EXPECT_EQ(parse({"train", "kge", "--data", "a", "--data", "b"}).settings.text("data"), "b");
+  EXPECT_THAT(refusal({"train", "lr", "--data", "--test", "c"}), HasSubstr("--data"));
+  EXPECT_FALSE(parse({"train", "lr", "--no-bias"}).settings.flag("bias"));
+  EXPECT_TRUE(parse({"train", "lr"}).settings.flag("bias"));
 }
 
 TEST(CommandLineParser, AFlagCanBeTakenBack) {
@@ -89,6 +124,7 @@ TEST(CommandLineParser, RefusalsNameTheOption) {
       {{"train", "kge", "--dim="}, "--dim"},
       {{"train", "kge", "--batch", "--dim", "3"}, "--batch: its value is missing before --dim"},
       {{"train", "kge", "extra"}, "\"extra\": there is no such argument"},
+      {{"train", "lr", "--n3", "1"}, "--n3: there is no such option"},
       {{"train", "kga"}, "\"kga\": there is no such command; did you mean kge?"},
       {{"trian", "kge"}, "\"trian\": there is no such command; did you mean train?"},
       {{"--versions"}, "did you mean --version?"},
@@ -121,10 +157,13 @@ TEST(CommandLineParser, TheEnvironmentAndTheConfigFileAreNamed) {
 }
 
 TEST(CommandLineParser, HelpAndVersionPrint) {
-  const CommandLine help = parse({"train", "kge", "--help"});
-  EXPECT_EQ(help.action, Action::print_text);
-  for (const Setting& setting : Settings::table()) {
-    EXPECT_THAT(help.text, HasSubstr("--" + std::string(setting.name)));
+  for (const std::string program : {"kge", "lr", "fm", "mlp"}) {
+    const CommandLine help = parse({"train", program, "--help"});
+    EXPECT_EQ(help.action, Action::print_text);
+    for (const Setting& setting : Settings::table()) {
+      if (!takes(program, setting)) continue;
+      EXPECT_THAT(help.text, HasSubstr("--" + std::string(setting.name)));
+    }
   }
   EXPECT_THAT(parse({"--help"}).text, AllOf(HasSubstr("train"), HasSubstr("settings")));
   EXPECT_THAT(parse({"--version"}).text, AllOf(HasSubstr("capstan "), HasSubstr("MPI"), HasSubstr("UCX")));

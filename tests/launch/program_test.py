@@ -35,7 +35,7 @@ class Program(unittest.TestCase):
             done = run("settings", "--dim", "64", env={"CAPSTAN_BATCH": "32", "CAPSTAN_CONFIG": str(config)})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("dim = 64 floats  (from: flag)", done.stdout)
-        self.assertIn("batch = 32 triples  (from: environment)", done.stdout)
+        self.assertIn("batch = 32 examples  (from: environment)", done.stdout)
         self.assertIn(f"epochs = 9 epochs  (from: {config}:2)", done.stdout)
         self.assertIn("push-ring-bytes = 8MiB  (from: default)", done.stdout)
         self.assertIn("CAPSTAN_PUSH_RING_BYTES", done.stdout)

@@ -7,6 +7,7 @@
 
 #include "capstan/error.hpp"
 #include "launch/train_kge.hpp"
+#include "launch/train_model.hpp"
 #include "launch/transports.hpp"
 
 namespace capstan {
@@ -18,6 +19,11 @@ int run_train_kge(const Settings& settings, int argc, char** argv) {
     throw Error(static_cast<Code>(std::atoi(code)), "thrown by the test");
   }
   std::cout << argc << " " << argv[0] << "\n" << settings.to_json() << "\n";
+  return 0;
+}
+
+int run_train_model(train::Program program, const Settings& settings) {
+  std::cout << static_cast<int>(program) << "\n" << settings.to_json() << "\n";
   return 0;
 }
 

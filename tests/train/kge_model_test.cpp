@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
-#include "train/kge/counter_rng.hpp"
+#include "train/counter_rng.hpp"
 #include "train/kge/row_index.hpp"
 #include "train/kge/step.hpp"
 
@@ -66,12 +66,12 @@ TEST(KgeRowIndex, AgreesWithAMap) {
 TEST(KgeCounterRng, IsUniformAndKeepsItsLimit) {
   constexpr std::uint64_t kBuckets = 10, kDraws = 100'000;
   for (const std::uint64_t stream : {0U, 1U, 1000U}) {
-    const CounterRng random(42, stream);
+    const train::CounterRng random(42, stream);
     std::array<int, kBuckets> count{};
     for (std::uint64_t i = 0; i < kDraws; ++i) ++count.at(random.below(kBuckets, i));
     for (const int seen : count) EXPECT_NEAR(seen, kDraws / kBuckets, 500);  // five standard deviations
   }
-  EXPECT_NE(CounterRng(1, 2).bits(0), CounterRng(2, 1).bits(0));
+  EXPECT_NE(train::CounterRng(1, 2).bits(0), train::CounterRng(2, 1).bits(0));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "capstan/error.hpp"
-#include "train/kge/counter_rng.hpp"
+#include "train/counter_rng.hpp"
 
 namespace capstan::kge {
 namespace {
@@ -129,7 +129,7 @@ class Objective {
 };
 
 std::vector<std::int64_t> negatives_of(const StepOptions& options, std::uint64_t seed, std::uint64_t number) {
-  const CounterRng random(seed, number);
+  const train::CounterRng random(seed, number);
   std::vector<std::int64_t> negatives;
   for (int j = 0; j < options.negatives; ++j) {
     negatives.push_back(static_cast<std::int64_t>(random.below(kEntities, static_cast<std::uint64_t>(j))));

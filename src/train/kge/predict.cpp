@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "train/kge/counter_rng.hpp"
+#include "train/counter_rng.hpp"
 #include "train/kge/kernels.hpp"
 #include "train/kge/slice.hpp"
 
@@ -49,7 +49,7 @@ std::vector<Prediction> predict_some(const io::Graph& graph, const Variable<floa
   if (graph.test.empty() || count <= 0) return {};
   const TrueAnswers answers = known_answers(graph);
   const std::size_t dim = entities.width();
-  const CounterRng random(~seed, 0);
+  const train::CounterRng random(~seed, 0);
   std::vector<Guess> guesses;
   for (int i = 0; i < count; ++i) {
     const io::GraphTriple& t = graph.test[random.below(graph.test.size(), static_cast<std::uint64_t>(i))];

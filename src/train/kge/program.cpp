@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "io/data/graph.hpp"
-#include "train/kge/counter_rng.hpp"
+#include "train/counter_rng.hpp"
 #include "train/kge/predict.hpp"
 #include "train/kge/slice.hpp"
 
@@ -169,7 +169,7 @@ class Program {
   std::vector<Triple> shuffled(int epoch) const {
     std::vector<Triple> triples = to_triples(graph_.train);
     // Complemented, to be no batch's stream of negatives.
-    const CounterRng random(~options_.seed, static_cast<std::uint64_t>(epoch));
+    const train::CounterRng random(~options_.seed, static_cast<std::uint64_t>(epoch));
     for (std::size_t i = triples.size() - 1; i > 0; --i)
       std::swap(triples[i], triples[random.below(i + 1, i)]);
     return triples;

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "base/assert.hpp"
-#include "train/kge/blas.hpp"
+#include "train/blas.hpp"
 #include "train/kge/kernels.hpp"
 
 namespace capstan::kge {
@@ -47,7 +47,7 @@ void Metrics::merge(const Metrics& other) noexcept {
 Ranker::Ranker(const RankerOptions& options, const TrueAnswers& true_answers)
     : options_(options), dim_(static_cast<std::size_t>(options.dim)), true_answers_(&true_answers) {
   CAPSTAN_ASSERT(options.dim > 0 && options.entities > 0 && options.relations > 0);
-  use_one_blas_thread();
+  train::use_one_blas_thread();
   scores_.resize(kQueryBlock * kRowBlock);
   norms_.resize(kRowBlock);
 }
@@ -120,9 +120,9 @@ void Ranker::add_chunk(std::int64_t first_id, const float* rows, std::size_t cou
     if (distances) {
       for (std::size_t i = 0; i < block; ++i) std::copy_n(norms_.data(), count, scores_.data() + i * count);
     }
-    multiply(Transposed::no, Transposed::yes, block, count, dim_, distances ? 2.0F : 1.0F,
-             query_rows_.data() + first * dim_, dim_, rows, dim_, distances ? 1.0F : 0.0F, scores_.data(),
-             count);
+    train::multiply(train::Transposed::no, train::Transposed::yes, block, count, dim_,
+                    distances ? 2.0F : 1.0F, query_rows_.data() + first * dim_, dim_, rows, dim_,
+                    distances ? 1.0F : 0.0F, scores_.data(), count);
     for (std::size_t i = 0; i < block; ++i) {
       count_chunk(queries_[first + i], query_rows_.data() + (first + i) * dim_, scores_.data() + i * count,
                   first_id, rows, count, largest_norm);

@@ -10,8 +10,8 @@
 
 #include "base/assert.hpp"
 #include "capstan/error.hpp"
-#include "train/kge/blas.hpp"
-#include "train/kge/counter_rng.hpp"
+#include "train/blas.hpp"
+#include "train/counter_rng.hpp"
 
 namespace capstan::kge {
 namespace {
@@ -45,7 +45,7 @@ Step::Step(const StepOptions& options)
       dim_(static_cast<std::size_t>(options.dim)),
       negative_count_(static_cast<std::size_t>(options.negatives)) {
   check(options);
-  use_one_blas_thread();
+  train::use_one_blas_thread();
   queries_.resize(kBlock * dim_);
   query_gradients_.resize(kBlock * dim_);
   scores_.resize(kBlock * negative_count_);
@@ -68,7 +68,7 @@ void Step::plan(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t
     relation_uses_[i] = triple.relation;
     relation_uses_[batch_ + i] = triple.relation + options_.relations;
   }
-  const CounterRng random(seed, batch_number);
+  const train::CounterRng random(seed, batch_number);
   const auto entities = static_cast<std::uint64_t>(options_.entities);
   for (std::size_t j = 0; j < negative_count_; ++j) {
     entity_uses_[2 * batch_ + j] = static_cast<std::int64_t>(random.below(entities, j));
@@ -142,8 +142,8 @@ void Step::make_queries(Rows rows, std::size_t first, std::size_t count) {
 
 /// Turns a block of queries into the weights of its negatives and answers; returns the sum of the losses.
 double Step::weigh_candidates(Rows rows, std::size_t first, std::size_t count) {
-  multiply(Transposed::no, Transposed::yes, count, negative_count_, dim_, 1, queries_.data(), dim_,
-           negatives_.data(), dim_, 0, scores_.data(), negative_count_);
+  train::multiply(train::Transposed::no, train::Transposed::yes, count, negative_count_, dim_, 1,
+                  queries_.data(), dim_, negatives_.data(), dim_, 0, scores_.data(), negative_count_);
   const float correction =
       std::log(static_cast<float>(options_.entities - 1) / static_cast<float>(options_.negatives));
   double loss = 0;
@@ -169,10 +169,11 @@ double Step::weigh_candidates(Rows rows, std::size_t first, std::size_t count) {
 }
 
 void Step::multiply_gradients(std::size_t first, std::size_t count) {
-  multiply(Transposed::no, Transposed::no, count, dim_, negative_count_, 1, scores_.data(), negative_count_,
-           negatives_.data(), dim_, 0, query_gradients_.data(), dim_);
-  multiply(Transposed::yes, Transposed::no, negative_count_, dim_, count, 1, scores_.data(), negative_count_,
-           queries_.data(), dim_, first == 0 ? 0.0F : 1.0F, negative_gradients_.data(), dim_);
+  train::multiply(train::Transposed::no, train::Transposed::no, count, dim_, negative_count_, 1,
+                  scores_.data(), negative_count_, negatives_.data(), dim_, 0, query_gradients_.data(), dim_);
+  train::multiply(train::Transposed::yes, train::Transposed::no, negative_count_, dim_, count, 1,
+                  scores_.data(), negative_count_, queries_.data(), dim_, first == 0 ? 0.0F : 1.0F,
+                  negative_gradients_.data(), dim_);
 }
 
 /// The gradients of the answers, and through the queries those of the entities and relations they were made

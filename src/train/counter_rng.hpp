@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace capstan::kge {
+namespace capstan::train {
 
 /// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the result depends on every bit of
 /// `x`.
@@ -33,4 +33,4 @@ class CounterRng {
   std::uint64_t key_;
 };
 
-}  // namespace capstan::kge
+}  // namespace capstan::train

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace capstan::kge {
+namespace capstan::train {
 
 enum class Transposed : bool { no = false, yes = true };
 
@@ -27,4 +27,4 @@ inline void use_one_blas_thread() {
   static_cast<void>(done);
 }
 
-}  // namespace capstan::kge
+}  // namespace capstan::train

@@ -1,0 +1,50 @@
+// training_output.cpp -- the lines and the file that training programs share.
+#include "launch/training_output.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "capstan/error.hpp"
+#include "launch/launcher_rank.hpp"
+
+namespace capstan::launch {
+namespace {
+
+Error not_writable(const std::string& path) {
+  return Error(Code::permission_denied,
+               "cannot write " + path + ": give --summary a place that can be written");
+}
+
+}  // namespace
+
+void check_summary_path(const std::string& path) {
+  if (path.empty() || launcher_rank() != 0) return;
+  if (!std::ofstream(path, std::ios::app)) throw not_writable(path);
+}
+
+void write_summary(const std::string& path, const nlohmann::json& summary) {
+  if (path.empty()) return;
+  std::ofstream file(path);
+  file << summary.dump(2) << "\n";
+  file.close();
+  if (!file) throw not_writable(path);
+}
+
+nlohmann::json cluster_json(const Cluster& cluster) {
+  return {{"embedded", cluster.embedded()},
+          {"ps", cluster.count(Role::ps)},
+          {"workers", cluster.count(Role::worker)}};
+}
+
+void announce(const Cluster& cluster) {
+  if (cluster.embedded()) {
+    fmt::print(stderr, "capstan: all roles in this process; mpirun -np 5 with --ps 2 makes it a cluster\n");
+  } else {
+    fmt::print(stderr, "capstan: 1 coordinator, {} ps, {} workers\n", cluster.count(Role::ps),
+               cluster.count(Role::worker));
+  }
+}
+
+}  // namespace capstan::launch

@@ -1,0 +1,144 @@
+// closures.cpp -- pulls, gradients of the replicas and pushes of mlp.
+#include "train/mlp/closures.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "train/epoch.hpp"
+
+namespace capstan::train {
+namespace {
+
+constexpr std::int64_t kEvaluateAtOnce = 1024;  // images
+
+void pull_all(const Layers& shapes, const std::vector<Variable<float>>& layers, std::vector<float>& values) {
+  values.resize(shapes.size());
+  std::vector<Pending> reads;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const auto size = shapes.begin(layer + 1) - shapes.begin(layer);
+    reads.push_back(layers[layer].pull_async(0, std::span(values).subspan(shapes.begin(layer), size)));
+  }
+  for (Pending& read : reads) read.wait();
+}
+
+/// What one replica makes of its part of a batch.
+struct Part {
+  double log_loss = 0;
+  std::vector<float> gradient = {};
+};
+
+Part compute(Network& network, const Images& images, std::span<const std::uint32_t> which,
+             std::span<const float> values, double scale, double l2) {
+  Part part{0, std::vector<float>(values.size())};
+  if (which.empty()) return part;
+  network.clear();
+  for (const std::uint32_t i : which) network.add(images.image(i), images.labels[i]);
+  const std::span<const float> logits = network.forward(values);
+  const std::size_t classes = logits.size() / which.size();
+  Scores scores;
+  for (std::size_t i = 0; i < which.size(); ++i) {
+    scores.add(logits.subspan(i * classes, classes), network.labels()[i]);
+  }
+  part.log_loss = scores.log_loss_sum;
+  network.backward(values, scale, l2, part.gradient);
+  return part;
+}
+
+}  // namespace
+
+const Images& ImageShelf::share(bool test, std::int64_t share, std::int64_t shares) {
+  const auto [at, fresh] = files_.try_emplace({test, share});
+  if (fresh) {
+    const auto& images = test ? input_.test_images : input_.images;
+    const auto& labels = test ? input_.test_labels : input_.labels;
+    try {
+      at->second =
+          read_images({{images.begin(), images.end()}, {labels.begin(), labels.end()}}, share, shares);
+    } catch (...) {
+      files_.erase(at);
+      throw;
+    }
+  }
+  return at->second;
+}
+
+std::vector<Network>& ImageShelf::networks(const std::vector<std::int64_t>& widths) {
+  const auto replicas = static_cast<std::size_t>(get_replicas().num_replicas_in_sync());
+  while (networks_.size() < replicas) networks_.emplace_back(Layers(widths));
+  return networks_;
+}
+
+ImageShelf make_image_shelf(ImageInput input) { return ImageShelf(std::move(input)); }
+
+DataSizes load_images(PerWorker<ImageShelf> shelf, Shares shares) {
+  DataSizes sizes;
+  for (const std::int64_t share : shares.mine) {
+    const Images& train = shelf->share(false, share, shares.all);
+    sizes = {train.total, 0, train.pixels, train.classes};
+    if (!shelf->has_test()) continue;
+    const Images& test = shelf->share(true, share, shares.all);
+    sizes.test = test.total;
+    if (test.pixels != train.pixels) {
+      throw Error(Code::invalid_argument, "the images of --test have " + std::to_string(test.pixels) +
+                                              " pixels, those of --data " + std::to_string(train.pixels));
+    }
+    if (test.classes > train.classes) {
+      throw Error(Code::invalid_argument, "--test-labels has the label " + std::to_string(test.classes - 1) +
+                                              "; the largest of --labels is " +
+                                              std::to_string(train.classes - 1));
+    }
+  }
+  return sizes;
+}
+
+TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGroup group,
+                         std::vector<std::int64_t> widths, std::vector<Variable<float>> layers) {
+  std::vector<Network>& networks = shelf->networks(widths);
+  const Layers shapes(widths);
+  Replicas replicas = get_replicas();
+  const auto parts = static_cast<std::size_t>(replicas.num_replicas_in_sync());
+  const double l2 = shelf->l2();
+  TrainResult result;
+  run_epoch(order, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
+    const Images& images = shelf->share(false, share, order.shares.all);
+    pull_all(shapes, layers, shelf->values);
+    const auto computed = replicas.run([&](ReplicaContext& replica) {
+      const auto number = static_cast<std::size_t>(replica.replica_id_in_sync_group());
+      const std::size_t first = which.size() * number / parts, end = which.size() * (number + 1) / parts;
+      return compute(networks[number], images, which.subspan(first, end - first), shelf->values, scale, l2);
+    });
+    const Part sum = replicas.reduce(ReduceOp::SUM, computed);
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      const auto size = shapes.begin(layer + 1) - shapes.begin(layer);
+      layers[layer].push_dense(std::span(sum.gradient).subspan(shapes.begin(layer), size));
+    }
+    result.log_loss += sum.log_loss;
+    if (l2 > 0) result.penalty += l2 / 2 * shapes.squares(shelf->values) * static_cast<double>(which.size());
+    result.examples += static_cast<std::int64_t>(which.size());
+  });
+  return result;
+}
+
+Scores evaluate_images(PerWorker<ImageShelf> shelf, EvaluateOrder order, std::vector<std::int64_t> widths,
+                       std::vector<Variable<float>> layers) {
+  const Images& images = shelf->share(order.test, order.share, order.shares);
+  Network& network = shelf->networks(widths).front();
+  pull_all(network.layers(), layers, shelf->values);
+  const auto classes = static_cast<std::size_t>(widths.back());
+  Scores scores;
+  for (std::int64_t first = 0; first < order.count; first += kEvaluateAtOnce) {
+    network.clear();
+    const std::int64_t end = std::min(order.count, first + kEvaluateAtOnce);
+    for (std::int64_t i = first; i < end; ++i) {
+      const auto at = static_cast<std::size_t>(order.first + i);
+      network.add(images.image(at), images.labels[at]);
+    }
+    const std::span<const float> logits = network.forward(shelf->values);
+    for (std::size_t i = 0; i < network.batch(); ++i) {
+      scores.add(logits.subspan(i * classes, classes), network.labels()[i]);
+    }
+  }
+  return scores;
+}
+
+}  // namespace capstan::train

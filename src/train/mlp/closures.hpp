@@ -1,0 +1,51 @@
+// closures.hpp -- what runs on the workers of `capstan train mlp`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capstan/capstan.hpp"
+#include "train/metrics.hpp"
+#include "train/mlp/images.hpp"
+#include "train/mlp/network.hpp"
+#include "train/orders.hpp"
+
+namespace capstan::train {
+
+struct ImageInput {
+  std::vector<std::string> images, labels;
+  std::vector<std::string> test_images, test_labels;
+  double l2 = 0;
+};
+
+/// A worker's shares of the data, in memory since they were first asked for, and a network for each replica.
+class ImageShelf {
+ public:
+  explicit ImageShelf(ImageInput input) : input_(std::move(input)) {}
+  const Images& share(bool test, std::int64_t share, std::int64_t shares);
+  bool has_test() const { return !input_.test_images.empty(); }
+  double l2() const { return input_.l2; }
+  /// One for each replica of this worker.
+  std::vector<Network>& networks(const std::vector<std::int64_t>& widths);
+
+  std::vector<float> values;
+
+ private:
+  ImageInput input_;
+  std::map<std::pair<bool, std::int64_t>, Images> files_;
+  std::vector<Network> networks_;
+};
+ImageShelf make_image_shelf(ImageInput input);
+
+/// Reads the shares, so that bad input is found before training.
+DataSizes load_images(PerWorker<ImageShelf> shelf, Shares shares);
+/// For each batch: reads all layers, cuts the batch over the replicas, pushes the sum of their gradients.
+TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGroup group,
+                         std::vector<std::int64_t> widths, std::vector<Variable<float>> layers);
+Scores evaluate_images(PerWorker<ImageShelf> shelf, EvaluateOrder order, std::vector<std::int64_t> widths,
+                       std::vector<Variable<float>> layers);
+
+}  // namespace capstan::train

@@ -1,0 +1,155 @@
+// model_options.cpp -- settings to options, with the program's own defaults.
+#include "train/model_options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/settings.hpp"
+#include "capstan/error.hpp"
+#include "train/optimizer_choice.hpp"
+
+namespace capstan::train {
+namespace {
+
+struct Defaults {
+  std::string_view optimizer;
+  double learning_rate;
+  std::int64_t batch;
+  int epochs;
+};
+
+Defaults defaults_of(Program program) {
+  switch (program) {
+    case Program::lr:
+      return {"adagrad", 0.1, 256, 10};
+    case Program::fm:
+      return {"adagrad", 0.05, 256, 10};
+    case Program::mlp:
+      break;
+  }
+  return {"adam", 0.1, 64, 10};
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    if (comma > at) words.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return words;
+}
+
+Error refused(const std::string& message) { return Error(Code::invalid_argument, message); }
+
+std::vector<std::string> files(Program program, const Settings& settings, const char* name, bool needed,
+                               const char* what) {
+  std::vector<std::string> names =
+      settings.given(name) ? split(settings.text(name)) : std::vector<std::string>();
+  if (names.empty() && (needed || settings.given(name))) {
+    throw refused(fmt::format("`capstan train {}` needs --{} FILE...: {}", to_string(program), name, what));
+  }
+  return names;
+}
+
+std::vector<std::int64_t> widths(const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string& word : split(text)) {
+    std::int64_t number = 0;
+    const auto [behind, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || behind != word.data() + word.size() || number < 1 || number > 65536) {
+      throw refused(
+          fmt::format("--hidden \"{}\": expected widths of 1 to 65536 with commas between them, such "
+                      "as 128,64; found \"{}\"",
+                      text, word));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+void require_same_number(const std::vector<std::string>& images, const std::vector<std::string>& labels,
+                         const char* images_name, const char* labels_name) {
+  if (images.size() == labels.size()) return;
+  throw refused(fmt::format("--{} has {} files and --{} has {}: each file of images needs its file of labels",
+                            images_name, images.size(), labels_name, labels.size()));
+}
+
+}  // namespace
+
+std::string_view to_string(Program program) noexcept {
+  switch (program) {
+    case Program::lr:
+      return "lr";
+    case Program::fm:
+      return "fm";
+    case Program::mlp:
+      break;
+  }
+  return "mlp";
+}
+
+std::string_view to_string(Mode mode) noexcept {
+  switch (mode) {
+    case Mode::asynchronous:
+      return "asynchronous";
+    case Mode::stale_synchronous:
+      return "stale_synchronous";
+    case Mode::synchronous:
+      break;
+  }
+  return "synchronous";
+}
+
+ModelOptions ModelOptions::from(Program program, const Settings& settings) {
+  const Defaults defaults = defaults_of(program);
+  const auto whole = [&](const char* name, std::int64_t own) {
+    return settings.given(name) ? settings.integer(name) : own;
+  };
+  ModelOptions o;
+  o.program = program;
+  const bool images = program == Program::mlp;
+  o.data = files(program, settings, "data", true, images ? "IDX files of images" : "libsvm or Criteo text");
+  o.test = files(program, settings, "test", false, "held-out files, of the same kind as --data");
+  if (images) {
+    o.labels = files(program, settings, "labels", true, "IDX files of labels, one for each of --data");
+    o.test_labels = files(program, settings, "test-labels", !o.test.empty(),
+                          "IDX files of labels, one for each of --test");
+    require_same_number(o.data, o.labels, "data", "labels");
+    require_same_number(o.test, o.test_labels, "test", "test-labels");
+    o.hidden = widths(settings.text("hidden"));
+  } else {
+    o.format = {settings.text("format"), settings.integer("features"), settings.integer("hash-bits")};
+    if (o.format.format == "criteo" && settings.given("features")) {
+      throw refused("--features is for --format libsvm; --hash-bits says how many rows Criteo's have");
+    }
+    o.bias = settings.flag("bias");
+    o.factors = program == Program::fm ? settings.integer("factors") : 0;
+  }
+  const std::string& mode = settings.text("mode");
+  o.mode = mode == "synchronous"         ? Mode::synchronous
+           : mode == "stale_synchronous" ? Mode::stale_synchronous
+                                         : Mode::asynchronous;
+  if (settings.given("staleness") && o.mode != Mode::stale_synchronous) {
+    throw refused(fmt::format("--staleness is for --mode stale_synchronous; this run's is {}", mode));
+  }
+  o.staleness = settings.integer("staleness");
+  o.batch = whole("batch", defaults.batch);
+  o.epochs = static_cast<int>(whole("epochs", defaults.epochs));
+  o.optimizer = choose_optimizer(settings, defaults.optimizer, defaults.learning_rate);
+  o.l2 = settings.real("l2");
+  o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
+  o.checkpoint_dir = settings.text("checkpoint-dir");
+  o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
+  o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));
+  o.resume = settings.flag("resume");
+  o.eval_every = static_cast<int>(whole("eval-every", 1));
+  o.settings_json = settings.to_json();
+  if (o.resume && o.checkpoint_dir.empty()) {
+    throw refused("--resume needs --checkpoint-dir, where the checkpoint to go on from lies");
+  }
+  return o;
+}
+
+}  // namespace capstan::train

@@ -1,0 +1,153 @@
+// examples.cpp -- from libsvm and Criteo text to slots.
+#include "train/sparse/examples.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "capstan/error.hpp"
+#include "capstan/readers.hpp"
+#include "train/counter_rng.hpp"
+
+namespace capstan::train {
+namespace {
+
+constexpr std::int64_t kIntegers = CriteoExample::kIntegers;
+constexpr std::int64_t kReadAtOnce = 4096;
+
+/// Takes the examples of one share; rows have slots in the order in which they are seen, until the end.
+class ShareBuilder {
+ public:
+  ShareBuilder(std::int64_t share, std::int64_t shares) : share_(share), shares_(shares) {}
+
+  /// False for an example of another share.
+  bool begin(float label) {
+    if (file_.total++ % shares_ != share_) return false;
+    file_.examples.labels.push_back(label > 0 ? 1 : 0);
+    return true;
+  }
+  void feature(std::int64_t row, float value) {
+    SparseExamples& examples = file_.examples;
+    const auto [at, fresh] = slots_.emplace(row, static_cast<std::uint32_t>(examples.ids.size()));
+    if (fresh) examples.ids.push_back(row);
+    examples.slots.push_back(at->second);
+    examples.values.push_back(value);
+  }
+  void end() { file_.examples.offsets.push_back(file_.examples.slots.size()); }
+  void see_row(std::int64_t row) { file_.rows = std::max(file_.rows, row + 1); }
+
+  SparseFile finish() {
+    SparseExamples& examples = file_.examples;
+    std::vector<std::int64_t> sorted = examples.ids;
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<std::uint32_t> moved(sorted.size());
+    for (std::size_t slot = 0; slot < sorted.size(); ++slot) {
+      moved[slots_.at(sorted[slot])] = static_cast<std::uint32_t>(slot);
+    }
+    for (std::uint32_t& slot : examples.slots) slot = moved[slot];
+    examples.ids = std::move(sorted);
+    return std::move(file_);
+  }
+
+ private:
+  std::int64_t share_, shares_;
+  std::unordered_map<std::int64_t, std::uint32_t> slots_;
+  SparseFile file_;
+};
+
+void read_libsvm(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
+                 ShareBuilder& builder) {
+  const LibsvmOptions options{.first_id = 0, .features = format.features, .two_classes = true};
+  for (const SparseBatch& batch : libsvm_batches(files, kReadAtOnce, options)) {
+    for (std::size_t i = 0; i < batch.labels.size(); ++i) {
+      const auto first = static_cast<std::size_t>(batch.offsets[i]);
+      const auto end = static_cast<std::size_t>(batch.offsets[i + 1]);
+      for (std::size_t k = first; k < end; ++k) builder.see_row(batch.ids[k]);
+      if (!builder.begin(batch.labels[i])) continue;
+      for (std::size_t k = first; k < end; ++k) builder.feature(batch.ids[k], batch.values[k]);
+      builder.end();
+    }
+  }
+}
+
+void read_criteo(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
+                 ShareBuilder& builder) {
+  const std::uint64_t mask = (std::uint64_t{1} << format.hash_bits) - 1;
+  builder.see_row(format.rows() - 1);
+  for (const CriteoExample& example : criteo(files)) {
+    if (!builder.begin(example.label)) continue;
+    for (std::uint32_t left = example.integers_present; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      const auto x = static_cast<float>(example.integers[i]);
+      builder.feature(static_cast<std::int64_t>(i), std::copysign(std::log1p(std::abs(x)), x));
+    }
+    for (std::uint32_t left = example.categories_present; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      const std::uint64_t hash = mix64((std::uint64_t{i} << 32) + example.categories[i]) & mask;
+      builder.feature(kIntegers + static_cast<std::int64_t>(hash), 1);
+    }
+    builder.end();
+  }
+}
+
+}  // namespace
+
+std::int64_t SparseFormat::rows() const {
+  return format == "criteo" ? kIntegers + (std::int64_t{1} << hash_bits) : features;
+}
+
+SparseFile read_share(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
+                      std::int64_t share, std::int64_t shares) {
+  ShareBuilder builder(share, shares);
+  try {
+    (format.format == "criteo" ? read_criteo : read_libsvm)(files, format, builder);
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument && error.code() != Code::data_loss) throw;
+    // A file that ends early is bad input here, and no damaged checkpoint.
+    throw Error(Code::invalid_argument, fmt::format("{} (--format {})", error.what(), format.format));
+  }
+  SparseFile file = builder.finish();
+  if (file.total == 0) {
+    throw Error(Code::invalid_argument, files.front().string() + " has no examples");
+  }
+  return file;
+}
+
+std::vector<std::int32_t> occurrences(const SparseExamples& examples) {
+  std::vector<std::int32_t> counts(examples.ids.size());
+  for (const std::uint32_t slot : examples.slots) ++counts[slot];
+  return counts;
+}
+
+void BatchCutter::cut(std::span<const std::uint32_t> which, SparseExamples& batch) {
+  batch.labels.clear();
+  batch.offsets.assign(1, 0);
+  batch.slots.clear();
+  batch.values.clear();
+  batch.ids.clear();
+  batch.rarity.clear();
+  const bool weighed = !from_->rarity.empty();
+  std::vector<std::uint32_t> taken;
+  for (const std::uint32_t example : which) {
+    batch.labels.push_back(from_->labels[example]);
+    for (std::uint64_t k = from_->offsets[example]; k < from_->offsets[example + 1]; ++k) {
+      const std::uint32_t slot = from_->slots[k];
+      if (slot_of_[slot] == kNone) {
+        slot_of_[slot] = static_cast<std::uint32_t>(batch.ids.size());
+        batch.ids.push_back(from_->ids[slot]);
+        if (weighed) batch.rarity.push_back(from_->rarity[slot]);
+        taken.push_back(slot);
+      }
+      batch.slots.push_back(slot_of_[slot]);
+      batch.values.push_back(from_->values[k]);
+    }
+    batch.offsets.push_back(batch.slots.size());
+  }
+  for (const std::uint32_t slot : taken) slot_of_[slot] = kNone;
+}
+
+}  // namespace capstan::train

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Bad input to `capstan train lr`, `fm` and `mlp`: the exit code, and a message that names what is wrong, once."""
+import gzip
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import CAPSTAN, JobTest, main
+from small_models import write_idx, write_libsvm, write_pictures
+
+USAGE, ENVIRONMENT = 2, 3  # docs/errors.md
+
+
+class BadModelInput(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.folder / "train.txt"
+        write_libsvm(self.data, 20)
+
+    def refused(self, *texts, command, ranks=(0,), code=USAGE):
+        for count in ranks:
+            with self.subTest(command=command, ranks=count):
+                job = self.start([CAPSTAN, "train", *command], count)
+                self.assertEqual(self.exit_code(job), code, job.stderr)
+                self.assertEqual(job.stdout, "")
+                for text in texts:
+                    self.assertIn(text, job.stderr)
+                self.assertEqual(job.stderr.count(texts[0]), 1, job.stderr)
+                self.assertEqual(job.stderr.count("hint: "), 1, job.stderr)
+                self.assertNotIn("epoch ", job.stderr, "found before training")
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def test_missing_files(self):
+        missing = self.folder / "missing"
+        self.refused(str(missing), command=["lr", "--data", missing], ranks=(0, 4))
+        self.refused(str(missing), command=["fm", "--data", self.data, "--test", missing])
+        self.refused("needs --data FILE...", command=["lr"])
+        self.refused("needs --labels FILE...", command=["mlp", "--data", self.data])
+        self.refused("needs --test-labels FILE...",
+                     command=["mlp", "--data", self.data, "--labels", self.data, "--test", self.data])
+
+    def test_wrong_lines(self):
+        for text, message in (("1 1:1\n2 1:1\n", ':2: expected 0 or 1, or -1 or +1, as the label, found "2"'),
+                              ("1 1:1\n\n1 one:1\n", ':3: expected id:value, found "one:1"'),
+                              ("1 1:nan\n", ':1: expected a finite value, found "1:nan"'),
+                              ("1 -1:3\n", ":1: the id is -1; ids begin at 0"),
+                              ("", " has no examples")):
+            path = self.write("wrong.txt", text)
+            self.refused(f"{path}{message}", command=["lr", "--data", self.data, path] if text else ["lr", "--data", path])
+
+    def test_wrong_format(self):
+        self.refused(f"{self.data}:1: expected 40 fields between tabs", "--format criteo",
+                     command=["lr", "--format", "criteo", "--data", self.data])
+        day = self.write("day", "\t".join(["1", *["7"] * 39]) + "\n")
+        self.refused(f'{day}:1: expected id:value, found "7"', "--format libsvm", command=["fm", "--data", day])
+        day = self.write("day", "\t".join(["3", *["7"] * 39]) + "\n")
+        self.refused(f'{day}:1: expected 0 or 1 as the label, found "3"',
+                     command=["lr", "--format", "criteo", "--data", day])
+        self.refused("flag --format: ", '"csv"', "libsvm, criteo", command=["lr", "--data", self.data, "--format", "csv"])
+
+    def test_feature_beyond_the_table(self):
+        path = self.write("wide.txt", "1 3:1\n0 8:1\n")
+        self.refused(f"{path}:2: the id is 8; with 8 features the last is 7",
+                     command=["lr", "--data", self.data, "--test", path, "--features", 8])
+
+    def test_options_that_do_not_fit(self):
+        files = ["--data", self.data]
+        self.refused("flag --mode: ", '"sync"', "asynchronous, stale_synchronous, synchronous",
+                     command=["lr", *files, "--mode", "sync"], ranks=(0, 3))
+        self.refused("--staleness is for --mode stale_synchronous", command=["fm", *files, "--staleness", 3])
+        self.refused("--features is for --format libsvm", command=["lr", *files, "--format", "criteo", "--features", 3])
+        self.refused("--resume needs --checkpoint-dir", command=["lr", *files, "--resume"])
+        self.refused("--factors: there is no such option", command=["lr", *files, "--factors", 3])
+        self.refused("flag --factors: ", "at least 0", command=["fm", *files, "--factors", -1])
+        for option in ("--batch", "--epochs"):
+            self.refused(f"flag {option}: ", "at least 1", command=["lr", *files, option, 0])
+        self.refused('--hidden "64,x"', "such as 128,64", command=["mlp", *files, "--labels", self.data, "--hidden", "64,x"])
+        summary = self.folder / "nowhere" / "summary.json"
+        self.refused(f"cannot write {summary}", command=["lr", *files, "--summary", summary], code=ENVIRONMENT)
+
+    def test_images_and_labels(self):
+        images, labels, test_images, test_labels = write_pictures(self.folder, train=30, test=10)
+        given = ["mlp", "--data", images, "--labels", labels]
+        self.refused(f"{images} has 30 images and {test_labels} has 10 labels",
+                     command=["mlp", "--data", images, "--labels", test_labels])
+        self.refused("--data has 2 files and --labels has 1", command=["mlp", "--data", images, images, "--labels", labels])
+        self.refused("are images and labels exchanged?", command=["mlp", "--data", images, "--labels", images])
+        self.refused(f"{self.data}: is no IDX file", command=["mlp", "--data", self.data, "--labels", labels])
+        small, more = self.folder / "small", self.folder / "more"
+        write_idx(small, (10, 5, 5), [0] * 250)
+        self.refused("the images of --test have 25 pixels, those of --data 36",
+                     command=[*given, "--test", small, "--test-labels", test_labels])
+        write_idx(more, (10,), [99] * 10)
+        self.refused("--test-labels has the label 99; the largest of --labels is 9",
+                     command=[*given, "--test", test_images, "--test-labels", more])
+        cut = self.folder / "cut.gz"
+        cut.write_bytes(gzip.compress(images.read_bytes())[:-40])
+        self.refused(str(cut), command=["mlp", "--data", cut, "--labels", labels])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""`capstan train lr`, `fm` and `mlp` as one process and as ranks, on small data whose answer another way finds."""
+import itertools
+import math
+import os
+import pathlib
+import random
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import CAPSTAN, JobTest, main
+from small_models import newton, write_libsvm, write_pictures
+
+A9A = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "a9a"
+NESTEROV = ["--optimizer", "momentum", "--momentum", 0.95, "--nesterov", "--learning-rate", 0.5]
+# A step takes all that a worker has.
+FULL = ["--mode", "synchronous", "--batch", 100_000, "--eval-every", 0]
+
+
+def auc(pairs):
+    """Of (score, label), by all pairs."""
+    positive, negative = ([score for score, label in pairs if label == wanted] for wanted in (1, 0))
+    won = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
+    return won / len(positive) / len(negative)
+
+
+class TrainModels(JobTest):
+    def trained(self, program, ranks, *options, **sizes):
+        sizes = [word for name, value in sizes.items() for word in ("--" + name.replace("_", "-"), value)]
+        command = [CAPSTAN, "train", program, *options, *sizes, "--summary", self.folder / "summary.json"]
+        job = self.run_to_end(command, ranks)
+        summary = self.summary()
+        self.assertEqual(summary["program"], f"capstan train {program}")
+        self.assertEqual(summary["cluster"]["embedded"], ranks < 2)
+        if ranks > 2:
+            self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (1, ranks - 2))
+        epochs = summary["used"]["epochs"] - summary["training"]["first_epoch"] + 1
+        self.assertEqual(summary["training"]["examples"], epochs * summary["data"]["train"],
+                         "every example is visited once an epoch")
+        self.assertEqual(summary["training"]["workers_lost"], 0)
+        self.assertEqual(job.stdout.count("train: objective"), 1, "rank 0 alone prints")
+        return summary, job
+
+    def test_synchronous_regression_reaches_the_optimum(self):
+        # 301 examples are not the same number for each of two workers.
+        path = self.folder / "train.txt"
+        optimum = newton(write_libsvm(path, 301), 6, 1e-3)
+        for ranks in (0, 4):
+            summary, _ = self.trained("lr", ranks, "--data", path, "--no-bias", *FULL, *NESTEROV, l2=1e-3, epochs=300)
+            self.assertLess(abs(summary["train"]["objective"] - optimum), 1e-7)
+
+    def test_the_bias_is_not_penalised(self):
+        # Without features that differ the bias alone fits the share of positives, whatever the penalty.
+        path = self.folder / "train.txt"
+        path.write_text("1 1:0\n" * 30 + "0 1:0\n" * 10)
+        share = math.log(4) - 0.75 * math.log(3)
+        summary, _ = self.trained("lr", 0, "--data", path, "--workers", 2, *FULL, *NESTEROV, l2=10, epochs=200)
+        self.assertAlmostEqual(summary["train"]["objective"], share, delta=1e-6)
+
+    def test_modes_come_near_the_optimum(self):
+        train, test = self.folder / "train.txt", self.folder / "test.txt"
+        optimum = newton(write_libsvm(train, 1000), 6, 1e-3)
+        write_libsvm(test, 300, seed=2)
+        for mode, ranks, *more in (("asynchronous", 4), ("stale_synchronous", 4, "--staleness", 1),
+                                   ("synchronous", 0, "--workers", 2)):
+            summary, job = self.trained("lr", ranks, "--data", train, "--test", test, "--no-bias", *more, mode=mode,
+                                        l2=1e-3, epochs=10, batch=20, learning_rate=0.2)
+            above = summary["train"]["objective"] - optimum
+            self.assertGreater(above, -1e-7)
+            self.assertLess(above, 0.005, mode)
+            self.assertEqual(summary["test"]["examples"], 300)
+            self.assertEqual(job.stderr.count("test logloss"), 10, "a line an epoch")
+
+    def test_metrics_are_those_of_the_whole_whatever_the_workers(self):
+        path = self.folder / "train.txt"
+        write_libsvm(path, 211)
+        found = []
+        for workers in (1, 2, 5):
+            summary, _ = self.trained("lr", 0, "--data", path, path, "--workers", workers, *FULL, *NESTEROV, epochs=100)
+            found.append(summary["train"])
+        self.assertEqual(found[0]["examples"], 422)
+        for other in found[1:]:
+            for name in ("logloss", "auc", "accuracy", "objective"):
+                self.assertAlmostEqual(found[0][name], other[name], delta=1e-5)
+
+    def test_auc_by_hand(self):
+        # One feature, whose weight is above 0: scores are in the order of the values, and level where they are.
+        draw = random.Random(3)
+        pairs = [(draw.randint(0, 9) / 4, int(draw.random() < 0.5)) for _ in range(150)]
+        pairs += [(3, 1)] * 20
+        path = self.folder / "train.txt"
+        path.write_text("".join(f"{label} 1:{score}\n" for score, label in pairs))
+        for workers in (1, 3):
+            summary, _ = self.trained("lr", 0, "--data", path, "--workers", workers, epochs=3)
+            self.assertAlmostEqual(summary["train"]["auc"], auc(pairs), delta=1e-12)
+
+    def pairs_file(self):
+        """The label says whether the two features of an example are of the same half: no weights help."""
+        lines = [f"{int((a < 6) == (b < 6))} {b}:1 {a}:1\n" for a, b in itertools.product(range(12), repeat=2) if b < a]
+        path = self.folder / "pairs.txt"
+        path.write_text("".join(lines * 4))
+        return path
+
+    def test_factors_fit_pairs_that_weights_cannot(self):
+        path = self.pairs_file()
+        for ranks in (0, 4):
+            sizes = {"epochs": 60, "batch": 16, "learning_rate": 0.1}
+            fm, _ = self.trained("fm", ranks, "--data", path, "--factors", 4, **sizes)
+            self.assertGreater(fm["train"]["accuracy"], 0.99)
+            self.assertLess(fm["train"]["logloss"], 0.1)
+        lr, _ = self.trained("lr", 0, "--data", path, **sizes)
+        self.assertLess(lr["train"]["accuracy"], 0.7)
+
+    def test_a_machine_without_factors_is_logistic_regression(self):
+        path = self.folder / "train.txt"
+        write_libsvm(path, 200)
+        found = [self.trained(program, 0, "--data", path, "--workers", 2, *more, *FULL, l2=1e-3, epochs=20,
+                              learning_rate=0.1)[0]
+                 for program, more in (("lr", []), ("fm", ["--factors", 0]))]
+        for name in ("objective", "logloss", "auc", "accuracy"):
+            self.assertEqual(found[0]["train"][name], found[1]["train"][name])
+
+    def test_criteo(self):
+        # A category of one column decides; the same digits in another column say nothing.
+        draw = random.Random(4)
+        lines = []
+        for _ in range(400):
+            kind, other, count = draw.choice("0123456789"), draw.choice("0123456789"), draw.randint(-2, 99)
+            label = int(kind in "13579")
+            lines.append("\t".join([str(label), str(count), *[""] * 12, "a" + kind, "a" + other, *[""] * 24]) + "\n")
+        path = self.folder / "day"
+        path.write_text("".join(lines))
+        summary, _ = self.trained("lr", 0, "--format", "criteo", "--data", path, "--hash-bits", 16, "--ps", 2,
+                                  "--workers", 2, epochs=10, batch=20)
+        self.assertGreater(summary["train"]["auc"], 0.99)
+        self.assertEqual(summary["data"]["width"], 13 + 2**16)
+
+    def test_network(self):
+        files = write_pictures(self.folder)
+        names = [word for name, file in zip(("data", "labels", "test", "test-labels"), files)
+                 for word in ("--" + name, file)]
+        for ranks, more in ((0, ["--replicas", 2]), (4, []),
+                            (0, ["--mode", "synchronous", "--workers", 2])):
+            summary, _ = self.trained("mlp", ranks, *names, *more, "--hidden", "32,16", epochs=30, batch=10)
+            self.assertGreater(summary["test"]["accuracy"], 0.95)
+            self.assertNotIn("auc", summary["test"])
+            self.assertEqual(summary["data"]["classes"], 10)
+        self.assertLess(summary["training"]["epochs"][-1]["loss"], summary["training"]["epochs"][0]["loss"])
+
+    def test_replicas_compute_what_one_does(self):
+        files = write_pictures(self.folder)
+        found = []
+        for replicas in (1, 3):
+            summary, _ = self.trained("mlp", 0, "--data", files[0], "--labels", files[1], "--replicas", replicas,
+                                      "--l2", 0.01, "--optimizer", "sgd", epochs=3, batch=50)
+            found.append([epoch["loss"] for epoch in summary["training"]["epochs"]])
+        for mine, theirs in zip(*found, strict=True):
+            self.assertAlmostEqual(mine, theirs, delta=1e-4)
+
+    def test_a_run_that_is_resumed_ends_as_one_that_was_not(self):
+        path = self.folder / "train.txt"
+        write_libsvm(path, 200)
+        options = ["--data", path, "--factors", 2, "--l2", 0.001, "--mode", "synchronous", "--batch", 7]
+        whole, _ = self.trained("fm", 0, *options, epochs=6)
+        options += ["--checkpoint-dir", self.folder / "checkpoints"]
+        self.trained("fm", 0, *options, epochs=3)
+        # The data may be in other shares then, but is not here: one worker.
+        resumed, job = self.trained("fm", 3, *options, "--resume", epochs=6)
+        self.assertEqual(resumed["training"]["first_epoch"], 4)
+        self.assertIn("after epoch 3", job.stderr)
+        self.assertAlmostEqual(resumed["train"]["objective"], whole["train"]["objective"], delta=1e-6)
+        job = self.start([CAPSTAN, "train", "lr", *options[:2], *options[-2:], "--resume"])
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("was not saved by `capstan train lr`", job.stderr)
+
+    def test_the_share_of_a_worker_that_dies_goes_to_another(self):
+        path = self.folder / "train.txt"
+        optimum = newton(write_libsvm(path, 999), 6, 1e-3)
+        for mode in ("asynchronous", "synchronous"):
+            job = self.start([CAPSTAN, "train", "lr", "--data", path, "--no-bias", "--l2", 1e-3, "--mode", mode, "--batch",
+                              20, "--epochs", 400, "--eval-every", 50, "--summary", self.folder / "summary.json"], 5)
+            self.assertIsNotNone(job.wait_for_text("epoch 50:"), job.stderr)
+            os.kill(job.ranks()[2][1], signal.SIGKILL)
+            self.assertEqual(self.exit_code(job), 0, job.stderr)
+            summary = self.summary()
+            self.assertEqual(summary["training"]["workers_lost"], 1)
+            self.assertEqual(summary["train"]["examples"], 999)
+            self.assertLess(summary["train"]["objective"] - optimum, 0.005)
+            if mode == "asynchronous":
+                self.assertEqual(summary["training"]["examples"], 400 * 999, "a share that was lost is run again")
+
+    @unittest.skipUnless(A9A.is_dir(), f"there is no {A9A}")
+    def test_a9a(self):
+        summary, _ = self.trained("lr", 4, "--data", A9A / "a9a", "--test", A9A / "a9a.t", epochs=10)
+        self.assertGreater(summary["test"]["accuracy"], 0.845)
+        self.assertGreater(summary["test"]["auc"], 0.9)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""small_models.py -- small data for regressions and networks, and the answer by another way than the programs'."""
+import math
+import random
+import struct
+
+
+def solve(matrix, right):
+    """x with matrix x = right, by Gaussian elimination; the matrix is symmetric and positive definite."""
+    rows = [row + [b] for row, b in zip(matrix, right)]
+    n = len(rows)
+    for i in range(n):
+        for j in range(i + 1, n):
+            factor = rows[j][i] / rows[i][i]
+            rows[j] = [a - factor * b for a, b in zip(rows[j], rows[i])]
+    x = [0.0] * n
+    for i in reversed(range(n)):
+        x[i] = (rows[i][n] - sum(rows[i][j] * x[j] for j in range(i + 1, n))) / rows[i][i]
+    return x
+
+
+def newton(examples, features, penalty):
+    """The least value of mean log-loss + penalty / 2 |w|^2, for examples (y, {feature: value}), y being 1 or -1."""
+    w = [0.0] * features
+    for _ in range(30):
+        value = penalty / 2 * sum(x * x for x in w)
+        gradient = [penalty * x for x in w]
+        hessian = [[penalty * (i == j) for j in range(features)] for i in range(features)]
+        for y, x in examples:
+            margin = y * sum(v * w[i] for i, v in x.items())
+            value += math.log1p(math.exp(-margin)) / len(examples)
+            p = 1 / (1 + math.exp(margin))
+            for i, v in x.items():
+                gradient[i] -= y * p * v / len(examples)
+                for j, u in x.items():
+                    hessian[i][j] += p * (1 - p) * u * v / len(examples)
+        if sum(g * g for g in gradient) < 1e-24:
+            return value
+        w = [a - b for a, b in zip(w, solve(hessian, gradient))]
+    raise ValueError("Newton's method has not converged")
+
+
+def write_idx(path, shape, values):
+    head = struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape)  # 8: unsigned bytes
+    path.write_bytes(head + bytes(values))
+
+
+def write_libsvm(path, rows, seed=1):
+    """Of features 1 to 6 an example has about half; labels are likely, not certain, to follow from them."""
+    draw = random.Random(seed)
+    truth = [2, -1, 1.5, -2, 0.5, -1]
+    examples, lines = [], []
+    for _ in range(rows):
+        x = {i: draw.randint(1, 3) / 2 for i in range(6) if draw.random() < 0.5}
+        y = 1 if draw.random() < 1 / (1 + math.exp(-sum(v * truth[i] for i, v in x.items()))) else -1
+        examples.append((y, x))
+        lines.append(" ".join([f"{y:+d}", *(f"{i + 1}:{v}" for i, v in x.items())]))
+    path.write_text("\n".join(lines) + "\n")
+    return examples
+
+
+def write_pictures(folder, train=300, test=100):
+    """Images of 6 x 6: class c is a random picture with noise. Files of train images, train labels, and of the test."""
+    draw = random.Random(2)
+    pictures = [[draw.choice((0, 200)) for _ in range(36)] for _ in range(10)]
+    for name, count in (("train", train), ("test", test)):
+        labels = [draw.randrange(10) for _ in range(count)]
+        pixels = [min(255, p + draw.randrange(56)) for label in labels for p in pictures[label]]
+        write_idx(folder / f"{name}-images", (count, 6, 6), pixels)
+        write_idx(folder / f"{name}-labels", (count,), labels)
+    return [folder / f"{name}-{kind}" for name in ("train", "test") for kind in ("images", "labels")]

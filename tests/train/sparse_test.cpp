@@ -1,0 +1,234 @@
+// sparse_test.cpp -- shares of files, batches, and the machine's gradients against its definition.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <set>
+#include <string>
+
+#include "io/temporary_folder.hpp"
+#include "support/expect_error.hpp"
+#include "train/log_loss.hpp"
+#include "train/sparse/examples.hpp"
+#include "train/sparse/machine.hpp"
+
+namespace capstan::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const SparseFormat kLibsvm{"libsvm", 0, 20};
+
+/// Four examples; the second has no feature at all.
+SparseExamples sample() {
+  return {.labels = {1, 0, 0, 1},
+          .offsets = {0, 3, 3, 5, 8},
+          .slots = {0, 1, 2, 1, 3, 0, 2, 3},
+          .values = {1, -0.5F, 2, 1.5F, 1, 0.25F, 1, -1},
+          .ids = {2, 5, 6, 9},
+          .rarity = {2, 2, 2, 2}};  // 4 examples, each feature in two
+}
+
+MachineRows random_rows(const Machine& machine, const SparseExamples& batch, unsigned seed) {
+  MachineRows rows;
+  machine.resize(batch, rows);
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, 0.6F);
+  for (float& x : rows.weights) x = normal(random);
+  for (float& x : rows.factors) x = normal(random);
+  return rows;
+}
+
+/// The objective by its definition, pair by pair, in double.
+double objective(const SparseExamples& batch, const MachineOptions& options, const std::vector<double>& w,
+                 const std::vector<double>& v, double scale) {
+  const auto factors = static_cast<std::size_t>(options.factors);
+  double sum = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    double logit = options.bias ? w.back() : 0;
+    for (auto k = batch.offsets[i]; k < batch.offsets[i + 1]; ++k) {
+      logit += w[batch.slots[k]] * static_cast<double>(batch.values[k]);
+      for (auto m = k + 1; m < batch.offsets[i + 1]; ++m) {
+        double product = 0;
+        for (std::size_t f = 0; f < factors; ++f) {
+          product += v[batch.slots[k] * factors + f] * v[batch.slots[m] * factors + f];
+        }
+        logit += product * static_cast<double>(batch.values[k] * batch.values[m]);
+      }
+    }
+    sum += log_loss(logit, batch.labels[i] != 0);
+  }
+  double squares = 0;  // all rows, without the bias
+  for (std::size_t slot = 0; slot < batch.ids.size(); ++slot) squares += w[slot] * w[slot];
+  for (const double x : v) squares += x * x;
+  return scale * (sum + static_cast<double>(batch.size()) * options.l2 / 2 * squares);
+}
+
+TEST(Machine, GradientsAreThoseOfTheDefinition) {
+  const SparseExamples batch = sample();
+  for (const MachineOptions& options : {MachineOptions{0, true, 0}, MachineOptions{0, false, 0.3},
+                                        MachineOptions{3, true, 0}, MachineOptions{3, true, 0.2}}) {
+    Machine machine(options);
+    const MachineRows rows = random_rows(machine, batch, 3);
+    MachineRows gradients;
+    const double scale = 0.25;
+    const MachineLoss loss = machine.gradients(batch, rows, scale, gradients);
+    std::vector<double> w(rows.weights.begin(), rows.weights.end()),
+        v(rows.factors.begin(), rows.factors.end());
+    EXPECT_NEAR(scale * (loss.log_loss + loss.penalty), objective(batch, options, w, v, scale), 1e-12);
+    ASSERT_EQ(gradients.weights.size(), w.size());
+    ASSERT_EQ(gradients.factors.size(), v.size());
+    const auto difference = [&](double& x) {
+      const double step = 1e-5, before = x;
+      x = before + step;
+      const double above = objective(batch, options, w, v, scale);
+      x = before - step;
+      const double below = objective(batch, options, w, v, scale);
+      x = before;
+      return (above - below) / (2 * step);
+    };
+    for (std::size_t i = 0; i < w.size(); ++i) EXPECT_NEAR(gradients.weights[i], difference(w[i]), 1e-6) << i;
+    for (std::size_t i = 0; i < v.size(); ++i) EXPECT_NEAR(gradients.factors[i], difference(v[i]), 1e-6) << i;
+  }
+}
+
+TEST(Machine, WithFactorsOfZeroIsLogisticRegression) {
+  const SparseExamples batch = sample();
+  Machine linear({.factors = 0, .bias = true, .l2 = 0.1}), machine({.factors = 2, .bias = true, .l2 = 0.1});
+  MachineRows rows = random_rows(linear, batch, 5), more = rows, gradients, others;
+  more.factors.assign(batch.ids.size() * 2, 0);
+  std::vector<double> logits, same;
+  linear.logits(batch, rows, logits);
+  machine.logits(batch, more, same);
+  EXPECT_EQ(logits, same);
+  linear.gradients(batch, rows, 1, gradients);
+  machine.gradients(batch, more, 1, others);
+  EXPECT_EQ(gradients.weights, others.weights);
+  for (const float g : others.factors) EXPECT_EQ(g, 0);
+}
+
+/// Label: do the two features that the example has belong to the same half?
+SparseExamples pairs_of(std::uint32_t features) {
+  SparseExamples examples;
+  for (std::uint32_t id = 0; id < features; ++id) examples.ids.push_back(id);
+  for (std::uint32_t a = 0; a < features; ++a) {
+    for (std::uint32_t b = 0; b < a; ++b) {
+      examples.labels.push_back((a < features / 2) == (b < features / 2) ? 1 : 0);
+      examples.slots.insert(examples.slots.end(), {a, b});
+      examples.values.insert(examples.values.end(), {1, 1});
+      examples.offsets.push_back(examples.slots.size());
+    }
+  }
+  return examples;
+}
+
+/// Mean log-loss after gradient descent.
+double fit(const SparseExamples& examples, std::int64_t factors) {
+  Machine machine({.factors = factors, .bias = true, .l2 = 0});
+  MachineRows rows = random_rows(machine, examples, 1), gradients;
+  const double scale = 1 / static_cast<double>(examples.size());
+  double loss = 0;
+  for (int step = 0; step < 3000; ++step) {
+    loss = scale * machine.gradients(examples, rows, scale, gradients).log_loss;
+    for (std::size_t i = 0; i < rows.weights.size(); ++i) rows.weights[i] -= 2 * gradients.weights[i];
+    for (std::size_t i = 0; i < rows.factors.size(); ++i) rows.factors[i] -= 2 * gradients.factors[i];
+  }
+  return loss;
+}
+
+TEST(Machine, FitsPairsThatLogisticRegressionCannot) {
+  const SparseExamples examples = pairs_of(12);  // 30 of 66 are positive
+  const double share = 30.0 / 66;
+  const double constant = -share * std::log(share) - (1 - share) * std::log(1 - share);
+  EXPECT_NEAR(fit(examples, 0), constant, 1e-3);  // by symmetry no weights help
+  EXPECT_LT(fit(examples, 2), 0.02);
+}
+
+TEST(BatchCutter, KeepsTheRowsThatAreNeeded) {
+  const SparseExamples all = sample();
+  BatchCutter cutter(all);
+  SparseExamples batch;
+  const std::vector<std::uint32_t> which{3, 1}, other{2};
+  for (int again = 0; again < 2; ++again) {
+    cutter.cut(which, batch);
+    EXPECT_THAT(batch.labels, ElementsAre(1, 0));
+    EXPECT_THAT(batch.offsets, ElementsAre(0, 3, 3));
+    EXPECT_THAT(batch.ids, ElementsAre(2, 6, 9));
+    EXPECT_THAT(batch.slots, ElementsAre(0, 1, 2));
+    EXPECT_THAT(batch.values, ElementsAre(0.25F, 1, -1));
+    EXPECT_EQ(batch.rarity.size(), 3u);
+    cutter.cut(other, batch);
+    EXPECT_THAT(batch.ids, ElementsAre(5, 9));
+    EXPECT_THAT(batch.values, ElementsAre(1.5F, 1));
+  }
+  EXPECT_THAT(occurrences(all), ElementsAre(2, 2, 2, 2));
+}
+
+class ReadShare : public testing::Test {
+ protected:
+  io::TemporaryFolder folder_;
+};
+
+TEST_F(ReadShare, OfLibsvmFiles) {
+  const auto a = folder_.write("a", "+1 3:1 7:2\n-1 1:1\n"),
+             b = folder_.write("b", "1 7:0.5\n0\n-1 9:4 1:3\n");
+  const SparseFile odd = read_share({a, b}, kLibsvm, 1, 2);
+  EXPECT_EQ(odd.total, 5);
+  EXPECT_EQ(odd.rows, 10);
+  EXPECT_THAT(odd.examples.labels, ElementsAre(0, 0));
+  EXPECT_THAT(odd.examples.ids, ElementsAre(1));
+  const SparseFile even = read_share({a, b}, kLibsvm, 0, 2);
+  EXPECT_EQ(even.rows, 10);
+  EXPECT_THAT(even.examples.labels, ElementsAre(1, 1, 0));
+  EXPECT_THAT(even.examples.ids, ElementsAre(1, 3, 7, 9));  // ascending, whatever the order in the file
+  EXPECT_THAT(even.examples.slots, ElementsAre(1, 2, 2, 3, 0));
+  EXPECT_THAT(even.examples.values, ElementsAre(1, 2, 0.5F, 4, 3));
+  EXPECT_EQ(read_share({a}, kLibsvm, 5, 6).examples.size(), 0u);
+}
+
+std::string criteo_line(int label, const std::string& first, const std::string& category) {
+  std::string line = std::to_string(label) + "\t" + first;
+  for (int i = 1; i < 13; ++i) line += "\t";
+  for (int i = 0; i < 26; ++i) line += "\t" + (i < 2 ? category : "");
+  return line + "\n";
+}
+
+TEST_F(ReadShare, OfCriteoFiles) {
+  const auto day = folder_.write("day", criteo_line(1, "-3", "0a") + criteo_line(0, "", "0a"));
+  const SparseFormat format{"criteo", 0, 10};
+  const SparseFile file = read_share({day}, format, 0, 1);
+  EXPECT_EQ(file.rows, 13 + 1024);
+  EXPECT_EQ(file.total, 2);
+  const SparseExamples& examples = file.examples;
+  EXPECT_THAT(examples.labels, ElementsAre(1, 0));
+  EXPECT_THAT(examples.offsets, ElementsAre(0, 3, 5));
+  EXPECT_EQ(examples.ids[0], 0);
+  EXPECT_FLOAT_EQ(examples.values[0], -std::log(4.0F));
+  ASSERT_EQ(examples.ids.size(), 3u) << "the same digits in two columns are two features, in two lines one";
+  EXPECT_GE(examples.ids[1], 13);
+  EXPECT_LT(examples.ids[2], 13 + 1024);
+  EXPECT_EQ(examples.slots[1], examples.slots[3]);
+  EXPECT_EQ(examples.slots[2], examples.slots[4]);
+}
+
+TEST_F(ReadShare, NamesWhatIsWrong) {
+  const auto file = folder_.write("w", "1 1:1\n3 1:1\n");
+  const std::string name = file.string();
+  expect_error(Code::invalid_argument,
+               name + ":2: expected 0 or 1, or -1 or +1, as the label, found \"3\" (--format libsvm)",
+               [&] { read_share({file}, kLibsvm, 0, 2); });
+  const auto wide = folder_.write("wide", "1 8:1\n");
+  expect_error(Code::invalid_argument,
+               wide.string() + ":1: the id is 8; with 8 features the last is 7 (--format libsvm)", [&] {
+                 read_share({wide}, {"libsvm", 8, 20}, 0, 1);
+               });
+  expect_error(Code::invalid_argument, folder_.write("empty", "\n").string() + " has no examples",
+               [&] { read_share({folder_.path() / "empty"}, kLibsvm, 0, 1); });
+  EXPECT_THROW(read_share({folder_.path() / "missing"}, kLibsvm, 0, 1), Error);
+}
+
+}  // namespace
+}  // namespace capstan::train
