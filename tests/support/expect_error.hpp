@@ -9,6 +9,19 @@
 
 namespace capstan {
 
+/// The text of the Error with this code that the call must throw.
+template <class Call>
+std::string error_of(Code code, const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "expected an error: " << to_string(code);
+  return "";
+}
+
 template <class Call>
 void expect_error(Code code, const std::string& text, const Call& call) {
   try {
