@@ -181,24 +181,24 @@ TEST_P(ShardedVariable, WhatDoesNotFitIsRefused) {
   const auto scope = strategy().scope();
   const Variable<std::int64_t> v("v", {4, 2}, {}, {.optimizer = optimizers::SGD{1}});
   expect_error(Code::invalid_argument,
-               "add of variable \"v\": 2 rows of 2 elements make 4 elements, 3 were given", [&] {
+               "scatter_add of variable \"v\": 2 rows of 2 elements make 4 elements, 3 were given", [&] {
                  v.scatter_add(Ids{0, 1}, Values<std::int64_t>{1, 2, 3});
                });
   expect_error(Code::out_of_range, "id 4 at position 1 is not in variable \"v\", which has rows 0 to 3", [&] {
     v.scatter_add(Ids{0, 4}, Values<std::int64_t>{1, 2, 3, 4});
   });
-  expect_error(Code::invalid_argument, "div of variable \"v\": element 3 of the divisors is 0", [&] {
+  expect_error(Code::invalid_argument, "scatter_div of variable \"v\": element 3 of the divisors is 0", [&] {
     v.scatter_div(Ids{0, 1}, Values<std::int64_t>{1, 2, 3, 0});
   });
   expect_error(Code::invalid_argument,
-               "add of variable \"v\": 4 rows of 2 elements make 8 elements, 4 were given", [&] {
+               "assign_add of variable \"v\": 4 rows of 2 elements make 8 elements, 4 were given", [&] {
                  v.assign_add(Values<std::int64_t>{1, 2, 3, 4});
                });
   expect_error(Code::out_of_range, "rows 3 to 5 are not all in variable \"v\", which has 4 rows", [&] {
     v.assign(Values<std::int64_t>{1, 2, 3, 4}, 3);
   });
   const Variable<bool> flags("flags", {4});
-  expect_error(Code::invalid_argument, "add of variable \"flags\": a bool can be assigned, nothing else",
+  expect_error(Code::invalid_argument, "assign_add of variable \"flags\": a bool can be assigned, nothing else",
                [&] {
                  flags.assign_add(Values<bool>{1, 1, 1, 1});
                });
