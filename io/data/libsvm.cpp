@@ -1,6 +1,8 @@
 // libsvm.cpp -- `label id:value id:value ...`, one example at a time or as whole batches.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "capstan/readers.hpp"
 #include "io/data/line_cursor.hpp"
 #include "io/data/numbers.hpp"

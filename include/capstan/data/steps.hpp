@@ -83,17 +83,13 @@ class GroupNode : public OneInput<GroupNode<T>, T, PerReplica<T>> {
 /// One element of each input: a pipeline for each replica. Goes on until all have ended, unless batches are
 /// always full.
 template <class T>
-class SideBySideNode : public Node<PerReplica<T>> {
+class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
  public:
-  explicit SideBySideNode(std::vector<NodePointer<T>> inputs) : inputs_(std::move(inputs)) {}
+  using ManyInputs<SideBySideNode, T, PerReplica<T>>::ManyInputs;
   Kind kind() const noexcept override { return Kind::side_by_side; }
-  std::vector<OperatorPointer> inputs() const override { return {inputs_.begin(), inputs_.end()}; }
-  OperatorPointer with_inputs(const std::vector<OperatorPointer>& inputs) const override {
-    std::vector<NodePointer<T>> typed;
-    for (const auto& input : inputs) typed.push_back(node_as<T>(input));
-    return std::make_shared<SideBySideNode>(std::move(typed));
+  std::unique_ptr<Cursor<PerReplica<T>>> open() const override {
+    return std::make_unique<Reading>(this->inputs_);
   }
-  std::unique_ptr<Cursor<PerReplica<T>>> open() const override { return std::make_unique<Reading>(inputs_); }
 
  private:
   class Reading final : public Cursor<PerReplica<T>> {
@@ -138,8 +134,6 @@ class SideBySideNode : public Node<PerReplica<T>> {
     std::vector<std::unique_ptr<Cursor<T>>> inputs_;
     bool fill_ = true;
   };
-
-  std::vector<NodePointer<T>> inputs_;
 };
 
 }  // namespace capstan::data
