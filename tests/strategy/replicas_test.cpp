@@ -143,7 +143,7 @@ TEST_P(ReplicasTest, CallsThatDoNotMatchAreErrors) {
               HasSubstr("replica 1 calls all_reduce MEAN where replica 0 calls all_reduce SUM"));
   EXPECT_THAT(run([](ReplicaContext& replica) { static_cast<void>(replica.all_reduce(ReduceOp::SUM, 1.0)); }),
               HasSubstr("with a value of another type"));
-  EXPECT_THAT(run([](ReplicaContext&) {}), HasSubstr("returned without it"));
+  EXPECT_THAT(run([](ReplicaContext&) {}), HasSubstr("which has returned without it"));
 }
 
 TEST_P(ReplicasTest, AnErrorInACollectiveReachesEveryReplicaAndLeavesThemInStep) {
