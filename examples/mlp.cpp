@@ -7,6 +7,7 @@
 namespace cs = capstan;
 constexpr std::size_t kHidden = 128, kClasses = 10, kBatch = 64, kSteps = 500;
 using Batch = std::vector<std::pair<cs::Array<std::uint8_t>, cs::Array<std::uint8_t>>>;  // images, labels
+using Steps = cs::PerWorker<cs::Iterator<cs::PerReplica<Batch>>>;                        // a batch a replica
 struct Result {  // means over a batch, and gradients of the loss
   double loss = 0, correct = 0;
   std::vector<float> g1, g2;
@@ -42,16 +43,16 @@ Result evaluate(const Batch& batch, const std::vector<float>& w1, const std::vec
 auto read(std::string images, std::string labels) {
   return cs::zip(cs::idx<std::uint8_t>({images}), cs::idx<std::uint8_t>({labels}));
 }
-cs::Dataset<std::vector<Batch>> make_steps(std::string images, std::string labels) {
+cs::DistributedDataset<Batch> make_steps(std::string images, std::string labels) {
   const auto batches = read(images, labels).cache().shuffle(100'000).repeat().batch(kBatch);
-  return cs::deal_out(batches, cs::get_replicas().num_replicas_in_sync()).prefetch(2);  // one each
+  return cs::get_replicas().distribute_datasets_from_function([&](const auto&) { return batches; });
 }
-void fit(cs::PerWorker<cs::Iterator<std::vector<Batch>>> in, cs::Variable<float> w1, cs::Variable<float> w2) {
+void fit(Steps steps, cs::Variable<float> w1, cs::Variable<float> w2) {
   const auto step = [&, v1 = w1.pull(), v2 = w2.pull()](cs::ReplicaContext& replica, const Batch& mine) {
     const Result mean = replica.all_reduce(cs::ReduceOp::MEAN, evaluate(mine, v1, v2));
     replica.on_first_replica([&] { w1.push_dense(mean.g1), w2.push_dense(mean.g2); });
   };
-  cs::get_replicas().run(step, cs::PerReplica<Batch>{in->next()});
+  cs::get_replicas().run(step, steps->next());
 }
 
 int main(int argc, char** argv) try {

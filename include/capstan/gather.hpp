@@ -1,7 +1,8 @@
 // gather.hpp -- the arrays of several replicas become one, end to end along an axis, in the order of the
 // replicas.
 //
-// Structures are gathered member by member, as in reduce.hpp. A vector of numbers is an array of rank 1.
+// Structures are gathered member by member, as in reduce.hpp. A vector of numbers, bools or words is an array
+// of rank 1.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,10 @@
 #include "capstan/reduce.hpp"
 
 namespace capstan::detail {
+
+/// Elements of a vector that is an array of rank 1.
+template <class T>
+concept Scalar = Number<T> || std::is_same_v<T, bool> || std::is_same_v<T, std::string>;
 
 template <class T>
 struct Gathering {
@@ -56,8 +61,8 @@ struct Gathering<Array<T>> {
   }
 };
 
-template <class T>
-requires(Number<T> || std::is_same_v<T, std::string>) struct Gathering<std::vector<T>> {
+template <Scalar T>
+struct Gathering<std::vector<T>> {
   static std::vector<T> of(Parts<std::vector<T>> parts, std::int64_t axis) {
     const Shape any{0};
     const Shape* const shape = &any;
@@ -84,7 +89,7 @@ auto gather_element(Parts<T> parts, std::int64_t axis, const Get& get) {
 }
 
 template <class T>
-requires(!Number<T> && !std::is_same_v<T, std::string>) struct Gathering<std::vector<T>> {
+requires(!Scalar<T>) struct Gathering<std::vector<T>> {
   static std::vector<T> of(Parts<std::vector<T>> parts, std::int64_t axis) {
     require_sizes(parts, "gather");
     std::vector<T> whole;

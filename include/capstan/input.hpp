@@ -1,8 +1,14 @@
 // input.hpp -- input for the replicas of a worker: global batches cut up, pipelines sharded.
 //
-// A worker's dataset gives one batch a replica at every step. TensorFlow's ParameterServerStrategy does not
-// shard datasets between workers, since workers come and go: each sees all the data, in an order of its own
-// (docs/input.md). The functions here also do what its earlier generations and synchronous strategies do.
+// A worker's dataset gives a PerReplica at every step, one batch a replica. It is made on the worker:
+//
+//   auto make_steps(std::string file) {  // for create_per_worker_dataset
+//     return get_replicas().distribute_dataset(libsvm_batches({file}, 1024).repeat());
+//   }
+//
+// TensorFlow's ParameterServerStrategy does not shard datasets between workers, since workers come and go:
+// each sees all the data, in an order of its own (docs/input.md), and so do the members of Replicas. The free
+// functions, which are told where they are, also do what earlier generations and synchronous strategies do.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +21,8 @@
 #include "capstan/data/batch_of.hpp"
 #include "capstan/data/steps.hpp"
 #include "capstan/dataset.hpp"
+#include "capstan/per_replica.hpp"
+#include "capstan/replica.hpp"
 
 namespace capstan {
 
@@ -56,7 +64,6 @@ struct InputOptions {
 };
 
 /// Where a pipeline is read: on which of how many workers that share the data, for how many replicas of it.
-/// Of ParameterServerStrategy the workers do not share: {.replicas = n}.
 struct InputPlace {
   std::int64_t workers = 1;
   std::int64_t worker = 0;
@@ -94,15 +101,12 @@ Dataset<T> auto_shard(const Dataset<T>& dataset, AutoShardPolicy policy, std::in
   return Dataset<T>(data::node_as<T>(data::auto_sharded(dataset.node(), policy, count, index, replicas)));
 }
 
-/// What the replicas of a worker get in one step: one batch each, in the order of their ids.
-template <class B>
-using ReplicaBatches = std::vector<B>;
-
-/// Groups of `replicas` elements. At the end replicas without a batch get an empty one; what is left over of
-/// batches that are always full (drop_remainder), and of elements that are no batches, is dropped.
+/// Groups of `replicas` elements, by replica. At the end replicas without a batch get an empty one; what is
+/// left over of batches that are always full (drop_remainder), and of elements that are no batches, is
+/// dropped.
 template <class T>
-Dataset<ReplicaBatches<T>> deal_out(const Dataset<T>& dataset, std::int64_t replicas) {
-  return Dataset<ReplicaBatches<T>>(std::make_shared<data::GroupNode<T>>(dataset.node(), replicas));
+Dataset<PerReplica<T>> deal_out(const Dataset<T>& dataset, std::int64_t replicas) {
+  return Dataset<PerReplica<T>>(std::make_shared<data::GroupNode<T>>(dataset.node(), replicas));
 }
 
 /// A dataset for the replicas of a worker. It is read where it is made: a function that
@@ -110,7 +114,7 @@ Dataset<ReplicaBatches<T>> deal_out(const Dataset<T>& dataset, std::int64_t repl
 template <class B>
 class DistributedDataset {
  public:
-  using Element = ReplicaBatches<B>;
+  using Element = PerReplica<B>;
 
   explicit DistributedDataset(Dataset<Element> steps) : steps_(std::move(steps)) {}
 
@@ -181,7 +185,7 @@ auto distribute_datasets_from_function(F make, const InputContext& context,
   }
   // One element of each in turn: what ends early is filled up with empty batches.
   return DistributedDataset<T>(
-      Dataset<ReplicaBatches<T>>(std::make_shared<data::SideBySideNode<T>>(std::move(pipelines)))
+      Dataset<PerReplica<T>>(std::make_shared<data::SideBySideNode<T>>(std::move(pipelines)))
           .prefetch(options.per_replica_buffer_size));
 }
 
@@ -191,7 +195,7 @@ auto distribute_datasets_from_function(F make, const InputContext& context,
 /// contrib's make_dataset_iterator: the batches of `dataset` are for one replica each, and a step takes as
 /// many as there are replicas.
 template <class T>
-Iterator<ReplicaBatches<T>> make_dataset_iterator(const Dataset<T>& dataset, std::int64_t replicas) {
+Iterator<PerReplica<T>> make_dataset_iterator(const Dataset<T>& dataset, std::int64_t replicas) {
   return deal_out(dataset, replicas).make_iterator();
 }
 
@@ -200,6 +204,37 @@ template <class F>
 auto make_input_fn_iterator(F make, const InputContext& context) {
   data::require_at_least(context.num_replicas_in_sync, 1, "the number of replicas");
   return make_dataset_iterator(make(context), context.num_replicas_in_sync);
+}
+
+template <Batch B>
+DistributedDataset<B> Replicas::distribute_dataset(const Dataset<B>& dataset,
+                                                   const InputOptions& options) const {
+  return capstan::distribute_dataset(dataset, {.replicas = replicas_of_input("distribute_dataset")}, options);
+}
+template <Batch B>
+DistributedDataset<B> Replicas::distribute_dataset(const Dataset<B>& dataset) const {
+  return distribute_dataset(dataset, InputOptions{});
+}
+
+template <class F>
+auto Replicas::distribute_datasets_from_function(F make, const InputOptions& options) const {
+  const auto replicas = replicas_of_input("distribute_datasets_from_function");
+  return capstan::distribute_datasets_from_function(std::move(make), {.num_replicas_in_sync = replicas},
+                                                    options);
+}
+template <class F>
+auto Replicas::distribute_datasets_from_function(F make) const {
+  return distribute_datasets_from_function(std::move(make), InputOptions{});
+}
+
+template <class T>
+Iterator<PerReplica<T>> Replicas::make_dataset_iterator(const Dataset<T>& dataset) const {
+  return capstan::make_dataset_iterator(dataset, replicas_of_input("make_dataset_iterator"));
+}
+template <class F>
+auto Replicas::make_input_fn_iterator(F make) const {
+  const auto replicas = replicas_of_input("make_input_fn_iterator");
+  return capstan::make_input_fn_iterator(std::move(make), {.num_replicas_in_sync = replicas});
 }
 
 /// The arrays of a batch as one array with a new first axis, for Dataset::batch_as. Throws

@@ -70,8 +70,8 @@ class PerWorkerVariable {
   using value_type = T;
   using element_type = Element<T>;
 
-  /// Throws Error: failed_precondition outside of a scope; invalid_argument for a size that is not positive,
-  /// or values of another shape. A function as initial value is called here, one that fills partitions on
+  /// Throws Error: failed_precondition outside of a scope; invalid_argument for a size below 0, or values
+  /// of another shape. A function as initial value is called here, one that fills partitions on
   /// each worker, with the whole as its only partition.
   PerWorkerVariable(std::string name, const Shape& shape, const InitialValue<T>& initial = {})
       : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, &shape, initial.any())) {}

@@ -42,7 +42,7 @@ concept Integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <class T>
 concept Number = Integer<T> || std::is_floating_point_v<T> || Half<T>;
 
-/// Inside a plain struct: the type of a member cannot change.
+/// Where the type cannot change: of a member of a plain struct, and of a variable.
 struct Kept {
   bool is_mean;
   constexpr bool mean() const noexcept { return is_mean; }

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/data/batch_of.hpp"
 #include "capstan/replica_context.hpp"
 #include "capstan/select_replica.hpp"
 
@@ -26,6 +27,13 @@ namespace capstan {
 
 class AnyVariable;
 class Counter;
+struct InputOptions;
+template <class T>
+class Dataset;
+template <class B>
+class DistributedDataset;
+template <class T>
+class Iterator;
 
 /// What distribute_values_from_function tells the function.
 struct ValueContext {
@@ -141,6 +149,32 @@ class Replicas {
     return values;
   }
 
+  // Input for these replicas (include capstan/input.hpp). The iterator gives a PerReplica at every step,
+  // which `run` takes. Called on the worker that reads, in the function that create_per_worker_dataset is
+  // given.
+
+  /// The batches of `dataset` are global: each is cut into one a replica. The sizes differ by 1 at most;
+  /// where the size of the batches is not known (behind a map, say), the parts are equal and rounded up. The
+  /// last ones may be smaller, down to empty. Workers do not share the data. Throws Error: unimplemented for
+  /// InputReplicationMode::per_replica; invalid_argument for options that make no sense.
+  template <Batch B>
+  DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset, const InputOptions& options) const;
+  template <Batch B>
+  DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset) const;
+  /// make(InputContext) gives a Dataset of batches for one replica each, or of other elements; a step takes
+  /// as many as there are replicas. The context says one pipeline of one, and how many replicas; with
+  /// InputReplicationMode::per_replica, make is called for each replica with a pipeline of its own.
+  template <class F>
+  auto distribute_datasets_from_function(F make, const InputOptions& options) const;
+  template <class F>
+  auto distribute_datasets_from_function(F make) const;
+  /// The calls of the early generations: elements of `dataset`, or of what make(InputContext) gives, are for
+  /// one replica each.
+  template <class T>
+  Iterator<PerReplica<T>> make_dataset_iterator(const Dataset<T>& dataset) const;
+  template <class F>
+  auto make_input_fn_iterator(F make) const;
+
   /// fn(variable, args...) once, with the values of replica 0.
   template <class V, class F, class... Args>
   auto update(const V& variable, F&& fn, const Args&... args) const {
@@ -198,6 +232,8 @@ class Replicas {
   void before_reduce() const;
   void require_cross_replica(const char* call, const char* instead) const;
   void require_own_worker(int worker) const;
+  /// Their number, for input that is made outside of `run`.
+  std::int64_t replicas_of_input(const char* call) const;
   static Error only_on_tpus(const char* call);
 
   template <class T>

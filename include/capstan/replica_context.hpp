@@ -71,6 +71,8 @@ class ReplicaContext {
   /// From 0. The group is one worker: workers do not wait for each other.
   int replica_id_in_sync_group() const noexcept { return replica_; }
   int num_replicas_in_sync() const noexcept { return replicas_; }
+  /// For the layers above and below; not for programs.
+  strategy::ReplicaGroup& group() const noexcept { return *group_; }
 
   /// The sum or mean of every replica's value, for every replica: see reduce.hpp for what a value may be,
   /// and Replicas::reduce for types and errors.

@@ -139,7 +139,7 @@ Shape shape_of_rows(const std::string& variable, const Shape& of, const Shape& i
 template <class V>
 Array<typename V::value_type> sparse_read(const V& variable, const Array<std::int64_t>& ids) {
   Array<typename V::value_type> out(shape_of_rows(variable.name(), shape_of(variable), ids.shape));
-  if (out.size() != 0) variable.lookup(ids.values, std::span(out.values));
+  if (!ids.values.empty()) variable.lookup(ids.values, std::span(out.values));
   return out;
 }
 template <class V>

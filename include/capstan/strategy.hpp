@@ -38,7 +38,9 @@ struct PsLoad {
   std::uint64_t pushes = 0;  ///< applied, from all ranks
   std::uint64_t rows_pushed = 0;
   std::uint64_t bytes_pushed = 0;
-  std::uint64_t rows_sent = 0;  ///< by messages; what is read from mapped memory passes unseen
+  /// By messages, to lookups and pulls. Ranks that map the ps's memory (those on its host) and pulls by RMA
+  /// read without it, and what they read is not counted: see docs/variables.md.
+  std::uint64_t rows_sent = 0;
 };
 
 /// Made on the coordinator, once. Variables that are created while a scope is open go to the ps, shard by

@@ -174,8 +174,8 @@ class Variable : public AnyVariable {
   using value_type = T;
   using element_type = Element<T>;
 
-  /// Throws Error: failed_precondition on another rank than the coordinator; invalid_argument for a size that
-  /// is not positive, or values of another shape; already_exists for a name that is taken.
+  /// Throws Error: failed_precondition on another rank than the coordinator; invalid_argument for a size
+  /// below 0, or values of another shape; already_exists for a name that is taken.
   Variable(std::string name, const Shape& shape, const InitialValue<T>& initial = {},
            const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, &shape, initial.any(), options) {}
@@ -242,8 +242,8 @@ class Variable : public AnyVariable {
   // Assignments and scatter operations change values on the ps that own them, without the optimizer and its
   // slots, after what this rank has pushed before; they return when that has been done. Each shard is changed
   // as a whole (see ReadMode::consistent), several shards one after the other. They return the variable.
-  // Assigned by several replicas at the same time, inside run, the variable's aggregation makes one
-  // assignment of theirs; scatter operations are each replica's own.
+  // Called by several replicas at the same time, inside run, they wait for each other, and the variable's
+  // aggregation makes one change of theirs: see VariableAggregation for what and for the errors.
 
   /// Sets rows from `first_row` on.
   const Variable& assign(std::span<const element_type> values, std::uint64_t first_row = 0) const {

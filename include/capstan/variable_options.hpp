@@ -10,13 +10,18 @@
 
 namespace capstan {
 
-/// What becomes of the values that the replicas of one worker assign to a variable at the same time. Workers
-/// always update asynchronously. Sent over the wire: add at the end, never renumber.
+/// What becomes of the values with which the replicas of one worker, inside run, change a variable at the
+/// same time, by an assignment or a scatter operation. All of them must make the call, and assign to the same
+/// rows. Of scatter operations each replica names rows of its own: a sum has all of them, one replica's after
+/// another's, and a mean the same with values divided by the number of replicas; only add, sub, mul and div
+/// have these, others are Error(unimplemented). Of bools there is no sum and of integers no mean:
+/// Error(invalid_argument). Workers always update asynchronously.
+/// Sent over the wire: add at the end, never renumber.
 enum class VariableAggregation : std::uint8_t {
-  none = 0,  ///< an error with more than one replica
+  none = 0,  ///< Error(invalid_argument) with more than one replica
   sum = 1,
   mean = 2,
-  only_first_replica = 3,  ///< what replica 0 assigns
+  only_first_replica = 3,  ///< what replica 0 does
 };
 
 /// Accepted as TensorFlow does. A variable is one copy, on the ps, so all of them mean the same.

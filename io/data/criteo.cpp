@@ -1,6 +1,8 @@
 // criteo.cpp -- click logs: label, 13 integers and 26 categories between tabs, each of which may be missing.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "capstan/readers.hpp"
 #include "io/data/line_cursor.hpp"
 #include "io/data/numbers.hpp"

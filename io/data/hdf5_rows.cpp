@@ -8,15 +8,6 @@ namespace capstan {
 namespace {
 
 template <class T>
-constexpr io::RowType row_type() {
-  if constexpr (std::is_same_v<T, std::uint8_t>) return io::RowType::uint8;
-  if constexpr (std::is_same_v<T, std::int32_t>) return io::RowType::int32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return io::RowType::int64;
-  if constexpr (std::is_same_v<T, float>) return io::RowType::float32;
-  if constexpr (std::is_same_v<T, double>) return io::RowType::float64;
-}
-
-template <class T>
 class RowCursor final : public data::Cursor<Array<T>> {
  public:
   RowCursor(const std::filesystem::path& path, const std::string& name)
@@ -31,7 +22,7 @@ class RowCursor final : public data::Cursor<Array<T>> {
     if (at_ < block_begin_ || at_ >= block_end_) {
       const std::uint64_t end = std::min(at_ + block_rows_, rows_);
       block_.resize(static_cast<std::size_t>(end - at_) * width_);
-      if (width_ > 0) reader_.read(at_, end - at_, row_type<T>(), block_.data());
+      if (width_ > 0) reader_.read(at_, end - at_, block_.data());
       block_begin_ = at_;
       block_end_ = end;
     }

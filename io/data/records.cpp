@@ -1,6 +1,8 @@
 // records.cpp -- binary files of items of one size: plain records, and IDX with its header.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -16,7 +18,7 @@ constexpr std::size_t kBlockBytes = 256 * 1024;
 /// the file's end says so, and then `footer` bytes follow.
 class ItemReader {
  public:
-  ItemReader(const std::filesystem::path& path) : stream_(path) {}
+  explicit ItemReader(const std::filesystem::path& path) : stream_(path) {}
 
   io::ByteStream& stream() { return stream_; }
   void begin(std::uint64_t first, std::size_t item_bytes, std::int64_t count, std::size_t footer) {
@@ -24,7 +26,7 @@ class ItemReader {
     item_bytes_ = item_bytes;
     count_ = count;
     footer_ = footer;
-    buffer_.resize(std::max(kBlockBytes, item_bytes + footer + 1));
+    buffer_.resize(kBlockBytes);
     seek(0);
   }
   /// Null at the end; valid until the next call.
@@ -64,6 +66,7 @@ class ItemReader {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
+    if (end_ == buffer_.size()) buffer_.resize(2 * end_);  // with what is there, not with what a header says
     const std::size_t got = stream_.read(buffer_.data() + end_, buffer_.size() - end_);
     end_ += got;
     return got > 0;
@@ -125,56 +128,32 @@ class RecordOf {
   std::size_t bytes_;
 };
 
+/// A type of IDX: the byte that says so, and its name here.
+struct IdxType {
+  unsigned char code;
+  const char* name;
+};
 template <class T>
-struct IdxType;
+constexpr IdxType kIdxType{};
 template <>
-struct IdxType<std::uint8_t> {
-  static constexpr unsigned char kCode = 0x08;
-  static constexpr const char* kName = "std::uint8_t";
-};
+constexpr IdxType kIdxType<std::uint8_t>{0x08, "std::uint8_t"};
 template <>
-struct IdxType<std::int8_t> {
-  static constexpr unsigned char kCode = 0x09;
-  static constexpr const char* kName = "std::int8_t";
-};
+constexpr IdxType kIdxType<std::int8_t>{0x09, "std::int8_t"};
 template <>
-struct IdxType<std::int16_t> {
-  static constexpr unsigned char kCode = 0x0b;
-  static constexpr const char* kName = "std::int16_t";
-};
+constexpr IdxType kIdxType<std::int16_t>{0x0b, "std::int16_t"};
 template <>
-struct IdxType<std::int32_t> {
-  static constexpr unsigned char kCode = 0x0c;
-  static constexpr const char* kName = "std::int32_t";
-};
+constexpr IdxType kIdxType<std::int32_t>{0x0c, "std::int32_t"};
 template <>
-struct IdxType<float> {
-  static constexpr unsigned char kCode = 0x0d;
-  static constexpr const char* kName = "float";
-};
+constexpr IdxType kIdxType<float>{0x0d, "float"};
 template <>
-struct IdxType<double> {
-  static constexpr unsigned char kCode = 0x0e;
-  static constexpr const char* kName = "double";
-};
+constexpr IdxType kIdxType<double>{0x0e, "double"};
 
 std::string idx_name(unsigned char code) {
-  switch (code) {
-    case 0x08:
-      return "std::uint8_t";
-    case 0x09:
-      return "std::int8_t";
-    case 0x0b:
-      return "std::int16_t";
-    case 0x0c:
-      return "std::int32_t";
-    case 0x0d:
-      return "float";
-    case 0x0e:
-      return "double";
-    default:
-      return fmt::format("the unknown type {:#04x}", code);
+  for (const IdxType& type : {kIdxType<std::uint8_t>, kIdxType<std::int8_t>, kIdxType<std::int16_t>,
+                              kIdxType<std::int32_t>, kIdxType<float>, kIdxType<double>}) {
+    if (type.code == code) return type.name;
   }
+  return fmt::format("the unknown type {:#04x}", code);
 }
 
 /// Bytes of a big-endian number as this machine's.
@@ -199,9 +178,9 @@ class IdxItem {
     if (magic[0] != 0 || magic[1] != 0 || rank == 0) {
       throw Error(Code::data_loss, name + ": is no IDX file: it does not begin with 0, 0, a type and a rank");
     }
-    if (code != IdxType<T>::kCode) {
+    if (code != kIdxType<T>.code) {
       throw Error(Code::invalid_argument,
-                  fmt::format("{}: holds {}, but {} was asked for", name, idx_name(code), IdxType<T>::kName));
+                  fmt::format("{}: holds {}, but {} was asked for", name, idx_name(code), kIdxType<T>.name));
     }
     std::int64_t items = 0;
     for (unsigned axis = 0; axis < rank; ++axis) {
@@ -214,8 +193,8 @@ class IdxItem {
         shape_.push_back(length);
       }
     }
+    reader.begin(stream.offset(), item_bytes(name), items, 0);
     count_ = static_cast<std::size_t>(elements_of(shape_));
-    reader.begin(stream.offset(), count_ * sizeof(T), items, 0);
   }
   Array<T> operator()(const char* item) const {
     Array<T> array(shape_);
@@ -224,8 +203,17 @@ class IdxItem {
   }
 
  private:
+  std::size_t item_bytes(const std::string& name) const {
+    Shape bytes = shape_;
+    bytes.push_back(sizeof(T));
+    try {
+      return static_cast<std::size_t>(elements_of(bytes));
+    } catch (const Error& error) {
+      throw Error(Code::data_loss, fmt::format("{}: {}", name, error.what()));
+    }
+  }
   Shape shape_;
-  std::size_t count_ = 0;
+  std::size_t count_ = 0;  // elements of an item
 };
 
 }  // namespace

@@ -171,7 +171,7 @@ void CheckpointReader::read_rows(std::string_view name, std::string_view which, 
     throw Error(Code::out_of_range, fmt::format("rows {} to {} of \"{}\", which has {}", first_row,
                                                 first_row + rows, name, shape[0]));
   }
-  if (rows == 0) return;
+  if (rows == 0 || row_bytes(shape, info.dtype) == 0) return;
   const auto segments = impl_->segments(name, which, first_row, rows);
   const DatasetReport& array = *segments.front().dataset;
   impl_->read_virtual(array, first_row, rows, out);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,10 @@ void write_array(const h5::File& to, const std::filesystem::path& file, const Ar
             file);
   h5::check(H5Pset_obj_track_times(create.get(), 0), "H5Pset_obj_track_times", file);
   const h5::Space whole = h5::create_space(array.shape);
-  for (const PartReport& part : parts) map_part(create, array, whole, part, file);
+  const bool empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
+  for (const PartReport& part : parts) {
+    if (!empty) map_part(create, array, whole, part, file);  // a selection of nothing cannot be mapped
+  }
   h5::check(H5Sselect_all(whole.get()), "H5Sselect_all", file);
 
   const std::string path = dataset_path(array.variable, array.which);

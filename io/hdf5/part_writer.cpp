@@ -64,9 +64,10 @@ std::string write_rows(const h5::Dataset& dataset, const std::filesystem::path& 
   const auto shape = with_rows(array.shape, array.rows);
   const h5::Space in_file = h5::create_space(shape);
   const std::uint64_t bytes_a_row = row_bytes(array.shape, array.dtype);
-  const std::uint64_t rows_a_slab = std::max<std::uint64_t>(1, kSlabBytes / bytes_a_row);
   const auto* from = static_cast<const char*>(array.data);
   Checksum sum;
+  if (bytes_a_row == 0) return sum.hex();
+  const std::uint64_t rows_a_slab = std::max<std::uint64_t>(1, kSlabBytes / bytes_a_row);
   for (std::uint64_t row = 0; row < array.rows; row += rows_a_slab) {
     const std::uint64_t rows = std::min(rows_a_slab, array.rows - row);
     h5::select_rows(in_file, shape, row, rows);
@@ -104,6 +105,7 @@ DatasetReport write_array(const h5::File& to, const std::filesystem::path& file,
                        .optimizer = is_value ? array.optimizer : std::string(),
                        .steps = is_value ? array.steps : 0};
   report.xxh3 = write_rows(dataset, file, array);
+  if (data_bytes(report) == 0) return report;  // has no place in the file
   const haddr_t offset = H5Dget_offset(dataset.get());
   if (offset == HADDR_UNDEF) h5::check(-1, "H5Dget_offset", file);
   report.offset = offset;
@@ -121,7 +123,7 @@ PartReport write_part(const std::filesystem::path& file, std::span<const PartArr
     h5::write_attribute(to.get(), "format", std::string(kFormatName));
     h5::write_attribute(to.get(), "version", std::int64_t{kFormatVersion});
     for (const PartArray& array : arrays) {
-      if (array.rows > 0) report.datasets.push_back(write_array(to, file, array));
+      if (array.rows > 0 || array.shape[0] == 0) report.datasets.push_back(write_array(to, file, array));
     }
     h5::check(H5Fflush(to.get(), H5F_SCOPE_GLOBAL), "H5Fflush", file);
     h5::close_file(std::move(to), file);

@@ -3,30 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <type_traits>
+
+#include "capstan/dtype.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/h5.hpp"
 
 namespace capstan::io {
-namespace {
-
-hid_t native(RowType type) {
-  switch (type) {
-    case RowType::uint8:
-      return H5T_NATIVE_UINT8;
-    case RowType::int32:
-      return H5T_NATIVE_INT32;
-    case RowType::int64:
-      return H5T_NATIVE_INT64;
-    case RowType::float32:
-      return H5T_NATIVE_FLOAT;
-    case RowType::float64:
-      return H5T_NATIVE_DOUBLE;
-  }
-  return -1;
-}
-
-}  // namespace
-
 struct RowReader::Open {
   std::filesystem::path path;
   std::string name;
@@ -76,20 +59,29 @@ RowReader::~RowReader() {
 
 const Shape& RowReader::shape() const noexcept { return open_->shape; }
 
-void RowReader::read(std::uint64_t first, std::uint64_t rows, RowType type, void* out) const {
+template <class T>
+void RowReader::read(std::uint64_t first, std::uint64_t rows, T* out) const {
   const h5::Session session;
   std::vector<std::uint64_t> shape(open_->shape.begin(), open_->shape.end());
   const h5::Space in_file = h5::create_space(shape);
   h5::select_rows(in_file, shape, first, rows);
   shape[0] = rows;
   const h5::Space in_memory = h5::create_space(shape);
+  hid_t type = H5T_NATIVE_UINT8;
+  if constexpr (!std::is_same_v<T, std::uint8_t>) type = h5::memory_type(dtype_of<T>);
   try {
-    h5::check(H5Dread(open_->dataset.get(), native(type), in_memory.get(), in_file.get(), H5P_DEFAULT, out),
+    h5::check(H5Dread(open_->dataset.get(), type, in_memory.get(), in_file.get(), H5P_DEFAULT, out),
               "H5Dread", open_->path);
   } catch (const Error& error) {
     throw Error(Code::data_loss, fmt::format("{}: {} rows {} to {}: {}", open_->path.string(), open_->name,
                                              first, first + rows - 1, error.what()));
   }
 }
+
+template void RowReader::read(std::uint64_t, std::uint64_t, std::uint8_t*) const;
+template void RowReader::read(std::uint64_t, std::uint64_t, std::int32_t*) const;
+template void RowReader::read(std::uint64_t, std::uint64_t, std::int64_t*) const;
+template void RowReader::read(std::uint64_t, std::uint64_t, float*) const;
+template void RowReader::read(std::uint64_t, std::uint64_t, double*) const;
 
 }  // namespace capstan::io

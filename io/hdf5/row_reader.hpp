@@ -10,9 +10,6 @@
 
 namespace capstan::io {
 
-/// The types that rows can be read as; the file may hold any numbers.
-enum class RowType : std::uint8_t { uint8, int32, int64, float32, float64 };
-
 /// One thread at a time. The file stays open as long as it lives.
 class RowReader {
  public:
@@ -24,8 +21,10 @@ class RowReader {
 
   /// Rows first.
   const Shape& shape() const noexcept;
-  /// Rows [first, first + rows), which must be there, converted to `type`.
-  void read(std::uint64_t first, std::uint64_t rows, RowType type, void* out) const;
+  /// Rows [first, first + rows), which must be there. T is std::uint8_t, std::int32_t, std::int64_t, float or
+  /// double, whatever numbers the file holds: they are converted.
+  template <class T>
+  void read(std::uint64_t first, std::uint64_t rows, T* out) const;
 
  private:
   struct Open;

@@ -18,16 +18,14 @@ namespace {
 constexpr int kConsistentTries = 32;
 
 void check_ids(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids) {
-  const auto last = static_cast<std::int64_t>(variable.rows() - 1);
+  const auto last = static_cast<std::int64_t>(variable.rows()) - 1;
   // The sign of either is set where an id is not in [0, last]; without a way out the loop becomes vectors.
   std::int64_t signs = 0;
   for (const std::int64_t id : ids) signs |= id | (last - id);
   if (signs >= 0) return;
   const auto bad =
       std::find_if(ids.begin(), ids.end(), [last](std::int64_t id) { return id < 0 || id > last; });
-  throw Error(Code::out_of_range,
-              fmt::format("id {} at position {} is not in variable \"{}\", which has rows 0 to {}", *bad,
-                          bad - ids.begin(), variable.name, last));
+  throw shard::no_such_row(*bad, static_cast<std::size_t>(bad - ids.begin()), variable.name, variable.rows());
 }
 
 void check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows) {
@@ -175,6 +173,7 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
   const shard::VariableDescriptor& variable = *lookup.variable;
   const Route& route = route_of(variable);
   const std::uint64_t row_bytes = variable.row_bytes();
+  if (row_bytes == 0) return;
   auto* out = static_cast<std::byte*>(lookup.out);
   by_shard_.sort(route, lookup.ids);
   for (std::size_t s = 0; s < route.shards.size(); ++s) {
@@ -203,7 +202,7 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
   const shard::VariableDescriptor& variable = *lookup.variable;
   const std::uint64_t row_bytes = variable.row_bytes();
   const std::uint64_t end_row = lookup.first_row + lookup.rows;
-  if (lookup.rows == 0) return;
+  if (lookup.rows == 0 || row_bytes == 0) return;
   for (const ShardRoute& shard : route_of(variable).shards) {
     const std::uint64_t begin = std::max(lookup.first_row, shard.place.first_row);
     const std::uint64_t end = std::min(end_row, shard.place.first_row + shard.place.rows);

@@ -133,7 +133,7 @@ void PsLink::open_ring() {
 }
 
 void PsLink::push(const PushRows& push, bool more) {
-  if (push.count == 0) return;
+  if (push.count == 0 || push.row_bytes == 0) return;
   if (sink_ != nullptr) return push_inline(push);
   require_alive();
   if (path_ != Path::messages && ring_window_ == nullptr) open_ring();

@@ -40,9 +40,9 @@ CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
                 fmt::format("per-worker variable \"{}\" has shape {} and an initial value of shape {}", name,
                             to_string(sizes), to_string(whole.shape)));
   }
-  if (!std::all_of(sizes.begin(), sizes.end(), [](std::int64_t size) { return size > 0; })) {
+  if (!std::all_of(sizes.begin(), sizes.end(), [](std::int64_t size) { return size >= 0; })) {
     throw Error(Code::invalid_argument,
-                fmt::format("per-worker variable \"{}\" has shape {}; expected sizes of 1 or more", name,
+                fmt::format("per-worker variable \"{}\" has shape {}; expected sizes of 0 or more", name,
                             to_string(sizes)));
   }
   (void)elements_of(sizes);

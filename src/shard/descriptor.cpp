@@ -43,6 +43,15 @@ std::vector<std::uint64_t> stored_shape(const std::vector<std::uint64_t>& shape)
   return shape.empty() ? std::vector<std::uint64_t>{1} : shape;
 }
 
+std::string describe_rows(std::uint64_t rows) {
+  return rows == 0 ? "no rows" : fmt::format("rows 0 to {}", rows - 1);
+}
+
+Error no_such_row(std::int64_t id, std::size_t position, const std::string& variable, std::uint64_t rows) {
+  return Error(Code::out_of_range, fmt::format("id {} at position {} is not in variable \"{}\", which has {}",
+                                               id, position, variable, describe_rows(rows)));
+}
+
 DType slot_dtype(DType dtype) noexcept {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capstan/dtype.hpp"
+#include "capstan/error.hpp"
 #include "capstan/initializers.hpp"
 #include "capstan/optimizers.hpp"
 #include "capstan/variable_options.hpp"
@@ -50,6 +51,11 @@ struct VariableDescriptor {
   std::uint64_t width() const noexcept { return width_of(shape); }
   std::uint64_t row_bytes() const noexcept { return width() * size_of(dtype); }
 };
+
+/// "rows 0 to 9", or "no rows": what a variable has, for an Error(out_of_range) about one that it has not.
+std::string describe_rows(std::uint64_t rows);
+/// The Error for an id that is none of them.
+Error no_such_row(std::int64_t id, std::size_t position, const std::string& variable, std::uint64_t rows);
 
 /// Throws Error(invalid_argument) for an initializer that does not go with a variable's shape or dtype.
 void check_initializer(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,

@@ -10,7 +10,7 @@ namespace capstan::shard {
 /// more. 10 rows in 4 shards: 3, 3, 2, 2.
 class DivPartition {
  public:
-  /// REQUIRES: 1 <= shards <= rows.
+  /// REQUIRES: 1 <= shards <= rows, or 1 shard of no rows.
   DivPartition(std::uint64_t rows, std::uint64_t shards)
       : base_(rows / shards),
         extra_(rows % shards),

@@ -68,6 +68,7 @@ void initialize(const Initializer& init, DType dtype, const std::vector<std::uin
   const std::uint64_t width = shard::width_of(shape);
   const std::uint64_t first = first_row * width;
   const std::uint64_t count = rows * width;
+  if (count == 0) return;
   if (init.kind == InitializerKind::identity) {
     with_type(dtype, [&]<class T>(std::type_identity<T>) {
       fill(dtype, first, count, static_cast<T*>(out),

@@ -58,7 +58,7 @@ RowSender::Read RowSender::parse(const transport::Message& message, const shard:
   for (Segment& segment : read.segments) {
     const shard::ReadSegment& what = segment.what;
     segment.from = store_.view(what.variable, what.shard);
-    bool inside = what.rows != 0;
+    bool inside = what.rows != 0 && segment.from.row_bytes != 0;
     if (what.sparse != 0) {
       if (what.rows > rest.size() / sizeof(std::uint32_t)) inside = false;
       segment.rows.resize(inside ? what.rows : 0);
@@ -155,6 +155,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   in_flight_ += piece->in_flight;
   read.begin += count;
   if (read.begin == end) {
+    store_.count_sent(segment.what.rows);
     ++read.at;
     read.begin = 0;
     read.snapshot.reset();

@@ -270,12 +270,16 @@ Store::RowsView Store::view(std::uint32_t variable, std::uint32_t shard) {
 void Store::gather(const RowsView& from, std::span<const std::uint32_t> rows, std::byte* out) {
   const std::lock_guard lock(mutex_);
   shard::gather_rows(from.values, from.row_bytes, rows, {}, out);
-  statistics_.rows_sent += rows.size();
 }
 
 void Store::gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out) {
   const std::lock_guard lock(mutex_);
   std::memcpy(out.data(), from.values + first_byte, out.size());
+}
+
+void Store::count_sent(std::uint64_t rows) {
+  const std::lock_guard lock(mutex_);
+  statistics_.rows_sent += rows;
 }
 
 bool Store::whole(std::uint32_t variable, std::uint32_t shard) {

@@ -63,6 +63,8 @@ class Store final : public shard::PushSink {
   /// `count` is 1 for a read that begins to wait and -1 for one that ends. While any waits, `ready` lets no
   /// further push begin on the shard, so that it gets whole.
   void add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count);
+  /// For the statistics: rows that have gone out in messages.
+  void count_sent(std::uint64_t rows);
 
   /// Writes all shards into `parts` files `<folder>/part-...h5`: the first shard of each variable into the
   /// first one, and so on.

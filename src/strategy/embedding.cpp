@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "capstan/error.hpp"
+#include "shard/descriptor.hpp"
 
 namespace capstan::embedding {
 
@@ -30,9 +31,7 @@ Distinct::Distinct(std::span<const std::int64_t> given) {
 void check_ids(const std::string& table, std::span<const std::int64_t> ids, std::uint64_t rows) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && static_cast<std::uint64_t>(ids[i]) < rows) continue;
-    throw Error(Code::out_of_range,
-                fmt::format("id {} at position {} is not in variable \"{}\", which has rows 0 to {}", ids[i],
-                            i, table, static_cast<std::int64_t>(rows) - 1));
+    throw shard::no_such_row(ids[i], i, table, rows);
   }
 }
 

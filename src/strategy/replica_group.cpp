@@ -145,20 +145,24 @@ std::vector<int> ReplicaGroup::replicas_not(const std::function<bool(int)>& here
 }
 
 void ReplicaGroup::require_everybody(int replica, const std::string& call) {
-  const auto is_not = [this](State what) { return [this, what](int other) { return state(other) != what; }; };
-  if (const auto failed = replicas_not(is_not(State::failed)); !failed.empty() || broken_) {
+  const auto have = [](const std::vector<int>& replicas) { return replicas.size() == 1 ? "has" : "have"; };
+  // Those that only ended because another had are no reason of their own.
+  const auto failed = replicas_not(
+      [this](int other) { return state(other) != State::failed || told_[static_cast<std::size_t>(other)]; });
+  if (!failed.empty() || broken_) {
     told_[static_cast<std::size_t>(replica)] = true;
     throw Error(Code::aborted,
                 fmt::format("replica {} cannot go on in {}: {}", replica, call,
-                            failed.empty() ? "the replicas are out of step" : list(failed) + " has failed"));
+                            failed.empty() ? "the replicas are out of step"
+                                           : fmt::format("{} {} failed", list(failed), have(failed))));
   }
-  if (const auto gone = replicas_not(is_not(State::returned)); !gone.empty()) {
+  const auto gone = replicas_not([this](int other) { return state(other) != State::returned; });
+  if (!gone.empty()) {
     broken_ = true;
-    throw Error(
-        Code::failed_precondition,
-        fmt::format("replica {} waits in {} for {}, which has returned without it; every replica must "
-                    "make the same calls",
-                    replica, call, list(gone)));
+    throw Error(Code::failed_precondition,
+                fmt::format("replica {} waits in {} for {}, which {} returned without it; every replica must "
+                            "make the same calls",
+                            replica, call, list(gone), have(gone)));
   }
 }
 

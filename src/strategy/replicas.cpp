@@ -77,6 +77,11 @@ void Replicas::require_own_worker(int worker) const {
                           self.name()));
 }
 
+std::int64_t Replicas::replicas_of_input(const char* call) const {
+  require_cross_replica(call, "the batch that run gives it");
+  return group_->size();
+}
+
 Error Replicas::only_on_tpus(const char* call) {
   return Error(Code::unimplemented, fmt::format("{}: logical devices exist only on TPUs", call));
 }

@@ -50,6 +50,7 @@ Strategy& Strategy::of_this_process() {
     settings.set_from_flag("heap-slab-bytes", "1MiB");
     return Strategy(cluster::Runtime::embedded_cluster(settings), {}, /*of_this_process=*/true);
   }();
+  strategy.context_.share(true);  // the replicas of any strategy may use its variables
   return strategy;
 }
 
@@ -93,6 +94,13 @@ std::uint64_t Strategy::shards_of(const std::string& name, DType dtype, const Sh
                     "of shards for each axis, 1 or more for the first and 1 for the others",
                     fmt::join(parts, ", "), name, to_string(shape)));
   }
+  if (parts[0] == 1) return 1;
+  if (shape[0] == 0) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable_partitioner returned {} shards for variable \"{}\" of shape {}, which "
+                            "has no rows to put into them; expected 1",
+                            parts[0], name, to_string(shape)));
+  }
   return static_cast<std::uint64_t>(std::min(parts[0], shape[0]));
 }
 
@@ -111,10 +119,10 @@ int Strategy::next_place(std::uint64_t bytes) {
 
 void Strategy::check_new(const std::string& name, const Shape& shape) const {
   if (name.empty()) throw Error(Code::invalid_argument, "a variable needs a name");
-  if (!std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size > 0; })) {
+  if (!std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 0; })) {
     throw Error(
         Code::invalid_argument,
-        fmt::format("variable \"{}\" has shape {}; expected sizes of 1 or more", name, to_string(shape)));
+        fmt::format("variable \"{}\" has shape {}; expected sizes of 0 or more", name, to_string(shape)));
   }
   (void)elements_of(shape);
   if (of_this_process_) return;  // nobody looks for these by name

@@ -9,7 +9,7 @@
 
 #include "base/assert.hpp"
 #include "base/with_type.hpp"
-#include "strategy/merge_assign.hpp"
+#include "strategy/merge_changes.hpp"
 #include "strategy/read_cache.hpp"
 #include "strategy/strategy.hpp"
 
@@ -52,6 +52,12 @@ Context& worker_context(const char* call) {
                                              context.runtime().self().name());
 }
 
+/// In which `elements` elements lie; 0 where a row has none.
+std::uint64_t rows_of(const BoundVariable& bound, std::size_t elements) {
+  const std::uint64_t width = bound.descriptor.width();
+  return width == 0 ? 0 : elements / width;
+}
+
 strategy::ClientUse client_of(const BoundVariable& bound) { return bound.context->use_client(); }
 
 void check_elements(const BoundVariable& bound, std::size_t elements, std::size_t rows, const char* call) {
@@ -62,29 +68,41 @@ void check_elements(const BoundVariable& bound, std::size_t elements, std::size_
                           call, bound.descriptor.name, rows, width, rows * width, elements));
 }
 
-template <class Op>
-const char* name_of(Op op) {
-  constexpr const char* kNames[] = {"push", "assign", "add", "sub", "mul", "div", "min", "max"};
-  return kNames[static_cast<std::size_t>(op)];
+/// What the dtype does not allow.
+void check_operands(const BoundVariable& bound, const strategy::RowChange& change, const std::string& call) {
+  using Op = shard::RowOp;
+  const shard::VariableDescriptor& d = bound.descriptor;
+  if (d.dtype == DType::boolean && change.op != Op::set) {
+    throw Error(Code::invalid_argument,
+                fmt::format("{} of variable \"{}\": a bool can be assigned, nothing else", call, d.name));
+  }
+  if (change.op != Op::div || is_floating(d.dtype)) return;
+  with_type(d.dtype, [&]<class T>(std::type_identity<T>) {
+    const auto* divisors = static_cast<const T*>(change.values);
+    const auto* zero = std::find(divisors, divisors + change.elements, T{});
+    if (zero == divisors + change.elements) return;
+    throw Error(Code::invalid_argument, fmt::format("{} of variable \"{}\": element {} of the divisors is 0",
+                                                    call, d.name, zero - divisors));
+  });
 }
 
-/// What the dtype does not allow.
-template <class Op>
-void check_operands(const BoundVariable& bound, Op op, const void* values, std::size_t elements) {
-  const shard::VariableDescriptor& d = bound.descriptor;
-  if (d.dtype == DType::boolean && op != Op::set) {
-    throw Error(
-        Code::invalid_argument,
-        fmt::format("{} of variable \"{}\": a bool can be assigned, nothing else", name_of(op), d.name));
+/// Once for all replicas, where several do the same at the same time.
+void apply(const BoundVariable& bound, std::size_t rows, const strategy::RowChange& change) {
+  const std::string call = strategy::name_of(change.op, change.scatter);
+  check_elements(bound, change.elements, rows, call.c_str());
+  check_operands(bound, change, call);
+  const auto send = [&](const strategy::RowChange& c) {
+    if (c.scatter) {
+      client_of(bound)->scatter(bound.descriptor, c.op, c.ids, c.values);
+    } else {
+      client_of(bound)->update(bound.descriptor, c.op, c.first_row, rows, c.values);
+    }
+  };
+  if (strategy::among_replicas()) {
+    strategy::merge_changes(bound.descriptor, change, send);
+  } else {
+    send(change);
   }
-  if (op != Op::div || is_floating(d.dtype)) return;
-  with_type(d.dtype, [&]<class T>(std::type_identity<T>) {
-    const auto* divisors = static_cast<const T*>(values);
-    const auto* zero = std::find(divisors, divisors + elements, T{});
-    if (zero == divisors + elements) return;
-    throw Error(Code::invalid_argument, fmt::format("div of variable \"{}\": element {} of the divisors is 0",
-                                                    d.name, zero - divisors));
-  });
 }
 
 void check_push(const BoundVariable& bound) {
@@ -147,7 +165,7 @@ void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size
 }
 
 void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const {
-  const std::uint64_t rows = elements / width();
+  const std::uint64_t rows = rows_of(*bound_, elements);
   check_elements(*bound_, elements, rows, "pull");
   client_of(*bound_)->pull(bound_->descriptor, first_row, rows, out, mode);
 }
@@ -162,7 +180,7 @@ void AnyVariable::pull_whole(void* out, std::size_t elements) const {
 }
 
 Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t elements) const {
-  const std::uint64_t rows = elements / width();
+  const std::uint64_t rows = rows_of(*bound_, elements);
   check_elements(*bound_, elements, rows, "pull_async");
   const client::Client::Lookup lookup{&bound_->descriptor, {}, out, first_row, rows};
   return {bound_->context, client_of(*bound_)->start({&lookup, 1})};
@@ -237,29 +255,17 @@ void AnyVariable::push_dense(const void* gradient, std::size_t elements) const {
 }
 
 void AnyVariable::update(Op op, std::uint64_t first_row, const void* values, std::size_t elements) const {
-  const std::uint64_t rows = elements / width();
-  check_elements(*bound_, elements, rows, name_of(op));
-  check_operands(*bound_, op, values, elements);
-  const auto apply = [&](const void* all) {
-    client_of(*bound_)->update(bound_->descriptor, static_cast<shard::RowOp>(op), first_row, rows, all);
-  };
-  if (strategy::among_replicas()) {
-    strategy::merge_assign(bound_->descriptor, values, elements, apply);
-  } else {
-    apply(values);
-  }
+  apply(*bound_, rows_of(*bound_, elements),
+        {static_cast<shard::RowOp>(op), false, {}, first_row, values, elements});
 }
 
 void AnyVariable::update_all(Op op, const void* values, std::size_t elements) const {
-  check_elements(*bound_, elements, rows(), name_of(op));
-  update(op, 0, values, elements);
+  apply(*bound_, rows(), {static_cast<shard::RowOp>(op), false, {}, 0, values, elements});
 }
 
 void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* values,
                           std::size_t elements) const {
-  check_elements(*bound_, elements, ids.size(), name_of(op));
-  check_operands(*bound_, op, values, elements);
-  client_of(*bound_)->scatter(bound_->descriptor, static_cast<shard::RowOp>(op), ids, values);
+  apply(*bound_, ids.size(), {static_cast<shard::RowOp>(op), true, ids, 0, values, elements});
 }
 
 UpdateGroup::UpdateGroup(std::string name, const Synchronization& synchronization)

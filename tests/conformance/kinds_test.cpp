@@ -230,8 +230,9 @@ TEST_P(Kinds, APerWorkerVariableIsUsedInClosures) {
                "per-worker variable \"w\" has shape (2, 3) and an initial value of shape (3)", [] {
                  PerWorkerVariable<float>("w", {2, 3}, Array<float>::vector({1, 2, 3}));
                });
-  expect_error(Code::invalid_argument, "per-worker variable \"w\" has shape (0); expected sizes of 1 or more",
-               [] { PerWorkerVariable<float>("w", {0}); });
+  expect_error(Code::invalid_argument,
+               "per-worker variable \"w\" has shape (-1); expected sizes of 0 or more",
+               [] { PerWorkerVariable<float>("w", {-1}); });
   expect_error(Code::invalid_argument, "per-worker variable \"w\" needs a shape: its initializer has none",
                [] { PerWorkerVariable<float>("w", initializers::ones()); });
   EXPECT_TRUE(coordinator().done());  // none of these is an error of the job

@@ -77,6 +77,22 @@ TEST_P(Placement_, TheReportCountsPushesAndBytes) {
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), ps() + 1) << table;
 }
 
+// A2.2: better: and what it sent to ranks that do not map its memory, rows of lookups and of pulls.
+TEST(Loads, CountTheRowsThatWereSent) {
+  const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", "am"}}});
+  ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
+  const auto scope = strategy.scope();
+  const Variable<float> v("v", {100, 3});
+  (void)v.lookup(Ids{0, 99, 0, 1});
+  (void)v.lookup(Ids{98, 97}, ReadMode::consistent);
+  (void)v.pull();
+  std::vector<float> some(20 * 3);
+  v.pull(40, some);
+  const auto loads = strategy.loads();
+  EXPECT_EQ(loads[0].rows_sent, 3u + 50u + 10u);
+  EXPECT_EQ(loads[1].rows_sent, 1u + 2u + 50u + 10u);
+}
+
 // A2.4, B96: same.
 TEST_P(Placement_, AColocatedVariableIsWholeAndLeavesTheTurnAlone) {
   start({.variable_partitioner = FixedShardsPartitioner{2}});

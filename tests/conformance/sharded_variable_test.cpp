@@ -13,6 +13,8 @@ class ShardedVariable : public ClusterFixture {
   void start_with(std::int64_t shards) { start({.variable_partitioner = FixedShardsPartitioner{shards}}); }
 };
 
+using Floats = std::vector<float>;
+
 template <class T>
 using Values = std::vector<Element<T>>;
 
@@ -181,31 +183,142 @@ TEST_P(ShardedVariable, WhatDoesNotFitIsRefused) {
   const auto scope = strategy().scope();
   const Variable<std::int64_t> v("v", {4, 2}, {}, {.optimizer = optimizers::SGD{1}});
   expect_error(Code::invalid_argument,
-               "add of variable \"v\": 2 rows of 2 elements make 4 elements, 3 were given", [&] {
+               "scatter_add of variable \"v\": 2 rows of 2 elements make 4 elements, 3 were given", [&] {
                  v.scatter_add(Ids{0, 1}, Values<std::int64_t>{1, 2, 3});
                });
   expect_error(Code::out_of_range, "id 4 at position 1 is not in variable \"v\", which has rows 0 to 3", [&] {
     v.scatter_add(Ids{0, 4}, Values<std::int64_t>{1, 2, 3, 4});
   });
-  expect_error(Code::invalid_argument, "div of variable \"v\": element 3 of the divisors is 0", [&] {
+  expect_error(Code::invalid_argument, "scatter_div of variable \"v\": element 3 of the divisors is 0", [&] {
     v.scatter_div(Ids{0, 1}, Values<std::int64_t>{1, 2, 3, 0});
   });
   expect_error(Code::invalid_argument,
-               "add of variable \"v\": 4 rows of 2 elements make 8 elements, 4 were given", [&] {
+               "assign_add of variable \"v\": 4 rows of 2 elements make 8 elements, 4 were given", [&] {
                  v.assign_add(Values<std::int64_t>{1, 2, 3, 4});
                });
   expect_error(Code::out_of_range, "rows 3 to 5 are not all in variable \"v\", which has 4 rows", [&] {
     v.assign(Values<std::int64_t>{1, 2, 3, 4}, 3);
   });
   const Variable<bool> flags("flags", {4});
-  expect_error(Code::invalid_argument, "add of variable \"flags\": a bool can be assigned, nothing else",
-               [&] {
+  expect_error(Code::invalid_argument,
+               "assign_add of variable \"flags\": a bool can be assigned, nothing else", [&] {
                  flags.assign_add(Values<bool>{1, 1, 1, 1});
                });
   expect_error(Code::invalid_argument, "push to variable \"flags\": a bool has no gradient; assign it",
                [&] { flags.push(Ids{0}, Values<bool>{1}); });
   EXPECT_EQ(v.pull(), Values<std::int64_t>(8, 0));
   EXPECT_EQ(flags.pull(), Values<bool>(4, 0));
+}
+
+// A3.3-A3.6: same.
+TEST_P(ShardedVariable, SizesMayBeZero) {
+  start();
+  const auto use = [](const std::string& name, const Shape& shape) {
+    SCOPED_TRACE(name);
+    const Variable<float> v(name, shape, initializers::normal(0, 1), {.optimizer = optimizers::Adam{}});
+    const Variable<float> orthogonal(name + "_2", {shape[0], 1, 0}, initializers::orthogonal());
+    const Array<float> nothing(shape);
+    EXPECT_EQ(v.shape(), shape);
+    EXPECT_EQ(v.shards().size(), 1u);
+    EXPECT_EQ(v.read(), nothing);
+    EXPECT_EQ(v.at(ellipsis), nothing);
+    EXPECT_EQ(v.at(Slice{.step = -1}), nothing);
+    EXPECT_EQ(sparse_read(v, Ids{}), Array<float>([&] {
+                Shape none = shape;
+                none[0] = 0;
+                return none;
+              }()));
+    const Floats none;
+    v.assign(none).assign_add(none).assign_sub(none);
+    v.scatter_add(Ids{}, none).scatter_update(Ids{}, none).scatter_max(Ids{}, none);
+    v.push(Ids{}, none);
+    v.push_dense(none);
+    v.flush();
+    EXPECT_EQ(v.lookup(Ids{}, ReadMode::consistent).size(), 0u);
+    EXPECT_EQ(v.lookup(Ids{}).values, none);
+    v.pull_async(0, std::span<float>()).wait();
+    expect_error(Code::out_of_range,
+                 "id " + std::to_string(shape[0]) + " at position 0 is not in variable \"" + name + "\", " +
+                     (shape[0] == 0 ? "which has no rows" : "which has rows 0 to 3"),
+                 [&] { (void)v.lookup(Ids{shape[0]}); });
+    if (shape[0] == 0) return;
+    const Ids rows{3, 1, 3};  // they are there, and have no elements
+    EXPECT_EQ(v.lookup(rows).values, none);
+    EXPECT_EQ(v.lookup(rows, ReadMode::consistent).values, none);
+    EXPECT_EQ(sparse_read(v, rows).shape[0], 3);
+    v.scatter_add(rows, none);
+    v.push(rows, none);
+    v.flush();
+  };
+  const auto in_every_way = [&](const std::string& where) {
+    use("no_rows_" + where, {0, 3});
+    use("no_elements_" + where, {0});
+    use("no_columns_" + where, {4, 0});
+    use("no_planes_" + where, {4, 2, 0, 3});
+    EXPECT_EQ(Variable<bool>("flags_" + where, Array<bool>({0, 2})).read(), Array<bool>({0, 2}));
+  };
+  in_every_way("outside");
+  const auto scope = strategy().scope();
+  in_every_way("inside");
+  expect_error(Code::invalid_argument, "variable \"v\" has shape (2, -1); expected sizes of 0 or more", [] {
+    const Variable<float> v("v", {2, -1});
+  });
+}
+
+// A2.7, A2.9-A2.11: same.
+TEST_P(ShardedVariable, NoRowsCannotBeCut) {
+  start_with(2);
+  {
+    const auto scope = strategy().scope();
+    EXPECT_EQ(error_of(Code::invalid_argument,
+                       [] {
+                         const Variable<float> v("v", {0, 3});
+                       }),
+              "variable_partitioner returned [0] for variable \"v\" of shape (0, 3); expected a number of "
+              "shards for each axis, 1 or more for the first and 1 for the others");
+    const Variable<float> columns("columns", {3, 0});
+    EXPECT_EQ(sizes(columns), (std::vector<std::uint64_t>{2, 1}));
+    EXPECT_EQ(columns.read(), Array<float>({3, 0}));
+    columns.scatter_add(Ids{2, 0}, Floats{});
+  }
+  start({.variable_partitioner = [](std::span<const std::int64_t> shape, DType) {
+    return std::vector<std::int64_t>{shape[0] + 2, 1};
+  }});
+  {
+    const auto scope = strategy().scope();
+    EXPECT_EQ(
+        error_of(Code::invalid_argument,
+                 [] {
+                   const Variable<float> v("v", {0, 3});
+                 }),
+        "variable_partitioner returned 2 shards for variable \"v\" of shape (0, 3), which has no rows to "
+        "put into them; expected 1");
+  }
+  for (const Partitioner& partitioner :
+       {Partitioner(MinSizePartitioner{.max_shards = 4}), Partitioner(MaxSizePartitioner{16})}) {
+    start({.variable_partitioner = partitioner});
+    const auto scope = strategy().scope();
+    EXPECT_EQ(sizes(Variable<float>("v", {0, 3})), std::vector<std::uint64_t>{0});
+  }
+}
+
+// own: better: also where a ps is reached by messages or RMA alone.
+TEST(ZeroSizes, NothingIsSentForThem) {
+  for (const char* window : {"rma", "am"}) {
+    const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", window}}});
+    ParameterServerStrategy strategy(ranks.cluster());
+    const auto scope = strategy.scope();
+    const Variable<float> rows("rows", {0, 3});
+    const Variable<float> columns("columns", {4, 0});
+    EXPECT_EQ(rows.read(), Array<float>({0, 3}));
+    EXPECT_EQ(columns.read(), Array<float>({4, 0}));
+    EXPECT_EQ(columns.lookup(Ids{3, 1}, ReadMode::consistent).values, Floats{});
+    columns.push(Ids{3, 1}, Floats{});
+    columns.push_dense(Floats{});
+    columns.scatter_add(Ids{2}, Floats{});
+    rows.push_dense(Floats{});
+    rows.flush();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Clusters, ShardedVariable, testing::Values(1, 2, 3), ps_name);

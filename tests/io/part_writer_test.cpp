@@ -88,8 +88,7 @@ TEST(WritePart, RefusesArraysThatDoNotFit) {
             a.shape.assign(33, 1);
             a.shape[0] = 4;
           }));
-  refused("size 0", with([](PartArray& a) { a.shape = {0}; }));
-  refused("size 0", with([](PartArray& a) { a.shape = {4, 0}; }));
+  refused("rows 0 to 4 of 0", with([](PartArray& a) { a.shape = {0}; }));
   refused("more than 2^63 bytes", with([](PartArray& a) {
             a.shape = {std::uint64_t{1} << 40, std::uint64_t{1} << 40};
           }));
@@ -102,6 +101,24 @@ TEST(WritePart, RefusesArraysThatDoNotFit) {
                        }),
               HasSubstr("given twice"));
   write_part(file, std::vector{good});
+}
+
+TEST(WritePart, ArraysWithoutElementsHaveNoPlaceInTheFile) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / part_file_name(0, 1);
+  const float data[1]{};
+  PartArray rows{.variable = "rows"}, columns{.variable = "columns"};
+  rows.shape = {0, 3};
+  columns.shape = {4, 0};
+  columns.rows = 4;
+  columns.data = data;
+  const PartReport report = write_part(file, std::vector{rows, columns});
+  ASSERT_EQ(report.datasets.size(), 2u);
+  for (const DatasetReport& dataset : report.datasets) {
+    EXPECT_EQ(dataset.offset, 0u);
+    EXPECT_EQ(dataset.xxh3, checksum_of(""));
+  }
+  EXPECT_EQ(report.datasets[1].rows, 4u);
 }
 
 TEST(WritePart, NamesAFolderThatIsNotThere) {

@@ -181,7 +181,7 @@ TEST(Position, OfBatchesCutAnew) {
   check_positions([] { return shuffled(17).batch(4).legacy_rebatch(3); });
   check_positions([] {
     const auto batches = counted(17).batch(3);
-    return Dataset<std::vector<Numbers>>(std::make_shared<data::GroupNode<Numbers>>(batches.node(), 2));
+    return Dataset<PerReplica<Numbers>>(std::make_shared<data::GroupNode<Numbers>>(batches.node(), 2));
   });
 }
 

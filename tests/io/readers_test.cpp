@@ -326,6 +326,16 @@ TEST_F(Readers, IdxItemsHaveTheShapeOfTheHeader) {
           name("w") + ": ends in item 3 of 3");
   refuses(idx<std::uint8_t>({write("w", idx_file(8, {1}, "ab"))}), Code::data_loss,
           name("w") + ": bytes are left behind its 1 items");
+  // A header that lies costs no memory: items are as long as what is there.
+  refuses(idx<std::uint8_t>({write("w", std::string("\0\0\x08\x02\0\0\0\x01\xff\xff\xff\xff", 12) + "ab")}),
+          Code::data_loss, name("w") + ": ends in item 1 of 1");
+  refuses(idx<double>({write("w", std::string("\0\0\x0e\x02\0\0\0\x01", 8) + std::string(4, '\xff'))}),
+          Code::data_loss, name("w") + ": ends in item 1 of 1");
+  refuses(idx<double>({write("w", std::string("\0\0\x0e\x03\0\0\0\x01", 8) + std::string(8, '\xff'))}),
+          Code::data_loss,
+          name("w") +
+              ": shape (4294967295, 4294967295, 8) is not a shape: expected sizes of 0 or more whose "
+              "product is below 2^63");
 }
 
 TEST_F(Readers, Hdf5RowsAreConverted) {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "capstan/checkpoint.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
 #include "io/temporary_folder.hpp"
 #include "support/rank_threads.hpp"
 
@@ -76,6 +77,33 @@ TEST(CheckpointManager, AnyNumberOfPsGoesOnFromWhatAnyOtherSaved) {
 template <class T>
 Variable<T> variable_of(const std::string& name, const Shape& shape, const Optimizer& optimizer) {
   return Variable<T>(name, shape, initializers::constant(1), {.optimizer = optimizer});
+}
+
+TEST(CheckpointManager, SizesMayBeZero) {
+  const io::TemporaryFolder folder;
+  const auto run = [&](int ps, bool save) {
+    const RankThreads ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}});
+    ParameterServerStrategy strategy(ranks.cluster());
+    const auto scope = strategy.scope();
+    const auto rows = variable_of<float>("rows", {0, 3}, optimizers::Adam{});
+    const auto columns = variable_of<double>("columns", {4, 0}, optimizers::Adagrad{});
+    const auto nothing = variable_of<std::int64_t>("nothing", {0}, optimizers::SGD{1});
+    const auto full = variable_of<float>("full", {3}, optimizers::SGD{});
+    CheckpointManager manager(strategy, {.directory = folder.path()});
+    if (save) {
+      full.assign(std::vector<float>{1, 2, 3});
+      manager.save(1);
+    } else {
+      EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(1));
+    }
+    return std::tuple(rows.read(), columns.read(), nothing.read(), full.read());
+  };
+  for (int writers = 1; writers <= 3; ++writers) {
+    const auto saved = run(writers, true);
+    io::CheckpointReader(folder.path() / "checkpoint-00000001").verify();
+    for (int readers = 1; readers <= 3; ++readers) EXPECT_EQ(run(readers, false), saved) << readers;
+    std::filesystem::remove_all(folder.path() / "checkpoint-00000001");
+  }
 }
 
 TEST(CheckpointManager, EveryDtypeAndRankComesBack) {

@@ -66,26 +66,12 @@ class RepeatNode : public PassThrough<RepeatNode<T>, T> {
 };
 
 template <class T>
-class ConcatenateNode : public Node<T> {
+class ConcatenateNode : public ManyInputs<ConcatenateNode<T>, T, T> {
  public:
-  explicit ConcatenateNode(std::vector<NodePointer<T>> inputs) : inputs_(std::move(inputs)) {}
+  using ManyInputs<ConcatenateNode, T, T>::ManyInputs;
   Kind kind() const noexcept override { return Kind::concatenate; }
-  std::vector<OperatorPointer> inputs() const override { return {inputs_.begin(), inputs_.end()}; }
-  OperatorPointer with_inputs(const std::vector<OperatorPointer>& inputs) const override {
-    std::vector<NodePointer<T>> typed;
-    for (const auto& input : inputs) typed.push_back(node_as<T>(input));
-    return std::make_shared<ConcatenateNode>(std::move(typed));
-  }
-  BatchInfo batches() const override {
-    BatchInfo all = inputs_[0]->batches();
-    for (const auto& input : inputs_) {
-      const BatchInfo one = input->batches();
-      if (one.size != all.size) return {};
-      all.always_full = all.always_full && one.always_full;
-    }
-    return all;
-  }
-  std::unique_ptr<Cursor<T>> open() const override { return std::make_unique<Reading>(inputs_); }
+  BatchInfo batches() const override { return batches_of(this->inputs()); }
+  std::unique_ptr<Cursor<T>> open() const override { return std::make_unique<Reading>(this->inputs_); }
 
  private:
   class Reading final : public Cursor<T> {
@@ -117,8 +103,6 @@ class ConcatenateNode : public Node<T> {
     std::vector<std::unique_ptr<Cursor<T>>> inputs_;
     std::uint64_t at_ = 0;
   };
-
-  std::vector<NodePointer<T>> inputs_;
 };
 
 /// One element of each input, as long as all have one.
@@ -133,16 +117,7 @@ class ZipNode : public Node<Out> {
   OperatorPointer with_inputs(const std::vector<OperatorPointer>& inputs) const override {
     return rebuilt(inputs, std::index_sequence_for<In...>());
   }
-  BatchInfo batches() const override {
-    const auto all = inputs();
-    BatchInfo info = all[0]->batches();
-    for (const auto& input : all) {
-      const BatchInfo one = input->batches();
-      if (one.size != info.size) return {};
-      info.always_full = info.always_full && one.always_full;
-    }
-    return info;
-  }
+  BatchInfo batches() const override { return batches_of(inputs()); }
   std::unique_ptr<Cursor<Out>> open() const override { return std::make_unique<Reading>(inputs_); }
 
  private:

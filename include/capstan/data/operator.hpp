@@ -185,6 +185,33 @@ class OneInput : public Node<Out> {
   NodePointer<In> input_;
 };
 
+/// An operator with any number of inputs of one type. `Derived` is made of them.
+template <class Derived, class In, class Out>
+class ManyInputs : public Node<Out> {
+ public:
+  explicit ManyInputs(std::vector<NodePointer<In>> inputs) : inputs_(std::move(inputs)) {}
+  std::vector<OperatorPointer> inputs() const override { return {inputs_.begin(), inputs_.end()}; }
+  OperatorPointer with_inputs(const std::vector<OperatorPointer>& inputs) const override {
+    std::vector<NodePointer<In>> typed;
+    for (const auto& input : inputs) typed.push_back(node_as<In>(input));
+    return std::make_shared<Derived>(std::move(typed));
+  }
+
+ protected:
+  std::vector<NodePointer<In>> inputs_;
+};
+
+/// What is known of elements of which each is made of one element of every input, or is one of theirs.
+inline BatchInfo batches_of(const std::vector<OperatorPointer>& inputs) {
+  BatchInfo all = inputs.at(0)->batches();
+  for (const OperatorPointer& input : inputs) {
+    const BatchInfo one = input->batches();
+    if (one.size != all.size) return {};
+    all.always_full = all.always_full && one.always_full;
+  }
+  return all;
+}
+
 /// For operators that let batches pass as they are.
 template <class Derived, class T>
 class PassThrough : public OneInput<Derived, T, T> {

@@ -9,6 +9,46 @@
 
 namespace capstan::data {
 
+/// Holds a batch of the input while it is given piece by piece. A position is where the input stood before
+/// that batch.
+template <Batch T>
+class CuttingCursor : public OneInputCursor<T, T> {
+ protected:
+  using OneInputCursor<T, T>::OneInputCursor;
+  /// The next batch in place of this one; at the end this one stays.
+  bool pull() {
+    auto before = this->input_->saved();
+    auto batch = this->input_->next();
+    if (!batch) return false;
+    before_ = std::move(before);
+    batch_ = std::move(batch);
+    return true;
+  }
+  std::int64_t size() const { return batch_ ? BatchOf<T>::size(*batch_) : 0; }
+  void write_state(Writer& out) const override {
+    capstan::write(out, batch_.has_value());
+    if (batch_) {
+      capstan::write(out, before_);
+    } else {
+      this->input_->save(out);
+    }
+  }
+  void read_state(Reader& in) override {
+    batch_.reset();
+    if (!capstan::read<bool>(in)) return this->input_->load(in);
+    this->input_->load(capstan::read<std::vector<std::byte>>(in));
+    if (!pull()) throw ended_early();
+  }
+  static Error ended_early() {
+    return Error(Code::invalid_argument, "this position is of other data: it has ended early");
+  }
+
+  std::optional<T> batch_;
+
+ private:
+  std::vector<std::byte> before_;
+};
+
 /// Batches of the sizes given, over and over, whatever the input's are. A size of 0 gives an empty batch. The
 /// last may be smaller.
 template <Batch T>
@@ -36,22 +76,22 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
   }
 
  private:
-  class Reading final : public OneInputCursor<T, T> {
+  class Reading final : public CuttingCursor<T> {
    public:
     Reading(std::unique_ptr<Cursor<T>> input, std::vector<std::int64_t> sizes, bool drop_remainder)
-        : OneInputCursor<T, T>(std::move(input)), sizes_(std::move(sizes)), drop_remainder_(drop_remainder) {}
+        : CuttingCursor<T>(std::move(input)), sizes_(std::move(sizes)), drop_remainder_(drop_remainder) {}
     std::optional<T> next() override {
       const std::int64_t wanted = sizes_[turn_];
       std::optional<T> out;
       // Empty batches are given without looking whether more will follow, as in TensorFlow.
-      if (wanted == 0 && (batch_ || pull())) out = BatchOf<T>::slice(*batch_, 0, 0);
+      if (wanted == 0 && (this->batch_ || pull())) out = BatchOf<T>::slice(*this->batch_, 0, 0);
       for (std::int64_t got = 0; got < wanted;) {
         if (at_ == size_ && !pull()) {
           if (drop_remainder_) return std::nullopt;
           break;
         }
         const std::int64_t end = std::min(at_ + wanted - got, size_);
-        T part = BatchOf<T>::slice(*batch_, at_, end);
+        T part = BatchOf<T>::slice(*this->batch_, at_, end);
         got += end - at_;
         at_ = end;
         if (out) {
@@ -66,54 +106,34 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
     }
     void rewind() override {
       this->input_->rewind();
-      batch_.reset();
+      this->batch_.reset();
       size_ = at_ = 0;
       turn_ = 0;
     }
 
    private:
     Kind kind() const noexcept override { return Kind::rebatch; }
-    /// The last batch stays where it is at the end.
     bool pull() {
-      auto before = this->input_->saved();
-      auto batch = this->input_->next();
-      if (!batch) return false;
-      before_ = std::move(before);
-      batch_ = std::move(batch);
-      size_ = BatchOf<T>::size(*batch_);
+      if (!CuttingCursor<T>::pull()) return false;
+      size_ = this->size();
       at_ = 0;
       return true;
     }
     void write_state(Writer& out) const override {
       capstan::write(out, turn_);
       capstan::write(out, at_);
-      capstan::write(out, batch_.has_value());
-      if (batch_) {
-        capstan::write(out, before_);
-      } else {
-        this->input_->save(out);
-      }
+      CuttingCursor<T>::write_state(out);
     }
     void read_state(Reader& in) override {
-      batch_.reset();
-      size_ = at_ = 0;
       turn_ = capstan::read<std::uint64_t>(in) % sizes_.size();
-      const auto at = capstan::read<std::int64_t>(in);
-      if (!capstan::read<bool>(in)) {
-        this->input_->load(in);
-        return;
-      }
-      this->input_->load(capstan::read<std::vector<std::byte>>(in));
-      if (!pull() || at < 0 || at > size_) {
-        throw Error(Code::invalid_argument, "this position is of other data: it has ended early");
-      }
-      at_ = at;
+      at_ = capstan::read<std::int64_t>(in);
+      CuttingCursor<T>::read_state(in);
+      size_ = this->size();
+      if (at_ < 0 || at_ > size_) throw this->ended_early();
     }
     std::vector<std::int64_t> sizes_;
     bool drop_remainder_;
     std::uint64_t turn_ = 0;
-    std::vector<std::byte> before_;  // where the input stood before batch_
-    std::optional<T> batch_;
     std::int64_t size_ = 0, at_ = 0;  // of batch_; what is before at_ was given
   };
 
@@ -138,55 +158,39 @@ class LegacyRebatchNode : public OneInput<LegacyRebatchNode<T>, T, T> {
   }
 
  private:
-  class Reading final : public OneInputCursor<T, T> {
+  class Reading final : public CuttingCursor<T> {
    public:
     Reading(std::unique_ptr<Cursor<T>> input, std::int64_t pieces)
-        : OneInputCursor<T, T>(std::move(input)), pieces_(pieces) {}
+        : CuttingCursor<T>(std::move(input)), pieces_(pieces) {}
     std::optional<T> next() override {
-      if (!batch_ && !pull()) return std::nullopt;
-      const std::int64_t size = BatchOf<T>::size(*batch_);
+      if (given_ == pieces_) drop();
+      if (!this->batch_ && !this->pull()) return std::nullopt;
+      const std::int64_t size = this->size();
       const std::int64_t piece = (size + pieces_ - 1) / pieces_;
-      const std::int64_t from = std::min(piece * given_, size);
-      T part = BatchOf<T>::slice(*batch_, from, std::min(from + piece, size));
-      if (++given_ == pieces_) batch_.reset();
-      return part;
+      const std::int64_t from = std::min(piece * given_++, size);
+      return BatchOf<T>::slice(*this->batch_, from, std::min(from + piece, size));
     }
     void rewind() override {
       this->input_->rewind();
-      batch_.reset();
+      drop();
     }
 
    private:
     Kind kind() const noexcept override { return Kind::legacy_rebatch; }
-    bool pull() {
-      auto before = this->input_->saved();
-      batch_ = this->input_->next();
-      before_ = std::move(before);
+    void drop() {
+      this->batch_.reset();
       given_ = 0;
-      return batch_.has_value();
     }
     void write_state(Writer& out) const override {
-      capstan::write(out, batch_ ? given_ : 0);
-      if (batch_) {
-        capstan::write(out, before_);
-      } else {
-        this->input_->save(out);
-      }
+      capstan::write(out, given_);
+      CuttingCursor<T>::write_state(out);
     }
     void read_state(Reader& in) override {
-      batch_.reset();
-      const auto given = capstan::read<std::int64_t>(in);
-      if (given == 0) {
-        this->input_->load(in);
-        return;
-      }
-      this->input_->load(capstan::read<std::vector<std::byte>>(in));
-      if (!pull()) throw Error(Code::invalid_argument, "this position is of other data: it has ended early");
-      given_ = given;
+      given_ = capstan::read<std::int64_t>(in);
+      if (given_ < 0 || given_ > pieces_) throw this->ended_early();
+      CuttingCursor<T>::read_state(in);
     }
-    std::int64_t pieces_, given_ = 0;
-    std::vector<std::byte> before_;
-    std::optional<T> batch_;
+    std::int64_t pieces_, given_ = 0;  // of batch_
   };
 
   std::int64_t pieces_;

@@ -8,13 +8,14 @@
 
 #include "capstan/data/batch_of.hpp"
 #include "capstan/data/operator.hpp"
+#include "capstan/per_replica.hpp"
 
 namespace capstan::data {
 
 /// A step in which some replicas have no element: with empty batches in their place. Nothing when no replica
 /// has an example, or when elements are no batches.
 template <class T>
-std::optional<std::vector<T>> filled(std::vector<std::optional<T>> parts) {
+std::optional<PerReplica<T>> filled(std::vector<std::optional<T>> parts) {
   if constexpr (Batch<T>) {
     std::optional<T> empty;
     bool any = false;
@@ -24,8 +25,8 @@ std::optional<std::vector<T>> filled(std::vector<std::optional<T>> parts) {
       any = any || BatchOf<T>::size(*part) > 0;
     }
     if (!any) return std::nullopt;
-    std::vector<T> step;
-    for (auto& part : parts) step.push_back(part ? std::move(*part) : *empty);
+    PerReplica<T> step;
+    for (auto& part : parts) step.values.push_back(part ? std::move(*part) : *empty);
     return step;
   } else {
     return std::nullopt;
@@ -36,24 +37,24 @@ std::optional<std::vector<T>> filled(std::vector<std::optional<T>> parts) {
 /// where there is no such thing (elements that are no batches, or batches that are always full) the elements
 /// left over are dropped. A last step of empty batches alone is no step.
 template <class T>
-class GroupNode : public OneInput<GroupNode<T>, T, std::vector<T>> {
+class GroupNode : public OneInput<GroupNode<T>, T, PerReplica<T>> {
  public:
   GroupNode(NodePointer<T> input, std::int64_t size)
-      : OneInput<GroupNode, T, std::vector<T>>(std::move(input)), size_(size) {
+      : OneInput<GroupNode, T, PerReplica<T>>(std::move(input)), size_(size) {
     require_at_least(size, 1, "the number of replicas");
   }
   Kind kind() const noexcept override { return Kind::group; }
-  std::unique_ptr<Cursor<std::vector<T>>> open() const override {
+  std::unique_ptr<Cursor<PerReplica<T>>> open() const override {
     return std::make_unique<Reading>(this->input_->open(), static_cast<std::size_t>(size_),
                                      !this->input_->batches().always_full);
   }
 
  private:
-  class Reading final : public OneInputCursor<T, std::vector<T>> {
+  class Reading final : public OneInputCursor<T, PerReplica<T>> {
    public:
     Reading(std::unique_ptr<Cursor<T>> input, std::size_t size, bool fill)
-        : OneInputCursor<T, std::vector<T>>(std::move(input)), size_(size), fill_(fill) {}
-    std::optional<std::vector<T>> next() override {
+        : OneInputCursor<T, PerReplica<T>>(std::move(input)), size_(size), fill_(fill) {}
+    std::optional<PerReplica<T>> next() override {
       std::vector<T> group;
       group.reserve(size_);
       while (group.size() < size_) {
@@ -61,12 +62,12 @@ class GroupNode : public OneInput<GroupNode<T>, T, std::vector<T>> {
         if (!value) return partial(std::move(group));
         group.push_back(std::move(*value));
       }
-      return group;
+      return PerReplica<T>{std::move(group)};
     }
 
    private:
     Kind kind() const noexcept override { return Kind::group; }
-    std::optional<std::vector<T>> partial(std::vector<T> group) const {
+    std::optional<PerReplica<T>> partial(std::vector<T> group) const {
       std::vector<std::optional<T>> parts(std::make_move_iterator(group.begin()),
                                           std::make_move_iterator(group.end()));
       parts.resize(size_);
@@ -82,20 +83,16 @@ class GroupNode : public OneInput<GroupNode<T>, T, std::vector<T>> {
 /// One element of each input: a pipeline for each replica. Goes on until all have ended, unless batches are
 /// always full.
 template <class T>
-class SideBySideNode : public Node<std::vector<T>> {
+class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
  public:
-  explicit SideBySideNode(std::vector<NodePointer<T>> inputs) : inputs_(std::move(inputs)) {}
+  using ManyInputs<SideBySideNode, T, PerReplica<T>>::ManyInputs;
   Kind kind() const noexcept override { return Kind::side_by_side; }
-  std::vector<OperatorPointer> inputs() const override { return {inputs_.begin(), inputs_.end()}; }
-  OperatorPointer with_inputs(const std::vector<OperatorPointer>& inputs) const override {
-    std::vector<NodePointer<T>> typed;
-    for (const auto& input : inputs) typed.push_back(node_as<T>(input));
-    return std::make_shared<SideBySideNode>(std::move(typed));
+  std::unique_ptr<Cursor<PerReplica<T>>> open() const override {
+    return std::make_unique<Reading>(this->inputs_);
   }
-  std::unique_ptr<Cursor<std::vector<T>>> open() const override { return std::make_unique<Reading>(inputs_); }
 
  private:
-  class Reading final : public Cursor<std::vector<T>> {
+  class Reading final : public Cursor<PerReplica<T>> {
    public:
     explicit Reading(const std::vector<NodePointer<T>>& nodes) {
       for (const auto& node : nodes) {
@@ -103,7 +100,7 @@ class SideBySideNode : public Node<std::vector<T>> {
         fill_ = fill_ && !node->batches().always_full;
       }
     }
-    std::optional<std::vector<T>> next() override {
+    std::optional<PerReplica<T>> next() override {
       std::vector<std::optional<T>> parts;
       std::exception_ptr error;  // the others go on all the same, so that they stay in step
       for (auto& input : inputs_) {
@@ -118,8 +115,8 @@ class SideBySideNode : public Node<std::vector<T>> {
       if (!std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.has_value(); })) {
         return fill_ ? filled(std::move(parts)) : std::nullopt;
       }
-      std::vector<T> step;
-      for (auto& part : parts) step.push_back(std::move(*part));
+      PerReplica<T> step;
+      for (auto& part : parts) step.values.push_back(std::move(*part));
       return step;
     }
     void rewind() override {
@@ -137,8 +134,6 @@ class SideBySideNode : public Node<std::vector<T>> {
     std::vector<std::unique_ptr<Cursor<T>>> inputs_;
     bool fill_ = true;
   };
-
-  std::vector<NodePointer<T>> inputs_;
 };
 
 }  // namespace capstan::data

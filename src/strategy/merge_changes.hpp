@@ -1,0 +1,40 @@
+// merge_changes.hpp -- what the replicas of a worker do to one variable at the same time, as one change.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "shard/descriptor.hpp"
+#include "shard/push_format.hpp"
+
+namespace capstan::strategy {
+
+/// An operation on some rows: a scatter operation on the rows `ids`, else one on those from first_row on.
+struct RowChange {
+  shard::RowOp op = shard::RowOp::set;
+  bool scatter = false;
+  std::span<const std::int64_t> ids;
+  std::uint64_t first_row = 0;
+  const void* values = nullptr;
+  std::size_t elements = 0;
+};
+
+/// What a program calls it: assign_add, scatter_min.
+std::string name_of(shard::RowOp op, bool scatter);
+
+/// The calling thread is one of several replicas.
+bool among_replicas() noexcept;
+
+/// Called by all replicas of a worker, each with its own change: `apply`, replica 0's, is called once with
+/// what the variable's aggregation makes of them. Sums and means of dense changes are taken element by
+/// element; those of scatter operations are all rows, one replica's after another's, which a mean divides by
+/// the number of replicas. Throws Error: invalid_argument for an aggregation of none, for a sum or mean that
+/// the dtype does not have, and for dense changes of different rows; unimplemented for the sum or mean of a
+/// scatter operation that is no arithmetic; and what ReplicaGroup::meet throws. REQUIRES: among_replicas().
+void merge_changes(const shard::VariableDescriptor& variable, const RowChange& mine,
+                   const std::function<void(const RowChange&)>& apply);
+
+}  // namespace capstan::strategy

@@ -1,0 +1,216 @@
+// auto_shard_test.cpp -- pipelines whose data workers share: by file, by element, by a hint.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "capstan/input.hpp"
+#include "capstan/readers.hpp"
+#include "conformance/read_all.hpp"
+#include "io/temporary_folder.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAreArray;
+using Texts = std::vector<std::string>;
+
+/// Files of ten records each: "Record 3 of file 7".
+class Sharding : public ::testing::Test {
+ protected:
+  void make_files(int files, int records) {
+    names_.clear();
+    for (int file = 0; file < files; ++file) {
+      std::string text;
+      for (int record = 0; record < records; ++record) text += line(record, file) + "\n";
+      names_.push_back(folder_.write("file" + std::to_string(file), text));
+    }
+  }
+  void SetUp() override { make_files(10, 10); }
+
+  static std::string line(int record, int file) {
+    return "Record " + std::to_string(record) + " of file " + std::to_string(file);
+  }
+  static Texts lines(const std::vector<int>& records, const std::vector<int>& files) {
+    Texts texts;
+    for (const int file : files) {
+      for (const int record : records) texts.push_back(line(record, file));
+    }
+    return texts;
+  }
+  static Texts whole(const std::vector<int>& files) { return lines({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, files); }
+  static Texts flat(const std::vector<Texts>& batches) {
+    Texts texts;
+    for (const Texts& batch : batches) texts.insert(texts.end(), batch.begin(), batch.end());
+    return texts;
+  }
+  static Dataset<std::string> open(const std::filesystem::path& file) { return text_lines({file}); }
+
+  io::TemporaryFolder folder_;
+  data::Paths names_;
+};
+
+// A4.11, B241: same.
+TEST_F(Sharding, ByFileKeepsEveryNthFile) {
+  const auto both = {AutoShardPolicy::automatic, AutoShardPolicy::file};
+  for (const AutoShardPolicy policy : both) {
+    for (const auto& [index, mine] : {std::pair{3, std::vector{3, 8}}, std::pair{0, std::vector{0, 5}}}) {
+      const auto shard = [&, i = index](const auto& dataset) {
+        return all(auto_shard(dataset, policy, 5, i));
+      };
+      const auto reader = text_lines(names_);
+      EXPECT_EQ(shard(reader), whole(mine));
+      EXPECT_EQ(shard(list_files(names_).flat_map(open)), whole(mine));
+      EXPECT_EQ(flat(shard(reader.batch(5))), whole(mine));
+      EXPECT_EQ(shard(reader.map([](std::string text) { return text; }, {.threads = 2}).prefetch(3)),
+                whole(mine));
+      const Texts once = whole(mine);
+      Texts twice = once;
+      twice.insert(twice.end(), once.begin(), once.end());
+      EXPECT_EQ(shard(reader.concatenate(list_files(names_).flat_map(open))), twice);
+      EXPECT_EQ(shard(reader.repeat(2).cache()), twice);
+      const auto pairs = shard(zip(reader, list_files(names_).flat_map(open)));
+      ASSERT_EQ(pairs.size(), 20u);
+      for (std::size_t i = 0; i < pairs.size(); ++i) EXPECT_EQ(pairs[i], std::pair(twice[i], twice[i]));
+      const Texts shuffled = shard(list_files(names_).shuffle(10).flat_map(open).shuffle(100));
+      EXPECT_THAT(shuffled, UnorderedElementsAreArray(once));  // the same files, whatever the order
+      EXPECT_EQ(shard(reader.take(13).skip(1)).size(), 12u);
+    }
+  }
+}
+
+// B242: same.
+TEST_F(Sharding, OfAReaderThatInterleavesRepeatsAndBatches) {
+  struct Case {
+    int epochs, index, batch, parallel;
+  };
+  for (const Case& c : {Case{1, 0, 10, 10}, Case{2, 1, 20, 5}, Case{10, 1, 1, 10}}) {
+    const auto dataset =
+        list_files(names_).interleave(open, c.parallel).repeat(c.epochs).batch(c.batch, true).prefetch(2);
+    Texts expected;  // five files, all open at once: a record of each in turn
+    for (int epoch = 0; epoch < c.epochs; ++epoch) {
+      for (int record = 0; record < 10; ++record) {
+        for (int file = c.index; file < 10; file += 2) expected.push_back(line(record, file));
+      }
+    }
+    const auto batches = all(auto_shard(dataset, AutoShardPolicy::automatic, 2, c.index));
+    EXPECT_EQ(batches.size(), expected.size() / static_cast<std::size_t>(c.batch));
+    EXPECT_EQ(flat(batches), expected);
+  }
+}
+
+// A4.11, B243, B251: same.
+TEST_F(Sharding, ByDataKeepsEveryNthElement) {
+  for (const AutoShardPolicy policy : {AutoShardPolicy::data, AutoShardPolicy::automatic}) {
+    const auto dataset = auto_shard(Data::range(4).prefetch(2), policy, 2, 0);
+    EXPECT_THAT(all(dataset), ElementsAre(0, 2));
+    EXPECT_EQ(dataset.node()->kind(), data::Kind::prefetch);  // what is prefetched is this worker's own
+    const Numbers evens = all(auto_shard(Data::range(1024), policy, 2, 0));
+    ASSERT_EQ(evens.size(), 512u);
+    for (std::size_t i = 0; i < evens.size(); ++i) EXPECT_EQ(evens[i], static_cast<std::int64_t>(2 * i));
+    EXPECT_THAT(all(auto_shard(Data::range(6).batch(2), policy, 3, 1)), ElementsAre(Numbers{2, 3}));
+  }
+}
+
+// B244: same.
+TEST_F(Sharding, SharesAreDisjointAndComplete) {
+  for (const AutoShardPolicy policy : {AutoShardPolicy::file, AutoShardPolicy::data}) {
+    std::multiset<std::string> seen;
+    for (int index = 0; index < 3; ++index) {
+      for (auto& text : all(auto_shard(list_files(names_).flat_map(open), policy, 3, index)))
+        seen.insert(text);
+    }
+    const Texts expected = whole({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    EXPECT_EQ(seen, std::multiset<std::string>(expected.begin(), expected.end()));
+  }
+}
+
+// B245, B252: same.
+TEST_F(Sharding, ByDataEveryWorkerReadsAllFiles) {
+  const Texts expected = lines({0, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  EXPECT_EQ(all(auto_shard(text_lines(names_), AutoShardPolicy::data, 5, 0)), expected);
+  // Nobody can see through a transform, so the elements behind it are sharded.
+  const auto unique = text_lines(names_).transform<std::string>([](data::Next<std::string> next) {
+    return [next, seen = std::set<std::string>()]() mutable -> std::optional<std::string> {
+      auto text = next();
+      while (text && !seen.insert(*text).second) text = next();
+      return text;
+    };
+  });
+  EXPECT_EQ(all(auto_shard(unique, AutoShardPolicy::automatic, 5, 0)), expected);
+}
+
+// A4.11, B246: same.
+TEST_F(Sharding, OffReadsEverything) {
+  EXPECT_EQ(all(auto_shard(text_lines(names_), AutoShardPolicy::off, 5, 0)),
+            whole({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+// A4.11, B247: same.
+TEST_F(Sharding, ByFileNeedsAReaderOfFiles) {
+  const auto refused = [](const auto& dataset, const std::string& what) {
+    expect_error(
+        Code::not_found,
+        "the pipeline cannot be sharded by file: it has '" + what + "' where a reader of files was expected",
+        [&] { auto_shard(dataset, AutoShardPolicy::file, 2, 0); });
+  };
+  refused(Data::range(10).batch(2), "range");
+  refused(Data::from_vector({1, 2}), "from_vector");
+  refused(text_lines(names_).concatenate(Dataset<std::string>::from_vector({"x"})), "from_vector");
+  refused(list_files(names_), "file_names");  // names that nobody opens are data
+}
+
+// B248: same.
+// A4.11: better: an error of too few files is raised before anything is read, and says what to do.
+TEST_F(Sharding, ByFileNeedsAFileForEveryWorker) {
+  EXPECT_THAT(all(auto_shard(text_lines(names_).batch(5), AutoShardPolicy::automatic, 500, 499)), IsEmpty());
+  expect_error(Code::invalid_argument,
+               "there are 10 files for 11 pipelines, so some would have none: use fewer workers, "
+               "AutoShardPolicy::data or AutoShardPolicy::off",
+               [&] { auto_shard(text_lines(names_), AutoShardPolicy::file, 11, 0); });
+}
+
+// B249, B250, B253: same.
+TEST_F(Sharding, ByDataNeedsAnElementForEveryWorker) {
+  auto few = auto_shard(Data::range(5), AutoShardPolicy::automatic, 10, 0).make_iterator();
+  expect_error(Code::invalid_argument,
+               "there are 5 elements for 10 shards, so some would be empty: use fewer workers, or "
+               "AutoShardPolicy::off",
+               [&] { few.next(); });
+  auto none = auto_shard(Data::range(0), AutoShardPolicy::automatic, 10, 0).make_iterator();
+  expect_error(Code::out_of_range, "end of the dataset", [&] { none.next(); });
+  expect_error(Code::invalid_argument, "auto_shard: the index is 2; with 2 pipelines it must be 0 to 1",
+               [] { auto_shard(Data::range(4), AutoShardPolicy::automatic, 2, 2); });
+}
+
+// A4.11, B254: same.
+TEST_F(Sharding, AHintSaysWhere) {
+  const auto hinted = Data::range(100).shard(kShardHint, kShardHint).map([](std::int64_t x) { return x; });
+  EXPECT_THAT(all(auto_shard(hinted, AutoShardPolicy::hint, 10, 0)),
+              ElementsAre(0, 10, 20, 30, 40, 50, 60, 70, 80, 90));
+  EXPECT_EQ(all(auto_shard(Data::range(100), AutoShardPolicy::hint, 10, 0)).size(), 100u);
+  EXPECT_EQ(all(auto_shard(Data::range(100).shard(1, 0), AutoShardPolicy::hint, 10, 0)).size(), 100u);
+  expect_error(Code::failed_precondition,
+               "shard(kShardHint, kShardHint) has no numbers yet: AutoShardPolicy::hint fills them in",
+               [&] { hinted.make_iterator(); });
+}
+
+// B255: same.
+TEST_F(Sharding, GoesTogetherWithRebatching) {
+  make_files(3, 5);
+  const auto batches = list_files(names_).flat_map(open).batch(5).rebatch({2, 1, 2});
+  EXPECT_EQ(all(auto_shard(batches, AutoShardPolicy::automatic, 3, 1)),
+            (std::vector<Texts>{lines({0, 1}, {1}), lines({2}, {1}), lines({3, 4}, {1})}));
+  for (const auto& cut :
+       {Data::range(8).batch(4).rebatch({2, 1, 1}), Data::range(8).batch(4).legacy_rebatch(3)}) {
+    const auto shard = [&](int index) { return all(auto_shard(cut, AutoShardPolicy::data, 3, index)); };
+    EXPECT_EQ(shard(0), (Steps{{0, 1}, {4, 5}}));
+    EXPECT_EQ(shard(1), (Steps{{2, 3}, {6, 7}}));
+    EXPECT_EQ(shard(2), (Steps{{}, {}}));
+  }
+}
+
+}  // namespace
+}  // namespace capstan
