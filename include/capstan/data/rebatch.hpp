@@ -73,10 +73,18 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
 
    private:
     Kind kind() const noexcept override { return Kind::rebatch; }
-    /// The last batch stays where it is at the end.
+    /// The last batch stays where it is at the end, and is gone behind an error: a position before it would
+    /// meet the error again.
     bool pull() {
       auto before = this->input_->saved();
-      auto batch = this->input_->next();
+      std::optional<T> batch;
+      try {
+        batch = this->input_->next();
+      } catch (...) {
+        batch_.reset();
+        size_ = at_ = 0;
+        throw;
+      }
       if (!batch) return false;
       before_ = std::move(before);
       batch_ = std::move(batch);

@@ -104,6 +104,7 @@ class SideBySideNode : public Node<std::vector<T>> {
       }
     }
     std::optional<std::vector<T>> next() override {
+      if (ended_) return std::nullopt;
       std::vector<std::optional<T>> parts;
       std::exception_ptr error;  // the others go on all the same, so that they stay in step
       for (auto& input : inputs_) {
@@ -116,7 +117,9 @@ class SideBySideNode : public Node<std::vector<T>> {
       }
       if (error) std::rethrow_exception(error);
       if (!std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.has_value(); })) {
-        return fill_ ? filled(std::move(parts)) : std::nullopt;
+        auto step = fill_ ? filled(std::move(parts)) : std::nullopt;
+        ended_ = !step;
+        return step;
       }
       std::vector<T> step;
       for (auto& part : parts) step.push_back(std::move(*part));
@@ -124,18 +127,22 @@ class SideBySideNode : public Node<std::vector<T>> {
     }
     void rewind() override {
       for (auto& input : inputs_) input->rewind();
+      ended_ = false;
     }
 
    private:
     Kind kind() const noexcept override { return Kind::side_by_side; }
     void write_state(Writer& out) const override {
+      capstan::write(out, ended_);
       for (const auto& input : inputs_) input->save(out);
     }
     void read_state(Reader& in) override {
+      ended_ = capstan::read<bool>(in);
       for (auto& input : inputs_) input->load(in);
     }
     std::vector<std::unique_ptr<Cursor<T>>> inputs_;
     bool fill_ = true;
+    bool ended_ = false;
   };
 
   std::vector<NodePointer<T>> inputs_;
