@@ -24,7 +24,8 @@ class ItemReader {
     item_bytes_ = item_bytes;
     count_ = count;
     footer_ = footer;
-    buffer_.resize(std::max(kBlockBytes, item_bytes + footer + 1));
+    room_ = std::max(kBlockBytes, item_bytes + footer + 1);
+    buffer_.resize(kBlockBytes);
     seek(0);
   }
   /// Null at the end; valid until the next call.
@@ -64,6 +65,8 @@ class ItemReader {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
+    // By what is there, not by what the header promises.
+    if (end_ == buffer_.size() && end_ < room_) buffer_.resize(std::min(room_, 2 * end_));
     const std::size_t got = stream_.read(buffer_.data() + end_, buffer_.size() - end_);
     end_ += got;
     return got > 0;
@@ -82,6 +85,7 @@ class ItemReader {
   std::int64_t count_ = -1;
   bool checked_end_ = false;
   std::vector<char> buffer_;
+  std::size_t room_ = 0;  // what the buffer may grow to
   std::size_t begin_ = 0, end_ = 0;
 };
 
