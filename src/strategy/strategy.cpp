@@ -95,7 +95,7 @@ std::uint64_t Strategy::shards_of(const std::string& name, DType dtype, const Sh
   const std::vector<std::int64_t> parts = options_.variable_partitioner(shape, dtype).axes;
   const bool others_whole = std::all_of(parts.begin() + (parts.empty() ? 0 : 1), parts.end(),
                                         [](std::int64_t n) { return n == 1; });
-  if (parts.empty() || parts[0] < 1 || !others_whole || parts.size() > shape.size()) {
+  if (parts.empty() || parts[0] < 1 || !others_whole) {
     throw Error(
         Code::invalid_argument,
         fmt::format("variable_partitioner returned [{}] for variable \"{}\" of shape {}; expected a number "

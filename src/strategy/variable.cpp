@@ -257,6 +257,9 @@ void AnyVariable::update_all(Op op, const void* values, std::size_t elements) co
 
 void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* values,
                           std::size_t elements) const {
+  if (bound_->descriptor.shape.empty()) {
+    throw Error(Code::invalid_argument, "variable \"" + name() + "\" is a scalar, which has no rows");
+  }
   check_elements(*bound_, elements, ids.size(), name_of(op));
   check_operands(*bound_, op, values, elements);
   client_of(*bound_)->scatter(bound_->descriptor, static_cast<shard::RowOp>(op), ids, values);
