@@ -123,6 +123,8 @@ class AnyVariable {
   friend Pending lookup_all_async(const Lookup<T>&... lookups);
   template <class... T>
   friend void push_all(const Push<T>&... pushes);
+  template <class T>
+  friend void push_all(std::span<const Push<T>> pushes);
 
   /// What is done to rows: shard::RowOp.
   enum class Op : std::uint32_t { set = 1, add, sub, mul, div, min, max };
@@ -290,6 +292,8 @@ class Variable : public AnyVariable {
   friend Pending lookup_all_async(const Lookup<U>&... lookups);
   template <class... U>
   friend void push_all(const Push<U>&... pushes);
+  template <class U>
+  friend void push_all(std::span<const Push<U>> pushes);
   Variable() = default;
 
   const Variable& all(Op op, std::span<const element_type> values) const {
@@ -330,7 +334,7 @@ Push(const Variable<T>&, const I&, const G&) -> Push<T>;
 
 /// Looks rows of several variables up, at the cost of one round trip to each ps:
 /// `lookup_all(Lookup{entities, ids, rows}, Lookup{relations, more_ids, more_rows})`. All variables of one
-/// strategy.
+/// strategy, or Error(invalid_argument).
 template <class... T>
 [[nodiscard]] Pending lookup_all_async(const Lookup<T>&... lookups) {
   const AnyVariable::Part parts[] = {lookups.variable.part(lookups.ids, lookups.out)...};
@@ -346,6 +350,13 @@ void lookup_all(const Lookup<T>&... lookups) {
 template <class... T>
 void push_all(const Push<T>&... pushes) {
   const AnyVariable::Part parts[] = {pushes.variable.part(pushes.ids, pushes.gradient)...};
+  AnyVariable::push_parts(parts);
+}
+/// The same of any number.
+template <class T>
+void push_all(std::span<const Push<T>> pushes) {
+  std::vector<AnyVariable::Part> parts;
+  for (const Push<T>& push : pushes) parts.push_back(push.variable.part(push.ids, push.gradient));
   AnyVariable::push_parts(parts);
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "capstan/embedding.hpp"
+#include "capstan/table_list.hpp"
 #include "conformance/cluster_fixture.hpp"
 
 namespace capstan {
@@ -323,6 +324,42 @@ TEST_P(VariableCases, ReadsOfAnyRankDtypeAndShards) {
       });
     }
   }
+}
+
+// A3.12: better: a gradient of several tables is sent to all or, where one refuses it, to none.
+TEST_P(VariableCases, AGradientOfSeveralTablesIsSentToAllOrNone) {
+  const RankThreads ranks(
+      {.ranks = ps() + 2, .flags = {{"ps", std::to_string(ps())}, {"nan-gradients", "refuse"}}});
+  ParameterServerStrategy strategy(ranks.cluster());
+  const Variable<float> outside("outside", {3, 1});
+  const auto scope = strategy.scope();
+  const VariableOptions options{.optimizer = optimizers::SGD{1}};
+  const TableList<Variable<float>> tables({{"even", {3, 1}, {}, options}, {"odd", {3, 1}, {}, options}});
+  expect_error(Code::invalid_argument,
+               "push to variable \"odd\": element 0 of the gradient of row 1 is nan; expected finite numbers "
+               "(--nan-gradients=refuse)",
+               [&] {
+                 tables.push(IndexedSlices<float>{{0, 3}, {-1, static_cast<float>(kNaN)}});
+               });
+  tables.push(IndexedSlices<float>{{}, {}});
+  tables.tables()[0].flush();
+  EXPECT_EQ(tables.tables()[0].pull(), Values<float>(3, 0));
+  tables.push(IndexedSlices<float>{{5, 0, 5}, {-1, -2, -3}});
+  tables.tables()[0].flush();
+  EXPECT_EQ(tables.tables()[0].pull(), (Values<float>{2, 0, 0}));
+  EXPECT_EQ(tables.tables()[1].pull(), (Values<float>{0, 0, 4}));
+
+  const Ids ids{0};
+  Values<float> one{1}, other{1};
+  const auto& even = tables.tables()[0];
+  expect_error(Code::invalid_argument,
+               "push of variables \"even\" and \"outside\" together: they are not of one strategy", [&] {
+                 push_all(Push{even, ids, one}, Push{outside, ids, other});
+               });
+  expect_error(Code::invalid_argument,
+               "lookup of variables \"outside\" and \"even\" together: they are not of one strategy", [&] {
+                 lookup_all(Lookup{outside, ids, one}, Lookup{even, ids, other});
+               });
 }
 
 // A3.8, A3.9: same.
