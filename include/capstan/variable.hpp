@@ -247,8 +247,10 @@ class Variable : public AnyVariable {
   // Assigned by several replicas at the same time, inside run, the variable's aggregation makes one
   // assignment of theirs; scatter operations are each replica's own.
 
-  /// Sets rows from `first_row` on.
-  const Variable& assign(std::span<const element_type> values, std::uint64_t first_row = 0) const {
+  /// Sets every element. Throws Error(invalid_argument) for fewer or more values than there are.
+  const Variable& assign(std::span<const element_type> values) const { return all(Op::set, values); }
+  /// Sets rows from `first_row` on, as many as there are values for.
+  const Variable& assign(std::span<const element_type> values, std::uint64_t first_row) const {
     update(Op::set, first_row, values.data(), values.size());
     return *this;
   }

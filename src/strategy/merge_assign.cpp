@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <vector>
 
 #include "base/with_type.hpp"
@@ -26,14 +27,24 @@ std::vector<T> merged(const std::vector<std::vector<T>>& all, VariableAggregatio
   return out;
 }
 
+void require_the_same(const std::vector<std::string>& calls) {
+  for (std::size_t other = 1; other < calls.size(); ++other) {
+    if (calls[other] == calls[0]) continue;
+    throw Error(Code::failed_precondition,
+                fmt::format("replica {} calls {} where replica 0 calls {}; every replica must make the same "
+                            "calls",
+                            other, calls[other], calls[0]));
+  }
+}
+
 }  // namespace
 
 bool among_replicas() noexcept {
   return in_replica_context() && get_replica_context().num_replicas_in_sync() > 1;
 }
 
-void merge_assign(const shard::VariableDescriptor& variable, const void* values, std::size_t elements,
-                  const std::function<void(const void*)>& apply) {
+void merge_assign(const shard::VariableDescriptor& variable, const std::string& what, const void* values,
+                  std::size_t elements, const std::function<void(const void*)>& apply) {
   ReplicaContext& replica = get_replica_context();
   if (variable.aggregation == VariableAggregation::none) {
     throw Error(
@@ -42,13 +53,21 @@ void merge_assign(const shard::VariableDescriptor& variable, const void* values,
                     "sum, mean or only_first_replica, or assign to it outside of run",
                     variable.name, replica.num_replicas_in_sync()));
   }
+  if (variable.dtype == DType::boolean && variable.aggregation != VariableAggregation::only_first_replica) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" is assigned by {} replicas and its aggregation is {}; of bools "
+                            "there is only_first_replica alone",
+                            variable.name, replica.num_replicas_in_sync(), to_string(variable.aggregation)));
+  }
+  const std::string call = fmt::format("{} of variable \"{}\", {} elements", what, variable.name, elements);
   with_type(variable.dtype, [&]<class T>(std::type_identity<T>) {
     const auto* from = static_cast<const T*>(values);
     replica.merge_call(
-        [&](const PerReplica<std::vector<T>>& all) {
+        [&](const PerReplica<std::string>& calls, const PerReplica<std::vector<T>>& all) {
+          require_the_same(calls.values);
           apply(merged(all.values, variable.aggregation).data());
         },
-        std::vector<T>(from, from + elements));
+        call, std::vector<T>(from, from + elements));
   });
 }
 

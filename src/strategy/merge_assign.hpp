@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 #include "shard/descriptor.hpp"
 
@@ -13,9 +14,10 @@ namespace capstan::strategy {
 bool among_replicas() noexcept;
 
 /// Called by all replicas of a worker: `apply`, replica 0's, is called once with the values that the
-/// variable's aggregation makes of theirs. Throws Error(invalid_argument) when it has none. REQUIRES:
-/// among_replicas().
-void merge_assign(const shard::VariableDescriptor& variable, const void* values, std::size_t elements,
-                  const std::function<void(const void*)>& apply);
+/// variable's aggregation makes of theirs. `what` says what is assigned where, beside the variable and the
+/// number of elements. Throws Error: invalid_argument when the variable has no aggregation, and for a sum of
+/// bools; failed_precondition when the replicas do not assign the same. REQUIRES: among_replicas().
+void merge_assign(const shard::VariableDescriptor& variable, const std::string& what, const void* values,
+                  std::size_t elements, const std::function<void(const void*)>& apply);
 
 }  // namespace capstan::strategy

@@ -20,6 +20,19 @@ thread_local Strategy* current_strategy = nullptr;
 
 transport::Bytes view(const std::vector<std::byte>& bytes) { return bytes; }
 
+/// Numbers that somebody has made an enumerator of.
+void check_options(const std::string& name, const VariableOptions& options) {
+  const auto check = [&](const char* what, auto given, auto last, const char* allowed) {
+    if (given <= last) return;
+    throw Error(Code::invalid_argument, fmt::format("variable \"{}\" has {} {}; expected {}", name, what,
+                                                    static_cast<int>(given), allowed));
+  };
+  check("aggregation", options.aggregation, VariableAggregation::only_first_replica,
+        "none, sum, mean or only_first_replica");
+  check("synchronization", options.synchronization, VariableSynchronization::on_read,
+        "automatic, none, on_write or on_read");
+}
+
 }  // namespace
 
 Strategy* Strategy::current() noexcept { return current_strategy; }
@@ -182,6 +195,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   const Shape& sizes = shape != nullptr ? *shape : whole.shape;
   if (shape == nullptr) check_new(name, sizes);
   shard::check_initializer(name, dtype, sizes, initial.initializer);
+  check_options(name, options);
 
   shard::VariableDescriptor descriptor;
   descriptor.id = next_variable_++;

@@ -255,7 +255,8 @@ void AnyVariable::update(Op op, std::uint64_t first_row, const void* values, std
     client_of(*bound_)->update(bound_->descriptor, static_cast<shard::RowOp>(op), first_row, rows, all);
   };
   if (strategy::among_replicas()) {
-    strategy::merge_assign(bound_->descriptor, values, elements, apply);
+    strategy::merge_assign(bound_->descriptor, fmt::format("{} from row {} on", name_of(op), first_row),
+                           values, elements, apply);
   } else {
     apply(values);
   }

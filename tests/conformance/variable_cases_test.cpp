@@ -362,6 +362,78 @@ TEST_P(VariableCases, AGradientOfSeveralTablesIsSentToAllOrNone) {
                });
 }
 
+// A3.4: same.
+TEST_P(VariableCases, AnAssignmentIsOfTheWholeOrFromARowOn) {
+  start_with(2);
+  const auto scope = strategy().scope();
+  const Variable<float> v("v", {3, 2});
+  for (const std::size_t wrong : {0, 2, 5, 7, 8}) {
+    expect_error(Code::invalid_argument,
+                 "assign of variable \"v\": 3 rows of 2 elements make 6 elements, " + std::to_string(wrong) +
+                     " were given",
+                 [&] { v.assign(Values<float>(wrong, 1)); });
+  }
+  EXPECT_EQ(v.pull(), Values<float>(6, 0));
+  v.assign(Values<float>{1, 2}, 2);
+  EXPECT_EQ(v.pull(), (Values<float>{0, 0, 0, 0, 1, 2}));
+}
+
+// A2.14, A2.15: same.
+TEST_P(VariableCases, OtherModesThanThereAreAreRefused) {
+  start_with(2);
+  const auto scope = strategy().scope();
+  expect_error(Code::invalid_argument,
+               "variable \"v\" has aggregation 9; expected none, sum, mean or only_first_replica",
+               [] { Variable<float>("v", {4}, {}, {.aggregation = static_cast<VariableAggregation>(9)}); });
+  expect_error(Code::invalid_argument,
+               "variable \"v\" has synchronization 4; expected automatic, none, on_write or on_read", [] {
+                 Variable<float>("v", {4}, {}, {.synchronization = static_cast<VariableSynchronization>(4)});
+               });
+}
+
+// A2.13, A2.14, A4.5: same.
+TEST_P(VariableCases, ReplicasAssignTheSameOrNothing) {
+  const RankThreads ranks({.ranks = ps() + 2, .flags = {{"ps", std::to_string(ps())}, {"replicas", "2"}}});
+  ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
+  strategy.allow_run_without_coordinator();
+  const auto scope = strategy.scope();
+  const VariableOptions options{.aggregation = VariableAggregation::sum};
+  const Variable<float> v("v", {4}, {}, options), w("w", {4}, {}, options);
+  const Variable<bool> flags("flags", {2}, {}, options);
+  const Values<float> four{1, 2, 3, 4};
+  const auto refused = [&](const std::string& second, const std::string& first, const auto& one) {
+    expect_error(
+        Code::failed_precondition,
+        "replica 1 calls " + second + " where replica 0 calls " + first +
+            "; every replica must make the same calls",
+        [&] {
+          strategy.run([&](const ReplicaContext& replica) { one(replica.replica_id_in_sync_group() == 1); });
+        });
+  };
+  refused("assign from row 0 on of variable \"v\", 4 elements",
+          "assign from row 0 on of variable \"w\", 4 elements",
+          [&](bool second) { (second ? v : w).assign(four); });
+  refused("add from row 0 on of variable \"v\", 4 elements",
+          "assign from row 0 on of variable \"v\", 4 elements",
+          [&](bool second) { second ? v.assign_add(four) : v.assign(four); });
+  refused("assign from row 1 on of variable \"v\", 1 elements",
+          "assign from row 2 on of variable \"v\", 2 elements",
+          [&](bool second) { v.assign(std::span(four).first(second ? 1 : 2), second ? 1 : 2); });
+  refused("all_reduce SUM along axis 1", "all_reduce SUM along axis 0", [&](bool second) {
+    get_replica_context().all_reduce(ReduceOp::SUM, Array<double>({2, 2}), second ? 1 : 0);
+  });
+  expect_error(Code::invalid_argument,
+               "variable \"flags\" is assigned by 2 replicas and its aggregation is sum; of bools there is "
+               "only_first_replica alone",
+               [&] { strategy.run([&] {
+                       flags.assign(Values<bool>{1, 0});
+                     }); });
+  EXPECT_EQ(v.pull(), Values<float>(4, 0));
+  EXPECT_EQ(w.pull(), Values<float>(4, 0));
+  strategy.run([&] { v.assign(four); });
+  EXPECT_EQ(v.pull(), (Values<float>{2, 4, 6, 8}));
+}
+
 // A3.8, A3.9: same.
 TEST_P(VariableCases, SparseLookupsAgainstTheirFormulas) {
   std::mt19937 random(3);
