@@ -42,6 +42,9 @@ Code code_of_errno(int error) noexcept {
   switch (error) {
     case ENOENT:
       return Code::not_found;
+    case EISDIR:
+    case ENOTDIR:
+      return Code::invalid_argument;
     case EACCES:
     case EPERM:
     case EROFS:

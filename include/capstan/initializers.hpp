@@ -29,7 +29,7 @@ namespace initializers {
 inline Initializer constant(double value) { return {InitializerKind::constant, value, 0, 0}; }
 inline Initializer zeros() { return constant(0); }
 inline Initializer ones() { return constant(1); }
-/// In [low, high).
+/// In [low, high), of the variable's dtype; integers are as likely as each other.
 inline Initializer uniform(double low, double high, std::uint64_t seed = 0) {
   return {InitializerKind::uniform, low, high, seed};
 }

@@ -88,7 +88,7 @@ void check(const InputPlace& place);
 
 }  // namespace data
 
-/// `dataset` as pipeline `index` of `count` is to read it.
+/// `dataset` as pipeline `index` of `count` is to read it. The only one reads all, by every policy.
 ///
 /// By file: the pipeline's readers and the names of list_files that an interleave opens keep every count-th
 /// file. Throws Error(not_found) when some source is neither; Error(invalid_argument) when there are fewer

@@ -58,6 +58,8 @@ class Axes {
   /// For each axis of an array of this rank whether it is named. Throws Error(invalid_argument) for one that
   /// the array does not have, and for one that is named twice.
   std::vector<bool> named(std::size_t rank) const;
+  /// " along axis 0, -1"; "" for none.
+  std::string along() const;
 
  private:
   std::vector<std::int64_t> axes_;

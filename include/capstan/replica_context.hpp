@@ -124,7 +124,7 @@ class ReplicaContext {
  private:
   template <bool kAlong, class Op, class T>
   auto all_reduce_along(Op op, const T& value, const Axes& axes) const {
-    return meet("all_reduce " + std::string(ReduceOp(op).name()), value,
+    return meet("all_reduce " + std::string(ReduceOp(op).name()) + axes.along(), value,
                 [&](detail::Parts<T> parts) { return detail::reduce_parts<Op, kAlong, T>(op, parts, axes); });
   }
 

@@ -101,7 +101,7 @@ class TableList {
     }
   }
 
-  /// To each table what concerns it. Ids are checked before anything is sent.
+  /// To each table what concerns it, as by push_all: what one of them refuses is sent to none.
   void push(const IndexedSlices<value_type>& gradient) const {
     if (gradient.values.size() != gradient.ids.size() * width()) {
       throw Error(Code::invalid_argument, "push to " + name() + ": " + std::to_string(gradient.ids.size()) +
@@ -110,15 +110,17 @@ class TableList {
                                               std::to_string(gradient.values.size()) + " that were given");
     }
     const std::vector<TableMap::Part> parts = map_.split(gradient.ids);
+    std::vector<std::vector<Element<value_type>>> values(parts.size());
+    std::vector<Push<value_type>> pushes;
     for (std::size_t table = 0; table < parts.size(); ++table) {
-      IndexedSlices<value_type> own{parts[table].rows, {}};
-      if (own.ids.empty()) continue;
+      if (parts[table].rows.empty()) continue;
       for (const std::size_t position : parts[table].positions) {
         const auto row = gradient.values.begin() + static_cast<std::ptrdiff_t>(position * width());
-        own.values.insert(own.values.end(), row, row + static_cast<std::ptrdiff_t>(width()));
+        values[table].insert(values[table].end(), row, row + static_cast<std::ptrdiff_t>(width()));
       }
-      tables_[table].push(own);
+      pushes.push_back({tables_[table], parts[table].rows, values[table]});
     }
+    push_all(std::span<const Push<value_type>>(pushes));
   }
 
  private:

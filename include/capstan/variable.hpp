@@ -123,6 +123,8 @@ class AnyVariable {
   friend Pending lookup_all_async(const Lookup<T>&... lookups);
   template <class... T>
   friend void push_all(const Push<T>&... pushes);
+  template <class T>
+  friend void push_all(std::span<const Push<T>> pushes);
 
   /// What is done to rows: shard::RowOp.
   enum class Op : std::uint32_t { set = 1, add, sub, mul, div, min, max };
@@ -245,8 +247,10 @@ class Variable : public AnyVariable {
   // Called by several replicas at the same time, inside run, they wait for each other, and the variable's
   // aggregation makes one change of theirs: see VariableAggregation for what and for the errors.
 
-  /// Sets rows from `first_row` on.
-  const Variable& assign(std::span<const element_type> values, std::uint64_t first_row = 0) const {
+  /// Sets every element. Throws Error(invalid_argument) for fewer or more values than there are.
+  const Variable& assign(std::span<const element_type> values) const { return all(Op::set, values); }
+  /// Sets rows from `first_row` on, as many as there are values for.
+  const Variable& assign(std::span<const element_type> values, std::uint64_t first_row) const {
     update(Op::set, first_row, values.data(), values.size());
     return *this;
   }
@@ -290,6 +294,8 @@ class Variable : public AnyVariable {
   friend Pending lookup_all_async(const Lookup<U>&... lookups);
   template <class... U>
   friend void push_all(const Push<U>&... pushes);
+  template <class U>
+  friend void push_all(std::span<const Push<U>> pushes);
   Variable() = default;
 
   const Variable& all(Op op, std::span<const element_type> values) const {
@@ -330,7 +336,7 @@ Push(const Variable<T>&, const I&, const G&) -> Push<T>;
 
 /// Looks rows of several variables up, at the cost of one round trip to each ps:
 /// `lookup_all(Lookup{entities, ids, rows}, Lookup{relations, more_ids, more_rows})`. All variables of one
-/// strategy.
+/// strategy, or Error(invalid_argument).
 template <class... T>
 [[nodiscard]] Pending lookup_all_async(const Lookup<T>&... lookups) {
   const AnyVariable::Part parts[] = {lookups.variable.part(lookups.ids, lookups.out)...};
@@ -346,6 +352,13 @@ void lookup_all(const Lookup<T>&... lookups) {
 template <class... T>
 void push_all(const Push<T>&... pushes) {
   const AnyVariable::Part parts[] = {pushes.variable.part(pushes.ids, pushes.gradient)...};
+  AnyVariable::push_parts(parts);
+}
+/// The same of any number.
+template <class T>
+void push_all(std::span<const Push<T>> pushes) {
+  std::vector<AnyVariable::Part> parts;
+  for (const Push<T>& push : pushes) parts.push_back(push.variable.part(push.ids, push.gradient));
   AnyVariable::push_parts(parts);
 }
 

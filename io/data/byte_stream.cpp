@@ -26,8 +26,18 @@ struct ByteStream::Gzip {
   Gzip(const Gzip&) = delete;
   Gzip& operator=(const Gzip&) = delete;
 
+  /// Zeros behind a member, which tapes and some tools add. True when they were all the input.
+  bool skip_padding() {
+    while (behind_member && stream.avail_in > 0 && *stream.next_in == 0) {
+      ++stream.next_in;
+      --stream.avail_in;
+    }
+    return stream.avail_in == 0;
+  }
+
   z_stream stream{};
   std::vector<char> input;
+  bool behind_member = false;
   bool in_member = false;  // between the header of a member and its end
 };
 
@@ -74,10 +84,12 @@ std::size_t ByteStream::read(char* out, std::size_t bytes) {
         throw Error(Code::data_loss, fmt::format("{} ends in the middle of its gzip data", path_.string()));
       }
     }
+    if (!gzip_->in_member && gzip_->skip_padding()) continue;
     gzip_->in_member = true;
     const int answer = inflate(&stream, Z_NO_FLUSH);
     if (answer == Z_STREAM_END) {  // another member may follow
       gzip_->in_member = false;
+      gzip_->behind_member = true;
       (void)inflateReset(&stream);  // keeps what is left of the input
     } else if (answer != Z_OK && answer != Z_BUF_ERROR) {
       throw Error(Code::data_loss,

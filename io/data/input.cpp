@@ -78,6 +78,7 @@ OperatorPointer auto_sharded(const OperatorPointer& root, AutoShardPolicy policy
                 fmt::format("auto_shard: the index is {}; with {} pipelines it must be 0 to {}", index, count,
                             count - 1));
   }
+  if (count == 1 && policy != AutoShardPolicy::hint) return root;
   const Share share{count, index};
   if (pieces == 0) pieces = count;
   switch (policy) {

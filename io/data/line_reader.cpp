@@ -29,8 +29,12 @@ bool LineReader::next(std::string_view& line) {
   const char* last = newline != nullptr ? newline : buffer_.data() + end_;
   begin_ = static_cast<std::size_t>(last - buffer_.data()) + (newline != nullptr ? 1 : 0);
   line = {first, static_cast<std::size_t>(last - first)};
-  if (line_++ == 0 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
-  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line_++ == 0 && line.starts_with(kByteOrderMark)) {
+    line.remove_prefix(kByteOrderMark.size());
+    if (line.empty() && newline == nullptr) return false;  // there is nothing else in the file
+  }
+  carriage_return_ = line.ends_with('\r');
+  if (carriage_return_) line.remove_suffix(1);
   return true;
 }
 

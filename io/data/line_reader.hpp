@@ -20,6 +20,8 @@ class LineReader {
   bool next(std::string_view& line);
   void rewind() { seek(0, 0); }
 
+  /// "\n" or "\r\n", of the line that was given last.
+  std::string_view line_end() const noexcept { return carriage_return_ ? "\r\n" : "\n"; }
   /// "folder/train.txt:17", of the line that was given last.
   std::string place() const;
   /// Error(invalid_argument) "place: what".
@@ -37,6 +39,7 @@ class LineReader {
   std::size_t begin_ = 0, end_ = 0;  // what was read and not given yet
   std::uint64_t line_ = 0;
   bool ended_ = false;
+  bool carriage_return_ = false;
 };
 
 /// For an error message: short, and safe to print whatever the file holds.

@@ -85,6 +85,7 @@ class ItemReader {
   std::int64_t count_ = -1;
   bool checked_end_ = false;
   std::vector<char> buffer_;
+  std::size_t room_ = 0;  // what the buffer may grow to
   std::size_t begin_ = 0, end_ = 0;
 };
 

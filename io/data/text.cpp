@@ -72,7 +72,7 @@ class SeparatedParser {
       const auto end = line.find(options_.quote);
       field += line.substr(0, end);
       if (end == line.npos) {
-        field += '\n';
+        field += reader.line_end();
         if (!reader.next(line)) {
           throw Error(Code::invalid_argument, begin + ": a quoted field does not end");
         }

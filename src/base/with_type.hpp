@@ -38,4 +38,9 @@ decltype(auto) with_type(DType dtype, F&& f) {
 template <class T>
 using Arithmetic = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 
+/// What sums, differences and products of a T are made in: integers wrap around there, as TensorFlow's do.
+template <class T>
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                             std::type_identity<Arithmetic<T>>>::type;
+
 }  // namespace capstan

@@ -19,9 +19,9 @@ template <class T>
 void add(std::byte* to, const std::byte* from, std::uint64_t width) {
   auto* __restrict sum = reinterpret_cast<T*>(to);
   const auto* __restrict term = reinterpret_cast<const T*>(from);
-  using A = Arithmetic<T>;
+  using W = Wrapping<T>;
   for (std::uint64_t i = 0; i < width; ++i) {
-    sum[i] = static_cast<T>(static_cast<A>(sum[i]) + static_cast<A>(term[i]));
+    sum[i] = static_cast<T>(static_cast<W>(sum[i]) + static_cast<W>(term[i]));
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "capstan/error.hpp"
 
 namespace capstan {
@@ -56,6 +58,51 @@ DType slot_dtype(DType dtype) noexcept {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
 }
 
+namespace {
+
+/// The numbers of an initializer, whatever the shape.
+void check_numbers(const std::string& name, DType dtype, const Initializer& init) {
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" is {}; {}", name, to_string(dtype), reason));
+  };
+  const bool whole = dtype == DType::int32 || dtype == DType::int64;
+  // The largest double below 2^63 is 2^63 - 1024.
+  const double least = dtype == DType::int32 ? -0x1p31 : -0x1p63;
+  const double most = dtype == DType::int32 ? 0x1p31 - 1 : 0x1p63 - 1024;
+  switch (init.kind) {
+    case InitializerKind::constant:
+      if (whole && !(init.a >= least && init.a <= most && init.a == std::floor(init.a))) {
+        refuse(fmt::format("constant({}) is no whole number from {} to {}", init.a, least, most));
+      }
+      return;
+    case InitializerKind::uniform:
+      if (!(init.a <= init.b) || !std::isfinite(init.b - init.a)) {
+        refuse(
+            fmt::format("uniform({}, {}) is no range: expected two numbers, the first not above the second",
+                        init.a, init.b));
+      }
+      if (whole && !(init.a >= least && init.b <= most && std::ceil(init.a) < init.b)) {
+        refuse(fmt::format("[{}, {}) of uniform holds no whole numbers from {} to {} alone", init.a, init.b,
+                           least, most));
+      }
+      return;
+    case InitializerKind::normal:
+    case InitializerKind::truncated_normal:
+      if (!std::isfinite(init.a) || !(init.b >= 0) || !std::isfinite(init.b)) {
+        refuse(
+            fmt::format("a mean of {} and a stddev of {} are given; expected numbers, the stddev 0 or more",
+                        init.a, init.b));
+      }
+      return;
+    case InitializerKind::orthogonal:
+    case InitializerKind::identity:
+      return;
+  }
+}
+
+}  // namespace
+
 void check_initializer(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,
                        const Initializer& initializer) {
   const bool orthogonal = initializer.kind == InitializerKind::orthogonal;
@@ -72,6 +119,7 @@ void check_initializer(const std::string& name, DType dtype, const std::vector<s
                             "floating-point dtype",
                             name, to_string(dtype)));
   }
+  check_numbers(name, dtype, initializer);
 }
 
 std::string describe(const Optimizer& o) {

@@ -55,10 +55,13 @@ namespace {
 
 template <class T>
 void apply_integers(const Optimizer& o, const Update<T>& u) {
-  const T rate = static_cast<T>(std::llround(o.learning_rate));
+  using W = Wrapping<T>;
+  const W rate = static_cast<W>(std::llround(o.learning_rate));
   for (std::uint64_t i = 0; i < u.count; ++i) {
     T* w = u.values + (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
-    for (std::uint64_t j = 0; j < u.width; ++j) w[j] -= rate * u.gradient[i * u.width + j];
+    for (std::uint64_t j = 0; j < u.width; ++j) {
+      w[j] = static_cast<T>(static_cast<W>(w[j]) - rate * static_cast<W>(u.gradient[i * u.width + j]));
+    }
   }
 }
 

@@ -30,6 +30,7 @@ template <class T>
 std::vector<std::byte> sum(std::span<const HeldPush* const> pushes, std::span<const std::uint32_t> rows,
                            bool dense, std::uint64_t width, int divisor) {
   using A = Arithmetic<T>;
+  using W = Wrapping<T>;
   std::vector<A> sums(rows.size() * width);
   for (const HeldPush* push : pushes) {
     const auto* values = reinterpret_cast<const T*>(push->values.data());
@@ -41,7 +42,7 @@ std::vector<std::byte> sum(std::span<const HeldPush* const> pushes, std::span<co
                 : static_cast<std::uint64_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
       for (std::uint64_t j = 0; j < width; ++j) {
         sums[place * width + j] =
-            static_cast<A>(sums[place * width + j] + static_cast<A>(values[i * width + j]));
+            static_cast<A>(static_cast<W>(sums[place * width + j]) + static_cast<W>(values[i * width + j]));
       }
     }
   }

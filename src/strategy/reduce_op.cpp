@@ -17,6 +17,10 @@ ReduceOp::ReduceOp(std::string_view word) {
   }
 }
 
+std::string Axes::along() const {
+  return axes_.empty() ? "" : fmt::format(" along axis {}", fmt::join(axes_, ", "));
+}
+
 std::vector<bool> Axes::named(std::size_t rank) const {
   std::vector<bool> named(rank);
   const auto axes = static_cast<std::int64_t>(rank);

@@ -20,6 +20,19 @@ thread_local Strategy* current_strategy = nullptr;
 
 transport::Bytes view(const std::vector<std::byte>& bytes) { return bytes; }
 
+/// Numbers that somebody has made an enumerator of.
+void check_options(const std::string& name, const VariableOptions& options) {
+  const auto check = [&](const char* what, auto given, auto last, const char* allowed) {
+    if (given <= last) return;
+    throw Error(Code::invalid_argument, fmt::format("variable \"{}\" has {} {}; expected {}", name, what,
+                                                    static_cast<int>(given), allowed));
+  };
+  check("aggregation", options.aggregation, VariableAggregation::only_first_replica,
+        "none, sum, mean or only_first_replica");
+  check("synchronization", options.synchronization, VariableSynchronization::on_read,
+        "automatic, none, on_write or on_read");
+}
+
 }  // namespace
 
 Strategy* Strategy::current() noexcept { return current_strategy; }
@@ -87,7 +100,7 @@ std::uint64_t Strategy::shards_of(const std::string& name, DType dtype, const Sh
   const std::vector<std::int64_t> parts = options_.variable_partitioner(shape, dtype).axes;
   const bool others_whole = std::all_of(parts.begin() + (parts.empty() ? 0 : 1), parts.end(),
                                         [](std::int64_t n) { return n == 1; });
-  if (parts.empty() || parts[0] < 1 || !others_whole || parts.size() > shape.size()) {
+  if (parts.empty() || parts[0] < 1 || !others_whole) {
     throw Error(
         Code::invalid_argument,
         fmt::format("variable_partitioner returned [{}] for variable \"{}\" of shape {}; expected a number "
@@ -181,6 +194,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   const Shape& sizes = shape != nullptr ? *shape : whole.shape;
   if (shape == nullptr) check_new(name, sizes);
   shard::check_initializer(name, dtype, sizes, initial.initializer);
+  check_options(name, options);
 
   shard::VariableDescriptor descriptor;
   descriptor.id = next_variable_++;

@@ -68,6 +68,14 @@ void check_elements(const BoundVariable& bound, std::size_t elements, std::size_
                           call, bound.descriptor.name, rows, width, rows * width, elements));
 }
 
+/// Calls on several variables go by one client.
+void check_together(const BoundVariable& first, const BoundVariable& other, const char* call) {
+  if (first.context == other.context) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("{} of variables \"{}\" and \"{}\" together: they are not of one strategy", call,
+                          first.descriptor.name, other.descriptor.name));
+}
+
 /// What the dtype does not allow.
 void check_operands(const BoundVariable& bound, const strategy::RowChange& change, const std::string& call) {
   using Op = shard::RowOp;
@@ -189,6 +197,7 @@ Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t 
 Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
   std::vector<client::Client::Lookup> lookups;
   for (const Part& part : parts) {
+    check_together(*parts.front().variable->bound_, *part.variable->bound_, "lookup");
     check_elements(*part.variable->bound_, part.elements, part.ids.size(), "lookup");
     lookups.push_back({&part.variable->bound_->descriptor, part.ids, part.out});
   }
@@ -197,8 +206,10 @@ Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
 }
 
 void AnyVariable::push_parts(std::span<const Part> parts) {
+  if (parts.empty()) return;
   std::vector<client::Client::Push> pushes;
   for (const Part& part : parts) {
+    check_together(*parts.front().variable->bound_, *part.variable->bound_, "push");
     check_elements(*part.variable->bound_, part.elements, part.ids.size(), "push");
     check_push(*part.variable->bound_);
     pushes.push_back({&part.variable->bound_->descriptor, part.ids, part.gradient});
@@ -265,6 +276,9 @@ void AnyVariable::update_all(Op op, const void* values, std::size_t elements) co
 
 void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* values,
                           std::size_t elements) const {
+  if (bound_->descriptor.shape.empty()) {
+    throw Error(Code::invalid_argument, "variable \"" + name() + "\" is a scalar, which has no rows");
+  }
   apply(*bound_, ids.size(), {static_cast<shard::RowOp>(op), true, ids, 0, values, elements});
 }
 

@@ -131,7 +131,7 @@ TEST_P(Placement_, WithoutAPartitionerAVariableIsWhole) {
 // A2.7, B99: same.
 TEST_P(Placement_, WhatAPartitionerReturnsIsChecked) {
   for (const std::vector<std::int64_t>& wrong :
-       {std::vector<std::int64_t>{}, {0, 1, 1}, {2, 2, 1}, {-1, 1, 1}, {1, 1, 1, 1}}) {
+       {std::vector<std::int64_t>{}, {0, 1, 1}, {2, 2, 1}, {-1, 1, 1}, {2, 1, 1, 2}}) {
     start({.variable_partitioner = [wrong](auto, DType) { return Partitions(wrong); }});
     const auto scope = strategy().scope();
     std::string list;

@@ -276,6 +276,17 @@ TEST(Dataset, ZippedStreamsStayInStepBehindAnError) {
   EXPECT_EQ(pairs.next(), std::pair(std::int64_t{6}, std::int64_t{6}));
 }
 
+TEST(Dataset, NothingFollowsTheEndOfAZip) {
+  auto zipped = zip(Data::range(3), Data::range(20).map(not_five)).make_iterator();
+  for (int i = 0; i < 3; ++i) zipped.next();
+  const auto at_the_end = [&] {
+    for (int i = 0; i < 9; ++i) EXPECT_FALSE(zipped.try_next());  // where the longer stream has its error
+  };
+  at_the_end();
+  zipped.restore(zipped.position());
+  at_the_end();
+}
+
 TEST(Dataset, IteratesAsARange) {
   const auto numbers = Data::range(4);
   std::int64_t sum = 0;

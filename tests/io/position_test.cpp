@@ -178,6 +178,9 @@ TEST(Position, OfBatchesCutAnew) {
   check_positions([] { return counted(17).batch(4).rebatch({3, 2}); });
   check_positions([] { return counted(5).batch(4).rebatch({0, 1}); });
   check_positions([] { return counted(5).batch(4).rebatch({2, 0}); });
+  const auto none_of_seven = [](const Numbers& batch) { return never_seven(batch.back()), batch; };
+  check_positions([&] { return counted(17).batch(2).map(none_of_seven).rebatch({1, 2, 3}); });
+  check_positions([&] { return counted(17).batch(2).map(none_of_seven).rebatch({0, 1, 3}, true); });
   check_positions([] { return shuffled(17).batch(4).legacy_rebatch(3); });
   check_positions([] {
     const auto batches = counted(17).batch(3);

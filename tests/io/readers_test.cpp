@@ -75,9 +75,10 @@ TEST_F(Readers, LinesEndWithLfOrCrlf) {
   const auto c = write("c", "three");
   EXPECT_THAT(all(text_lines({a, b, c})), ElementsAre("one", "", "two  ", "three"));
   check_positions(text_lines({a, b, c}));
+  EXPECT_THAT(all(text_lines({write("mark", "\xef\xbb\xbf")})), IsEmpty());
   refuses(text_lines({name("none")}), Code::not_found,
           "cannot open " + name("none") + ": No such file or directory");
-  refuses(text_lines({folder_.path()}), Code::internal,
+  refuses(text_lines({folder_.path()}), Code::invalid_argument,
           "cannot read " + folder_.path().string() + ": Is a directory");
 }
 
@@ -105,6 +106,9 @@ TEST_F(Readers, GzipIsUnpacked) {
   auto other = text_lines({large}).skip(90000).make_iterator();
   other.restore(lines.position());
   EXPECT_EQ(other.next(), "90001");
+  const auto padded = write_gzip("padded.gz", "one\n");
+  std::filesystem::resize_file(padded, std::filesystem::file_size(padded) + 512);
+  EXPECT_THAT(all(text_lines({padded})), ElementsAre("one"));
   std::filesystem::resize_file(large, 5000);
   refuses(text_lines({large}), Code::data_loss, large.string() + " ends in the middle of its gzip data");
 }
@@ -212,10 +216,11 @@ TEST(Numbers, AreThoseOfTheStandardLibrary) {
 }
 
 TEST_F(Readers, SeparatedFieldsMayBeQuoted) {
-  const auto csv = write("t.csv", "a,b\n1,\"x, \"\"y\"\"\"\n\n\"two\nlines\",\r\n,\"\"\n");
-  EXPECT_THAT(all(separated({csv})), ElementsAre(Fields{"a", "b"}, Fields{"1", "x, \"y\""},
-                                                 Fields{"two\nlines", ""}, Fields{"", ""}));
-  EXPECT_THAT(all(separated({csv, csv}, {.header = true})).size(), 6u);
+  const auto csv = write("t.csv", "a,b\n1,\"x, \"\"y\"\"\"\n\n\"two\nlines\",\r\n,\"\"\n\"its\r\nown\",\r\n");
+  EXPECT_THAT(all(separated({csv})),
+              ElementsAre(Fields{"a", "b"}, Fields{"1", "x, \"y\""}, Fields{"two\nlines", ""}, Fields{"", ""},
+                          Fields{"its\r\nown", ""}));
+  EXPECT_THAT(all(separated({csv, csv}, {.header = true})).size(), 8u);
   check_positions(separated({csv, csv}, {.header = true}));
   const auto tsv = write("t.tsv", "1\t\"2\t3\n\t\t\n");
   EXPECT_THAT(all(separated({tsv}, kTabSeparated)), ElementsAre(Fields{"1", "\"2", "3"}, Fields{"", "", ""}));
@@ -336,6 +341,10 @@ TEST_F(Readers, IdxItemsHaveTheShapeOfTheHeader) {
           name("w") +
               ": shape (4294967295, 4294967295, 8) is not a shape: expected sizes of 0 or more whose "
               "product is below 2^63");
+  // A header that promises 8 GB costs no more memory than the file.
+  const std::string sizes("\0\0\0\1\x7f\xff\xff\xff\0\0\0\4", 12);
+  refuses(idx<std::uint8_t>({write("w", std::string("\0\0\x08\3", 4) + sizes + "ab")}), Code::data_loss,
+          name("w") + ": ends in item 1 of 1");
 }
 
 TEST_F(Readers, Hdf5RowsAreConverted) {

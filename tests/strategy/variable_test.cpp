@@ -133,7 +133,7 @@ TEST_F(VariableTest, SizesThatDoNotFitAreRefusedWithTheNumbers) {
   });
   expect("push_dense of variable \"v\": 4 rows of 3 elements make 12 elements, 7 were given",
          [&] { v.push_dense(seven); });
-  expect("assign of variable \"v\": 2 rows of 3 elements make 6 elements, 7 were given",
+  expect("assign of variable \"v\": 4 rows of 3 elements make 12 elements, 7 were given",
          [&] { v.assign(seven); });
   expect("pull of variable \"v\": 2 rows of 3 elements make 6 elements, 7 were given",
          [&] { v.pull(0, seven); });

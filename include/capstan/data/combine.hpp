@@ -133,6 +133,7 @@ class ZipNode : public Node<Out> {
               [](const auto&... node) { return std::tuple<std::unique_ptr<Cursor<In>>...>{node->open()...}; },
               nodes)) {}
     std::optional<Out> next() override {
+      if (ended_) return std::nullopt;  // longer inputs may have errors to come
       std::tuple<std::optional<In>...> values;
       std::exception_ptr error;  // the others go on all the same, so that they stay in step
       const auto pull = [&error](auto& input, auto& value) {
@@ -147,22 +148,27 @@ class ZipNode : public Node<Out> {
           inputs_);
       if (error) std::rethrow_exception(error);
       const bool all = std::apply([](const auto&... value) { return (... && value.has_value()); }, values);
-      if (!all) return std::nullopt;
+      ended_ = !all;
+      if (ended_) return std::nullopt;
       return std::apply([](auto&... value) { return Out(std::move(*value)...); }, values);
     }
     void rewind() override {
       std::apply([](auto&... input) { (input->rewind(), ...); }, inputs_);
+      ended_ = false;
     }
 
    private:
     Kind kind() const noexcept override { return Kind::zip; }
     void write_state(Writer& out) const override {
+      capstan::write(out, ended_);
       std::apply([&](const auto&... input) { (input->save(out), ...); }, inputs_);
     }
     void read_state(Reader& in) override {
+      ended_ = capstan::read<bool>(in);
       std::apply([&](auto&... input) { (input->load(in), ...); }, inputs_);
     }
     std::tuple<std::unique_ptr<Cursor<In>>...> inputs_;
+    bool ended_ = false;
   };
 
   std::tuple<NodePointer<In>...> inputs_;

@@ -15,10 +15,17 @@ template <Batch T>
 class CuttingCursor : public OneInputCursor<T, T> {
  protected:
   using OneInputCursor<T, T>::OneInputCursor;
-  /// The next batch in place of this one; at the end this one stays.
+  /// The next batch in place of this one. At the end this one stays, behind an error it is gone: a position
+  /// before it would meet the error again.
   bool pull() {
     auto before = this->input_->saved();
-    auto batch = this->input_->next();
+    std::optional<T> batch;
+    try {
+      batch = this->input_->next();
+    } catch (...) {
+      batch_.reset();
+      throw;
+    }
     if (!batch) return false;
     before_ = std::move(before);
     batch_ = std::move(batch);
@@ -114,7 +121,12 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
    private:
     Kind kind() const noexcept override { return Kind::rebatch; }
     bool pull() {
-      if (!CuttingCursor<T>::pull()) return false;
+      try {
+        if (!CuttingCursor<T>::pull()) return false;
+      } catch (...) {
+        size_ = at_ = 0;
+        throw;
+      }
       size_ = this->size();
       at_ = 0;
       return true;

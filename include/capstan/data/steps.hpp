@@ -101,6 +101,7 @@ class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
       }
     }
     std::optional<PerReplica<T>> next() override {
+      if (ended_) return std::nullopt;
       std::vector<std::optional<T>> parts;
       std::exception_ptr error;  // the others go on all the same, so that they stay in step
       for (auto& input : inputs_) {
@@ -113,7 +114,9 @@ class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
       }
       if (error) std::rethrow_exception(error);
       if (!std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.has_value(); })) {
-        return fill_ ? filled(std::move(parts)) : std::nullopt;
+        auto step = fill_ ? filled(std::move(parts)) : std::nullopt;
+        ended_ = !step;
+        return step;
       }
       PerReplica<T> step;
       for (auto& part : parts) step.values.push_back(std::move(*part));
@@ -121,18 +124,22 @@ class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
     }
     void rewind() override {
       for (auto& input : inputs_) input->rewind();
+      ended_ = false;
     }
 
    private:
     Kind kind() const noexcept override { return Kind::side_by_side; }
     void write_state(Writer& out) const override {
+      capstan::write(out, ended_);
       for (const auto& input : inputs_) input->save(out);
     }
     void read_state(Reader& in) override {
+      ended_ = capstan::read<bool>(in);
       for (auto& input : inputs_) input->load(in);
     }
     std::vector<std::unique_ptr<Cursor<T>>> inputs_;
     bool fill_ = true;
+    bool ended_ = false;
   };
 };
 
