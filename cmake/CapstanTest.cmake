@@ -13,7 +13,8 @@ function(capstan_test_target name source layer)
   add_executable(${name} ${source})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
                                              ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_options(${name} PRIVATE ${CAPSTAN_WARNINGS})
+  # What is tested is optimised in its library; a test is compiled once and run for a second.
+  target_compile_options(${name} PRIVATE ${CAPSTAN_WARNINGS} $<$<CONFIG:Release>:-O0>)
   target_compile_definitions(${name} PRIVATE CAPSTAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              CAPSTAN_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE capstan_${layer} fmt::fmt)

@@ -410,21 +410,25 @@ TEST_P(VariableCases, ReplicasAssignTheSameOrNothing) {
           strategy.run([&](const ReplicaContext& replica) { one(replica.replica_id_in_sync_group() == 1); });
         });
   };
-  refused("assign from row 0 on of variable \"v\", 4 elements",
-          "assign from row 0 on of variable \"w\", 4 elements",
+  refused("assign of variable \"v\"", "assign of variable \"w\"",
           [&](bool second) { (second ? v : w).assign(four); });
-  refused("add from row 0 on of variable \"v\", 4 elements",
-          "assign from row 0 on of variable \"v\", 4 elements",
+  refused("assign_add of variable \"v\"", "assign of variable \"v\"",
           [&](bool second) { second ? v.assign_add(four) : v.assign(four); });
-  refused("assign from row 1 on of variable \"v\", 1 elements",
-          "assign from row 2 on of variable \"v\", 2 elements",
-          [&](bool second) { v.assign(std::span(four).first(second ? 1 : 2), second ? 1 : 2); });
+  expect_error(Code::invalid_argument,
+               "assign of variable \"v\": replica 1 has 1 elements from row 1 on, replica 0 has 2 from row 2 "
+               "on; the replicas must change the same rows",
+               [&] {
+                 strategy.run([&](const ReplicaContext& replica) {
+                   const int rows = 2 - replica.replica_id_in_sync_group();
+                   v.assign(std::span(four).first(static_cast<std::size_t>(rows)), rows);
+                 });
+               });
   refused("all_reduce SUM along axis 1", "all_reduce SUM along axis 0", [&](bool second) {
     get_replica_context().all_reduce(ReduceOp::SUM, Array<double>({2, 2}), second ? 1 : 0);
   });
   expect_error(Code::invalid_argument,
-               "variable \"flags\" is assigned by 2 replicas and its aggregation is sum; of bools there is "
-               "only_first_replica alone",
+               "assign of variable \"flags\" by 2 replicas, and its aggregation is sum: bools have neither sum "
+               "nor mean",
                [&] { strategy.run([&] {
                        flags.assign(Values<bool>{1, 0});
                      }); });
