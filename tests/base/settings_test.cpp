@@ -138,8 +138,8 @@ TEST(SettingsValues, DurationsWantAUnit) {
 }
 
 TEST(SettingsValues, SizesMustBePositive) {
-  for (const std::string name : {"dim", "negatives", "batch", "epochs", "slice-batches", "max-to-keep",
-                                 "queue-limit"}) {
+  for (const std::string name :
+       {"dim", "negatives", "batch", "epochs", "slice-batches", "max-to-keep", "queue-limit"}) {
     for (const std::string text : {"0", "-1", "-9223372036854775808"}) {
       EXPECT_THAT(flag_refusal(name, text),
                   AllOf(HasSubstr("flag --" + name + ": "), HasSubstr("of at least 1"),

@@ -426,12 +426,13 @@ TEST_P(VariableCases, ReplicasAssignTheSameOrNothing) {
   refused("all_reduce SUM along axis 1", "all_reduce SUM along axis 0", [&](bool second) {
     get_replica_context().all_reduce(ReduceOp::SUM, Array<double>({2, 2}), second ? 1 : 0);
   });
-  expect_error(Code::invalid_argument,
-               "assign of variable \"flags\" by 2 replicas, and its aggregation is sum: bools have neither sum "
-               "nor mean",
-               [&] { strategy.run([&] {
-                       flags.assign(Values<bool>{1, 0});
-                     }); });
+  expect_error(
+      Code::invalid_argument,
+      "assign of variable \"flags\" by 2 replicas, and its aggregation is sum: bools have neither sum "
+      "nor mean",
+      [&] { strategy.run([&] {
+              flags.assign(Values<bool>{1, 0});
+            }); });
   EXPECT_EQ(v.pull(), Values<float>(4, 0));
   EXPECT_EQ(w.pull(), Values<float>(4, 0));
   strategy.run([&] { v.assign(four); });
