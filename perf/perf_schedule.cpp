@@ -1,7 +1,9 @@
 // perf_schedule.cpp -- what a closure costs: many empty ones, one alone, results, arguments.
 //
 // Bound: `ucx_perftest -t ucp_am_lat` there and back, and ucp_am_bw for messages a second, by --bounds.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -21,6 +23,11 @@ int closures = 10'000;  // --closures
 void empty(const Counter& done) { done.fetch_add(1); }
 void nothing() {}
 std::int64_t twice(std::int64_t x) { return 2 * x; }
+/// Computes for so long, by the clock.
+void compute(std::int64_t nanoseconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(nanoseconds);
+  while (std::chrono::steady_clock::now() < end) continue;
+}
 std::int64_t sum(const std::vector<std::uint8_t>& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
@@ -107,11 +114,32 @@ void large_arguments(const Session& session) {
   report_rate(session, "1 KiB arguments", kArgumentBytes, verified, seconds);
 }
 
+/// The share of the workers' time that functions of 1 ms take, of functions that are all there at the start.
+void useful_time(const Session& session) {
+  constexpr std::int64_t kFunction = 1'000'000;
+  const int functions = 500 * session.coordinator.workers();
+  std::vector<double> seconds;
+  for (int i = -1; i < std::max(session.options.repeat, session.options.iters); ++i) {
+    const double time = seconds_of([&] {
+      for (int f = 0; f < functions; ++f) session.coordinator.schedule<&compute>(kFunction);
+      session.coordinator.join();
+    });
+    if (i >= 0) seconds.push_back(time);
+  }
+  Result result{"functions of 1 ms", "useful time", sizeof(std::int64_t), "bytes", "of the time"};
+  result.verified = true;  // join() has counted them
+  result = rate_result(result, 1e-9 * kFunction * functions / session.coordinator.workers(), seconds);
+  result.bound = 1;
+  result.bound_name = "the functions alone";
+  session.report.add(result);
+}
+
 void measure_all(const Session& session) {
   empty_closures(session);
   one_closure(session);
   results_fetched(session);
   large_arguments(session);
+  useful_time(session);
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ class RemoteValue {
 ///
 /// Errors are raised as in TensorFlow: the first one is kept, what is queued is cancelled, what runs is
 /// awaited, and the next schedule, join or done throws it once; after that everything is usable again. A
-/// closure whose worker dies runs again on another; it may have pushed before. When a ps dies, schedule, join
+/// closure whose worker dies runs again on another; what it had pushed before is not applied again, so each
+/// push counts once if both runs push the same things in the same order. When a ps dies, schedule, join
 /// and done throw Error(unavailable) naming it, at once and every time.
 class ClusterCoordinator {
  public:
