@@ -89,7 +89,11 @@ void WorkerServer::listen() {
     const std::lock_guard lock(mutex_);
     if (!over_) lost_ = peer.name();
   });
-  coordinator_->send(cluster::kHello, {});
+  if (runtime_->started_again()) {
+    coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
+  } else {
+    coordinator_->send(cluster::kHello, {});
+  }
 }
 
 ControlLoop::Round WorkerServer::round() {
