@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kCoordinatorSpeaksFirst{6};
 constexpr std::chrono::seconds kGrace{5};
 // Before a worker is started again; doubled each time that it has not lived for kLived, up to the last.
 constexpr std::chrono::milliseconds kFirstPause{100};
-constexpr std::chrono::milliseconds kLastPause{6400};
+constexpr std::chrono::milliseconds kLastPause{1600};
 constexpr std::chrono::seconds kLived{1};
 
 struct Answer {

@@ -132,6 +132,8 @@ void PsServer::serve_fabric() {
     const auto member = from_bytes<cluster::Member>(message.payload);
     runtime_->add(member);
     store_.join(member.rank);
+    // The worker waits for this before it connects: see WorkerServer::await_ps.
+    client(member.rank).send(cluster::kHello, {});
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))
         .send(cluster::kMemberKnown, transport::as_bytes(std::int32_t{member.rank}));
   });
