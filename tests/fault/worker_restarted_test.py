@@ -65,9 +65,6 @@ class WorkerRestarted(JobTest):
     def test_a_hundred_kills(self):
         self.sums_stay_exact(1, KILLS)
 
-    def test_kills_by_remote_memory_access(self):
-        self.sums_stay_exact(2, 10, "--capstan-window=rma", ps=1, workers=2, closures=2000)
-
     def test_kills_by_active_messages(self):
         self.sums_stay_exact(3, 10, "--capstan-window=am", ps=1, workers=2, closures=2000)
 
