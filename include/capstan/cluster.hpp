@@ -28,9 +28,9 @@ std::string_view to_string(Role role) noexcept;
 class Cluster {
  public:
   /// Finds out how the program was started and takes its place:
-  ///  * by mpirun or srun with three ranks or more: the process splits into an agent, which does the MPI part
-  ///  and
-  ///    supervises, and its child, which is where this call returns. MPI is finished before it returns.
+  ///  * by mpirun or srun with three ranks or more: the process splits into an agent, which
+  ///    supervises, and its child, which is where this call returns. MPI is finished before it returns. The
+  ///    agent of a worker that dies starts it again: another return from here, in a new process.
   ///  * alone: every role in this process (`embedded()`), no launcher needed.
   /// Call it first in main, before any thread is started. Takes `--capstan-NAME=VALUE` out of the arguments,
   /// then CAPSTAN_* variables, then the file of CAPSTAN_CONFIG. Throws Error: invalid_argument for two ranks

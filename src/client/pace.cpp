@@ -56,7 +56,7 @@ std::string Client::who_is_behind(std::uint32_t group) {
       if (clock > least) continue;
       if (clock < least) names.clear();
       least = clock;
-      const std::string name = runtime_->member(rank).name();
+      const std::string name = runtime_->name_of(rank);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }

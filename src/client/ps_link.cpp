@@ -83,7 +83,7 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const
       rank_(runtime.self().rank),
       single_host_(runtime.single_host()),
       closure_(closure),
-      layout_(runtime.members().size()),
+      layout_(static_cast<std::uint64_t>(runtime.table().places())),
       room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))) {
   const auto reply = from_bytes<shard::ConnectReply>(
       rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));

@@ -1,7 +1,6 @@
-// agent.cpp -- fork before MPI_Init; MPI in the parent, the user's program in the child.
+// agent.cpp -- fork before MPI_Init: the program in one child, MPI in another, neither in the parent.
 #include "cluster/agent.hpp"
 
-#include <fcntl.h>
 #include <mpi.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,19 +8,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <thread>
 
-#include "capstan/serialize.hpp"
+#include "cluster/agent_pipe.hpp"
 #include "cluster/mpi_bootstrap.hpp"
 
 namespace capstan::cluster {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr int kExitEnvironment = 3;
 constexpr int kExitLostRank = 4;
@@ -30,6 +29,10 @@ constexpr int kExitLostRank = 4;
 constexpr std::chrono::seconds kCoordinatorSpeaksFirst{6};
 // A child that was told to end by SIGTERM or SIGINT and has not is killed.
 constexpr std::chrono::seconds kGrace{5};
+// Before a worker is started again; doubled each time that it has not lived for kLived, up to the last.
+constexpr std::chrono::milliseconds kFirstPause{100};
+constexpr std::chrono::milliseconds kLastPause{1600};
+constexpr std::chrono::seconds kLived{1};
 
 struct Answer {
   Code code = Code::ok;
@@ -37,175 +40,220 @@ struct Answer {
   Table table;
 };
 
-void write_all(int fd, const void* data, std::size_t size) {
-  const auto* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = ::write(fd, at, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw call_failed("write to a pipe", std::strerror(errno));
-    at += written;
-    size -= static_cast<std::size_t>(written);
-  }
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+  return set;
 }
 
-void read_all(int fd, void* data, std::size_t size, std::chrono::steady_clock::time_point deadline,
-              const char* whom) {
-  auto* at = static_cast<char*>(data);
-  while (size > 0) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd ready{fd, POLLIN, 0};
-    const int polled = left.count() > 0 ? poll(&ready, 1, static_cast<int>(left.count())) : 0;
-    if (polled < 0 && errno == EINTR) continue;
-    if (polled == 0) {
-      throw Error(Code::deadline_exceeded,
-                  std::string("waited for ") + whom +
-                      " longer than the start time-out: not every rank has started (see --start-timeout)");
+/// By the launcher or its user, who signal the child as well.
+bool told_to_end() {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+}
+
+/// A fork whose child dies with its parent.
+pid_t fork_child() {
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) throw call_failed("fork", std::strerror(errno));
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(kExitEnvironment);  // it died before prctl
+  }
+  return child;
+}
+
+/// The second child: MPI from its start to its end.
+[[noreturn]] void run_mpi(int from_child, int to_agent) {
+  Answer answer;
+  int initialized = 0;
+  try {
+    // The child has its own deadline for the start; its end is seen by the agent.
+    const Hello hello = receive_value<Hello>(from_child, Clock::now() + std::chrono::hours(24), "the child");
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    initialized = 1;
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (const auto launched = launched_ranks(); launched && *launched != ranks) {
+      throw Error(Code::failed_precondition, "the launcher started " + std::to_string(*launched) +
+                                                 " ranks, but MPI sees " + std::to_string(ranks) +
+                                                 ": this program was built with another MPI than the "
+                                                 "mpirun in use (or srun lacks --mpi=pmix)");
     }
-    const ssize_t got = ::read(fd, at, size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) throw Error(Code::unavailable, std::string(whom) + " ended before the exchange was done");
-    at += got;
-    size -= static_cast<std::size_t>(got);
+    answer.table = cluster::exchange(MPI_COMM_WORLD, hello);
+  } catch (const Error& error) {
+    answer = {error.code(), error.what(), {}};
   }
-}
-
-template <class T>
-void send_value(int fd, const T& value) {
-  const auto bytes = to_bytes(value);
-  const std::uint64_t size = bytes.size();
-  write_all(fd, &size, sizeof size);
-  write_all(fd, bytes.data(), bytes.size());
-}
-
-template <class T>
-T receive_value(int fd, std::chrono::steady_clock::time_point deadline, const char* whom) {
-  std::uint64_t size = 0;
-  read_all(fd, &size, sizeof size, deadline, whom);
-  std::vector<std::byte> bytes(size);
-  read_all(fd, bytes.data(), bytes.size(), deadline, whom);
-  return from_bytes<T>(bytes);
+  if (initialized != 0) MPI_Finalize();
+  try {
+    send_value(to_agent, answer);
+  } catch (const Error&) {
+    _exit(kExitEnvironment);  // the agent is gone
+  }
+  _exit(0);
 }
 
 class Agent {
  public:
-  Agent(pid_t child, pid_t launcher, int from_child, int to_child)
-      : child_(child), launcher_(launcher), from_child_(from_child), to_child_(to_child) {}
+  Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask)
+      : child_(child),
+        mpi_(mpi),
+        launcher_(launcher),
+        to_child_(to_child),
+        from_mpi_(from_mpi),
+        mask_(mask) {}
 
-  [[noreturn]] void run() {
-    signal(SIGPIPE, SIG_IGN);  // a child that has died is found by waiting for it, not by writing to it
-    std::thread watcher([this] { watch_start(); });
-    watcher.detach();  // ends with the process
-    bootstrap();
-    started_ = true;
-    supervise();
+  /// Returns in a child that was started again; never in the agent.
+  AgentLink run() {
+    pipe_handler_ = signal(SIGPIPE, SIG_IGN);  // a child that has died is found by waiting for it
+    start();
+    return supervise();
   }
 
  private:
-  /// Until MPI is done the main thread may sit in MPI_Init for ever; a signal, or a child that dies before
-  /// the others know of it, ends the rank at once, and with it, through the launcher, the job.
-  void watch_start() {
-    while (!started_) {
-      siginfo_t info{};
-      if (!exchanged_ && waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-          info.si_pid == child_ && !exchanged_) {
-        if (info.si_code == CLD_EXITED) _exit(info.si_status != 0 ? info.si_status : kExitEnvironment);
-        if (told_to_end()) _exit(128 + SIGTERM);
-        killed_at_start(info.si_status);
-      }
-      if (told_to_end()) {
+  /// Until MPI is done. It may take for ever; a signal, or the death of a child before the others know of it,
+  /// ends the rank at once, and with it, through the launcher, the job.
+  void start() {
+    while (true) {
+      end_if_dead(child_);
+      if (told_to_end() || getppid() != launcher_) {
         kill(child_, SIGKILL);
         _exit(128 + SIGTERM);
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      pollfd answered{from_mpi_, POLLIN, 0};
+      if (poll(&answered, 1, 50) > 0) break;
     }
-  }
-
-  [[noreturn]] void killed_at_start(int signal) const {
-    std::fprintf(stderr, "capstan: rank %d, pid %d, was killed by signal %d (%s) before the job had begun\n",
-                 launched_rank(), static_cast<int>(child_), signal, strsignal(signal));
-    _exit(kExitLostRank);
-  }
-
-  /// By the launcher or its user, who signal the child as well.
-  static bool told_to_end() {
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
-  }
-
-  void bootstrap() {
-    Answer answer;
-    int initialized = 0;
-    try {
-      // The child has its own deadline for the start; its end is seen by watch_start.
-      const Hello hello = receive_value<Hello>(
-          from_child_, std::chrono::steady_clock::now() + std::chrono::hours(24), "the child");
-      MPI_Init(nullptr, nullptr);
-      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-      initialized = 1;
-      int ranks = 0;
-      MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-      if (const auto launched = launched_ranks(); launched && *launched != ranks) {
-        throw Error(Code::failed_precondition, "the launcher started " + std::to_string(*launched) +
-                                                   " ranks, but MPI sees " + std::to_string(ranks) +
-                                                   ": this program was built with another MPI than the "
-                                                   "mpirun in use (or srun lacks --mpi=pmix)");
-      }
-      answer.table = cluster::exchange(MPI_COMM_WORLD, hello);
-      self_ = answer.table.members[static_cast<std::size_t>(answer.table.rank)];
-      exchanged_ = true;
-    } catch (const Error& error) {
-      answer = {error.code(), error.what(), {}};
-    }
-    if (initialized != 0) MPI_Finalize();
+    const Answer answer = answer_of_mpi();
     failed_start_ = answer.code != Code::ok;
+    table_ = answer.table;
+    if (!failed_start_) self_ = table_.members[static_cast<std::size_t>(table_.rank)];
+    began_ = Clock::now();
     try {
       send_value(to_child_, answer);
     } catch (const Error&) {
       // The child is gone; supervise() reports how it ended.
     }
+    close(to_child_);
   }
 
-  [[noreturn]] void supervise() {
-    sigset_t watched;
-    sigemptyset(&watched);
-    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&watched, signal);
+  Answer answer_of_mpi() const {
+    try {
+      auto answer = receive_value<Answer>(from_mpi_, Clock::now() + std::chrono::seconds(10), "the MPI part");
+      close(from_mpi_);
+      waitpid(mpi_, nullptr, 0);
+      return answer;
+    } catch (const Error&) {
+      while (true) {  // it closes the pipe without an answer by dying only
+        end_if_dead(mpi_);
+        usleep(1000);
+      }
+    }
+  }
+
+  void end_if_dead(pid_t pid) const {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid != pid) {
+      return;
+    }
+    if (info.si_code == CLD_EXITED) _exit(info.si_status != 0 ? info.si_status : kExitEnvironment);
+    if (told_to_end()) _exit(128 + SIGTERM);
+    killed_at_start(pid, info.si_status);
+  }
+
+  [[noreturn]] static void killed_at_start(pid_t pid, int signal) {
+    std::fprintf(stderr, "capstan: rank %d, pid %d, was killed by signal %d (%s) before the job had begun\n",
+                 launched_rank(), static_cast<int>(pid), signal, strsignal(signal));
+    _exit(kExitLostRank);
+  }
+
+  AgentLink supervise() {
+    const sigset_t watched = watched_signals();
     bool ending = false;
-    auto kill_at = std::chrono::steady_clock::time_point::max();
+    auto kill_at = Clock::time_point::max();
     while (true) {
       int status = 0;
-      if (waitpid(child_, &status, WNOHANG) == child_) finish(status, ending || told_to_end());
+      if (child_ > 0 && waitpid(child_, &status, WNOHANG) == child_) {
+        ending = ending || told_to_end();
+        if (!starts_again(status, ending)) finish(status, ending);
+        child_ = 0;
+      }
       // The launcher's daemon has gone without a word: nobody would ever end this rank.
       if (getppid() != launcher_ && !ending) {
         ending = true;
-        kill(child_, SIGKILL);
+        if (child_ > 0) kill(child_, SIGKILL);
       }
-      if (std::chrono::steady_clock::now() >= kill_at) kill(child_, SIGKILL);
-      const timespec tick{0, 500'000'000};
+      if (child_ == 0 && ending) _exit(128 + SIGTERM);
+      if (child_ == 0 && Clock::now() >= start_at_) {
+        child_ = fork_child();
+        if (child_ == 0) return child_again();
+        began_ = Clock::now();
+      }
+      if (Clock::now() >= kill_at) kill(child_, SIGKILL);
+      const timespec tick = until_next_look();
       const int signal = sigtimedwait(&watched, nullptr, &tick);
       if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP) {
         ending = true;
-        kill_at = std::chrono::steady_clock::now() + kGrace;
+        kill_at = Clock::now() + kGrace;
       }
-      if (signal > 0 && signal != SIGCHLD) kill(child_, signal);
+      if (signal > 0 && signal != SIGCHLD && child_ > 0) kill(child_, signal);
     }
+  }
+
+  timespec until_next_look() const {
+    std::chrono::nanoseconds wait = std::chrono::milliseconds(500);
+    if (child_ == 0) {
+      wait =
+          std::clamp<std::chrono::nanoseconds>(start_at_ - Clock::now(), std::chrono::nanoseconds(0), wait);
+    }
+    return {0, wait.count()};
+  }
+
+  static std::string end_of(int status) {
+    if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+    return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
+           ")";
+  }
+
+  /// A worker that has ended neither well nor with the job; sets when it is to be started, and as whom.
+  bool starts_again(int status, bool ending) {
+    const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
+    if (well || ending || failed_start_ || self_.role != Role::worker || started_again_ >= table_.restarts) {
+      return false;
+    }
+    pause_ = Clock::now() - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
+    start_at_ = Clock::now() + pause_;
+    ++started_again_;
+    std::fprintf(stderr, "capstan: %s, pid %d, %s; it is started again in %.1f s (%d of at most %d times)\n",
+                 self_.name().c_str(), static_cast<int>(child_), end_of(status).c_str(),
+                 std::chrono::duration<double>(pause_).count(), started_again_, table_.restarts);
+    self_.rank = table_.rank_of_restart(self_.index, started_again_);
+    return true;
+  }
+
+  /// In the new child: everything is as the first one found it.
+  AgentLink child_again() {
+    signal(SIGPIPE, pipe_handler_);
+    sigprocmask(SIG_SETMASK, &mask_, nullptr);
+    table_.rank = self_.rank;
+    return AgentLink(std::move(table_));
   }
 
   [[noreturn]] void finish(int status, bool ending) {
     const bool by_signal = WIFSIGNALED(status);
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code == 0 || ending || (failed_start_ && !by_signal)) _exit(code);
-    if (failed_start_) killed_at_start(WTERMSIG(status));
-    const std::string how = by_signal ? "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
-                                            strsignal(WTERMSIG(status)) + ")"
-                                      : "ended with exit code " + std::to_string(code);
+    if (failed_start_) killed_at_start(child_, WTERMSIG(status));
     const bool job_goes_on = self_.role == Role::worker || self_.role == Role::evaluator;
     // It has said already that it lost the coordinator, whose agent ends the job.
     const bool lost_coordinator = !by_signal && code == kExitLostRank;
     if (by_signal || (job_goes_on && !lost_coordinator)) {
       std::fprintf(stderr, "capstan: %s, pid %d, %s%s\n", self_.name().c_str(), static_cast<int>(child_),
-                   how.c_str(), job_goes_on ? "; its work goes on elsewhere" : "");
+                   end_of(status).c_str(), job_goes_on ? "; its work goes on elsewhere" : "");
     }
     if (job_goes_on) _exit(0);
     if (self_.role == Role::ps) {
@@ -222,40 +270,35 @@ class Agent {
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
-    const auto until = std::chrono::steady_clock::now() + kCoordinatorSpeaksFirst;
+    const auto until = Clock::now() + kCoordinatorSpeaksFirst;
     const timespec tick{0, 100'000'000};
-    while (getppid() == launcher_ && std::chrono::steady_clock::now() < until) {
+    while (getppid() == launcher_ && Clock::now() < until) {
       if (sigtimedwait(&ends, nullptr, &tick) > 0) return;
     }
   }
 
-  pid_t child_;
+  pid_t child_;  // 0: it has died, and is to be started again
+  pid_t mpi_;
   pid_t launcher_;
-  int from_child_;
   int to_child_;
-  std::atomic<bool> exchanged_{false};  // every rank knows this one
-  std::atomic<bool> started_{false};    // and MPI is done
+  int from_mpi_;
+  sigset_t mask_;  // of the program
+  void (*pipe_handler_)(int) = SIG_DFL;
   bool failed_start_ = false;
+  Table table_;
   Member self_;
+  int started_again_ = 0;
+  Clock::time_point began_{};  // the child
+  Clock::time_point start_at_{};
+  std::chrono::milliseconds pause_ = kFirstPause / 2;
 };
-
-struct Pipe {
-  int read_end = -1;
-  int write_end = -1;
-};
-
-Pipe open_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw call_failed("pipe2", std::strerror(errno));
-  return {ends[0], ends[1]};
-}
 
 }  // namespace
 
 Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout) {
+  if (table_) return std::move(*table_);
   send_value(to_agent_, hello);
-  const auto answer =
-      receive_value<Answer>(from_agent_, std::chrono::steady_clock::now() + timeout, "the other ranks");
+  const auto answer = receive_value<Answer>(from_agent_, Clock::now() + timeout, "the other ranks");
   close(to_agent_);
   close(from_agent_);
   if (answer.code != Code::ok) throw Error(answer.code, answer.message);
@@ -263,32 +306,36 @@ Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout)
 }
 
 AgentLink split_into_agent_and_child() {
-  const Pipe up = open_pipe();
-  const Pipe down = open_pipe();
-  std::fflush(nullptr);  // or both halves would print what is buffered
+  const Pipe up = open_pipe();      // child to MPI part
+  const Pipe across = open_pipe();  // MPI part to agent
+  const Pipe down = open_pipe();    // agent to child
+  std::fflush(nullptr);             // or each would print what is buffered
 
   // The agent takes signals one by one in supervise(); blocking them first leaves no gap.
-  sigset_t blocked;
+  const sigset_t blocked = watched_signals();
   sigset_t before;
-  sigemptyset(&blocked);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&blocked, signal);
   sigprocmask(SIG_BLOCK, &blocked, &before);
 
-  const pid_t agent = getpid();
   const pid_t launcher = getppid();
-  const pid_t child = fork();
-  if (child < 0) throw call_failed("fork", std::strerror(errno));
+  const pid_t child = fork_child();
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != agent) _exit(kExitEnvironment);  // the agent died before prctl
     sigprocmask(SIG_SETMASK, &before, nullptr);
     close(up.read_end);
+    close_both(across);
     close(down.write_end);
     return {down.read_end, up.write_end};
   }
-  close(up.write_end);
+  const pid_t mpi = fork_child();
+  if (mpi == 0) {
+    close(up.write_end);
+    close(across.read_end);
+    close_both(down);
+    run_mpi(up.read_end, across.write_end);
+  }
+  close_both(up);
+  close(across.write_end);
   close(down.read_end);
-  Agent(child, launcher, up.read_end, down.write_end).run();
+  return Agent(child, mpi, launcher, down.write_end, across.read_end, before).run();
 }
 
 }  // namespace capstan::cluster

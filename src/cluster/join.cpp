@@ -1,5 +1,6 @@
 // join.cpp -- the three ways into a cluster: launched by MPI, inside a program's own MPI, alone.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,32 +21,45 @@ namespace {
 
 using cluster::Runtime;
 
+Role role_of(const cluster::Table& table) {
+  const auto rank = static_cast<std::size_t>(table.rank);
+  return rank < table.members.size() ? table.members[rank].role : Role::worker;
+}
+
 /// A worker talks to the coordinator and to every ps; those two talk to everybody.
 std::size_t most_connections(const cluster::Table& table) {
   const auto ps = static_cast<std::size_t>(
       std::count_if(table.members.begin(), table.members.end(),
                     [](const cluster::Member& member) { return member.role == Role::ps; }));
-  const bool worker = table.members[static_cast<std::size_t>(table.rank)].role == Role::worker;
+  const bool worker = role_of(table) == Role::worker;
   return ps + (worker ? 1 : table.members.size());
 }
 
 /// Opens both fabrics, lets `exchange` do its part, and keeps what the role needs.
 template <class Exchange>
-Cluster join_with(const Settings& settings, Exchange&& exchange) {
+Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   auto control = std::make_unique<transport::UcxFabric>();
   auto data = std::make_unique<transport::UcxFabric>();
   cluster::Hello hello = cluster::make_hello();
   hello.roles = cluster::RoleRequest::from(settings).text();
   hello.replicas = settings.integer("replicas");
+  hello.restarts = restarts;
   hello.control_address = control->address();
   hello.data_address = data->address();
   cluster::Table table = exchange(hello);
   for (cluster::Member& member : table.members) {
     if (member.role == Role::ps) member.data_address = member.control_address;
   }
-  if (table.members[static_cast<std::size_t>(table.rank)].role == Role::ps) data.reset();
+  if (role_of(table) == Role::ps) data.reset();
   cluster::make_room_for(most_connections(table));
-  return Cluster(std::make_shared<Runtime>(settings, std::move(table), std::move(control), std::move(data)));
+  std::optional<cluster::Member> again;
+  if (static_cast<std::size_t>(table.rank) >= table.members.size()) {
+    again = cluster::Member{table.rank,        Role::worker, table.index_of_restart(table.rank),
+                            hello.host,        hello.pid,    hello.control_address,
+                            hello.data_address};
+  }
+  return Cluster(std::make_shared<Runtime>(settings, std::move(table), std::move(control), std::move(data),
+                                           std::move(again)));
 }
 
 void apply_log_level(const Settings& settings, bool coordinator) {
@@ -99,12 +113,13 @@ Cluster Cluster::join(const Settings& settings) {
   Cluster joined = [&] {
     if (settings.text("supervise") == "on") {
       cluster::AgentLink agent = cluster::split_into_agent_and_child();
-      return join_with(settings, [&](const cluster::Hello& hello) {
+      const auto restarts = static_cast<int>(settings.integer("max-restarts"));
+      return join_with(settings, restarts, [&](const cluster::Hello& hello) {
         return agent.exchange(hello, settings.duration("start-timeout"));
       });
     }
     MPI_Init(nullptr, nullptr);
-    return join_with(settings, [](const cluster::Hello& hello) {
+    return join_with(settings, 0, [](const cluster::Hello& hello) {
       cluster::Table table = cluster::exchange(MPI_COMM_WORLD, hello);
       MPI_Finalize();
       return table;
@@ -124,7 +139,7 @@ Cluster cluster_from(MPI_Comm communicator, const Settings& settings) {
   int ranks = 0;
   MPI_Comm_size(communicator, &ranks);
   if (ranks == 1) return Cluster(Runtime::embedded_cluster(settings));
-  return join_with(settings, [communicator](const cluster::Hello& hello) {
+  return join_with(settings, 0, [communicator](const cluster::Hello& hello) {
     return cluster::exchange(communicator, hello);
   });
 }

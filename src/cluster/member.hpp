@@ -1,6 +1,7 @@
 // member.hpp -- one rank of the cluster as all others know it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,6 +20,7 @@ struct Hello {
   std::vector<std::byte> control_address;
   std::vector<std::byte> data_address;
   std::int64_t replicas = 1;  // which must agree, too
+  std::int32_t restarts = 0;  // and this: how often a worker's agent starts it again
 };
 
 struct Member {
@@ -38,9 +40,34 @@ struct Member {
 };
 
 /// What the agent hands down to its child.
+///
+/// A worker that is started again keeps its index and has a new rank, so that all that is kept by rank, in
+/// every process, is of one life only, and what still comes from an earlier life is known by its rank. The
+/// ranks after those of `members` are set aside for this, `restarts` for each worker.
 struct Table {
-  int rank = 0;
+  int rank = 0;  // beyond `members` for a worker that was started again
   std::vector<Member> members;
+  int restarts = 0;  // how often each worker may be started again
+
+  int count(Role role) const noexcept {
+    return static_cast<int>(
+        std::count_if(members.begin(), members.end(), [role](const Member& m) { return m.role == role; }));
+  }
+  /// Ranks that there may ever be.
+  int places() const noexcept { return static_cast<int>(members.size()) + count(Role::worker) * restarts; }
+  /// The rank of a worker from its `time`-th start on, after the first; from 1.
+  int rank_of_restart(int index, int time) const noexcept {
+    return static_cast<int>(members.size()) + index * restarts + time - 1;
+  }
+  /// Of a worker's rank: how often it has been started again.
+  int times_restarted(int of_rank) const noexcept {
+    const int beyond = of_rank - static_cast<int>(members.size());
+    return beyond < 0 ? 0 : beyond % restarts + 1;
+  }
+  /// REQUIRES: of_rank < places().
+  int index_of_restart(int of_rank) const noexcept {
+    return (of_rank - static_cast<int>(members.size())) / restarts;
+  }
 };
 
 }  // namespace capstan::cluster

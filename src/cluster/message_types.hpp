@@ -25,8 +25,10 @@ enum MessageType : std::uint16_t {
   kCreateGroup,
   kRestartGroup,
   kGroupClocks,
-  kWorkerGone,  // coordinator to ps: a rank, by number; answered with kWorkerClosed
-  kPushEntry,   // an entry that would lie in a ring, where windows are not mapped
+  kWorkerGone,    // coordinator to ps: a rank, by number; answered with kWorkerClosed
+  kPushEntry,     // an entry that would lie in a ring, where windows are not mapped
+  kMemberJoined,  // coordinator to ps: a Member, of a worker that was started again; answered with
+                  // kMemberKnown
 
   // ps to client
   kRowsPiece = 40,
@@ -39,6 +41,8 @@ enum MessageType : std::uint16_t {
   kGiveBack,
   kGivenBack,
   kWorkerClosed,  // ps to coordinator: all that a rank pushed, by number, has been applied
+  kJoin,          // worker that was started again to coordinator: its Member
+  kMemberKnown,   // ps to coordinator: it takes pushes and questions from a rank, by number
 };
 
 }  // namespace capstan::cluster

@@ -94,6 +94,7 @@ Table exchange(MPI_Comm communicator, const Hello& hello) {
         from_bytes<Hello>({all.data() + offsets[rank], static_cast<std::size_t>(lengths[rank])}));
   }
   table.members = make_members(hellos);
+  table.restarts = hello.restarts;
   return table;
 }
 

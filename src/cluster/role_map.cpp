@@ -168,6 +168,13 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
                       "told {}; give every rank the same --replicas",
                       rank, hello.host, hello.replicas, hellos[0].replicas));
     }
+    if (hello.restarts != hellos[0].restarts) {
+      throw Error(
+          Code::failed_precondition,
+          fmt::format("rank {} on {} starts a worker again {} times, rank 0 {} times: give every rank "
+                      "the same --max-restarts",
+                      rank, hello.host, hello.restarts, hellos[0].restarts));
+    }
     hosts.push_back(hello.host);
   }
   RoleRequest request;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
@@ -19,13 +20,16 @@ bool has_data_fabric(Role role) { return role != Role::ps; }
 }  // namespace
 
 Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
-                 std::unique_ptr<transport::Fabric> data)
+                 std::unique_ptr<transport::Fabric> data, std::optional<Member> started_again)
     : settings_(std::move(settings)),
       table_(std::move(table)),
+      self_(started_again ? *std::move(started_again)
+                          : table_.members[static_cast<std::size_t>(table_.rank)]),
       control_(std::move(control)),
       data_(std::move(data)) {
-  control_peers_.resize(table_.members.size());
-  data_peers_.resize(table_.members.size());
+  control_peers_.resize(static_cast<std::size_t>(table_.places()));
+  data_peers_.resize(static_cast<std::size_t>(table_.places()));
+  if (this->started_again()) started_again_.emplace(self_.rank, self_);
   control_->set_rank(table_.rank);
   if (data_) data_->set_rank(table_.rank);
   log::set_rank_tag(log_tag());
@@ -35,9 +39,37 @@ std::string Runtime::log_tag() const {
   return std::string(to_string(self().role)) + " " + std::to_string(self().index) + "@" + self().host;
 }
 
-int Runtime::count(Role role) const noexcept {
-  return static_cast<int>(
-      std::count_if(members().begin(), members().end(), [role](const Member& m) { return m.role == role; }));
+int Runtime::count(Role role) const noexcept { return table_.count(role); }
+
+const Member& Runtime::member(int rank) const {
+  if (static_cast<std::size_t>(rank) < members().size()) return members()[static_cast<std::size_t>(rank)];
+  const std::lock_guard lock(mutex_);
+  return started_again_.at(rank);
+}
+
+std::string Runtime::name_of(int rank) const {
+  try {
+    return member(rank).name();
+  } catch (const std::out_of_range&) {
+    return "rank " + std::to_string(rank);
+  }
+}
+
+void Runtime::add(Member member) {
+  CAPSTAN_ASSERT(static_cast<std::size_t>(member.rank) >= members().size() && member.rank < table_.places());
+  const std::lock_guard lock(mutex_);
+  const bool added = started_again_.emplace(member.rank, std::move(member)).second;
+  CAPSTAN_ASSERT(added);
+}
+
+std::vector<int> Runtime::worker_ranks() const {
+  std::vector<int> ranks;
+  for (const Member& member : members()) {
+    if (member.role == Role::worker) ranks.push_back(member.rank);
+  }
+  const std::lock_guard lock(mutex_);
+  for (const auto& [rank, member] : started_again_) ranks[static_cast<std::size_t>(member.index)] = rank;
+  return ranks;
 }
 
 const Member& Runtime::member(Role role, int index) const {

@@ -1,7 +1,10 @@
 // runtime.hpp -- what a rank has once it has joined: the table of members, its settings, its fabrics.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,16 +23,29 @@ namespace capstan::cluster {
 /// thread and one fabric.
 class Runtime {
  public:
+  /// `started_again`: this rank, when it is none of the table's members.
   Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
-          std::unique_ptr<transport::Fabric> data);
+          std::unique_ptr<transport::Fabric> data, std::optional<Member> started_again = {});
 
   const Settings& settings() const noexcept { return settings_; }
+  /// Those of the start, by rank.
   const std::vector<Member>& members() const noexcept { return table_.members; }
-  const Member& self() const noexcept { return table_.members[static_cast<std::size_t>(table_.rank)]; }
+  const Table& table() const noexcept { return table_; }
+  const Member& self() const noexcept { return self_; }
+  /// This rank is a worker that was started again; the coordinator and the ps are to be told.
+  bool started_again() const noexcept { return static_cast<std::size_t>(self_.rank) >= members().size(); }
   int count(Role role) const noexcept;
   /// REQUIRES: there is one.
   const Member& member(Role role, int index) const;
-  const Member& member(int rank) const { return table_.members.at(static_cast<std::size_t>(rank)); }
+  /// Also of workers that were started again, once they have been added. Throws std::out_of_range.
+  const Member& member(int rank) const;
+  /// "worker 1 (rank 2 on node17)", or "rank 9" where that is all that is known.
+  std::string name_of(int rank) const;
+  /// A worker that was started again. Any thread, as `member`. REQUIRES: its rank is one of
+  /// table().places(), and new.
+  void add(Member member);
+  /// Of all workers, by index, the last that is known.
+  std::vector<int> worker_ranks() const;
   bool single_host() const noexcept;
   /// Part of an embedded cluster: every rank is a thread of this process.
   bool in_process() const noexcept { return in_process_; }
@@ -60,6 +76,9 @@ class Runtime {
  private:
   Settings settings_;
   Table table_;
+  Member self_;
+  mutable std::mutex mutex_;
+  std::map<int, Member> started_again_;  // by rank; under the mutex. Never erased: references stay good
   std::unique_ptr<transport::Fabric> control_;
   std::unique_ptr<transport::Fabric> data_;
   std::vector<transport::Peer*> control_peers_;  // by rank, null until connected; the fabrics own them

@@ -97,15 +97,26 @@ void ClosureQueue::settle_as_lost(const Closure& closure) {
 void ClosureQueue::lose(int worker) {
   const Lock lock(board_->mutex);
   lost_.insert(worker);
+  have_been_lost_.insert(worker);
   const auto found = queued_for_one_.find(worker);
   if (found == queued_for_one_.end()) return;
   for (const Closure& closure : found->second) settle_as_lost(closure);
   queued_for_one_.erase(found);
 }
 
+void ClosureQueue::regain(int worker) {
+  const Lock lock(board_->mutex);
+  lost_.erase(worker);
+}
+
 bool ClosureQueue::lost(int worker) const {
   const Lock lock(board_->mutex);
   return lost_.contains(worker);
+}
+
+bool ClosureQueue::has_been_lost(int worker) const {
+  const Lock lock(board_->mutex);
+  return have_been_lost_.contains(worker);
 }
 
 bool ClosureQueue::join(std::optional<std::chrono::milliseconds> timeout) {

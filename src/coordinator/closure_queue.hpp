@@ -64,9 +64,14 @@ class ClosureQueue {
   bool any_for_one() const;
   /// The worker died: what is queued for it fails, now and later.
   void lose(int worker);
+  /// It is there again.
+  void regain(int worker);
   bool lost(int worker) const;
+  /// It is, or was.
+  bool has_been_lost(int worker) const;
 
   bool empty() const;
+  bool broken() const noexcept { return board_->broken; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -83,6 +88,7 @@ class ClosureQueue {
   bool hungry_ = true;                                 // the last take found nothing
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
   std::set<int> lost_;
+  std::set<int> have_been_lost_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> error_;
   bool broken_ = false;

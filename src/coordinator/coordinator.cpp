@@ -28,7 +28,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
           runtime_.control(), [this] { return round(); }, kLooks)),
       queue_(static_cast<std::size_t>(runtime_.settings().integer("queue-limit")), loop_),
       dispatcher_(strategy, queue_,
-                  static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))) {
+                  static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
+      returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }) {
   start_embedded_workers();
   transport::Fabric& fabric = runtime_.control();
   fabric.on_message(cluster::kClosuresDone,
@@ -39,6 +40,12 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     std::int32_t rank = 0;
     std::memcpy(&rank, message.header.data(), std::min(sizeof rank, message.header.size()));
     dispatcher_.closed(rank, message.from);
+  });
+  fabric.on_message(cluster::kJoin, [this](const transport::Message& message) { returning_.ask(message); });
+  fabric.on_message(cluster::kMemberKnown, [this](const transport::Message& message) {
+    std::int32_t rank = 0;
+    std::memcpy(&rank, message.header.data(), std::min(sizeof rank, message.header.size()));
+    returning_.known(rank, message.from);
   });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
   for (const cluster::Member& member : runtime_.members()) {
@@ -56,14 +63,17 @@ Coordinator::~Coordinator() {
   queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
   runtime_.control().silence();
   dispatcher_.send_to_all(cluster::kShutdown);
+  returning_.send_to_all(cluster::kShutdown);
   runtime_.control().progress();
   embedded_workers_.clear();
 }
 
 ControlLoop::Round Coordinator::round() {
   const bool received = runtime_.control().progress() != 0;
+  const bool returned = returning_.advance();
+  if (alone_until_) give_up_waiting();
   const bool sent = dispatcher_.dispatch();
-  return {received || sent, dispatcher_.rest()};
+  return {received || returned || sent, dispatcher_.rest()};
 }
 
 void Coordinator::start_embedded_workers() {
@@ -92,7 +102,10 @@ std::shared_ptr<Result> Coordinator::schedule_on(int worker, std::uint32_t funct
   return queue_.put_for(worker, function, std::move(arguments));
 }
 
-std::vector<int> Coordinator::worker_indices() const {
+std::vector<int> Coordinator::worker_indices() {
+  // What is for each worker that there is would otherwise be for none.
+  const auto any = [this] { return dispatcher_.alive() > 0 || queue_.broken(); };
+  if (!any()) loop_->wait(any, std::nullopt);
   std::vector<int> indices;
   for (int worker = 0; worker < dispatcher_.workers(); ++worker) {
     if (!queue_.lost(worker)) indices.push_back(worker);
@@ -121,12 +134,42 @@ void Coordinator::on_failure(transport::Peer& peer) {
             " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
     return;
   }
+  returning_.forget(peer);
+  lose_worker(peer);
+}
+
+void Coordinator::lose_worker(transport::Peer& peer) {
   const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death(peer.rank()));
   if (!closures) return;
   log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,
             dispatcher_.alive());
-  if (dispatcher_.alive() == 0) {
+  if (dispatcher_.alive() > 0) return;
+  last_lost_ = peer.name();
+  if (may_come_back()) {
+    alone_until_ = std::chrono::steady_clock::now() + runtime_.settings().duration("worker-wait");
+  } else {
     queue_.break_down(Code::unavailable, peer.name() + " is gone, and no worker is left");
+  }
+}
+
+/// As far as their ranks tell: the last start of a worker may have failed before it came here.
+bool Coordinator::may_come_back() const {
+  const cluster::Table& table = runtime_.table();
+  for (int index = 0; index < dispatcher_.workers(); ++index) {
+    if (table.times_restarted(dispatcher_.worker(index)->rank()) < table.restarts) return true;
+  }
+  return false;
+}
+
+void Coordinator::give_up_waiting() {
+  if (dispatcher_.alive() > 0) {
+    alone_until_.reset();
+  } else if (std::chrono::steady_clock::now() >= *alone_until_) {
+    alone_until_.reset();
+    queue_.break_down(
+        Code::unavailable,
+        fmt::format("{} is gone, no worker is left, and none has come back within {} ms (--worker-wait)",
+                    last_lost_, runtime_.settings().duration("worker-wait").count()));
   }
 }
 
@@ -162,7 +205,7 @@ std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_for(int worke
   return implementation_->schedule_on(worker, function, std::move(arguments));
 }
 std::vector<int> ClusterCoordinator::worker_indices() const { return implementation_->worker_indices(); }
-bool ClusterCoordinator::has_lost(int worker) const { return implementation_->queue().lost(worker); }
+bool ClusterCoordinator::has_lost(int worker) const { return implementation_->queue().has_been_lost(worker); }
 
 void ClusterCoordinator::join() { implementation_->queue().join(std::nullopt); }
 bool ClusterCoordinator::join(std::chrono::milliseconds timeout) {

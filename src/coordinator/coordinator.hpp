@@ -1,15 +1,19 @@
 // coordinator.hpp -- hands closures to workers and collects what they return.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "coordinator/closure_queue.hpp"
 #include "coordinator/control_loop.hpp"
 #include "coordinator/dispatcher.hpp"
+#include "coordinator/returning_workers.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::coordinator {
@@ -28,20 +32,26 @@ class Coordinator {
   ClosureQueue& queue() noexcept { return queue_; }
   std::uint64_t next_resource() noexcept { return strategy_.next_resource(); }
   /// Of workers that are there now, in order.
-  std::vector<int> worker_indices() const;
+  std::vector<int> worker_indices();
   int workers() const noexcept { return dispatcher_.alive(); }
 
  private:
   void start_embedded_workers();
   ControlLoop::Round round();
   void on_failure(transport::Peer& peer);
+  void lose_worker(transport::Peer& peer);
   std::set<int> tell_every_ps_of_death(std::int32_t rank);
+  bool may_come_back() const;
+  void give_up_waiting();
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;
   std::shared_ptr<ControlLoop> loop_;  // shared with results that outlive this object
   ClosureQueue queue_;
   Dispatcher dispatcher_;
+  ReturningWorkers returning_;
+  std::string last_lost_;                                             // the worker
+  std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
   std::vector<std::jthread> embedded_workers_;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/message_types.hpp"
 #include "coordinator/protocol.hpp"
@@ -39,6 +40,21 @@ void Dispatcher::add(transport::Peer& peer) {
   Worker& worker = workers_.emplace_back();
   worker.peer = &peer;
   worker.index = ++alive_ - 1;
+}
+
+void Dispatcher::regain(int index, transport::Peer& peer) {
+  Worker& worker = workers_.at(static_cast<std::size_t>(index));
+  CAPSTAN_ASSERT(!worker.alive);
+  worker = Worker{};
+  worker.peer = &peer;
+  worker.index = index;
+  queue_.regain(index);
+  ++alive_;
+}
+
+transport::Peer* Dispatcher::worker(int index) const {
+  const auto at = static_cast<std::size_t>(index);
+  return at < workers_.size() ? workers_[at].peer : nullptr;
 }
 
 void Dispatcher::send_to_all(std::uint16_t type) {

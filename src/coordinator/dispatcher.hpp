@@ -30,6 +30,12 @@ class Dispatcher {
   /// Workers are added in order of their index.
   void add(transport::Peer& worker);
 
+  /// A worker that was started again takes the place of the one of that index, which was lost; it is told
+  /// anew of all that its closures may name.
+  void regain(int index, transport::Peer& worker);
+  /// Of that index, dead or alive; null when there is none.
+  transport::Peer* worker(int index) const;
+
   /// Hands out closures until none is left or nobody has room; true when any was.
   bool dispatch();
   /// When to look again, at the latest, though nothing has come up.

@@ -1,8 +1,11 @@
 // worker_server.cpp -- taking closures, executing them, sending what they return.
 #include "coordinator/worker_server.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -48,6 +51,7 @@ void WorkerServer::run() {
   current_worker = this;
   listen();
   loop_.start([tag = runtime_->log_tag()] { log::set_rank_tag(tag); });
+  if (runtime_->started_again()) await_ps();
   const auto ended = [this] { return over_ || !lost_.empty(); };
   while (true) {
     auto task = next_task();
@@ -80,7 +84,8 @@ void WorkerServer::listen() {
     std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
     give_back(header.most);
   });
-  fabric.on_message(cluster::kHello, [](const transport::Message&) {});
+  bool heard = false;
+  fabric.on_message(cluster::kHello, [&heard](const transport::Message&) { heard = true; });
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -89,7 +94,39 @@ void WorkerServer::listen() {
     const std::lock_guard lock(mutex_);
     if (!over_) lost_ = peer.name();
   });
-  coordinator_->send(cluster::kHello, {});
+  if (runtime_->started_again()) {
+    // Looking until it has answered keeps the time short in which this process's death can end the
+    // coordinator: see await_ps.
+    coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
+    const auto answered = [&] { return heard || over_ || !lost_.empty(); };
+    if (!transport::progress_until(fabric, transport::deadline_in(runtime_->patience()), answered)) {
+      throw Error(Code::deadline_exceeded,
+                  fmt::format("waited {} ms for {} to take this worker in, which was started again",
+                              runtime_->patience().count(), coordinator_->name()));
+    }
+  } else {
+    coordinator_->send(cluster::kHello, {});
+  }
+  fabric.on_message(cluster::kHello, [](const transport::Message&) {});
+}
+
+/// Each ps connects to a worker that was started again, and only then the worker to the ps. UCX 1.13 ends a
+/// process whose answer to another one's wish to connect has not left when that one dies; a ps that has
+/// wished itself answers nothing.
+void WorkerServer::await_ps() {
+  transport::Fabric& data = runtime_->data();
+  std::set<int> open;
+  for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) open.insert(runtime_->member(Role::ps, ps).rank);
+  data.on_message(cluster::kHello, [&open](const transport::Message& message) { open.erase(message.from); });
+  const auto ended = [&] {
+    const std::lock_guard lock(mutex_);
+    return open.empty() || over_ || !lost_.empty();
+  };
+  if (!transport::progress_until(data, transport::deadline_in(runtime_->patience()), ended)) {
+    log::warn("waited {} ms for {} to connect", runtime_->patience().count(),
+              runtime_->name_of(*open.begin()));
+  }
+  data.on_message(cluster::kHello, [](const transport::Message&) {});
 }
 
 ControlLoop::Round WorkerServer::round() {

@@ -50,6 +50,7 @@ class WorkerServer {
   };
 
   void listen();
+  void await_ps();
   ControlLoop::Round round();
   void take(const transport::Message& message);
   void give_back(std::size_t most);

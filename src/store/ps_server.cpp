@@ -32,8 +32,8 @@ std::atomic_ref<std::uint64_t> word(std::byte* at) {
 PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
     : runtime_(std::move(runtime)),
       fabric_(runtime_->control()),
-      board_(fabric_.allocate(shard::BoardLayout(runtime_->members().size()).bytes())),
-      layout_(runtime_->members().size()),
+      board_(fabric_.allocate(shard::BoardLayout(places()).bytes())),
+      layout_(places()),
       store_(
           fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
           [this](std::uint32_t group, std::uint64_t steps) {
@@ -42,7 +42,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
           [this](std::uint32_t counter, std::uint64_t delta) {
             if (counter < shard::BoardLayout::kCounters) add_to_counter(counter, delta);
           }),
-      rings_(board_->memory().data(), runtime_->members().size(), store_.heap(), store_),
+      rings_(board_->memory().data(), places(), store_.heap(), store_),
       inbox_(store_,
              [this](int rank, std::uint64_t bytes) {
                const shard::PushApplied applied{bytes};
@@ -73,7 +73,9 @@ void PsServer::serve_requests() {
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
   rpc_.serve(cluster::kCreateGroup, [this](int, transport::Bytes request) {
-    store_.create_group(from_bytes<shard::CreateGroup>(request));
+    auto group = from_bytes<shard::CreateGroup>(request);
+    std::erase_if(group.workers, [this](std::int32_t rank) { return gone_.contains(rank); });
+    store_.create_group(group);
     return std::vector<std::byte>{};
   });
   rpc_.serve(cluster::kRestartGroup, [this](int, transport::Bytes request) {
@@ -125,6 +127,15 @@ void PsServer::serve_fabric() {
     forget(rank);
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))
         .send(cluster::kWorkerClosed, message.header);
+  });
+  fabric_.on_message(cluster::kMemberJoined, [this](const transport::Message& message) {
+    const auto member = from_bytes<cluster::Member>(message.payload);
+    runtime_->add(member);
+    store_.join(member.rank);
+    // The worker waits for this before it connects: see WorkerServer::await_ps.
+    client(member.rank).send(cluster::kHello, {});
+    runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+        .send(cluster::kMemberKnown, transport::as_bytes(std::int32_t{member.rank}));
   });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {

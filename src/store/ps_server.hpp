@@ -36,6 +36,7 @@ class PsServer {
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();
+  std::uint64_t places() const { return static_cast<std::uint64_t>(runtime_->table().places()); }
   transport::Peer& client(int rank) { return runtime_->data_peer(runtime_->member(rank)); }
 
   std::shared_ptr<cluster::Runtime> runtime_;

@@ -239,6 +239,11 @@ shard::GroupClocks Store::clocks(std::uint32_t group) {
   return groups_.clocks(group);
 }
 
+void Store::join(int rank) {
+  const std::lock_guard lock(mutex_);
+  groups_.join(rank);
+}
+
 void Store::remove(int rank) {
   const std::lock_guard lock(mutex_);
   groups_.remove(rank);

@@ -47,6 +47,8 @@ class Store final : public shard::PushSink {
   shard::GroupClocks clocks(std::uint32_t group);
   /// A worker has died, and all that it pushed has been applied.
   void remove(int rank);
+  /// A worker that was started again may take part in every update group.
+  void join(int rank);
 
   /// For reads that the ps serves. Throws Error(not_found).
   struct RowsView {

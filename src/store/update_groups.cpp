@@ -112,6 +112,13 @@ void UpdateGroups::remove(int rank) {
   }
 }
 
+void UpdateGroups::join(int rank) {
+  for (auto& [id, group] : groups_) {
+    group.workers.try_emplace(rank,
+                              Worker{.clock = group.steps, .takes_part = false, .dead = false, .held = {}});
+  }
+}
+
 shard::GroupClocks UpdateGroups::clocks(std::uint32_t id) const {
   const auto found = groups_.find(id);
   if (found == groups_.end()) {

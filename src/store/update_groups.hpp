@@ -48,6 +48,9 @@ class UpdateGroups {
   /// A rank has died: nobody waits for it, and the step that it was in is dropped. Once for each rank is
   /// enough.
   void remove(int rank);
+  /// A new worker: what it pushes waits for the end of its step, and nobody waits for it until it has ended
+  /// one.
+  void join(int rank);
   /// Throws Error(not_found).
   shard::GroupClocks clocks(std::uint32_t group) const;
 

@@ -254,9 +254,7 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
   }
   shard::CreateGroup request;
   request.id = static_cast<std::uint32_t>(groups_.size() + 1);
-  for (const cluster::Member& member : runtime_->members()) {
-    if (member.role == Role::worker) request.workers.push_back(member.rank);
-  }
+  for (const int rank : runtime_->worker_ranks()) request.workers.push_back(rank);
   if (const auto* stale = std::get_if<StaleSynchronous>(&synchronization)) {
     request.mode = shard::GroupMode::stale_synchronous;
     request.bound = stale->bound;

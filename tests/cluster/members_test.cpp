@@ -74,6 +74,38 @@ TEST(Members, ARankWithOtherReplicasIsRefusedByNumberAndHost) {
   }
 }
 
+TEST(Members, ARankWithOtherRestartsIsRefusedByNumberAndHost) {
+  auto all = hellos(5);
+  all[3].restarts = 2;
+  try {
+    (void)make_members(all);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::failed_precondition);
+    EXPECT_STREQ(error.what(),
+                 "rank 3 on node1 starts a worker again 2 times, rank 0 0 times: give every rank the same "
+                 "--max-restarts");
+  }
+}
+
+TEST(Members, EveryRestartOfEveryWorkerHasARankOfItsOwn) {
+  Table table;
+  table.restarts = 3;
+  table.members = make_members(hellos(6));
+  const int workers = table.count(Role::worker);
+  ASSERT_GE(workers, 2);
+  EXPECT_EQ(table.places(), 6 + 3 * workers);
+  int next = 6;
+  for (int index = 0; index < workers; ++index) {
+    for (int time = 1; time <= 3; ++time, ++next) {
+      EXPECT_EQ(table.rank_of_restart(index, time), next);
+      EXPECT_EQ(table.index_of_restart(next), index);
+      EXPECT_EQ(table.times_restarted(next), time);
+    }
+  }
+  EXPECT_EQ(table.times_restarted(5), 0);
+}
+
 TEST(Members, ARankThatWasToldOtherRolesIsRefusedByNumberAndHost) {
   auto all = hellos(5);
   all[4].roles = "ps=2 workers=0 evaluator=0";

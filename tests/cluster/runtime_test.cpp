@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "capstan/error.hpp"
@@ -41,6 +42,35 @@ TEST(Runtime, RanksAsThreadsHaveTheRolesOfTheMap) {
   EXPECT_EQ(runtimes[0]->member(Role::ps, 1).rank, 4);
   EXPECT_EQ(runtimes[4]->self().name(), "ps 1 (rank 4 on " + host_name() + ")");
   EXPECT_EQ(runtimes[2]->log_tag(), "worker 1@" + host_name());
+}
+
+TEST(Runtime, AWorkerThatWasStartedAgainIsKnownByItsNewRank) {
+  transport::LoopHub hub;
+  auto old = Runtime::as_threads(with({{"ps", "1"}}), 4, hub);
+  Table table = old[0]->table();
+  table.restarts = 2;
+  table.rank = 0;
+  Runtime runtime(Settings(), table, hub.open(), hub.open());
+  EXPECT_FALSE(runtime.started_again());
+  EXPECT_EQ(runtime.worker_ranks(), (std::vector<int>{1, 2}));
+  const int rank = table.rank_of_restart(1, 2);
+  EXPECT_EQ(runtime.name_of(rank), "rank 7");
+  EXPECT_THROW((void)runtime.member(rank), std::out_of_range);
+
+  Member member = table.members[2];
+  member.rank = rank;
+  runtime.add(member);
+  EXPECT_EQ(runtime.member(rank).index, 1);
+  EXPECT_EQ(runtime.name_of(rank), "worker 1 (rank 7 on " + host_name() + ")");
+  EXPECT_EQ(runtime.worker_ranks(), (std::vector<int>{1, 7}));
+  EXPECT_EQ(runtime.members().size(), 4U);
+  EXPECT_EQ(runtime.control_peer(member).rank(), 7);
+
+  table.rank = rank;
+  const Runtime itself(Settings(), table, hub.open(), hub.open(), member);
+  EXPECT_TRUE(itself.started_again());
+  EXPECT_EQ(itself.self().rank, 7);
+  EXPECT_EQ(itself.log_tag(), "worker 1@" + host_name());
 }
 
 TEST(Runtime, APeerIsConnectedOnceForEachFabric) {

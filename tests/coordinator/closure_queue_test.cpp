@@ -378,6 +378,19 @@ TEST_F(ClosureQueueTest, AnErrorForOneWorkerIsInItsResultAlone) {
   EXPECT_NO_THROW((void)detail::fetch_bytes(*kept));
 }
 
+TEST_F(ClosureQueueTest, AWorkerThatIsThereAgainGetsWhatIsForIt) {
+  EXPECT_FALSE(queue_.has_been_lost(1));
+  queue_.lose(1);
+  queue_.regain(1);
+  EXPECT_FALSE(queue_.lost(1));
+  EXPECT_TRUE(queue_.has_been_lost(1));
+  const auto result = queue_.put_for(1, 1, {});
+  auto closure = queue_.take_for(1);
+  ASSERT_TRUE(closure);
+  queue_.finish(*closure, {});
+  EXPECT_NO_THROW((void)detail::fetch_bytes(*result));
+}
+
 TEST_F(ClosureQueueTest, WhatIsForALostWorkerFails) {
   const std::string gone = "worker 1 is gone, and this function was for it alone";
   const auto running = queue_.put_for(1, 1, {});

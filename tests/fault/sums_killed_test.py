@@ -19,7 +19,7 @@ class SumsKilled(JobTest):
     def check(self, seed, *options):
         """All workers but one are killed, one after another, at moments that follow from `seed`."""
         moment = random.Random(seed)
-        job = self.start([PROGRAM, CLOSURES, f"--capstan-ps={PS}", *options], RANKS)
+        job = self.start([PROGRAM, CLOSURES, f"--capstan-ps={PS}", "--capstan-max-restarts=0", *options], RANKS)
         self.assertTrue(job.wait_for_text("begins"), job.stderr)
         workers, ranks = Roles(RANKS, PS).workers, job.ranks()
         moment.shuffle(workers)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker that dies by SIGKILL: its work is done by the others, and the job ends well; without others it ends."""
+"""A worker that dies by SIGKILL and is not started again: its work is done by the others; without others the job ends."""
 import os
 import pathlib
 import random
@@ -20,7 +20,8 @@ class WorkerKilled(JobTest):
     def start_training(self, *options, epoch=EVAL_EVERY):
         """The job, as soon as `epoch` is behind it, and what its ranks are."""
         command = train(
-            self.graph(), "--ps", PS, "--slice-batches", 1, "--eval-every", EVAL_EVERY, *options, epochs=EPOCHS
+            self.graph(), "--ps", PS, "--slice-batches", 1, "--eval-every", EVAL_EVERY, "--max-restarts", 0, *options,
+            epochs=EPOCHS,
         )
         job = self.start(command, RANKS)
         self.assertTrue(job.wait_for_text(rf"epoch {epoch}: {TRAINS}"), job.stderr)

@@ -71,6 +71,22 @@ TEST_F(UpdateGroupsTest, AWorkerThatDiesIsNotWaitedForAndItsUnfinishedStepIsDrop
   EXPECT_EQ(log(), "step 3; ");
 }
 
+TEST_F(UpdateGroupsTest, AWorkerThatWasStartedAgainIsWaitedForFromItsFirstStepOn) {
+  create(shard::GroupMode::synchronous);
+  groups_.remove(6);
+  groups_.join(9);
+  EXPECT_TRUE(groups_.holds_back(1, 9));
+  for (const int rank : {4, 5, 9}) push(rank, 0);
+  end(4, 1);
+  end(5, 1);
+  EXPECT_EQ(log(), "shard 0 from 4 5 of 2; step 1; ");
+  end(9, 2);
+  end(4, 2);
+  EXPECT_EQ(log(), "");
+  end(5, 2);
+  EXPECT_EQ(log(), "shard 0 from 9 of 3; step 2; ");
+}
+
 TEST_F(UpdateGroupsTest, AWorkerThatLeavesComesBackWithItsNextStep) {
   create(shard::GroupMode::synchronous);
   push(6, 0);

@@ -1,0 +1,44 @@
+// agent_pipe.hpp -- values through a pipe between the processes of one rank.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "capstan/serialize.hpp"
+
+namespace capstan::cluster {
+
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+};
+
+/// Throws Error.
+Pipe open_pipe();
+void close_both(const Pipe& pipe) noexcept;
+
+void write_all(int fd, const void* data, std::size_t size);
+/// Throws Error: deadline_exceeded, or unavailable when the other end is closed; `whom` is who has it.
+void read_all(int fd, void* data, std::size_t size, std::chrono::steady_clock::time_point deadline,
+              const char* whom);
+
+template <class T>
+void send_value(int fd, const T& value) {
+  const auto bytes = to_bytes(value);
+  const std::uint64_t size = bytes.size();
+  write_all(fd, &size, sizeof size);
+  write_all(fd, bytes.data(), bytes.size());
+}
+
+template <class T>
+T receive_value(int fd, std::chrono::steady_clock::time_point deadline, const char* whom) {
+  std::uint64_t size = 0;
+  read_all(fd, &size, sizeof size, deadline, whom);
+  std::vector<std::byte> bytes(size);
+  read_all(fd, bytes.data(), bytes.size(), deadline, whom);
+  return from_bytes<T>(bytes);
+}
+
+}  // namespace capstan::cluster

@@ -1,0 +1,111 @@
+// returning_workers.cpp -- the old one out, every ps told, the new one in.
+#include "coordinator/returning_workers.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/message_types.hpp"
+
+namespace capstan::coordinator {
+
+void ReturningWorkers::ask(const transport::Message& message) {
+  try {
+    asking_.push_back(from_bytes<cluster::Member>(message.payload));
+  } catch (const Error& error) {
+    log::error("rank {} asks to be taken in, but not how: {}", message.from, error.what());
+  }
+}
+
+bool ReturningWorkers::acceptable(const cluster::Member& member) const {
+  const cluster::Table& table = runtime_.table();
+  const bool is_new = static_cast<std::size_t>(member.rank) >= table.members.size() &&
+                      member.rank < table.places() && member.role == Role::worker &&
+                      member.index == table.index_of_restart(member.rank);
+  if (!is_new) return false;
+  const auto later = [&](int rank) { return rank >= member.rank && rank < table.places(); };
+  const transport::Peer* before = dispatcher_.worker(member.index);
+  return before != nullptr && !later(before->rank()) &&
+         std::none_of(returning_.begin(), returning_.end(), [&](const Returning& other) {
+           return other.index == member.index && later(other.peer->rank());
+         });
+}
+
+void ReturningWorkers::begin(const cluster::Member& member) {
+  if (!acceptable(member)) {
+    log::error("{} cannot be taken in: a later one has its place, or it never was a worker", member.name());
+    return;
+  }
+  for (const Returning& other : std::exchange(returning_, {})) {
+    if (other.index == member.index) {
+      other.peer->give_up();
+    } else {
+      returning_.push_back(other);
+    }
+  }
+  transport::Peer& before = *dispatcher_.worker(member.index);
+  if (!before.failed()) before.give_up();
+  lose_(before);
+
+  runtime_.add(member);
+  Returning worker{
+      &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.patience())};
+  // Traffic both ways is what makes either end's death visible to the other.
+  worker.peer->send(cluster::kHello, {});
+  const auto bytes = to_bytes(member);
+  for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
+    peer.send(cluster::kMemberJoined, {}, bytes);
+    worker.open.insert(peer.rank());
+  }
+  returning_.push_back(std::move(worker));
+}
+
+void ReturningWorkers::known(int rank, int ps) {
+  for (Returning& worker : returning_) {
+    if (worker.peer->rank() == rank) worker.open.erase(ps);
+  }
+}
+
+void ReturningWorkers::forget(const transport::Peer& peer) {
+  std::erase_if(returning_, [&](const Returning& worker) { return worker.peer == &peer; });
+}
+
+void ReturningWorkers::give_up(const Returning& worker) {
+  std::vector<std::string> names;
+  for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));
+  log::warn("{} cannot be taken in: waited {} ms for {} to know it", worker.peer->name(),
+            runtime_.patience().count(), fmt::join(names, " and "));
+  worker.peer->send(cluster::kShutdown, {});
+}
+
+bool ReturningWorkers::advance() {
+  if (asking_.empty() && returning_.empty()) return false;
+  bool any = !asking_.empty();
+  for (const cluster::Member& member : std::exchange(asking_, {})) begin(member);
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(returning_, [&](const Returning& worker) {
+    if (worker.open.empty()) {
+      dispatcher_.regain(worker.index, *worker.peer);
+      log::info("{} is there in place of the one that was lost; {} workers", worker.peer->name(),
+                dispatcher_.alive());
+      return any = true;
+    }
+    if (now < worker.deadline) return false;
+    give_up(worker);
+    return true;
+  });
+  return any;
+}
+
+void ReturningWorkers::send_to_all(std::uint16_t type) {
+  for (const Returning& worker : returning_) worker.peer->send(type, {});
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,56 @@
+// returning_workers.hpp -- workers that were started again, from their first word until closures may run
+// there.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "cluster/runtime.hpp"
+#include "coordinator/dispatcher.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::coordinator {
+
+/// A ps answers only ranks that it knows, so each is told of the new one first. Used by the thread that
+/// drives the control loop.
+class ReturningWorkers {
+ public:
+  /// Takes the worker away that has the place of one that has come back: its agent knew of its death first.
+  using Lose = std::function<void(transport::Peer& worker)>;
+
+  ReturningWorkers(cluster::Runtime& runtime, Dispatcher& dispatcher, Lose lose)
+      : runtime_(runtime), dispatcher_(dispatcher), lose_(std::move(lose)) {}
+
+  /// Handler of kJoin.
+  void ask(const transport::Message& message);
+  /// A ps knows the rank.
+  void known(int rank, int ps);
+  /// It has died again.
+  void forget(const transport::Peer& peer);
+  /// Outside of handlers; true when a worker has asked or may run closures.
+  bool advance();
+  void send_to_all(std::uint16_t type);
+
+ private:
+  struct Returning {
+    transport::Peer* peer;
+    int index;
+    std::set<int> open;  // ps that have not answered
+    std::chrono::steady_clock::time_point deadline;
+  };
+
+  bool acceptable(const cluster::Member& member) const;
+  void begin(const cluster::Member& member);
+  void give_up(const Returning& worker);
+
+  cluster::Runtime& runtime_;
+  Dispatcher& dispatcher_;
+  Lose lose_;
+  std::vector<cluster::Member> asking_;
+  std::vector<Returning> returning_;
+};
+
+}  // namespace capstan::coordinator
