@@ -94,6 +94,7 @@ TEST_F(ClosureQueueTest, WhoTakesIsToldWhenAnErrorHasBeenRaised) {
   EXPECT_EQ(looking_->nudges, before + 1);
 }
 
+// A5.3: better: 256 Ki queued closures take under 200 bytes each besides their arguments.
 TEST_F(ClosureQueueTest, AQueuedClosureCostsLessThanTwoHundredBytesBesidesItsArguments) {
   constexpr std::size_t kClosures = 10'000;
   std::vector<std::shared_ptr<Result>> results;
@@ -108,6 +109,7 @@ TEST_F(ClosureQueueTest, JoiningWithNothingScheduledReturns) {
   EXPECT_TRUE(queue_.done());
 }
 
+// B1: same.
 TEST_F(ClosureQueueTest, AClosureThatIsPutBackIsNext) {
   put(1);
   put(2);
@@ -130,6 +132,7 @@ TEST_F(ClosureQueueTest, ThoseOfALostWorkerAreTakenAgainInTheirOrder) {
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(queue_.take()->function, i);
 }
 
+// B2: same.
 TEST_F(ClosureQueueTest, EveryClosureIsFinishedOnceThoughEachIsPutBackOnce) {
   std::vector<std::shared_ptr<Result>> results;
   for (std::uint32_t label = 0; label < 5; ++label) results.push_back(put(label));
@@ -156,12 +159,14 @@ TEST_F(ClosureQueueTest, EveryClosureIsFinishedOnceThoughEachIsPutBackOnce) {
   for (const auto& count : executed) EXPECT_EQ(count, 1);
 }
 
+// B3: same.
 TEST_F(ClosureQueueTest, FinishingBeforeJoiningDoesNotHang) {
   put();
   queue_.finish(*queue_.take(), {});
   join();
 }
 
+// B4-B5: same.
 TEST_F(ClosureQueueTest, JoinRaisesAnErrorThatComesWhileItWaits) {
   put();
   const auto closure = queue_.take();
@@ -172,6 +177,7 @@ TEST_F(ClosureQueueTest, JoinRaisesAnErrorThatComesWhileItWaits) {
   expect_error(Code::invalid_argument, "bad input", [&] { join(); });
 }
 
+// A5.11, B6: same.
 TEST_F(ClosureQueueTest, TheFirstErrorIsRaisedOnceAndWhatIsQueuedIsCancelled) {
   const auto a = put(1);
   const auto b = put(2);
@@ -190,6 +196,7 @@ TEST_F(ClosureQueueTest, TheFirstErrorIsRaisedOnceAndWhatIsQueuedIsCancelled) {
   EXPECT_TRUE(queue_.done());
 }
 
+// A5.6, B7-B9: same.
 TEST_F(ClosureQueueTest, DoneAndPutRaiseItToo) {
   put();
   queue_.fail(*queue_.take(), Code::out_of_range, "from done");
@@ -201,6 +208,7 @@ TEST_F(ClosureQueueTest, DoneAndPutRaiseItToo) {
   EXPECT_TRUE(queue_.done());
 }
 
+// A5.11: same.
 TEST_F(ClosureQueueTest, RaisingWaitsForWhatRuns) {
   put();
   const auto long_one = put();
@@ -218,6 +226,7 @@ TEST_F(ClosureQueueTest, RaisingWaitsForWhatRuns) {
   EXPECT_EQ(detail::fetch_bytes(*long_one), std::vector{std::byte{5}});
 }
 
+// A5.11: same.
 TEST_F(ClosureQueueTest, AnErrorAfterTheFirstIsSwallowedWhileTheFirstWaits) {
   put();
   put();
@@ -232,6 +241,7 @@ TEST_F(ClosureQueueTest, AnErrorAfterTheFirstIsSwallowedWhileTheFirstWaits) {
   join();
 }
 
+// B10: same.
 TEST_F(ClosureQueueTest, EverythingWorksAgainAfterAnErrorAndOnlyNewErrorsAreRaised) {
   put();
   queue_.fail(*queue_.take(), Code::internal, "old");
@@ -245,6 +255,7 @@ TEST_F(ClosureQueueTest, EverythingWorksAgainAfterAnErrorAndOnlyNewErrorsAreRais
   expect_error(Code::internal, "new", [&] { join(); });
 }
 
+// B65: same.
 TEST_F(ClosureQueueTest, OneOfALostWorkerIsCancelledWhenAnErrorWaits) {
   put();
   const auto lost = put();
@@ -283,6 +294,7 @@ TEST_F(ClosureQueueTest, JoinGivesUpOnWhatRunsBesideAnErrorToo) {
   expect_error(Code::internal, "failed", [&] { (void)queue_.join(milliseconds(20)); });
 }
 
+// A5.3: same.
 TEST_F(ClosureQueueTest, PuttingWaitsWhileTheQueueIsFull) {
   ClosureQueue small(2, looking_);
   (void)small.put(1, {});
@@ -345,6 +357,7 @@ TEST_F(ClosureQueueTest, ABreakdownEndsAJoinThatWaitsForWhatRunsBesideAnError) {
   expect_error(Code::unavailable, "ps 0 is gone", [&] { join(); });
 }
 
+// A5.4, B12: same.
 TEST_F(ClosureQueueTest, AClosureForOneWorkerStandsApart) {
   const auto for_one = queue_.put_for(2, 9, {std::byte{3}});
   EXPECT_TRUE(queue_.any_for_one());
@@ -409,6 +422,7 @@ TEST_F(ClosureQueueTest, ABreakdownEndsWhatIsForOneWorker) {
   EXPECT_FALSE(queue_.take_for(1));
 }
 
+// B11: same.
 TEST_F(ClosureQueueTest, ManyThreadsMayFinishAndPutBackAtOnce) {
   constexpr int kClosures = 200;
   std::vector<std::shared_ptr<Result>> results;
