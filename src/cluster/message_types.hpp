@@ -39,6 +39,8 @@ enum MessageType : std::uint16_t {
   kGiveBack,
   kGivenBack,
   kWorkerClosed,  // ps to coordinator: all that a rank pushed, by number, has been applied
+
+  kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
 };
 
 }  // namespace capstan::cluster
