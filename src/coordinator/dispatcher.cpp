@@ -112,7 +112,7 @@ bool Dispatcher::dispatch() {
   std::make_heap(heap_.begin(), heap_.end(), later);
   while (!heap_.empty()) {
     Worker* worker = heap_.front();
-    auto closure = queue_.take(worker->index, worker->running.empty());
+    auto closure = queue_.take(worker->index, false);
     if (!closure) {
       if (!queue_.any_preferred()) break;
       std::pop_heap(heap_.begin(), heap_.end(), later);  // another one may be preferred
@@ -134,10 +134,24 @@ bool Dispatcher::dispatch() {
       heap_.pop_back();
     }
   }
+  if (queue_.any_preferred()) any = give_to_idle() || any;
   if (any) {
     for (Worker& worker : workers_) send_batch(worker);
   }
   ask_back();
+  return any;
+}
+
+/// What is left prefers workers that have no room.
+bool Dispatcher::give_to_idle() {
+  bool any = false;
+  for (Worker& worker : workers_) {
+    if (!worker.running.empty() || !has_room(worker)) continue;
+    auto closure = queue_.take(worker.index, true);
+    if (!closure) break;
+    give(worker, std::move(*closure));
+    any = true;
+  }
   return any;
 }
 

@@ -97,6 +97,7 @@ class Dispatcher {
   Worker* from(const transport::Message& message);
   bool waits_for_start(const Worker& worker) const;
   bool has_room(const Worker& worker) const;
+  bool give_to_idle();
   Worker* maker_of(const Closure& closure, double least_load);
   bool append_extras(std::vector<std::byte>& out, RunHeader header, const Closure& closure);
   bool dispatch_for_one();

@@ -28,6 +28,7 @@ using Numbers = std::vector<std::int64_t>;
 
 // Workers are threads of this process, so functions and tests meet in these.
 std::atomic<bool> gate{false};
+std::atomic<bool> other_gate{false};
 std::atomic<int> arrived{0};
 std::atomic<int> begun{0};
 std::atomic<int> mapped{0};
@@ -45,6 +46,10 @@ int wait_at_the_gate(int value) {
   ++arrived;
   wait_for([] { return gate.load(); });
   return value;
+}
+void wait_at_the_other_gate() {
+  ++arrived;
+  wait_for([] { return other_gate.load(); });
 }
 int plus_one(int x) { return x + 1; }
 double halve(double x) { return x / 2; }
@@ -131,7 +136,7 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
   CoordinatorConformance() { start(GetParam()); }
   void start(RankThreadsOptions::Flags flags) {
     stop();
-    gate = false;
+    gate = other_gate = false;
     for (auto* number : {&arrived, &begun, &mapped, &to_end}) *number = 0;
     flags.emplace_back("ps", "2");
     ranks_ = std::make_unique<RankThreads>(RankThreadsOptions{.ranks = 3 + kWorkers, .flags = flags});
@@ -140,7 +145,7 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
     coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
   }
   void stop() {
-    gate = true;
+    gate = other_gate = true;
     coordinator_.reset();
     strategy_.reset();
     ranks_.reset();
@@ -229,6 +234,9 @@ TEST_P(CoordinatorConformance, ADatasetsFunctionCreatesNoVariables) {
 // A5.2, B23: better: results are arguments before they are there, in any nest, converted as others are.
 TEST_P(CoordinatorConformance, ResultsAreArguments) {
   auto& c = *coordinator_;
+  // What waits counts as queued: with a short queue schedule waits with it.
+  const bool short_queue = !GetParam().empty() && GetParam().front().first == "queue-limit";
+  gate = short_queue;
   const auto blocked = c.schedule<&wait_at_the_gate>(1);
   const auto two = c.schedule<&plus_one>(blocked);
   const auto more = c.schedule<&sum>(std::vector{two, blocked}, two);
@@ -237,7 +245,9 @@ TEST_P(CoordinatorConformance, ResultsAreArguments) {
   const auto all =
       c.schedule<&join_names>(std::pair{text, 5}, std::map<int, RemoteValue<std::string>>{{9, text}});
   EXPECT_EQ(c.schedule<&plus_one>(10).fetch(), 11) << "nobody stands in the way";
-  EXPECT_FALSE(two.ready());
+  if (!short_queue) {
+    EXPECT_FALSE(two.ready());
+  }
   gate = true;
   EXPECT_EQ(half.fetch(), 2.5);
   EXPECT_EQ(all.fetch(), "abab5 9abab");
@@ -275,6 +285,7 @@ TEST_P(CoordinatorConformance, AnErrorGoesAlongWithArguments) {
 
 // A5.2: better: a closure may have a priority, a worker that it prefers, and a deadline.
 TEST_P(CoordinatorConformance, OptionsSayWhichGoesFirstAndWhere) {
+  coordinator_->run_on_every_worker<&my_index>();  // all have started
   for (int i = 0; i < 2 * kWorkers; ++i) {
     const int worker = i % kWorkers;
     EXPECT_EQ(coordinator_->schedule_with<&my_index>({.affinity = worker}).fetch(), worker);
@@ -332,15 +343,20 @@ TEST_P(CoordinatorConformance, NothingBeginsAfterItsDeadline) {
 TEST_P(CoordinatorConformance, TheHigherPriorityGoesFirst) {
   start({{"max-inflight-per-worker", "1"}});
   const auto order = counter("order");
-  const auto blocked = block();
+  const auto blocked = block(kWorkers - 1);
+  coordinator_->schedule_on<&wait_at_the_other_gate>(kWorkers - 1);  // the one that will do it all
+  ASSERT_TRUE(wait_for([] { return arrived == kWorkers; }));
   std::vector<RemoteValue<int>> low, high;
-  for (int i = 0; i < 3; ++i) low.push_back(coordinator_->schedule_with<&append_to>({.priority = -1}, order));
-  for (int i = 0; i < 3; ++i) high.push_back(coordinator_->schedule_with<&append_to>({.priority = 1}, order));
+  for (int i = 0; i < 3; ++i) {
+    low.push_back(coordinator_->schedule_with<&append_to>({.priority = -1}, order));
+    high.push_back(coordinator_->schedule_with<&append_to>({.priority = 1}, order));
+  }
+  const auto middle = coordinator_->schedule<&append_to>(order);
+  other_gate = true;
+  EXPECT_THAT(coordinator_->fetch(high), ElementsAre(0, 1, 2));
+  EXPECT_EQ(middle.fetch(), 3);
+  EXPECT_THAT(coordinator_->fetch(low), ElementsAre(4, 5, 6));
   gate = true;
-  const auto first = coordinator_->fetch(high);
-  const auto last = coordinator_->fetch(low);
-  EXPECT_LT(*std::max_element(first.begin(), first.end()), *std::max_element(last.begin(), last.end()));
-  EXPECT_EQ(*std::min_element(first.begin(), first.end()), 0);
 }
 
 // A5.18, B31: same.
@@ -372,7 +388,7 @@ TEST_P(CoordinatorConformance, AWatchdogSaysWhereItHangs) {
   std::this_thread::sleep_for(milliseconds(200));  // nothing is under way
   testing::internal::CaptureStderr();
   const auto stuck = coordinator_->schedule_with<&wait_at_the_gate>({.affinity = 1}, 1);
-  std::this_thread::sleep_for(milliseconds(800));
+  std::this_thread::sleep_for(milliseconds(600));
   gate = true;
   coordinator_->join();
   std::this_thread::sleep_for(milliseconds(50));
