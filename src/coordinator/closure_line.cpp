@@ -11,11 +11,6 @@ ClosureLine::Lines::const_iterator ClosureLine::first() const {
   return std::find_if(lines_.begin(), lines_.end(), [](const auto& line) { return !line.second.empty(); });
 }
 
-void ClosureLine::push_back(Closure closure) {
-  line(closure.priority()).push_back(std::move(closure));
-  ++size_;
-}
-
 void ClosureLine::push_front(Closure closure) {
   line(closure.priority()).push_front(std::move(closure));
   ++size_;
@@ -30,7 +25,7 @@ void ClosureLine::push_by_id(Closure closure) {
 }
 
 Closure ClosureLine::pop() {
-  const auto found = lines_.find(first()->first);
+  const auto found = lines_.size() == 1 ? lines_.begin() : lines_.find(first()->first);
   Closure closure = std::move(found->second.front());
   found->second.pop_front();
   if (found->second.empty() && found->first != 0) lines_.erase(found);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "coordinator/closure.hpp"
 
@@ -20,7 +21,10 @@ class ClosureLine {
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
 
-  void push_back(Closure closure);
+  void push_back(Closure&& closure) {
+    line(closure.priority()).push_back(std::move(closure));
+    ++size_;
+  }
   /// Before those of its priority.
   void push_front(Closure closure);
   /// Before those of its priority that were scheduled later.

@@ -181,7 +181,12 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   raise_if_failed(lock);
   Closure closure = make(function, std::move(arguments), std::move(extras));
   auto result = closure.result;
-  const bool sooner = admit(std::move(closure));
+  bool sooner = false;
+  if (closure.extras) {
+    sooner = admit(std::move(closure));
+  } else {
+    any_.push_back(std::move(closure));
+  }
   const bool hungry = std::exchange(hungry_, false);
   lock.unlock();
   if (sooner) {

@@ -407,7 +407,7 @@ TEST_P(CoordinatorConformance, AWatchdogSaysWhereItHangs) {
   }
   testing::internal::CaptureStderr();
   std::this_thread::sleep_for(milliseconds(300));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(HasSubstr("no function has ended")));
 }
 
 // A5.20, B82: same.
