@@ -2,12 +2,17 @@
 #include "coordinator/closure.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace capstan::coordinator {
 
+Result::Result(std::shared_ptr<ResultBoard> shared, std::unique_ptr<ClosureExtras> what)
+    : board(std::move(shared)), extras(std::move(what)) {}
+Result::~Result() = default;
+
 bool Closure::ready() const {
-  return !extras || std::none_of(extras->inputs.begin(), extras->inputs.end(),
-                                 [](const auto& input) { return input.result->pending(); });
+  return !special || std::none_of(extras()->inputs.begin(), extras()->inputs.end(),
+                                  [](const auto& input) { return input.result->pending(); });
 }
 
 std::vector<std::byte> Closure::whole_arguments() const {
@@ -18,7 +23,7 @@ std::vector<std::byte> Closure::whole_arguments() const {
     whole.insert(whole.end(), from, to);
     from = to;
   };
-  for (const auto& input : extras->inputs) {
+  for (const auto& input : extras()->inputs) {
     copy_until(input.at);
     const std::vector<std::byte>& made = input.result->bytes;
     if (input.convert == nullptr) {
@@ -33,8 +38,8 @@ std::vector<std::byte> Closure::whole_arguments() const {
 }
 
 const Result* Closure::failed_input() const {
-  if (!extras) return nullptr;
-  for (const auto& input : extras->inputs) {
+  if (!special) return nullptr;
+  for (const auto& input : extras()->inputs) {
     if (input.result->state.load(std::memory_order_acquire) == Result::State::failed)
       return input.result.get();
   }
@@ -42,7 +47,7 @@ const Result* Closure::failed_input() const {
 }
 
 int Closure::maker() const {
-  return extras && !extras->inputs.empty() ? extras->inputs.front().result->maker : kAnyWorker;
+  return special && !extras()->inputs.empty() ? extras()->inputs.front().result->maker : kAnyWorker;
 }
 
 }  // namespace capstan::coordinator

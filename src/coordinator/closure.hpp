@@ -14,7 +14,7 @@ namespace capstan::coordinator {
 
 constexpr int kAnyWorker = -1;
 
-/// What few closures have, apart so that it costs the others a pointer.
+/// What few closures have. It lies with the result: a queue is as fast as its closures are small.
 struct ClosureExtras {
   using Clock = std::chrono::steady_clock;
 
@@ -31,11 +31,13 @@ struct Closure {
   int worker = kAnyWorker;
   bool again = false;    // a worker that has died may have begun it
   bool stamped = false;  // the queue knows when it came
+  bool special = false;  // it has extras
   std::vector<std::byte> arguments;
   std::shared_ptr<Result> result;
-  std::shared_ptr<ClosureExtras> extras = {};
 
-  int priority() const noexcept { return extras ? extras->priority : 0; }
+  /// Or null.
+  ClosureExtras* extras() const noexcept { return special ? result->extras.get() : nullptr; }
+  int priority() const noexcept { return special ? extras()->priority : 0; }
   /// No argument is still to come. One that failed is not.
   bool ready() const;
   /// The arguments with the results that belong in them. REQUIRES: these are there. Throws what a conversion

@@ -36,10 +36,11 @@ std::size_t ClosureQueue::queued() const {
 
 void ClosureQueue::settle(const Closure& closure, Result::State state, Code code,
                           std::vector<std::byte> bytes) {
-  if (closure.extras && closure.extras->deadline) {
-    timed_.erase({*closure.extras->deadline, closure.id});
+  if (closure.special && closure.extras()->deadline) {
+    timed_.erase({*closure.extras()->deadline, closure.id});
     set_next_deadline();
   }
+  if (closure.special) closure.extras()->inputs.clear();  // a chain of results does not keep all its links
   closure.result->settle(state, code, std::move(bytes));
 }
 
@@ -86,27 +87,23 @@ Closure ClosureQueue::make(std::uint32_t function, std::vector<std::byte> argume
   const std::uint64_t id = next_id_++;
   const bool stamped = hungry_ || id % kStampEvery == 0;
   if (stamped) came_.emplace(id, Clock::now());
-  return {id,
-          function,
-          kAnyWorker,
-          false,
-          stamped,
-          std::move(arguments),
-          std::make_shared<Result>(board_),
-          std::move(extras)};
+  return {
+      id,      function,          kAnyWorker,           false,
+      stamped, extras != nullptr, std::move(arguments), std::make_shared<Result>(board_, std::move(extras))};
 }
 
 /// True when its deadline is the next one.
 bool ClosureQueue::admit(Closure closure) {
   bool first = false;
-  if (closure.extras && closure.extras->deadline) {
+  if (closure.special && closure.extras()->deadline) {
     const auto place =
         timed_
-            .try_emplace({*closure.extras->deadline, closure.id}, Closure{.id = closure.id,
-                                                                          .worker = closure.worker,
-                                                                          .arguments = {},
-                                                                          .result = closure.result,
-                                                                          .extras = closure.extras})
+            .try_emplace({*closure.extras()->deadline, closure.id}, Closure{.id = closure.id,
+                                                                            .worker = closure.worker,
+                                                                            .stamped = closure.stamped,
+                                                                            .special = true,
+                                                                            .arguments = {},
+                                                                            .result = closure.result})
             .first;
     first = place == timed_.begin();
     set_next_deadline();
@@ -131,10 +128,10 @@ void ClosureQueue::enqueue(Closure closure) {
     }
     return;
   }
-  const int preferred = closure.extras ? closure.extras->affinity : kAnyWorker;
+  const int preferred = closure.special ? closure.extras()->affinity : kAnyWorker;
   if (preferred != kAnyWorker && !lost_.contains(preferred)) {
     preferred_[preferred].push_by_id(std::move(closure));
-  } else if (closure.extras) {
+  } else if (closure.special) {
     any_.push_by_id(std::move(closure));
   } else {
     any_.push_back(std::move(closure));
@@ -182,7 +179,7 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   Closure closure = make(function, std::move(arguments), std::move(extras));
   auto result = closure.result;
   bool sooner = false;
-  if (closure.extras) {
+  if (closure.special) {
     sooner = admit(std::move(closure));
   } else {
     any_.push_back(std::move(closure));
@@ -315,7 +312,7 @@ std::optional<Closure> ClosureQueue::take(int worker, bool idle) {
 
 /// False when its deadline has made an end of it before.
 bool ClosureQueue::stop_running(const Closure& closure) {
-  if (closure.extras && closure.extras->expired) return false;
+  if (closure.special && closure.extras()->expired) return false;
   if (closure.worker == kAnyWorker) --running_;
   return true;
 }
@@ -363,7 +360,7 @@ bool ClosureQueue::expire(Clock::time_point now) {
     const bool begun = !take_out(closure);
     if (begun) {
       stop_running(closure);
-      closure.extras->expired = true;
+      closure.extras()->expired = true;
     }
     const std::string message =
         begun ? "a function had not ended at its deadline" : "a function had not begun at its deadline";

@@ -41,7 +41,7 @@ class ClosureQueue {
       : limit_(limit), board_(std::make_shared<ResultBoard>(std::move(waiter))) {}
 
   using Clock = ClosureExtras::Clock;
-  using Extras = std::shared_ptr<ClosureExtras>;
+  using Extras = std::unique_ptr<ClosureExtras>;
 
   /// Waits while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) for
   /// an argument that is a result of another queue.

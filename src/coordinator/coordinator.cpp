@@ -245,7 +245,7 @@ std::shared_ptr<const coordinator::Result> ClusterCoordinator::add(std::uint32_t
 std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_with(const ScheduleOptions& options,
                                                                         std::uint32_t function,
                                                                         detail::PackedArguments arguments) {
-  auto extras = std::make_shared<coordinator::ClosureExtras>();
+  auto extras = std::make_unique<coordinator::ClosureExtras>();
   extras->priority = options.priority;
   if (options.affinity) {
     extras->affinity = *options.affinity;
@@ -260,7 +260,7 @@ std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_for(int worke
                                                                        detail::PackedArguments arguments) {
   coordinator::ClosureQueue::Extras extras;
   if (!arguments.inputs.empty()) {
-    extras = std::make_shared<coordinator::ClosureExtras>();
+    extras = std::make_unique<coordinator::ClosureExtras>();
     extras->inputs = std::move(arguments.inputs);
   }
   return implementation_->schedule_on(worker, function, std::move(arguments.bytes), std::move(extras));

@@ -157,7 +157,7 @@ bool Dispatcher::give_to_idle() {
 
 /// The worker that made an argument of it, if that one is as free as the freest.
 Dispatcher::Worker* Dispatcher::maker_of(const Closure& closure, double least_load) {
-  if (!closure.extras || closure.extras->affinity != kAnyWorker) return nullptr;
+  if (!closure.special || closure.extras()->affinity != kAnyWorker) return nullptr;
   const int maker = closure.maker();
   if (maker < 0 || maker >= workers()) return nullptr;
   Worker& worker = workers_[static_cast<std::size_t>(maker)];
@@ -167,7 +167,7 @@ Dispatcher::Worker* Dispatcher::maker_of(const Closure& closure, double least_lo
 /// What it has besides its packed arguments goes in front of them, and into them. False when it cannot be
 /// made, and has failed.
 bool Dispatcher::append_extras(std::vector<std::byte>& out, RunHeader header, const Closure& closure) {
-  const ClosureExtras& extras = *closure.extras;
+  const ClosureExtras& extras = *closure.extras();
   std::vector<std::byte> whole;
   if (!extras.inputs.empty()) {
     try {
@@ -198,9 +198,9 @@ void Dispatcher::give(Worker& worker, Closure closure) {
                          static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
                          static_cast<std::uint8_t>(closure.again ? 1 : 0)};
   std::vector<std::byte> special;
-  if (closure.extras && !append_extras(special, header, closure)) return;
+  if (closure.special && !append_extras(special, header, closure)) return;
   if (worker.batched == 0) announce(worker);
-  if (closure.extras) {
+  if (closure.special) {
     worker.batch.insert(worker.batch.end(), special.begin(), special.end());
   } else {
     append(worker.batch, header);

@@ -63,11 +63,14 @@ struct ResultBoard {
   FetchTimes fetches;
 };
 
+struct ClosureExtras;
+
 /// Shared by the program and the queue. Written once, before `state` says so.
 struct Result {
   enum class State : std::uint8_t { pending, ready, failed };
 
-  explicit Result(std::shared_ptr<ResultBoard> shared) : board(std::move(shared)) {}
+  explicit Result(std::shared_ptr<ResultBoard> shared, std::unique_ptr<ClosureExtras> what = {});
+  ~Result();
   bool pending() const noexcept { return state.load(std::memory_order_acquire) == State::pending; }
   /// Does nothing when it has come to something already.
   void settle(State to, Code with, std::vector<std::byte> text) {
@@ -78,7 +81,8 @@ struct Result {
   }
 
   std::shared_ptr<ResultBoard> board;
-  std::vector<std::byte> bytes;  // the value, or the text of the error
+  std::unique_ptr<ClosureExtras> extras;  // of its closure, which is smaller without
+  std::vector<std::byte> bytes;           // the value, or the text of the error
   std::atomic<State> state{State::pending};
   Code code = Code::ok;
   mutable bool awaited = false;  // closures wait for it; under the board's mutex

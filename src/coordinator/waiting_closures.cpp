@@ -6,7 +6,7 @@
 namespace capstan::coordinator {
 
 void WaitingClosures::add(Closure closure) {
-  for (const auto& input : closure.extras->inputs) {
+  for (const auto& input : closure.extras()->inputs) {
     if (!input.result->pending()) continue;
     input.result->awaited = true;
     waiting_for_.emplace(input.result.get(), closure.id);
@@ -20,7 +20,7 @@ std::optional<Closure> WaitingClosures::remove(std::uint64_t id) {
   auto node = closures_.extract(id);
   if (node.empty()) return std::nullopt;
   Closure closure = std::move(node.mapped());
-  for (const auto& input : closure.extras->inputs) {
+  for (const auto& input : closure.extras()->inputs) {
     const auto [first, last] = waiting_for_.equal_range(input.result.get());
     for (auto it = first; it != last;) it = it->second == id ? waiting_for_.erase(it) : std::next(it);
   }

@@ -424,13 +424,13 @@ TEST_F(ClosureQueueTest, ABreakdownEndsWhatIsForOneWorker) {
 
 /// A result as an argument, whose bytes belong at `at`.
 ClosureQueue::Extras inputs(std::initializer_list<std::pair<std::size_t, std::shared_ptr<Result>>> results) {
-  auto extras = std::make_shared<ClosureExtras>();
+  auto extras = std::make_unique<ClosureExtras>();
   for (const auto& [at, result] : results) extras->inputs.push_back({at, result, nullptr});
   return extras;
 }
 ClosureQueue::Extras options(int priority, int affinity = kAnyWorker,
                              std::optional<milliseconds> deadline = std::nullopt) {
-  auto extras = std::make_shared<ClosureExtras>();
+  auto extras = std::make_unique<ClosureExtras>();
   extras->priority = priority;
   extras->affinity = affinity;
   if (deadline) extras->deadline = ClosureQueue::Clock::now() + *deadline;
@@ -650,8 +650,9 @@ TEST_F(ClosureQueueTest, ADeadlineOfAnArgumentIsThatOfWhoNeedsIt) {
   // And one that waits for its argument has one of its own.
   auto both = options(0, kAnyWorker, milliseconds(5));
   both->inputs.push_back({0, input, nullptr});
-  const auto sooner = queue_.put(3, {}, both);
-  EXPECT_TRUE(queue_.expire(*both->deadline));
+  const auto deadline = *both->deadline;
+  const auto sooner = queue_.put(3, {}, std::move(both));
+  EXPECT_TRUE(queue_.expire(deadline));
   EXPECT_TRUE(detail::is_ready(*sooner));
   EXPECT_FALSE(detail::is_ready(*needs));
   EXPECT_TRUE(queue_.expire(ClosureQueue::Clock::now() + milliseconds(11)));
