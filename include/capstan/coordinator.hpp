@@ -4,28 +4,26 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "capstan/coordinator_statistics.hpp"
 #include "capstan/dataset.hpp"
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
+#include "capstan/remote_value.hpp"
 #include "capstan/strategy.hpp"
 
 namespace capstan {
 
 namespace coordinator {
 class Coordinator;
-struct Result;
-}  // namespace coordinator
+}
 
 namespace detail {
-
-/// Waits for a closure's result. Throws the closure's Error, or Error(cancelled).
-std::vector<std::byte> fetch_bytes(const coordinator::Result& result);
-bool is_ready(const coordinator::Result& result);
 
 template <auto fn>
 using IteratorOf = Iterator<typename ResultOf<fn>::Element>;
@@ -40,26 +38,28 @@ struct MakeIterator<fn, std::tuple<Args...>> {
 
 }  // namespace detail
 
-/// The result of a scheduled function, before it is there. Copies are the same result.
-template <class T>
-class RemoteValue {
- public:
-  explicit RemoteValue(std::shared_ptr<const coordinator::Result> result) : result_(std::move(result)) {}
-
-  /// Waits. Throws what the function threw, with its code; Error(cancelled) when an earlier error called it
-  /// off: schedule it again. A result stays when the worker that made it dies.
-  T fetch() const {
-    const std::vector<std::byte> bytes = detail::fetch_bytes(*result_);
-    if constexpr (!std::is_void_v<T>) return from_bytes<T>(bytes);
-  }
-  /// Done, well or not: fetch() will not wait.
-  bool ready() const { return detail::is_ready(*result_); }
-
- private:
-  std::shared_ptr<const coordinator::Result> result_;
+struct ScheduleOptions {
+  /// The higher goes first; of equals the one that was scheduled first. What a worker holds already is not
+  /// overtaken.
+  int priority = 0;
+  /// The worker that shall run it, unless that one is lost, or is busy while another has nothing to do.
+  std::optional<int> affinity = {};
+  /// Counted from schedule. A function that has not ended by then fails with deadline_exceeded, as if it had
+  /// thrown that: if it has not begun it never does, and if it runs its result is dropped. It is not
+  /// interrupted, and what it pushes is applied; its worker is free again when it ends.
+  std::optional<std::chrono::milliseconds> deadline = {};
 };
 
-/// Schedules functions on workers. Used by the thread that made the strategy.
+/// One of `count` parts of something, for schedule_each: dataset.shard(split.count, split.index).
+struct Split {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
+};
+/// All of them. Throws Error(invalid_argument) for a count below 0.
+std::vector<Split> splits(std::int64_t count);
+
+/// Schedules functions on workers. Used by the thread that made the strategy. Several of one strategy are the
+/// same coordinator.
 ///
 /// Errors are raised as in TensorFlow: the first one is kept, what is queued is cancelled, what runs is
 /// awaited, and the next schedule, join or done throws it once; after that everything is usable again. A
@@ -75,10 +75,34 @@ class ClusterCoordinator {
 
   /// Queues fn(args...) and returns. Blocks while the queue is full (--queue-limit). Arguments are converted
   /// to the parameters' types and copied. What fn pushes has been applied when it counts as done.
+  ///
+  /// An argument may be a RemoteValue of this coordinator, also in a vector, pair, tuple or map: fn waits for
+  /// it without being in the way of others, and runs where it was made if that worker is free. Its error is
+  /// fn's as well.
   template <auto fn, class... Args>
   RemoteValue<detail::ResultOf<fn>> schedule(Args&&... args) {
-    return RemoteValue<detail::ResultOf<fn>>(
-        add(detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
+    if constexpr ((detail::kHasRemote<std::remove_cvref_t<Args>> || ...)) {
+      return schedule_with<fn>({}, std::forward<Args>(args)...);
+    } else {
+      return RemoteValue<detail::ResultOf<fn>>(
+          add(detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
+    }
+  }
+
+  /// The same with a priority, a worker or a deadline. Throws Error(out_of_range) for a worker that was never
+  /// there.
+  template <auto fn, class... Args>
+  RemoteValue<detail::ResultOf<fn>> schedule_with(const ScheduleOptions& options, Args&&... args) {
+    return RemoteValue<detail::ResultOf<fn>>(add_with(
+        options, detail::Registered<fn>::number, detail::pack_with_inputs<fn>(std::forward<Args>(args)...)));
+  }
+
+  /// fn(split, args...) for each of `splits`: of a range of anything, a Dataset too. In their order.
+  template <auto fn, class Range, class... Args>
+  std::vector<RemoteValue<detail::ResultOf<fn>>> schedule_each(const Range& splits, const Args&... args) {
+    std::vector<RemoteValue<detail::ResultOf<fn>>> values;
+    for (const auto& split : splits) values.push_back(schedule<fn>(split, args...));
+    return values;
   }
 
   /// The same on the worker of that index, for what only it can do: it goes before what any worker may run,
@@ -88,7 +112,7 @@ class ClusterCoordinator {
   template <auto fn, class... Args>
   RemoteValue<detail::ResultOf<fn>> schedule_on(int worker, Args&&... args) {
     return RemoteValue<detail::ResultOf<fn>>(add_for(
-        worker, detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
+        worker, detail::Registered<fn>::number, detail::pack_with_inputs<fn>(std::forward<Args>(args)...)));
   }
   /// fn(args...) once on each worker that is there, and what it returned, in the order of worker_indices(). A
   /// worker that dies meanwhile is left out. Waits, also behind what these workers are running.
@@ -116,9 +140,11 @@ class ClusterCoordinator {
   /// Everything scheduled is done.
   bool done();
 
-  template <class T>
-  T fetch(const RemoteValue<T>& value) {
-    return value.fetch();
+  /// The value; of a vector, pair, tuple or map that has RemoteValues in it the same with values in their
+  /// place; anything else as it is. Waits, and throws what RemoteValue::fetch throws.
+  template <class Nest>
+  auto fetch(const Nest& nest) {
+    return detail::fetched(nest);
   }
 
   /// fn(args...) makes one object on each worker, when a closure first uses it there. An Error in fn is that
@@ -143,17 +169,21 @@ class ClusterCoordinator {
 
   /// Workers that are there now.
   int workers() const;
+  /// Counts and times since the coordinator's start. Any thread.
+  CoordinatorStatistics statistics() const;
   /// Which they are: 0 to workers() - 1 as long as none has died.
   std::vector<int> worker_indices() const;
 
  private:
   std::shared_ptr<const coordinator::Result> add(std::uint32_t function, std::vector<std::byte> arguments);
+  std::shared_ptr<const coordinator::Result> add_with(const ScheduleOptions& options, std::uint32_t function,
+                                                      detail::PackedArguments arguments);
   std::shared_ptr<const coordinator::Result> add_for(int worker, std::uint32_t function,
-                                                     std::vector<std::byte> arguments);
+                                                     detail::PackedArguments arguments);
   bool has_lost(int worker) const;
   std::uint64_t next_resource();
 
-  std::unique_ptr<coordinator::Coordinator> implementation_;
+  std::shared_ptr<coordinator::Coordinator> implementation_;  // one for all of a strategy
 };
 
 /// The number of the worker that runs the calling closure. Throws Error(failed_precondition) elsewhere.

@@ -2,31 +2,34 @@
 // queue.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "capstan/coordinator_statistics.hpp"
 #include "capstan/error.hpp"
+#include "coordinator/closure.hpp"
+#include "coordinator/closure_line.hpp"
 #include "coordinator/result.hpp"
+#include "coordinator/waiting_closures.hpp"
 
 namespace capstan::coordinator {
 
-constexpr int kAnyWorker = -1;
-
-struct Closure {
-  std::uint64_t id = 0;
-  std::uint32_t function = 0;
+/// Where a closure ran, and for how long.
+struct Ran {
   int worker = kAnyWorker;
-  bool again = false;  // a worker that has died may have begun it
-  std::vector<std::byte> arguments;
-  std::shared_ptr<Result> result;
+  std::uint64_t nanoseconds = 0;
 };
 
 /// Thread-safe. One thread schedules and joins, another takes closures and says how they ended.
@@ -37,20 +40,33 @@ class ClosureQueue {
   ClosureQueue(std::size_t limit, std::shared_ptr<Waiter> waiter)
       : limit_(limit), board_(std::make_shared<ResultBoard>(std::move(waiter))) {}
 
-  /// Waits while the queue is full. Throws the stored error, as do join and done.
-  std::shared_ptr<Result> put(std::uint32_t function, std::vector<std::byte> arguments);
+  using Clock = ClosureExtras::Clock;
+  using Extras = std::unique_ptr<ClosureExtras>;
+
+  /// Waits while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) for
+  /// an argument that is a result of another queue.
+  std::shared_ptr<Result> put(std::uint32_t function, std::vector<std::byte> arguments, Extras extras = {});
   /// True when all is done; false after `timeout`.
   bool join(std::optional<std::chrono::milliseconds> timeout);
   bool done();
 
-  /// The next closure to run, which counts as running from now on; nothing when there is none, or an error is
-  /// waiting to be raised.
-  std::optional<Closure> take();
-  void finish(const Closure& closure, std::vector<std::byte> result);
+  /// The next closure to run there, which counts as running from now on; nothing when there is none, or an
+  /// error is waiting to be raised. One that prefers another worker is given to an `idle` one, when there is
+  /// nothing else.
+  std::optional<Closure> take(int worker = kAnyWorker, bool idle = true);
+  void finish(const Closure& closure, std::vector<std::byte> result, Ran ran = {});
   /// The closure keeps its own error; the first one of several is raised.
-  void fail(const Closure& closure, Code code, const std::string& message);
-  /// Its worker died: it is next in line again, or cancelled if an error is waiting to be raised.
+  void fail(const Closure& closure, Code code, const std::string& message, Ran ran = {});
+  /// Its worker died, or is busy: it is next in line again, for any worker, or cancelled if an error is
+  /// waiting to be raised.
   void put_back(Closure closure);
+  /// Closures whose deadline has come fail. One that runs is not counted as running any more, and what it
+  /// returns is dropped. True when there was any.
+  bool expire(Clock::time_point now);
+  /// The next deadline, or the end of time. Without a lock.
+  Clock::time_point next_deadline() const noexcept {
+    return Clock::time_point(Clock::duration(next_deadline_.load(std::memory_order_relaxed)));
+  }
   /// Nothing can run any more. Ends every wait; put, join and done throw from now on.
   void break_down(Code code, const std::string& message);
 
@@ -59,7 +75,8 @@ class ClosureQueue {
   // waits to be raised.
 
   /// Fails at once, by its result, when the worker is lost. Throws when all has broken down.
-  std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments);
+  std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments,
+                                  Extras extras = {});
   std::optional<Closure> take_for(int worker);
   bool any_for_one() const;
   /// The worker died: what is queued for it fails, now and later.
@@ -70,20 +87,44 @@ class ClosureQueue {
   /// It is, or was.
   bool has_been_lost(int worker) const;
 
+  /// Nothing to take; what waits for arguments apart.
   bool empty() const;
   bool broken() const noexcept { return board_->broken; }
+  /// Some that the last take left prefer another worker. Without a lock, for who takes.
+  bool any_preferred() const noexcept { return any_preferred_.load(std::memory_order_relaxed); }
+  CoordinatorStatistics statistics() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
   void wait(Lock& lock, const std::function<bool()>& done);
+  void set_next_deadline() noexcept;
+  bool nothing_queued() const noexcept { return any_.empty() && preferred_.empty(); }
+  std::size_t queued() const;
+  Closure make(std::uint32_t function, std::vector<std::byte> arguments, Extras extras);
+  void check_inputs(const Extras& extras) const;
+  bool admit(Closure closure);
+  void enqueue(Closure closure);
+  ClosureLine* line_for(int worker, bool idle);
+  void settle(const Closure& closure, Result::State state, Code code, std::vector<std::byte> bytes);
+  void settle_as_failed(const Closure& closure, Code code, const std::string& message);
+  void cancel(const Closure& closure, Code code, const std::string& message);
+  void fail_by_input(const Closure& closure);
+  void go_on_after(const Result& result);
   void cancel_queued(Code code, const std::string& message);
   void raise_if_failed(Lock& lock);
   void settle_as_lost(const Closure& closure);
-  void stop_running(const Closure& closure);
+  bool stop_running(const Closure& closure);
+  bool take_out(const Closure& closure);
 
   std::size_t limit_;
-  std::shared_ptr<ResultBoard> board_;  // its mutex is the queue's
-  std::deque<Closure> queued_;
+  std::shared_ptr<ResultBoard> board_;    // its mutex is the queue's
+  ClosureLine any_;                       // for whichever worker
+  std::map<int, ClosureLine> preferred_;  // by worker; none is empty
+  WaitingClosures waiting_;
+  std::map<std::pair<Clock::time_point, std::uint64_t>, Closure> timed_;  // without arguments
+  std::unordered_map<std::uint64_t, Clock::time_point> came_;             // of some, by id
+  std::atomic<Clock::rep> next_deadline_{Clock::time_point::max().time_since_epoch().count()};
+  std::atomic<bool> any_preferred_{false};
   std::size_t running_ = 0;
   bool hungry_ = true;                                 // the last take found nothing
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
@@ -92,6 +133,7 @@ class ClosureQueue {
   std::uint64_t next_id_ = 1;
   std::optional<Error> error_;
   bool broken_ = false;
+  CoordinatorStatistics statistics_;  // what is counted; what is there now is looked up
 };
 
 }  // namespace capstan::coordinator

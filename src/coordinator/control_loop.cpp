@@ -123,6 +123,12 @@ void ControlLoop::nudge() {
   if (keeper_parked_) keeper_.notify_one();
 }
 
+/// A keeper that has lost its lead in its sleep sleeps on, for as long as it thought right before.
+void ControlLoop::nudge_sleeper() {
+  nudge();
+  fabric_.wake();
+}
+
 void ControlLoop::keep() {
   Lock lock(mutex_);
   while (!stopped_) {

@@ -46,6 +46,7 @@ class ControlLoop final : public Waiter {
   bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) override;
   /// A round now; or another one by who is in one.
   void nudge() override;
+  void nudge_sleeper() override;
 
  private:
   using Lock = std::unique_lock<std::mutex>;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "base/log.hpp"
+#include "base/stacks.hpp"
 #include "capstan/coordinator.hpp"
 #include "cluster/message_types.hpp"
 #include "coordinator/worker_server.hpp"
@@ -19,6 +21,13 @@ namespace {
 /// A program that waits has nothing else to do; its core may be wanted by the ranks that it waits for.
 constexpr ControlLoop::Looks kLooks{std::chrono::milliseconds(1), std::chrono::microseconds(200)};
 
+/// "train_step" of "... [with auto fn = train_step; ...]".
+std::string_view short_name(std::string_view name) {
+  constexpr std::string_view kBefore = "fn = ";
+  if (const auto at = name.find(kBefore); at != name.npos) name.remove_prefix(at + kBefore.size());
+  return name.substr(0, name.find_first_of(";]"));
+}
+
 }  // namespace
 
 Coordinator::Coordinator(strategy::Strategy& strategy)
@@ -29,7 +38,10 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       queue_(static_cast<std::size_t>(runtime_.settings().integer("queue-limit")), loop_),
       dispatcher_(strategy, queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
-      returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }) {
+      returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }),
+      watchdog_(runtime_.settings().duration("watchdog-timeout")) {
+  dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
+                          runtime_.settings().duration("schedule-start-delay-max"));
   start_embedded_workers();
   transport::Fabric& fabric = runtime_.control();
   fabric.on_message(cluster::kClosuresDone,
@@ -69,11 +81,51 @@ Coordinator::~Coordinator() {
 }
 
 ControlLoop::Round Coordinator::round() {
+  using Clock = ClosureQueue::Clock;
   const bool received = runtime_.control().progress() != 0;
   const bool returned = returning_.advance();
   if (alone_until_) give_up_waiting();
+  const bool timed = queue_.next_deadline() != Clock::time_point::max();
+  const auto now = timed || watchdog_.on() ? Clock::now() : Clock::time_point{};
+  const bool expired = timed && queue_.expire(now);
   const bool sent = dispatcher_.dispatch();
-  return {received || returned || sent, dispatcher_.rest()};
+  ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
+  if (const auto next = queue_.next_deadline(); next != Clock::time_point::max()) {
+    round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
+  }
+  if (watchdog_.on()) {
+    watch(now);
+    round.rest = std::min(round.rest, watchdog_.period());
+  }
+  return round;
+}
+
+void Coordinator::watch(Watchdog::Clock::time_point now) {
+  if (now < next_look_) return;
+  next_look_ = now + watchdog_.period();
+  const CoordinatorStatistics sofar = queue_.statistics();
+  const bool under_way = sofar.running + sofar.queued > 0;
+  if (watchdog_.barks(now, sofar.execution.count, under_way)) report_standstill();
+}
+
+void Coordinator::report_standstill() {
+  const CoordinatorStatistics sofar = queue_.statistics();
+  log::warn("no function has ended for {} s; {} are with workers, {} are queued, {} wait for arguments",
+            runtime_.settings().duration("watchdog-timeout").count() / 1e3, sofar.running, sofar.queued,
+            sofar.waiting);
+  const auto now = Watchdog::Clock::now();
+  for (const auto& holding : dispatcher_.holding()) {
+    log::warn("worker {} has {} of them, for {:.1f} s now, and is at {}", holding.worker, holding.closures,
+              std::chrono::duration<double>(now - holding.since).count(),
+              short_name(detail::registered_function(holding.first).name));
+  }
+  for (const cluster::Member& member : runtime_.members()) {
+    if (member.role == Role::coordinator) continue;
+    transport::Peer& peer = runtime_.control_peer(member);
+    if (!peer.failed()) peer.send(cluster::kDumpStacks, {});
+  }
+  runtime_.control().progress();
+  write_stacks();
 }
 
 void Coordinator::start_embedded_workers() {
@@ -89,17 +141,23 @@ void Coordinator::start_embedded_workers() {
   }
 }
 
-std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, std::vector<std::byte> arguments) {
-  return queue_.put(function, std::move(arguments));
+void Coordinator::check_worker(int worker) const {
+  if (worker >= 0 && worker < dispatcher_.workers()) return;
+  throw Error(Code::out_of_range,
+              fmt::format("there are workers 0 to {}, not {}", dispatcher_.workers() - 1, worker));
+}
+
+std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, std::vector<std::byte> arguments,
+                                              ClosureQueue::Extras extras) {
+  if (extras && extras->affinity != kAnyWorker) check_worker(extras->affinity);
+  return queue_.put(function, std::move(arguments), std::move(extras));
 }
 
 std::shared_ptr<Result> Coordinator::schedule_on(int worker, std::uint32_t function,
-                                                 std::vector<std::byte> arguments) {
-  if (worker < 0 || worker >= dispatcher_.workers()) {
-    throw Error(Code::out_of_range,
-                fmt::format("there are workers 0 to {}, not {}", dispatcher_.workers() - 1, worker));
-  }
-  return queue_.put_for(worker, function, std::move(arguments));
+                                                 std::vector<std::byte> arguments,
+                                                 ClosureQueue::Extras extras) {
+  check_worker(worker);
+  return queue_.put_for(worker, function, std::move(arguments), std::move(extras));
 }
 
 std::vector<int> Coordinator::worker_indices() {
@@ -179,7 +237,14 @@ std::vector<std::byte> detail::fetch_bytes(const coordinator::Result& result) {
   using State = coordinator::Result::State;
   coordinator::ResultBoard& board = *result.board;
   const auto settled = [&] { return !result.pending() || board.broken; };
-  while (!settled()) board.waiter->wait(settled, std::nullopt);
+  if (settled()) {
+    board.fetches.add(0);
+  } else {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!settled()) board.waiter->wait(settled, std::nullopt);
+    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begin;
+    board.fetches.add(static_cast<std::uint64_t>(waited.count()));
+  }
   if (result.pending()) {
     const std::lock_guard lock(board.mutex);
     throw *board.breakdown;
@@ -191,8 +256,28 @@ std::vector<std::byte> detail::fetch_bytes(const coordinator::Result& result) {
 
 bool detail::is_ready(const coordinator::Result& result) { return !result.pending() || result.board->broken; }
 
+std::vector<Split> splits(std::int64_t count) {
+  if (count < 0) {
+    throw Error(Code::invalid_argument, fmt::format("splits: the count is {}; it must be at least 0", count));
+  }
+  std::vector<Split> all;
+  for (std::int64_t index = 0; index < count; ++index) all.push_back({index, count});
+  return all;
+}
+
+namespace {
+
+/// One for a strategy: two would take each other's messages.
+std::shared_ptr<coordinator::Coordinator> coordinator_of(strategy::Strategy& strategy) {
+  auto shared = std::static_pointer_cast<coordinator::Coordinator>(strategy.coordinator().lock());
+  if (!shared) strategy.coordinator() = shared = std::make_shared<coordinator::Coordinator>(strategy);
+  return shared;
+}
+
+}  // namespace
+
 ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy)
-    : implementation_(std::make_unique<coordinator::Coordinator>(strategy.implementation())) {}
+    : implementation_(coordinator_of(strategy.implementation())) {}
 ClusterCoordinator::~ClusterCoordinator() = default;
 
 std::shared_ptr<const coordinator::Result> ClusterCoordinator::add(std::uint32_t function,
@@ -200,10 +285,31 @@ std::shared_ptr<const coordinator::Result> ClusterCoordinator::add(std::uint32_t
   return implementation_->schedule(function, std::move(arguments));
 }
 
-std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_for(int worker, std::uint32_t function,
-                                                                       std::vector<std::byte> arguments) {
-  return implementation_->schedule_on(worker, function, std::move(arguments));
+std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_with(const ScheduleOptions& options,
+                                                                        std::uint32_t function,
+                                                                        detail::PackedArguments arguments) {
+  auto extras = std::make_unique<coordinator::ClosureExtras>();
+  extras->priority = options.priority;
+  if (options.affinity) {
+    extras->affinity = *options.affinity;
+    if (*options.affinity < 0) implementation_->check_worker(*options.affinity);
+  }
+  if (options.deadline) extras->deadline = std::chrono::steady_clock::now() + *options.deadline;
+  extras->inputs = std::move(arguments.inputs);
+  return implementation_->schedule(function, std::move(arguments.bytes), std::move(extras));
 }
+
+std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_for(int worker, std::uint32_t function,
+                                                                       detail::PackedArguments arguments) {
+  coordinator::ClosureQueue::Extras extras;
+  if (!arguments.inputs.empty()) {
+    extras = std::make_unique<coordinator::ClosureExtras>();
+    extras->inputs = std::move(arguments.inputs);
+  }
+  return implementation_->schedule_on(worker, function, std::move(arguments.bytes), std::move(extras));
+}
+
+CoordinatorStatistics ClusterCoordinator::statistics() const { return implementation_->queue().statistics(); }
 std::vector<int> ClusterCoordinator::worker_indices() const { return implementation_->worker_indices(); }
 bool ClusterCoordinator::has_lost(int worker) const { return implementation_->queue().has_been_lost(worker); }
 

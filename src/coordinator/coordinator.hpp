@@ -14,6 +14,7 @@
 #include "coordinator/control_loop.hpp"
 #include "coordinator/dispatcher.hpp"
 #include "coordinator/returning_workers.hpp"
+#include "coordinator/watchdog.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::coordinator {
@@ -26,9 +27,14 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  std::shared_ptr<Result> schedule(std::uint32_t function, std::vector<std::byte> arguments);
+  /// Throws Error(out_of_range) for an affinity to a worker that was never there.
+  std::shared_ptr<Result> schedule(std::uint32_t function, std::vector<std::byte> arguments,
+                                   ClosureQueue::Extras extras = {});
   /// For one worker alone; see ClosureQueue::put_for. Throws Error(out_of_range).
-  std::shared_ptr<Result> schedule_on(int worker, std::uint32_t function, std::vector<std::byte> arguments);
+  std::shared_ptr<Result> schedule_on(int worker, std::uint32_t function, std::vector<std::byte> arguments,
+                                      ClosureQueue::Extras extras = {});
+  /// Throws Error(out_of_range).
+  void check_worker(int worker) const;
   ClosureQueue& queue() noexcept { return queue_; }
   std::uint64_t next_resource() noexcept { return strategy_.next_resource(); }
   /// Of workers that are there now, in order.
@@ -38,6 +44,8 @@ class Coordinator {
  private:
   void start_embedded_workers();
   ControlLoop::Round round();
+  void watch(Watchdog::Clock::time_point now);
+  void report_standstill();
   void on_failure(transport::Peer& peer);
   void lose_worker(transport::Peer& peer);
   std::set<int> tell_every_ps_of_death(std::int32_t rank);
@@ -52,6 +60,8 @@ class Coordinator {
   ReturningWorkers returning_;
   std::string last_lost_;                                             // the worker
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
+  Watchdog watchdog_;
+  Watchdog::Clock::time_point next_look_{};
   std::vector<std::jthread> embedded_workers_;
 };
 

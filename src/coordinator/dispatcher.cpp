@@ -40,6 +40,11 @@ void Dispatcher::add(transport::Peer& peer) {
   Worker& worker = workers_.emplace_back();
   worker.peer = &peer;
   worker.index = ++alive_ - 1;
+  if (start_delay_.count() == 0) return;
+  auto delay = start_delay_ * worker.index;
+  if (start_delay_max_.count() > 0) delay = std::min(delay, start_delay_max_);
+  worker.start = Clock::now() + delay;
+  starting_ = true;
 }
 
 void Dispatcher::regain(int index, transport::Peer& peer) {
@@ -81,9 +86,14 @@ void Dispatcher::learn(std::uint32_t function, double nanoseconds) {
   time = std::max(1.0, time + weight * (nanoseconds - time));
 }
 
+/// All workers at once at the start would all ask for the same shards at once.
+bool Dispatcher::waits_for_start(const Worker& worker) const {
+  return starting_ && Clock::now() < worker.start;
+}
+
 bool Dispatcher::has_room(const Worker& worker) const {
   const std::size_t running = worker.running.size();
-  if (!worker.alive) return false;
+  if (!worker.alive || waits_for_start(worker)) return false;
   if (inflight_limit_ > 0) return running < inflight_limit_;
   return running < kLeastInflight || (worker.fills && running < kMostInflight && worker.load < kFill);
 }
@@ -117,18 +127,30 @@ bool Dispatcher::dispatch() {
   };
   std::make_heap(heap_.begin(), heap_.end(), later);
   while (!heap_.empty()) {
-    auto closure = queue_.take();
-    if (!closure) break;
+    Worker* worker = heap_.front();
+    auto closure = queue_.take(worker->index, false);
+    if (!closure) {
+      if (!queue_.any_preferred()) break;
+      std::pop_heap(heap_.begin(), heap_.end(), later);  // another one may be preferred
+      heap_.pop_back();
+      continue;
+    }
     any = true;
+    if (Worker* maker = maker_of(*closure, worker->load); maker != nullptr && maker != worker) {
+      give(*maker, std::move(*closure));
+      if (!has_room(*maker)) std::erase(heap_, maker);
+      std::make_heap(heap_.begin(), heap_.end(), later);
+      continue;
+    }
     std::pop_heap(heap_.begin(), heap_.end(), later);
-    Worker& worker = *heap_.back();
-    give(worker, std::move(*closure));
-    if (has_room(worker)) {
+    give(*worker, std::move(*closure));
+    if (has_room(*worker)) {
       std::push_heap(heap_.begin(), heap_.end(), later);
     } else {
       heap_.pop_back();
     }
   }
+  if (queue_.any_preferred()) any = give_to_idle() || any;
   if (any) {
     for (Worker& worker : workers_) send_batch(worker);
   }
@@ -136,12 +158,70 @@ bool Dispatcher::dispatch() {
   return any;
 }
 
+/// What is left prefers workers that have no room.
+bool Dispatcher::give_to_idle() {
+  bool any = false;
+  for (Worker& worker : workers_) {
+    if (!worker.running.empty() || !has_room(worker)) continue;
+    auto closure = queue_.take(worker.index, true);
+    if (!closure) break;
+    give(worker, std::move(*closure));
+    any = true;
+  }
+  return any;
+}
+
+/// The worker that made an argument of it, if that one is as free as the freest.
+Dispatcher::Worker* Dispatcher::maker_of(const Closure& closure, double least_load) {
+  if (!closure.special || closure.extras()->affinity != kAnyWorker) return nullptr;
+  const int maker = closure.maker();
+  if (maker < 0 || maker >= workers()) return nullptr;
+  Worker& worker = workers_[static_cast<std::size_t>(maker)];
+  return has_room(worker) && worker.load <= least_load ? &worker : nullptr;
+}
+
+/// What it has besides its packed arguments goes in front of them, and into them. False when it cannot be
+/// made, and has failed.
+bool Dispatcher::append_extras(std::vector<std::byte>& out, RunHeader header, const Closure& closure) {
+  const ClosureExtras& extras = *closure.extras();
+  std::vector<std::byte> whole;
+  if (!extras.inputs.empty()) {
+    try {
+      whole = closure.whole_arguments();
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const Error*>(&error);
+      queue_.fail(closure, known != nullptr ? known->code() : Code::invalid_argument, error.what());
+      return false;
+    }
+  }
+  const std::vector<std::byte>& arguments = extras.inputs.empty() ? closure.arguments : whole;
+  header.argument_bytes = arguments.size();
+  if (extras.deadline) {
+    const std::int64_t left = std::chrono::nanoseconds(*extras.deadline - Clock::now()).count();
+    header.argument_bytes += sizeof left;
+    header.timed = 1;
+    append(out, header);
+    append(out, left);
+  } else {
+    append(out, header);
+  }
+  out.insert(out.end(), arguments.begin(), arguments.end());
+  return true;
+}
+
 void Dispatcher::give(Worker& worker, Closure closure) {
+  const RunHeader header{closure.id, closure.arguments.size(), closure.function,
+                         static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
+                         static_cast<std::uint8_t>(closure.again ? 1 : 0)};
+  std::vector<std::byte> special;
+  if (closure.special && !append_extras(special, header, closure)) return;
   if (worker.batched == 0) announce(worker);
-  append(worker.batch, RunHeader{closure.id, closure.arguments.size(), closure.function,
-                                 static_cast<std::uint16_t>(closure.worker == kAnyWorker ? 0 : 1),
-                                 static_cast<std::uint16_t>(closure.again ? 1 : 0)});
-  worker.batch.insert(worker.batch.end(), closure.arguments.begin(), closure.arguments.end());
+  if (closure.special) {
+    worker.batch.insert(worker.batch.end(), special.begin(), special.end());
+  } else {
+    append(worker.batch, header);
+    worker.batch.insert(worker.batch.end(), closure.arguments.begin(), closure.arguments.end());
+  }
   ++worker.batched;
   if (worker.running.empty()) worker.heard = Clock::now();
   const double time = estimate(closure.function);
@@ -198,10 +278,11 @@ void Dispatcher::take_results(const transport::Message& message) {
     if (!running) continue;
     learn(running->closure.function, static_cast<double>(header.nanoseconds));
     if (header.code == 0) {
-      queue_.finish(running->closure, {result.begin(), result.end()});
+      queue_.finish(running->closure, {result.begin(), result.end()}, {worker->index, header.nanoseconds});
     } else {
       queue_.fail(running->closure, static_cast<Code>(header.code),
-                  std::string(reinterpret_cast<const char*>(result.data()), result.size()));
+                  std::string(reinterpret_cast<const char*>(result.data()), result.size()),
+                  {worker->index, header.nanoseconds});
     }
   }
 }
@@ -209,18 +290,26 @@ void Dispatcher::take_results(const transport::Message& message) {
 /// What a busy worker has not begun goes to one that has nothing to do, half of it at a time.
 void Dispatcher::ask_back() {
   rest_ = kRest;
+  if (starting_) {
+    starting_ = false;
+    for (const Worker& worker : workers_) {
+      if (!worker.alive || Clock::now() >= worker.start) continue;
+      starting_ = true;
+      rest_ = std::min(rest_, std::chrono::ceil<std::chrono::milliseconds>(worker.start - Clock::now()));
+    }
+  }
   if (!queue_.empty()) return;
   Worker* busiest = nullptr;
   bool any_idle = false;
   for (Worker& worker : workers_) {
-    if (!worker.alive) continue;
+    if (!worker.alive || waits_for_start(worker)) continue;
     any_idle = any_idle || worker.running.empty();
     if (worker.asked_back || worker.running.size() < 2) continue;
     if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;
   }
   if (!any_idle || busiest == nullptr) return;
   if (Clock::now() < busiest->heard + kAskBackAfter) {
-    rest_ = kAskBackAfter;
+    rest_ = std::min(rest_, kAskBackAfter);
     return;
   }
   const GiveBackHeader header{busiest->running.size() / 2};
@@ -264,6 +353,16 @@ std::optional<std::size_t> Dispatcher::lose(const transport::Peer& peer, std::se
     return closures;
   }
   return std::nullopt;
+}
+
+std::vector<Dispatcher::Holding> Dispatcher::holding() const {
+  std::vector<Holding> all;
+  for (const Worker& worker : workers_) {
+    if (!worker.alive || worker.running.empty()) continue;
+    all.push_back(
+        {worker.index, worker.running.size(), worker.running.front().closure.function, worker.heard});
+  }
+  return all;
 }
 
 void Dispatcher::closed(int rank, int ps) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "coordinator/closure_queue.hpp"
+#include "coordinator/protocol.hpp"
 #include "strategy/strategy.hpp"
 #include "transport/fabric.hpp"
 
@@ -26,6 +27,12 @@ class Dispatcher {
   /// `inflight_limit`: closures that a worker holds at most; 0 = by the time that they take.
   Dispatcher(strategy::Strategy& strategy, ClosureQueue& queue, std::size_t inflight_limit)
       : strategy_(strategy), queue_(queue), inflight_limit_(inflight_limit) {}
+
+  /// Worker i gets its first closure `delay` x i after it was added, `max` at most unless that is 0.
+  void delay_start(std::chrono::milliseconds delay, std::chrono::milliseconds max) {
+    start_delay_ = delay;
+    start_delay_max_ = max;
+  }
 
   /// Workers are added in order of their index.
   void add(transport::Peer& worker);
@@ -50,6 +57,15 @@ class Dispatcher {
   /// A ps has applied all that a worker that is lost pushed.
   void closed(int rank, int ps);
 
+  struct Holding {
+    int worker;
+    std::size_t closures;
+    std::uint32_t first;      // function of the one that it is at
+    Clock::time_point since;  // when it was idle, or answered
+  };
+  /// Of workers that have something to do.
+  std::vector<Holding> holding() const;
+
   /// Read by any thread, as is the number of all workers.
   int alive() const noexcept { return alive_; }
   int workers() const noexcept { return static_cast<int>(workers_.size()); }
@@ -72,6 +88,7 @@ class Dispatcher {
     double load = 0;              // of `running`
     std::uint64_t answered = 0;   // the count of answers at its last one
     Clock::time_point heard{};    // when it was idle, or answered
+    Clock::time_point start{};    // gets nothing before
     std::vector<std::byte> batch;
     std::uint64_t batched = 0;
     std::uint64_t announcement_bytes = 0;
@@ -84,7 +101,11 @@ class Dispatcher {
   };
 
   Worker* from(const transport::Message& message);
+  bool waits_for_start(const Worker& worker) const;
   bool has_room(const Worker& worker) const;
+  bool give_to_idle();
+  Worker* maker_of(const Closure& closure, double least_load);
+  bool append_extras(std::vector<std::byte>& out, RunHeader header, const Closure& closure);
   bool dispatch_for_one();
   void give(Worker& worker, Closure closure);
   void announce(Worker& worker);
@@ -105,6 +126,9 @@ class Dispatcher {
   std::uint64_t answers_ = 0;
   std::atomic<int> alive_{0};
   std::chrono::milliseconds rest_{};
+  std::chrono::milliseconds start_delay_{0};
+  std::chrono::milliseconds start_delay_max_{0};
+  bool starting_ = false;  // some worker waits for its start
 };
 
 }  // namespace capstan::coordinator

@@ -10,7 +10,7 @@
 namespace capstan::coordinator {
 
 /// Header of kRunClosures. The payload: an Announcement of that many bytes, if any; then of each closure a
-/// RunHeader and its arguments.
+/// RunHeader and its arguments, which `argument_bytes` counts with what stands before them.
 struct BatchHeader {
   std::uint64_t closures = 0;
   std::uint64_t announcement_bytes = 0;
@@ -26,8 +26,9 @@ struct RunHeader {
   std::uint64_t id = 0;
   std::uint64_t argument_bytes = 0;
   std::uint32_t function = 0;
-  std::uint16_t stays = 0;  // 1: for this worker alone
-  std::uint16_t again = 0;  // 1: a worker that has died may have begun it
+  std::uint8_t stays = 0;   // 1: for this worker alone
+  std::uint8_t again = 0;   // 1: a worker that has died may have begun it
+  std::uint16_t timed = 0;  // 1: not to be begun later than the nanoseconds (int64) before its arguments
 };
 
 /// kClosuresDone has no header. The payload: of each closure a DoneHeader and its result, or the text of its

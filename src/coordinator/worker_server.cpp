@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/log.hpp"
+#include "base/stacks.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/remote_function.hpp"
 #include "capstan/replica_context.hpp"
@@ -86,6 +87,7 @@ void WorkerServer::listen() {
   });
   bool heard = false;
   fabric.on_message(cluster::kHello, [&heard](const transport::Message&) { heard = true; });
+  fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -152,7 +154,12 @@ void WorkerServer::take(const transport::Message& message) {
   if (header.announcement_bytes > 0) news_.push_back({in.view(header.announcement_bytes), batch});
   for (std::uint64_t i = 0; i < header.closures; ++i) {
     const auto run = read<RunHeader>(in);
-    tasks_.push_back({run, in.view(run.argument_bytes), batch});
+    Task& task = tasks_.emplace_back(Task{run, in.view(run.argument_bytes), batch});
+    if (run.timed == 0) continue;
+    Reader arguments(task.arguments);
+    const std::chrono::nanoseconds left(read<std::int64_t>(arguments));
+    task.begin_by = std::chrono::steady_clock::now() + left;
+    task.arguments = arguments.view(arguments.left());
   }
 }
 
@@ -203,6 +210,9 @@ void WorkerServer::execute(const Task& task) {
   };
   try {
     learn_news();
+    if (task.begin_by && begin > *task.begin_by) {
+      throw Error(Code::deadline_exceeded, "a function had not begun at its deadline");
+    }
     const auto& function = detail::registered_function(task.header.function);
     Reader in(task.arguments);
     context_.client().begin({task.header.id, task.header.again != 0});

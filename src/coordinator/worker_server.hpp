@@ -43,6 +43,7 @@ class WorkerServer {
     RunHeader header;
     transport::Bytes arguments;
     std::shared_ptr<const std::vector<std::byte>> batch;
+    std::optional<std::chrono::steady_clock::time_point> begin_by = {};
   };
   struct News {
     transport::Bytes bytes;

@@ -7,6 +7,7 @@
 
 #include "base/backoff.hpp"
 #include "base/log.hpp"
+#include "base/stacks.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "transport/bytes.hpp"
@@ -118,6 +119,7 @@ void PsServer::serve_fabric() {
   });
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
+  fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
     std::int32_t rank = 0;
     if (message.header.size() != sizeof rank) return;

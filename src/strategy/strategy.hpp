@@ -55,6 +55,8 @@ class Strategy {
 
   const std::shared_ptr<cluster::Runtime>& runtime() const noexcept { return runtime_; }
   Context& context() noexcept { return context_; }
+  /// What the layer above has made for this strategy once, and shares while it lives.
+  std::weak_ptr<void>& coordinator() noexcept { return coordinator_; }
 
   /// Where new variables go, whole: an index among the ps; -1 for where their turn is. Returns what it was.
   int colocate(int ps) noexcept { return std::exchange(colocated_, ps); }
@@ -89,6 +91,7 @@ class Strategy {
   std::vector<std::uint64_t> placed_shards_;
   std::vector<std::string> counters_;
   std::vector<std::string> groups_;
+  std::weak_ptr<void> coordinator_;
 };
 
 }  // namespace capstan::strategy

@@ -5,6 +5,7 @@ Above each TEST stands one marker or more, as comments that may go on for severa
   // A3.7, B151-B160: same.
   // A3.6: better: rows come in the order of the ids.
   // own: better: what has no number, because TensorFlow has nothing like it.
+Tests of OTHERS may have such a line as well, and count then.
 not_applicable.txt has a line `A4.15: why.` for what cannot be here, or only in part, and `A3.10: with checkpoints.` for
 what another part of the work will bring; rows.txt names all numbers.
 
@@ -23,13 +24,15 @@ MARKER = re.compile(rf"(?P<numbers>own|{LIST})\s*: (?:(?P<same>same\.)|better: (
 LISTED = re.compile(rf"(?P<numbers>{LIST})\s*: (?P<text>.+)")
 TEST = re.compile(r"(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 
+OTHERS = ("coordinator",)  # folders of tests of which some are cases of TensorFlow's
+
 KINDS = ("same", "better", "not applicable", "with checkpoints", "not yet covered")
 
 PAGE = """# Conformance
 
 What TensorFlow's `ParameterServerStrategy` does, in its four generations, and what Capstan does. Made by `tests/conformance/table.py` from the lines above the tests and from `not_applicable.txt`; CTest fails when it is out of date.
 
-*A* numbers are capabilities, *B* numbers are test cases of TensorFlow's. "Same": the test expects what TensorFlow's documentation, source or tests say. "Better": the same and more, or without a limit that TensorFlow has. Numbers of other subjects (coordinator, resolvers, Keras) are not in this table.
+*A* numbers are capabilities, *B* numbers are test cases of TensorFlow's. "Same": the test expects what TensorFlow's documentation, source or tests say. "Better": the same and more, or without a limit that TensorFlow has. Numbers of other subjects (resolvers, Keras) are not in this table.
 
 {count}
 """
@@ -106,8 +109,8 @@ def markers_of(comment):
     return markers
 
 
-def read_test_file(path):
-    """[(numbers or ['own'], how or None, test)]."""
+def read_test_file(path, folder=""):
+    """[(numbers or ['own'], how or None, test)]. In another `folder` a test needs no marker."""
     found, comment, line_of_comment = [], [], 0
     text = path.read_text().splitlines()
     for line_number, line in enumerate(text, 1):
@@ -119,9 +122,9 @@ def read_test_file(path):
                 line_of_comment = line_number
             comment.append(stripped.lstrip("/").strip())
         elif test:
-            name = f"{path.stem}: {test[1].rstrip('_')}.{test[2]}"
+            name = f"{folder}{path.stem}: {test[1].rstrip('_')}.{test[2]}"
             markers = markers_of(comment)
-            if not markers:
+            if not markers and not folder:
                 raise Wrong(f"{path.name}:{line_number}: {test[1]}.{test[2]} has no marker above it")
             for marker in markers:
                 match = MARKER.fullmatch(marker)
@@ -188,8 +191,11 @@ def kind_of(verdict):
 def read_markers(folder, known):
     """number -> [(how or None, test)], in the order of files and tests."""
     entries = collections.defaultdict(list)
-    for path in sorted(folder.glob("*_test.cpp")):
-        for numbers, how, test in read_test_file(path):
+    files = [(path, "") for path in sorted(folder.glob("*_test.cpp"))]
+    for other in OTHERS:
+        files += [(path, f"{other}/") for path in sorted((folder.parent / other).glob("*_test.cpp"))]
+    for path, other in files:
+        for numbers, how, test in read_test_file(path, other):
             for number in numbers:
                 if number not in known and number != "own":
                     raise Wrong(f"{path.name}: {test.split(': ')[1]} names {number}, which rows.txt does not have")

@@ -52,6 +52,15 @@ class TableTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn(text, out)
 
+    def test_other_folders_need_no_marker(self):
+        other = self.root / "tests/coordinator"
+        other.mkdir()
+        (other / "b_test.cpp").write_text("TEST(B, Plain) {\n\n// B4, B7: same.\nTEST(B, Marked) {\n")
+        self.assertEqual(self.run_table(), (0, ""))
+        self.assertIn("| B4 | cases | same | `coordinator/b_test: B.Marked` |", self.page())
+        (other / "b_test.cpp").write_text("// B9: same.\nTEST(B, Marked) {\n")
+        self.expect_refused("B.Marked names B9, which rows.txt does not have")
+
     def test_rows_by_number_and_range(self):
         self.assertEqual(self.run_table(), (0, "not yet covered: B4, B7\n"))
         page = self.page()

@@ -94,6 +94,7 @@ TEST_F(ClosureQueueTest, WhoTakesIsToldWhenAnErrorHasBeenRaised) {
   EXPECT_EQ(looking_->nudges, before + 1);
 }
 
+// A5.3: better: 256 Ki queued closures take under 200 bytes each besides their arguments.
 TEST_F(ClosureQueueTest, AQueuedClosureCostsLessThanTwoHundredBytesBesidesItsArguments) {
   constexpr std::size_t kClosures = 10'000;
   std::vector<std::shared_ptr<Result>> results;
@@ -108,6 +109,7 @@ TEST_F(ClosureQueueTest, JoiningWithNothingScheduledReturns) {
   EXPECT_TRUE(queue_.done());
 }
 
+// B1: same.
 TEST_F(ClosureQueueTest, AClosureThatIsPutBackIsNext) {
   put(1);
   put(2);
@@ -130,6 +132,7 @@ TEST_F(ClosureQueueTest, ThoseOfALostWorkerAreTakenAgainInTheirOrder) {
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(queue_.take()->function, i);
 }
 
+// B2: same.
 TEST_F(ClosureQueueTest, EveryClosureIsFinishedOnceThoughEachIsPutBackOnce) {
   std::vector<std::shared_ptr<Result>> results;
   for (std::uint32_t label = 0; label < 5; ++label) results.push_back(put(label));
@@ -156,12 +159,14 @@ TEST_F(ClosureQueueTest, EveryClosureIsFinishedOnceThoughEachIsPutBackOnce) {
   for (const auto& count : executed) EXPECT_EQ(count, 1);
 }
 
+// B3: same.
 TEST_F(ClosureQueueTest, FinishingBeforeJoiningDoesNotHang) {
   put();
   queue_.finish(*queue_.take(), {});
   join();
 }
 
+// B4-B5: same.
 TEST_F(ClosureQueueTest, JoinRaisesAnErrorThatComesWhileItWaits) {
   put();
   const auto closure = queue_.take();
@@ -172,6 +177,7 @@ TEST_F(ClosureQueueTest, JoinRaisesAnErrorThatComesWhileItWaits) {
   expect_error(Code::invalid_argument, "bad input", [&] { join(); });
 }
 
+// A5.11, B6: same.
 TEST_F(ClosureQueueTest, TheFirstErrorIsRaisedOnceAndWhatIsQueuedIsCancelled) {
   const auto a = put(1);
   const auto b = put(2);
@@ -190,6 +196,7 @@ TEST_F(ClosureQueueTest, TheFirstErrorIsRaisedOnceAndWhatIsQueuedIsCancelled) {
   EXPECT_TRUE(queue_.done());
 }
 
+// A5.6, B7-B9: same.
 TEST_F(ClosureQueueTest, DoneAndPutRaiseItToo) {
   put();
   queue_.fail(*queue_.take(), Code::out_of_range, "from done");
@@ -201,6 +208,7 @@ TEST_F(ClosureQueueTest, DoneAndPutRaiseItToo) {
   EXPECT_TRUE(queue_.done());
 }
 
+// A5.11: same.
 TEST_F(ClosureQueueTest, RaisingWaitsForWhatRuns) {
   put();
   const auto long_one = put();
@@ -218,6 +226,7 @@ TEST_F(ClosureQueueTest, RaisingWaitsForWhatRuns) {
   EXPECT_EQ(detail::fetch_bytes(*long_one), std::vector{std::byte{5}});
 }
 
+// A5.11: same.
 TEST_F(ClosureQueueTest, AnErrorAfterTheFirstIsSwallowedWhileTheFirstWaits) {
   put();
   put();
@@ -232,6 +241,7 @@ TEST_F(ClosureQueueTest, AnErrorAfterTheFirstIsSwallowedWhileTheFirstWaits) {
   join();
 }
 
+// B10: same.
 TEST_F(ClosureQueueTest, EverythingWorksAgainAfterAnErrorAndOnlyNewErrorsAreRaised) {
   put();
   queue_.fail(*queue_.take(), Code::internal, "old");
@@ -245,6 +255,7 @@ TEST_F(ClosureQueueTest, EverythingWorksAgainAfterAnErrorAndOnlyNewErrorsAreRais
   expect_error(Code::internal, "new", [&] { join(); });
 }
 
+// B65: same.
 TEST_F(ClosureQueueTest, OneOfALostWorkerIsCancelledWhenAnErrorWaits) {
   put();
   const auto lost = put();
@@ -283,6 +294,7 @@ TEST_F(ClosureQueueTest, JoinGivesUpOnWhatRunsBesideAnErrorToo) {
   expect_error(Code::internal, "failed", [&] { (void)queue_.join(milliseconds(20)); });
 }
 
+// A5.3: same.
 TEST_F(ClosureQueueTest, PuttingWaitsWhileTheQueueIsFull) {
   ClosureQueue small(2, looking_);
   (void)small.put(1, {});
@@ -345,6 +357,7 @@ TEST_F(ClosureQueueTest, ABreakdownEndsAJoinThatWaitsForWhatRunsBesideAnError) {
   expect_error(Code::unavailable, "ps 0 is gone", [&] { join(); });
 }
 
+// A5.4, B12: same.
 TEST_F(ClosureQueueTest, AClosureForOneWorkerStandsApart) {
   const auto for_one = queue_.put_for(2, 9, {std::byte{3}});
   EXPECT_TRUE(queue_.any_for_one());
@@ -422,6 +435,276 @@ TEST_F(ClosureQueueTest, ABreakdownEndsWhatIsForOneWorker) {
   EXPECT_FALSE(queue_.take_for(1));
 }
 
+/// A result as an argument, whose bytes belong at `at`.
+ClosureQueue::Extras inputs(std::initializer_list<std::pair<std::size_t, std::shared_ptr<Result>>> results) {
+  auto extras = std::make_unique<ClosureExtras>();
+  for (const auto& [at, result] : results) extras->inputs.push_back({at, result, nullptr});
+  return extras;
+}
+ClosureQueue::Extras options(int priority, int affinity = kAnyWorker,
+                             std::optional<milliseconds> deadline = std::nullopt) {
+  auto extras = std::make_unique<ClosureExtras>();
+  extras->priority = priority;
+  extras->affinity = affinity;
+  if (deadline) extras->deadline = ClosureQueue::Clock::now() + *deadline;
+  return extras;
+}
+
+// B23: better: a result may be an argument before it is there, and holds up nobody else.
+TEST_F(ClosureQueueTest, AClosureWaitsForItsArgumentsOutsideOfTheQueue) {
+  const auto first = put(1);
+  const auto second = put(2);
+  const auto sum = queue_.put(3, {std::byte{7}, std::byte{8}}, inputs({{1, first}, {2, second}, {2, first}}));
+  put(4);
+  const auto a = queue_.take();
+  const auto b = queue_.take();
+  EXPECT_EQ(queue_.take()->function, 4U);
+  EXPECT_FALSE(queue_.take());
+  queue_.finish(*a, {std::byte{1}, std::byte{2}}, {5, 1000});
+  EXPECT_FALSE(queue_.take());
+  EXPECT_FALSE(queue_.done());
+  EXPECT_EQ(queue_.statistics().waiting, 1U);
+  queue_.finish(*b, {std::byte{3}});
+  const auto closure = queue_.take();
+  ASSERT_TRUE(closure);
+  EXPECT_EQ(closure->function, 3U);
+  EXPECT_EQ(closure->maker(), 5);
+  std::vector<int> bytes;
+  for (const std::byte byte : closure->whole_arguments()) bytes.push_back(static_cast<int>(byte));
+  EXPECT_EQ(bytes, (std::vector<int>{7, 1, 2, 8, 3, 1, 2}));
+  queue_.finish(*closure, {});
+  EXPECT_TRUE(detail::is_ready(*sum));
+}
+
+TEST_F(ClosureQueueTest, WhatHasWaitedGoesBeforeWhatWasScheduledLater) {
+  const auto input = put(1);
+  queue_.put(2, {}, inputs({{0, input}}));
+  put(3);
+  put(4);
+  queue_.finish(*queue_.take(), {});
+  for (std::uint32_t i = 2; i <= 4; ++i) EXPECT_EQ(queue_.take()->function, i);
+}
+
+TEST_F(ClosureQueueTest, AnErrorOfAnArgumentIsTheErrorOfAllThatNeedIt) {
+  const auto input = put(1);
+  const auto second = queue_.put(2, {}, inputs({{0, input}}));
+  const auto third = queue_.put(3, {}, inputs({{0, second}}));
+  const auto other = put(4);
+  queue_.fail(*queue_.take(), Code::not_found, "no such file");
+  for (const auto& result : {input, second, third}) {
+    expect_error(Code::not_found, "no such file", [&] { (void)detail::fetch_bytes(*result); });
+  }
+  expect_error(Code::not_found, "no such file", [&] { join(); });
+  expect_cancelled(*other);
+  EXPECT_NO_THROW(join());
+  // One that comes later fails at once, and that is raised once.
+  const auto late = queue_.put(5, {}, inputs({{0, third}}));
+  expect_error(Code::not_found, "no such file", [&] { (void)detail::fetch_bytes(*late); });
+  expect_error(Code::not_found, "no such file", [&] { join(); });
+  EXPECT_NO_THROW(join());
+}
+
+TEST_F(ClosureQueueTest, WhatWaitsForArgumentsIsCancelledWithTheRest) {
+  const auto input = put(1);
+  const auto waits = queue_.put(2, {}, inputs({{0, input}}));
+  put(3);
+  const auto running = queue_.take();
+  queue_.fail(*queue_.take(), Code::internal, "failed");
+  queue_.put_back(*running);  // its worker died meanwhile
+  expect_error(Code::internal, "failed", [&] { join(); });
+  expect_cancelled(*input);
+  expect_cancelled(*waits);
+  EXPECT_TRUE(queue_.done());
+  // Who needs a cancelled one does not run, and join does not pretend that it did.
+  const auto late = queue_.put(4, {}, inputs({{0, input}}));
+  expect_cancelled(*late);
+  EXPECT_THROW(join(), Error);
+  EXPECT_NO_THROW(join());
+}
+
+TEST_F(ClosureQueueTest, AnArgumentOfOneWorkersFunctionMayFailTheJob) {
+  const auto input = queue_.put_for(0, 1, {});
+  const auto needs = queue_.put(2, {}, inputs({{0, input}}));
+  queue_.lose(0);
+  expect_error(Code::aborted, "worker 0 is gone, and this function was for it alone", [&] { join(); });
+  EXPECT_TRUE(detail::is_ready(*needs));
+  // The other way round: it waits for the job's, and is its own affair.
+  const auto first = put(3);
+  const auto mine = queue_.put_for(1, 4, {}, inputs({{0, first}}));
+  EXPECT_FALSE(queue_.take_for(1));
+  queue_.finish(*queue_.take(), {std::byte{6}});
+  EXPECT_TRUE(queue_.done());
+  const auto closure = queue_.take_for(1);
+  ASSERT_TRUE(closure);
+  EXPECT_EQ(closure->whole_arguments(), std::vector{std::byte{6}});
+}
+
+TEST_F(ClosureQueueTest, AResultOfAnotherQueueIsNoArgument) {
+  ClosureQueue other(0, looking_);
+  const auto foreign = other.put(1, {});
+  expect_error(Code::invalid_argument, "an argument is the result of another coordinator's function", [&] {
+    queue_.put(2, {}, inputs({{0, foreign}}));
+  });
+  EXPECT_TRUE(queue_.done());
+}
+
+TEST_F(ClosureQueueTest, ALongChainOfArgumentsFailsAsOne) {
+  auto last = put();
+  const auto first = queue_.take();
+  std::vector<std::shared_ptr<Result>> chain;
+  for (int i = 0; i < 20'000; ++i) chain.push_back(last = queue_.put(1, {}, inputs({{0, last}})));
+  queue_.fail(*first, Code::internal, "failed");
+  for (const auto& result : chain) ASSERT_TRUE(detail::is_ready(*result));
+  EXPECT_THROW(join(), Error);
+}
+
+TEST_F(ClosureQueueTest, TheHigherPriorityGoesFirst) {
+  put(1);
+  queue_.put(2, {}, options(-1));
+  queue_.put(3, {}, options(5));
+  put(4);
+  queue_.put(5, {}, options(5));
+  queue_.put(6, {}, options(7));
+  std::vector<std::uint32_t> order;
+  while (auto closure = queue_.take()) order.push_back(closure->function);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{6, 3, 5, 1, 4, 2}));
+}
+
+TEST_F(ClosureQueueTest, AClosureThatIsPutBackKeepsItsPriority) {
+  queue_.put(1, {}, options(1));
+  queue_.put(2, {}, options(1));
+  const auto first = queue_.take();
+  queue_.put(3, {}, options(2));
+  queue_.put_back(*first);
+  for (const std::uint32_t function : {3U, 1U, 2U}) EXPECT_EQ(queue_.take()->function, function);
+}
+
+TEST_F(ClosureQueueTest, AWorkerIsPreferredUnlessAnotherIdles) {
+  queue_.put(1, {}, options(0, 2));
+  put(2);
+  queue_.put(3, {}, options(0, 2));
+  EXPECT_EQ(queue_.take(1, true)->function, 2U) << "there is something else to do";
+  EXPECT_FALSE(queue_.take(1, false)) << "it has something to do";
+  EXPECT_TRUE(queue_.any_preferred());
+  EXPECT_FALSE(queue_.empty());
+  EXPECT_EQ(queue_.take(2, false)->function, 1U);
+  EXPECT_EQ(queue_.take(1, true)->function, 3U) << "better than nothing";
+  EXPECT_TRUE(queue_.empty());
+  EXPECT_FALSE(queue_.take(1, true));
+  EXPECT_FALSE(queue_.any_preferred());
+}
+
+TEST_F(ClosureQueueTest, WhatPrefersALostWorkerRunsAnywhere) {
+  put(1);
+  queue_.put(2, {}, options(0, 2));
+  put(3);
+  queue_.lose(2);
+  queue_.put(4, {}, options(0, 2));
+  for (std::uint32_t i = 1; i <= 4; ++i) EXPECT_EQ(queue_.take(0, false)->function, i);
+}
+
+TEST_F(ClosureQueueTest, WhatHasNotBegunAtItsDeadlineNeverDoes) {
+  const auto late = queue_.put(1, {}, options(0, kAnyWorker, milliseconds(10)));
+  const auto late_for_another = queue_.put(2, {}, options(0, 3, milliseconds(10)));
+  const auto begin = ClosureQueue::Clock::now();
+  EXPECT_LE(queue_.next_deadline(), begin + milliseconds(10));
+  EXPECT_FALSE(queue_.expire(begin - milliseconds(1)));
+  EXPECT_TRUE(queue_.expire(begin + milliseconds(11)));
+  EXPECT_EQ(queue_.next_deadline(), ClosureQueue::Clock::time_point::max());
+  EXPECT_TRUE(queue_.empty());
+  for (const auto& result : {late, late_for_another}) {
+    expect_error(Code::deadline_exceeded, "a function had not begun at its deadline",
+                 [&] { (void)detail::fetch_bytes(*result); });
+  }
+  expect_error(Code::deadline_exceeded, "a function had not begun at its deadline", [&] { join(); });
+  EXPECT_NO_THROW(join());
+  EXPECT_EQ(queue_.statistics().deadlines_exceeded, 2U);
+}
+
+TEST_F(ClosureQueueTest, WhatRunsAtItsDeadlineIsNotWaitedFor) {
+  const auto late = queue_.put(1, {}, options(0, kAnyWorker, milliseconds(10)));
+  const auto closure = queue_.take();
+  EXPECT_TRUE(queue_.expire(ClosureQueue::Clock::now() + milliseconds(11)));
+  expect_error(Code::deadline_exceeded, "a function had not ended at its deadline", [&] { join(); });
+  const auto next = put(2);
+  EXPECT_FALSE(queue_.done());
+  queue_.finish(*closure, {std::byte{1}});  // at last
+  expect_error(Code::deadline_exceeded, "a function had not ended at its deadline",
+               [&] { (void)detail::fetch_bytes(*late); });
+  queue_.finish(*queue_.take(), {});
+  EXPECT_TRUE(queue_.done());
+  // The same when its worker dies.
+  queue_.put(3, {}, options(0, kAnyWorker, milliseconds(10)));
+  const auto lost = queue_.take();
+  EXPECT_TRUE(queue_.expire(ClosureQueue::Clock::now() + milliseconds(11)));
+  queue_.put_back(*lost);
+  EXPECT_THROW(join(), Error);
+  EXPECT_TRUE(queue_.empty());
+  EXPECT_TRUE(queue_.done());
+}
+
+TEST_F(ClosureQueueTest, WhatEndsInTimeHasNoDeadlineAnyMore) {
+  queue_.put(1, {}, options(0, kAnyWorker, milliseconds(10)));
+  queue_.finish(*queue_.take(), {});
+  EXPECT_EQ(queue_.next_deadline(), ClosureQueue::Clock::time_point::max());
+  EXPECT_FALSE(queue_.expire(ClosureQueue::Clock::now() + std::chrono::hours(1)));
+  join();
+  // Nor does one that is cancelled.
+  put(2);
+  queue_.put(3, {}, options(0, kAnyWorker, milliseconds(10)));
+  queue_.fail(*queue_.take(), Code::internal, "failed");
+  EXPECT_THROW(join(), Error);
+  EXPECT_EQ(queue_.next_deadline(), ClosureQueue::Clock::time_point::max());
+}
+
+TEST_F(ClosureQueueTest, ADeadlineOfAnArgumentIsThatOfWhoNeedsIt) {
+  const auto input = queue_.put(1, {}, options(0, kAnyWorker, milliseconds(10)));
+  const auto needs = queue_.put(2, {}, inputs({{0, input}}));
+  // And one that waits for its argument has one of its own.
+  auto both = options(0, kAnyWorker, milliseconds(5));
+  both->inputs.push_back({0, input, nullptr});
+  const auto deadline = *both->deadline;
+  const auto sooner = queue_.put(3, {}, std::move(both));
+  EXPECT_TRUE(queue_.expire(deadline));
+  EXPECT_TRUE(detail::is_ready(*sooner));
+  EXPECT_FALSE(detail::is_ready(*needs));
+  EXPECT_TRUE(queue_.expire(ClosureQueue::Clock::now() + milliseconds(11)));
+  expect_error(Code::deadline_exceeded, "a function had not begun at its deadline",
+               [&] { (void)detail::fetch_bytes(*needs); });
+  EXPECT_THROW(join(), Error);
+  EXPECT_EQ(queue_.statistics().waiting, 0U);
+}
+
+// A5.20: better: counts and times are always kept, of queueing too, and cost next to nothing.
+TEST_F(ClosureQueueTest, WhatHappensIsCounted) {
+  const auto first = put(1);
+  put(2);
+  queue_.put_for(0, 3, {});
+  EXPECT_EQ(queue_.statistics().scheduled, 3U);
+  EXPECT_EQ(queue_.statistics().queued, 3U);
+  const auto a = queue_.take();
+  EXPECT_EQ(queue_.statistics().running, 1U);
+  queue_.finish(*a, {}, {0, 3'000'000});
+  queue_.put_back(*queue_.take());
+  queue_.fail(*queue_.take(), Code::internal, "failed", {0, 1'000});
+  EXPECT_THROW(join(), Error);
+  (void)detail::fetch_bytes(*first);
+  const CoordinatorStatistics all = queue_.statistics();
+  EXPECT_EQ(all.finished, 1U);
+  EXPECT_EQ(all.failed, 1U);
+  EXPECT_EQ(all.moved, 1U);
+  EXPECT_EQ(all.execution.count, 2U);
+  EXPECT_NEAR(all.execution.seconds, 3.001e-3, 1e-9);
+  EXPECT_EQ(all.execution.buckets[0], 1U);
+  EXPECT_EQ(all.execution.quantile(0.5), Histogram::bound(0));
+  EXPECT_GE(all.execution.quantile(1), 3e-3);
+  EXPECT_LE(all.execution.quantile(1), 6e-3);
+  EXPECT_GE(all.queueing.count, 1U);
+  EXPECT_EQ(all.fetch.count, 1U);
+  EXPECT_EQ(Histogram{}.quantile(0.5), 0);
+}
+
+// B11: same.
 TEST_F(ClosureQueueTest, ManyThreadsMayFinishAndPutBackAtOnce) {
   constexpr int kClosures = 200;
   std::vector<std::shared_ptr<Result>> results;

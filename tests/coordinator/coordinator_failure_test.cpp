@@ -68,6 +68,7 @@ class CoordinatorFailureTest : public testing::Test {
   std::unique_ptr<ClusterCoordinator> coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
 };
 
+// A5.13, B68-B69, B74: better: the other workers do not wait for one that is lost.
 TEST_F(CoordinatorFailureTest, TheFunctionsOfALostWorkerRunElsewhere) {
   const auto scope = strategy_->scope();
   const Counter counter("runs");
@@ -115,6 +116,7 @@ TEST_F(CoordinatorFailureTest, TheCopyOfALostWorkerIsLeftOut) {
   EXPECT_NO_THROW(coordinator_->join());
 }
 
+// A5.13: better: when no worker is left every call says so at once.
 TEST_F(CoordinatorFailureTest, WithoutAnyWorkerEveryCallSaysSo) {
   const auto scope = strategy_->scope();
   const Counter counter("runs");
@@ -129,6 +131,7 @@ TEST_F(CoordinatorFailureTest, WithoutAnyWorkerEveryCallSaysSo) {
   EXPECT_EQ(coordinator_->workers(), 0);
 }
 
+// A5.15, B57-B59, B70, B75-B77: same.
 TEST_F(CoordinatorFailureTest, APsThatIsGoneIsNamedByEveryCall) {
   const std::string name = ranks_.runtime().member(Role::ps, 1).name() + " is gone, and its shards with it";
   const auto blocked = coordinator_->schedule<&wait_at_the_gate>();

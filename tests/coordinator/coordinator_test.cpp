@@ -160,6 +160,7 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
   std::unique_ptr<ClusterCoordinator> coordinator_;
 };
 
+// A5.7: same.
 TEST_P(CoordinatorTest, AResultIsFetched) {
   const auto value = coordinator_->schedule<&add>(1.5F, 2L);  // converted to the parameters' types
   EXPECT_EQ(coordinator_->fetch(value), 3.5);
@@ -181,6 +182,7 @@ TEST_P(CoordinatorTest, FunctionsOneAfterAnotherGoToTheWorkerThatIsAwake) {
 
 int mostly_short(bool wait, int x) { return wait ? wait_at_the_gate(x) : x; }
 
+// A5.3: better: a worker holds several closures, and gives back what it has not begun when another one idles.
 TEST_P(CoordinatorTest, WhatABusyWorkerHasNotBegunRunsOnAnother) {
   if (workers() == 1) GTEST_SKIP() << "there is no other";
   // Workers take many at a time of a function that has been short, and one of them gets stuck.
@@ -196,6 +198,7 @@ TEST_P(CoordinatorTest, WhatABusyWorkerHasNotBegunRunsOnAnother) {
   EXPECT_EQ(stuck.fetch(), -1);
 }
 
+// A5.4: better: schedule_on is public, and run_on_every_worker is built on it.
 TEST_P(CoordinatorTest, AFunctionForOneWorkerRunsThereAndBeforeTheOthers) {
   for (int round = 0; round < 3; ++round) {
     for (int worker = 0; worker < workers(); ++worker) {
@@ -225,6 +228,7 @@ TEST_P(CoordinatorTest, WhatIsForOneWorkerWaitsForItAndJoinDoesNot) {
   EXPECT_EQ(mine.fetch(), 0);
 }
 
+// A5.2, B15-B16: same.
 TEST_P(CoordinatorTest, NestedResultsKeepTheirShape) {
   EXPECT_EQ(coordinator_->schedule<&nest>(1).fetch(), (Nest{2, {3, 4}, {5}, {{"v", 1}}}));
 }
@@ -236,6 +240,7 @@ TEST_P(CoordinatorTest, LargeArgumentsAndResultsTravel) {
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), result.rbegin(), result.rend()));
 }
 
+// A5.5, B18, B29: same.
 TEST_P(CoordinatorTest, WhatWasScheduledIsDoneAfterJoin) {
   const auto v = variable();
   coordinator_->join();
@@ -249,6 +254,7 @@ TEST_P(CoordinatorTest, WhatWasScheduledIsDoneAfterJoin) {
   EXPECT_TRUE(coordinator_->done());
 }
 
+// B55: same.
 TEST_P(CoordinatorTest, ManyFunctionsAllRunOnce) {
   const auto v = variable();
   std::vector<RemoteValue<double>> values;
@@ -297,6 +303,7 @@ TEST_P(CoordinatorTest, AllWorkersWorkAtOnceAndKnowTheirIndex) {
                [] { (void)current_worker_index(); });
 }
 
+// A5.9, B22: same.
 TEST_P(CoordinatorTest, EachWorkerHasItsOwnResourceMadeOnce) {
   const auto tally = coordinator_->create_per_worker_resource<&make_tally>(100);
   EXPECT_EQ(made, 0);  // made when it is first used
@@ -318,6 +325,7 @@ TEST_P(CoordinatorTest, EachWorkerHasItsOwnResourceMadeOnce) {
   EXPECT_EQ(made, static_cast<int>(calls.size()));
 }
 
+// A5.10, B13: same.
 TEST_P(CoordinatorTest, ADatasetIsCutByTheWorkersIndex) {
   const auto numbers = coordinator_->create_per_worker_dataset<&every_nth>(10, workers());
   std::vector<RemoteValue<std::pair<int, int>>> values;
@@ -348,12 +356,14 @@ TEST_P(CoordinatorTest, ADatasetEndsWithOutOfRangeAtJoin) {
   expect_error(Code::out_of_range, "end of the dataset", [&] { coordinator_->join(); });
 }
 
+// B27: same.
 TEST_P(CoordinatorTest, AFunctionTakesSeveralDatasets) {
   const auto a = coordinator_->create_per_worker_dataset<&constant>(2);
   const auto b = coordinator_->create_per_worker_dataset<&constant>(5);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(coordinator_->schedule<&add_firsts>(a, b).fetch(), 7);
 }
 
+// A5.9, A5.12, B37, B38: same.
 TEST_P(CoordinatorTest, ADatasetThatCannotBeMadeIsAnErrorOfWhoUsesIt) {
   const auto broken = coordinator_->create_per_worker_dataset<&broken_dataset>(0);
   const auto good = coordinator_->create_per_worker_dataset<&constant>(1);
@@ -366,6 +376,7 @@ TEST_P(CoordinatorTest, ADatasetThatCannotBeMadeIsAnErrorOfWhoUsesIt) {
   EXPECT_EQ(coordinator_->schedule<&first_of>(good).fetch(), 1);
 }
 
+// B30, B32, B33, B35, B36: same.
 TEST_P(CoordinatorTest, AnErrorIsRaisedOnceByTheNextCall) {
   const auto failed = coordinator_->schedule<&refuse>("bad numbers");
   expect_error(Code::invalid_argument, "bad numbers", [&] { coordinator_->join(); });
@@ -383,6 +394,7 @@ TEST_P(CoordinatorTest, AnErrorIsRaisedOnceByTheNextCall) {
   EXPECT_TRUE(coordinator_->done());
 }
 
+// B34: same.
 TEST_P(CoordinatorTest, OfManyErrorsOneIsRaised) {
   int raised = 0;
   for (int i = 0; i < 20; ++i) {
@@ -410,6 +422,7 @@ TEST_P(CoordinatorTest, WhatIsThrownBesidesErrorsIsUnknown) {
                [&] { coordinator_->join(); });
 }
 
+// A5.11, B39, B40: same.
 TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
   const auto tally = coordinator_->create_per_worker_resource<&make_tally>(0);
   const auto before = coordinator_->schedule<&use_tally>(tally).fetch();
@@ -446,6 +459,7 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
   EXPECT_TRUE(same_worker);
 }
 
+// A5.5: better: join takes a time-out.
 TEST_P(CoordinatorTest, JoinGivesUpAfterItsTime) {
   const auto running = coordinator_->schedule<&wait_at_the_gate>(1);
   EXPECT_FALSE(coordinator_->join(milliseconds(20)));
@@ -457,6 +471,7 @@ TEST_P(CoordinatorTest, JoinGivesUpAfterItsTime) {
   EXPECT_EQ(running.fetch(), 1);
 }
 
+// A5.3: same.
 TEST_P(CoordinatorTest, SchedulingBlocksWhileTheQueueIsFull) {
   if (std::stoi(GetParam().queue_limit) > 10) GTEST_SKIP() << "the queue of this run is too large to fill";
   const auto blocked = block_all_workers();
@@ -472,6 +487,7 @@ TEST_P(CoordinatorTest, SchedulingBlocksWhileTheQueueIsFull) {
   for (std::size_t i = 0; i < blocked.size(); ++i) EXPECT_EQ(blocked[i].fetch(), static_cast<int>(i));
 }
 
+// B78: same.
 TEST_P(CoordinatorTest, AResultThatWillNeverComeIsCancelledWhenTheCoordinatorEnds) {
   const auto blocked = block_all_workers();
   const auto never = coordinator_->schedule<&add>(1, 1);

@@ -1,0 +1,197 @@
+// remote_value.hpp -- the result of a scheduled function before it is there, fetched or passed on.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "capstan/remote_function.hpp"
+#include "capstan/serialize.hpp"
+
+namespace capstan {
+
+namespace coordinator {
+struct Result;
+}
+
+namespace detail {
+
+/// Waits for a closure's result. Throws the closure's Error, or Error(cancelled).
+std::vector<std::byte> fetch_bytes(const coordinator::Result& result);
+bool is_ready(const coordinator::Result& result);
+
+/// An argument, or a part of one, that another closure makes: its bytes belong at `at`.
+struct ArgumentInput {
+  std::size_t at = 0;
+  std::shared_ptr<const coordinator::Result> result;
+  /// From the result's type to the parameter's; null when it is the same.
+  std::vector<std::byte> (*convert)(std::span<const std::byte>) = nullptr;
+};
+
+struct PackedArguments {
+  std::vector<std::byte> bytes;
+  std::vector<ArgumentInput> inputs;  // in the order of `at`
+};
+
+}  // namespace detail
+
+/// The result of a scheduled function, before it is there. Copies are the same result. As an argument of a
+/// later function it stands for its value: that function waits for it, and nobody else does.
+template <class T>
+class RemoteValue {
+ public:
+  explicit RemoteValue(std::shared_ptr<const coordinator::Result> result) : result_(std::move(result)) {}
+
+  /// Waits. Throws what the function threw, with its code; Error(cancelled) when an earlier error called it
+  /// off: schedule it again. A result stays when the worker that made it dies.
+  T fetch() const {
+    const std::vector<std::byte> bytes = detail::fetch_bytes(*result_);
+    if constexpr (!std::is_void_v<T>) return from_bytes<T>(bytes);
+  }
+  /// Done, well or not: fetch() will not wait.
+  bool ready() const { return detail::is_ready(*result_); }
+
+  /// For the layers above; not for programs.
+  const std::shared_ptr<const coordinator::Result>& result() const noexcept { return result_; }
+
+ private:
+  std::shared_ptr<const coordinator::Result> result_;
+};
+
+namespace detail {
+
+/// T is a RemoteValue, or a vector, pair, tuple or map that has one somewhere.
+template <class T>
+inline constexpr bool kHasRemote = false;
+template <class T>
+inline constexpr bool kHasRemote<RemoteValue<T>> = true;
+template <class T>
+inline constexpr bool kHasRemote<std::vector<T>> = kHasRemote<T>;
+template <class A, class B>
+inline constexpr bool kHasRemote<std::pair<A, B>> = kHasRemote<A> || kHasRemote<B>;
+template <class... T>
+inline constexpr bool kHasRemote<std::tuple<T...>> = (kHasRemote<T> || ...);
+template <class K, class V>
+inline constexpr bool kHasRemote<std::map<K, V>> = kHasRemote<V>;
+
+template <class From, class To>
+std::vector<std::byte> convert_bytes(std::span<const std::byte> bytes) {
+  return to_bytes(static_cast<To>(from_bytes<From>(bytes)));
+}
+
+/// Writes arguments as parameters of type P, and notes where results belong.
+class ArgumentPacker {
+ public:
+  template <class P, class A>
+  void add(A&& argument) {
+    if constexpr (kHasRemote<std::remove_cvref_t<A>>) {
+      add_remote(argument, static_cast<const P*>(nullptr));
+    } else {
+      write<P>(out_, static_cast<P>(std::forward<A>(argument)));
+    }
+  }
+  PackedArguments take() { return {out_.take(), std::move(inputs_)}; }
+
+ private:
+  template <class T, class P>
+  void add_remote(const RemoteValue<T>& value, const P*) {
+    static_assert(std::is_convertible_v<T, P>, "the function takes what the earlier one returns");
+    ArgumentInput input{out_.bytes().size(), value.result(), nullptr};
+    if constexpr (!std::is_same_v<T, P>) input.convert = &convert_bytes<T, P>;
+    inputs_.push_back(std::move(input));
+  }
+  template <class A, class P>
+  void add_remote(const std::vector<A>& values, const std::vector<P>*) {
+    write(out_, std::uint64_t{values.size()});
+    for (const A& value : values) add<P>(value);
+  }
+  template <class A, class B, class P, class Q>
+  void add_remote(const std::pair<A, B>& value, const std::pair<P, Q>*) {
+    add<P>(value.first);
+    add<Q>(value.second);
+  }
+  template <class... A, class... P>
+  void add_remote(const std::tuple<A...>& values, const std::tuple<P...>*) {
+    std::apply([this](const A&... value) { (add<P>(value), ...); }, values);
+  }
+  template <class K, class A, class P>
+  void add_remote(const std::map<K, A>& values, const std::map<K, P>*) {
+    write(out_, std::uint64_t{values.size()});
+    for (const auto& [key, value] : values) {
+      write(out_, key);
+      add<P>(value);
+    }
+  }
+
+  Writer out_;
+  std::vector<ArgumentInput> inputs_;
+};
+
+template <auto fn, class... Args>
+PackedArguments pack_with_inputs(Args&&... args) {
+  static_assert(std::tuple_size_v<ArgumentsOf<fn>> == sizeof...(Args),
+                "as many arguments as the function has");
+  ArgumentPacker packer;
+  [&]<class... P>(const std::tuple<P...>*) {
+    (packer.add<P>(std::forward<Args>(args)), ...);
+  }(static_cast<const ArgumentsOf<fn>*>(nullptr));
+  return packer.take();
+}
+
+/// A nest with values in place of RemoteValues; what has none is copied.
+template <class T>
+T fetched(const RemoteValue<T>& value) {
+  return value.fetch();
+}
+template <class T>
+requires(!kHasRemote<T>) T fetched(const T& value) { return value; }
+template <class T>
+requires kHasRemote<T>
+auto fetched(const std::vector<T>& values);
+template <class A, class B>
+requires kHasRemote<std::pair<A, B>>
+auto fetched(const std::pair<A, B>& value);
+template <class... T>
+requires kHasRemote<std::tuple<T...>>
+auto fetched(const std::tuple<T...>& values);
+template <class K, class V>
+requires kHasRemote<V>
+auto fetched(const std::map<K, V>& values);
+
+template <class T>
+requires kHasRemote<T>
+auto fetched(const std::vector<T>& values) {
+  using Value = decltype(fetched(values.front()));
+  if constexpr (std::is_void_v<Value>) {
+    for (const T& value : values) fetched(value);
+  } else {
+    std::vector<Value> out;
+    out.reserve(values.size());
+    for (const T& value : values) out.push_back(fetched(value));
+    return out;
+  }
+}
+template <class A, class B>
+requires kHasRemote<std::pair<A, B>>
+auto fetched(const std::pair<A, B>& value) { return std::pair{fetched(value.first), fetched(value.second)}; }
+template <class... T>
+requires kHasRemote<std::tuple<T...>>
+auto fetched(const std::tuple<T...>& values) {
+  return std::apply([](const T&... value) { return std::tuple{fetched(value)...}; }, values);
+}
+template <class K, class V>
+requires kHasRemote<V>
+auto fetched(const std::map<K, V>& values) {
+  std::map<K, decltype(fetched(values.begin()->second))> out;
+  for (const auto& [key, value] : values) out.emplace(key, fetched(value));
+  return out;
+}
+
+}  // namespace detail
+}  // namespace capstan

@@ -1,0 +1,548 @@
+// coordinator_test.cpp -- the coordinator as TensorFlow's ClusterCoordinator, whose ranks are threads:
+// arguments that are not there yet, options, errors, lost workers, statistics, exact evaluation.
+#include "capstan/coordinator.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "capstan/dataset.hpp"
+#include "cluster/message_types.hpp"
+#include "strategy/context.hpp"
+#include "support/expect_error.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+using Numbers = std::vector<std::int64_t>;
+
+// Workers are threads of this process, so functions and tests meet in these.
+std::atomic<bool> gate{false};
+std::atomic<bool> other_gate{false};
+std::atomic<int> arrived{0};
+std::atomic<int> begun{0};
+std::atomic<int> mapped{0};
+std::atomic<int> to_end{0};
+
+bool wait_for(const std::function<bool()>& done) {
+  for (const auto end = Clock::now() + std::chrono::seconds(20); !done();) {
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+
+int wait_at_the_gate(int value) {
+  ++arrived;
+  wait_for([] { return gate.load(); });
+  return value;
+}
+void wait_at_the_other_gate() {
+  ++arrived;
+  wait_for([] { return other_gate.load(); });
+}
+int plus_one(int x) { return x + 1; }
+double halve(double x) { return x / 2; }
+int sum(const std::vector<int>& values, int more) {
+  return std::accumulate(values.begin(), values.end(), more);
+}
+std::string join_names(const std::pair<std::string, int>& named, const std::map<int, std::string>& texts) {
+  std::string out = named.first + std::to_string(named.second);
+  for (const auto& [key, text] : texts) out += " " + std::to_string(key) + text;
+  return out;
+}
+std::string repeat(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+int my_index() { return current_worker_index(); }
+int index_after(int) { return current_worker_index(); }
+int refuse(int x) { throw Error(Code::invalid_argument, "not " + std::to_string(x)); }
+int count_begun(int x) {
+  ++begun;
+  return x;
+}
+int append_to(const Counter& order) { return static_cast<int>(order.fetch_add(1)); }
+
+void add_to(const Variable<float>& v, float amount) {
+  v.push(std::vector<std::int64_t>{0}, std::vector<float>{amount});
+}
+float three_more(const Variable<float>& v) { return 3 + v.pull()[0]; }
+std::int64_t next_and_add(PerWorker<Iterator<std::int64_t>> numbers, const Variable<float>& v) {
+  add_to(v, 1);
+  return numbers->next();
+}
+void add_next(PerWorker<Iterator<std::int64_t>> numbers, const Variable<float>& v) {
+  add_to(v, static_cast<float>(numbers->next()));
+}
+Dataset<std::int64_t> from_one() { return Dataset<std::int64_t>::range(1, 1000); }
+Dataset<std::int64_t> doubled_ones() {
+  return Dataset<std::int64_t>::from_vector({1}).repeat().map([](std::int64_t x) {
+    ++mapped;
+    return 2 * x;
+  });
+}
+Iterator<int> with_variable() {
+  const Variable<float> inside("inside", {1});
+  return iterate(std::vector<int>{1});
+}
+int first_of(PerWorker<Iterator<int>> numbers) { return numbers->next(); }
+std::int64_t add_nexts(PerWorker<Iterator<std::int64_t>> a, PerWorker<Iterator<std::int64_t>> b) {
+  return a->next() + b->next();
+}
+
+/// Ends a rank as the end of the job would, so that its fabrics close under the hands of the others.
+void end_rank(const cluster::Member& member) {
+  auto& fabric = strategy::Context::current().client().runtime().data();
+  fabric.connect(member.rank, member.name(), member.control_address).send(cluster::kShutdown, {});
+  fabric.progress();
+}
+void end_this_worker() {
+  end_rank(strategy::Context::current().client().runtime().self());
+  std::this_thread::sleep_for(milliseconds(20));
+}
+/// Ends the worker that runs it as long as `to_end` are left.
+void perhaps_end() {
+  if (to_end.fetch_sub(1) > 0) end_this_worker();
+}
+std::int64_t count_or_end(const Counter& counter) {
+  perhaps_end();
+  return counter.fetch_add(1);
+}
+Dataset<std::int64_t> numbers_or_end() {
+  perhaps_end();
+  return from_one();
+}
+void count_next(PerWorker<Iterator<std::int64_t>> numbers, const Counter& counter) {
+  (void)numbers->next();
+  counter.fetch_add(1);
+}
+
+class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions::Flags> {
+ protected:
+  static constexpr int kWorkers = 3;
+
+  CoordinatorConformance() { start(GetParam()); }
+  void start(RankThreadsOptions::Flags flags) {
+    stop();
+    gate = other_gate = false;
+    for (auto* number : {&arrived, &begun, &mapped, &to_end}) *number = 0;
+    flags.emplace_back("ps", "2");
+    ranks_ = std::make_unique<RankThreads>(RankThreadsOptions{.ranks = 3 + kWorkers, .flags = flags});
+    strategy_ = std::make_unique<ParameterServerStrategy>(ranks_->cluster());
+    began_ = Clock::now();
+    coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
+  }
+  void stop() {
+    gate = other_gate = true;
+    coordinator_.reset();
+    strategy_.reset();
+    ranks_.reset();
+  }
+  void TearDown() override { stop(); }
+  Variable<float> variable(float start = 0) {
+    const auto scope = strategy_->scope();
+    return {"v", {1}, initializers::constant(start), {optimizers::SGD{.learning_rate = -1}}};
+  }
+  Counter counter(const std::string& name) {
+    const auto scope = strategy_->scope();
+    return Counter(name);
+  }
+  /// One function a worker that is there until the gate opens.
+  std::vector<RemoteValue<int>> block(int workers = kWorkers) {
+    std::vector<RemoteValue<int>> out;
+    const int before = arrived;
+    for (int worker = 0; worker < workers; ++worker) {
+      out.push_back(coordinator_->schedule_on<&wait_at_the_gate>(worker, worker));
+    }
+    EXPECT_TRUE(wait_for([&] { return arrived >= before + workers; }));
+    return out;
+  }
+
+  std::unique_ptr<RankThreads> ranks_;
+  std::unique_ptr<ParameterServerStrategy> strategy_;
+  std::unique_ptr<ClusterCoordinator> coordinator_;
+  Clock::time_point began_;
+};
+
+// A5.1, B14: same.
+TEST_P(CoordinatorConformance, SeveralOfAStrategyAreOne) {
+  auto second = std::make_unique<ClusterCoordinator>(*strategy_);
+  const auto v = variable();
+  for (int i = 0; i < 5; ++i) second->schedule<&add_to>(v, 1);
+  coordinator_->join();
+  EXPECT_EQ(v.pull()[0], 5);
+  EXPECT_EQ(second->schedule<&plus_one>(coordinator_->schedule<&plus_one>(1)).fetch(), 3);
+  coordinator_.reset();
+  EXPECT_EQ(second->schedule<&plus_one>(4).fetch(), 5);
+}
+
+// A5.7: same.
+TEST_P(CoordinatorConformance, ANestIsFetchedAsItIs) {
+  auto& c = *coordinator_;
+  const auto one = c.schedule<&plus_one>(0);
+  const auto two = c.schedule<&plus_one>(1);
+  EXPECT_EQ(c.fetch(std::vector{one, two}), (std::vector{1, 2}));
+  EXPECT_EQ(c.fetch(std::tuple{one, std::string("text"), std::pair{two, 7}, std::vector{std::vector{two}}}),
+            (std::tuple{1, std::string("text"), std::pair{2, 7}, std::vector{std::vector{2}}}));
+  EXPECT_EQ(c.fetch(std::map<int, RemoteValue<int>>{{5, two}}), (std::map<int, int>{{5, 2}}));
+  EXPECT_EQ(c.fetch(3.5), 3.5);
+}
+
+// A5.8, B17: same.
+TEST_P(CoordinatorConformance, AFunctionReadsItsInputAndUpdatesAVariable) {
+  const auto numbers = coordinator_->create_per_worker_dataset<&from_one>();
+  const auto v = variable();
+  EXPECT_EQ(coordinator_->schedule<&next_and_add>(numbers, v).fetch(), 1);
+  EXPECT_GE(coordinator_->schedule<&next_and_add>(numbers, v).fetch(), 1);
+  EXPECT_EQ(v.pull()[0], 2);
+}
+
+// B19: same.
+TEST_P(CoordinatorConformance, AMappedDatasetIsRead) {
+  const auto twos = coordinator_->create_per_worker_dataset<&doubled_ones>();
+  const auto v = variable();
+  for (int i = 0; i < 5; ++i) coordinator_->schedule<&add_next>(twos, v);
+  coordinator_->join();
+  EXPECT_EQ(v.pull()[0], 10);
+  EXPECT_EQ(mapped, 5);
+}
+
+// B20: same.
+TEST_P(CoordinatorConformance, ADatasetsFunctionCreatesNoVariables) {
+  const auto numbers = coordinator_->create_per_worker_dataset<&with_variable>();
+  coordinator_->schedule<&first_of>(numbers);
+  try {
+    coordinator_->join();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("variables are created on the coordinator"));
+  }
+}
+
+// A5.2, B23: better: results are arguments before they are there, in any nest, converted as others are.
+TEST_P(CoordinatorConformance, ResultsAreArguments) {
+  auto& c = *coordinator_;
+  // What waits counts as queued: with a short queue schedule waits with it.
+  const bool short_queue = !GetParam().empty() && GetParam().front().first == "queue-limit";
+  gate = short_queue;
+  const auto blocked = c.schedule<&wait_at_the_gate>(1);
+  const auto two = c.schedule<&plus_one>(blocked);
+  const auto more = c.schedule<&sum>(std::vector{two, blocked}, two);
+  const auto half = c.schedule<&halve>(more);  // an int as a double
+  const auto text = c.schedule<&repeat>(std::string("ab"), two);
+  const auto all =
+      c.schedule<&join_names>(std::pair{text, 5}, std::map<int, RemoteValue<std::string>>{{9, text}});
+  EXPECT_EQ(c.schedule<&plus_one>(10).fetch(), 11) << "nobody stands in the way";
+  if (!short_queue) {
+    EXPECT_FALSE(two.ready());
+  }
+  gate = true;
+  EXPECT_EQ(half.fetch(), 2.5);
+  EXPECT_EQ(all.fetch(), "abab5 9abab");
+  EXPECT_EQ(c.schedule_on<&plus_one>(1, half.ready() ? more : two).fetch(), 6);
+  c.join();
+}
+
+// A5.2, B23: better: a function runs where its argument was made, when that worker is as free as others.
+TEST_P(CoordinatorConformance, AFunctionFollowsItsArgument) {
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    const auto value = coordinator_->schedule_on<&my_index>(worker);
+    EXPECT_EQ(value.fetch(), worker);
+    EXPECT_EQ(coordinator_->schedule<&index_after>(value).fetch(), worker);
+  }
+}
+
+// A5.12, B37: better: what a failed argument was for fails with its error, and so on.
+TEST_P(CoordinatorConformance, AnErrorGoesAlongWithArguments) {
+  const auto failed = coordinator_->schedule<&refuse>(5);
+  std::optional<RemoteValue<int>> next;
+  try {
+    next = coordinator_->schedule<&plus_one>(failed);
+    coordinator_->join();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+  }
+  if (next) expect_error(Code::invalid_argument, "not 5", [&] { (void)next->fetch(); });
+  EXPECT_NO_THROW(coordinator_->join());
+  const auto late = coordinator_->schedule<&plus_one>(failed);
+  expect_error(Code::invalid_argument, "not 5", [&] { (void)late.fetch(); });
+  expect_error(Code::invalid_argument, "not 5", [&] { coordinator_->join(); });
+  EXPECT_NO_THROW(coordinator_->join());
+}
+
+// A5.2: better: a closure may have a priority, a worker that it prefers, and a deadline.
+TEST_P(CoordinatorConformance, OptionsSayWhichGoesFirstAndWhere) {
+  coordinator_->run_on_every_worker<&my_index>();  // all have started
+  for (int i = 0; i < 2 * kWorkers; ++i) {
+    const int worker = i % kWorkers;
+    EXPECT_EQ(coordinator_->schedule_with<&my_index>({.affinity = worker}).fetch(), worker);
+  }
+  expect_error(Code::out_of_range, "there are workers 0 to 2, not 3",
+               [&] { coordinator_->schedule_with<&my_index>({.affinity = 3}); });
+  expect_error(Code::out_of_range, "there are workers 0 to 2, not -1",
+               [&] { coordinator_->schedule_with<&my_index>({.affinity = -1}); });
+  // When all are stuck but one, that one does what is another's.
+  const auto blocked = block(2);
+  std::vector<RemoteValue<int>> moved;
+  for (int i = 0; i < 2; ++i) moved.push_back(coordinator_->schedule_with<&my_index>({.affinity = 0}));
+  for (const auto& value : moved) EXPECT_EQ(value.fetch(), 2);
+  gate = true;
+}
+
+// A5.2: better: what has not ended at its deadline is an error, and its worker stays usable.
+TEST_P(CoordinatorConformance, ADeadlineIsAnErrorAndTheWorkerGoesOn) {
+  const auto stuck = coordinator_->schedule_with<&wait_at_the_gate>({.deadline = milliseconds(40)}, 1);
+  const auto begin = Clock::now();
+  expect_error(Code::deadline_exceeded, "a function had not ended at its deadline",
+               [&] { coordinator_->join(); });
+  EXPECT_GE(Clock::now() - begin, milliseconds(30));
+  expect_error(Code::deadline_exceeded, "a function had not ended at its deadline",
+               [&] { (void)stuck.fetch(); });
+  EXPECT_EQ(coordinator_->schedule<&plus_one>(1).fetch(), 2) << "others work";
+  gate = true;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    EXPECT_EQ(coordinator_->schedule_on<&my_index>(worker).fetch(), worker);
+  }
+  EXPECT_NO_THROW(coordinator_->join());
+  // In time.
+  using namespace std::chrono_literals;
+  EXPECT_EQ(
+      coordinator_->schedule_with<&plus_one>({.priority = 1, .affinity = 0, .deadline = 60s}, 1).fetch(), 2);
+}
+
+// A5.2: better: what has not begun at its deadline never begins, wherever it is.
+TEST_P(CoordinatorConformance, NothingBeginsAfterItsDeadline) {
+  const auto blocked = block();
+  const auto held =
+      coordinator_->schedule_with<&count_begun>({.deadline = milliseconds(40)}, 1);  // by a worker
+  std::this_thread::sleep_for(milliseconds(60));
+  gate = true;
+  expect_error(Code::deadline_exceeded, "a function had not ended at its deadline",
+               [&] { (void)held.fetch(); });
+  EXPECT_THROW(coordinator_->join(), Error);
+  EXPECT_EQ(coordinator_->schedule<&plus_one>(1).fetch(), 2);
+  for (const auto& value : blocked) (void)value.fetch();
+  coordinator_->run_on_every_worker<&my_index>();
+  EXPECT_EQ(begun, 0);
+}
+
+// A5.2: better: of what is queued the higher priority goes first.
+TEST_P(CoordinatorConformance, TheHigherPriorityGoesFirst) {
+  start({{"max-inflight-per-worker", "1"}});
+  const auto order = counter("order");
+  const auto blocked = block(kWorkers - 1);
+  coordinator_->schedule_on<&wait_at_the_other_gate>(kWorkers - 1);  // the one that will do it all
+  ASSERT_TRUE(wait_for([] { return arrived == kWorkers; }));
+  std::vector<RemoteValue<int>> low, high;
+  for (int i = 0; i < 3; ++i) {
+    low.push_back(coordinator_->schedule_with<&append_to>({.priority = -1}, order));
+    high.push_back(coordinator_->schedule_with<&append_to>({.priority = 1}, order));
+  }
+  const auto middle = coordinator_->schedule<&append_to>(order);
+  other_gate = true;
+  EXPECT_THAT(coordinator_->fetch(high), ElementsAre(0, 1, 2));
+  EXPECT_EQ(middle.fetch(), 3);
+  EXPECT_THAT(coordinator_->fetch(low), ElementsAre(4, 5, 6));
+  gate = true;
+}
+
+// A5.18, B31: same.
+TEST_P(CoordinatorConformance, WorkersStartOneAfterTheOther) {
+  start({{"schedule-start-delay", "60ms"}, {"schedule-start-delay-max", "100ms"}});
+  std::vector<RemoteValue<int>> first;
+  for (int worker = 0; worker < kWorkers; ++worker)
+    first.push_back(coordinator_->schedule_on<&my_index>(worker));
+  const std::vector<milliseconds> delays{milliseconds(0), milliseconds(60), milliseconds(100)};
+  for (std::size_t worker = 0; worker < delays.size(); ++worker) {
+    EXPECT_EQ(first[worker].fetch(), static_cast<int>(worker));
+    EXPECT_GE(Clock::now() - began_, delays[worker]);
+    EXPECT_LT(Clock::now() - began_, delays[worker] + std::chrono::seconds(5));
+  }
+}
+
+// B28: same.
+TEST_P(CoordinatorConformance, IteratorsAreMadeAgainAndAgain) {
+  for (int i = 0; i < 10; ++i) {
+    const auto a = coordinator_->create_per_worker_dataset<&from_one>();
+    const auto b = coordinator_->create_per_worker_dataset<&from_one>();
+    EXPECT_GE(coordinator_->schedule<&add_nexts>(a, b).fetch(), 2);
+  }
+}
+
+// A5.19, B81: better: every rank writes its stacks, and the coordinator says which worker is at what.
+TEST_P(CoordinatorConformance, AWatchdogSaysWhereItHangs) {
+  start({{"watchdog-timeout", "150ms"}});
+  std::this_thread::sleep_for(milliseconds(200));  // nothing is under way
+  testing::internal::CaptureStderr();
+  const auto stuck = coordinator_->schedule_with<&wait_at_the_gate>({.affinity = 1}, 1);
+  std::this_thread::sleep_for(milliseconds(600));
+  gate = true;
+  coordinator_->join();
+  std::this_thread::sleep_for(milliseconds(50));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("no function has ended for 0.15 s; 1 are with workers, 0 are queued"));
+  EXPECT_THAT(said, HasSubstr("worker 1 has 1 of them"));
+  EXPECT_THAT(said, HasSubstr("wait_at_the_gate"));
+  std::size_t times = 0;
+  for (auto at = said.find("no function has ended"); at != said.npos;
+       at = said.find("no function has ended", at + 1)) {
+    ++times;
+  }
+  EXPECT_GE(times, 2U) << "it watches on";
+  for (const std::string rank : {"coordinator", "ps 0", "ps 1", "worker 0", "worker 1", "worker 2"}) {
+    EXPECT_THAT(said, HasSubstr("==== End of stacks of " + rank));
+  }
+  testing::internal::CaptureStderr();
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(HasSubstr("no function has ended")));
+}
+
+// A5.20, B82: same.
+TEST_P(CoordinatorConformance, WhatIsDoneIsCounted) {
+  const auto a = coordinator_->schedule<&plus_one>(1);
+  coordinator_->join();
+  const auto b = coordinator_->schedule<&plus_one>(1);
+  EXPECT_EQ(a.fetch() + b.fetch(), 4);
+  const CoordinatorStatistics all = coordinator_->statistics();
+  EXPECT_EQ(all.scheduled, 2U);
+  EXPECT_EQ(all.finished, 2U);
+  EXPECT_EQ(all.execution.count, 2U);
+  EXPECT_EQ(all.fetch.count, 2U);
+  EXPECT_GE(all.queueing.count, 1U);
+  EXPECT_EQ(all.failed + all.cancelled + all.queued + all.waiting + all.running, 0U);
+}
+
+// B55: same.
+TEST_P(CoordinatorConformance, FiveThousandFunctionsAllReturn) {
+  const auto v = variable(1);
+  std::vector<RemoteValue<float>> values;
+  for (int i = 0; i < 5000; ++i) values.push_back(coordinator_->schedule<&three_more>(v));
+  for (const auto& value : values) ASSERT_EQ(value.fetch(), 4);
+  coordinator_->join();
+}
+
+// B60-B64: same.
+TEST_P(CoordinatorConformance, ResultsAndVariablesOutliveTheirWorker) {
+  const auto v = variable(2);
+  const auto value = coordinator_->schedule_on<&three_more>(1, v);
+  EXPECT_EQ(value.fetch(), 5);
+  coordinator_->schedule_on<&end_this_worker>(1);
+  ASSERT_TRUE(wait_for([this] { return coordinator_->workers() == kWorkers - 1; }));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(value.fetch(), 5);
+  EXPECT_EQ(v.pull()[0], 2);
+  EXPECT_EQ(coordinator_->schedule<&halve>(value).fetch(), 2.5) << "nobody misses its maker";
+  EXPECT_EQ(coordinator_->schedule_with<&plus_one>({.affinity = 1}, 1).fetch(), 2) << "nor who was preferred";
+}
+
+// B66-B67: same.
+TEST_P(CoordinatorConformance, AWorkerMayDieWhileItMakesItsDataset) {
+  const auto done = counter("done");
+  to_end = 1;
+  const auto numbers = coordinator_->create_per_worker_dataset<&numbers_or_end>();
+  for (int i = 0; i < 10; ++i) coordinator_->schedule<&count_next>(numbers, done);
+  coordinator_->join();
+  EXPECT_GE(done.value(), 10);
+  EXPECT_EQ(coordinator_->workers(), kWorkers - 1);
+}
+
+// B71: same.
+TEST_P(CoordinatorConformance, TwoWorkersMayDie) {
+  const auto done = counter("done");
+  to_end = 2;
+  for (int i = 0; i < 20; ++i) coordinator_->schedule<&count_or_end>(done);
+  coordinator_->join();
+  EXPECT_GE(done.value(), 20);
+  EXPECT_EQ(coordinator_->workers(), kWorkers - 2);
+}
+
+// Examples are numbers, and the model is right about those that are less than their split's number.
+struct Score {
+  std::int64_t right = 0;
+  std::int64_t examples = 0;
+};
+Score evaluate(const Split& split, std::int64_t examples) {
+  perhaps_end();
+  Score score;
+  for (const std::int64_t x : Dataset<std::int64_t>::range(examples).shard(split.count, split.index)) {
+    score.right += x / split.count < split.index ? 1 : 0;
+    ++score.examples;
+  }
+  return score;
+}
+
+// A6.3: same.
+TEST_P(CoordinatorConformance, EvaluationIsExactThoughWorkersDie) {
+  to_end = 2;
+  Score all;
+  for (const Score& score : coordinator_->fetch(coordinator_->schedule_each<&evaluate>(splits(32), 2048))) {
+    all.right += score.right;
+    all.examples += score.examples;
+  }
+  EXPECT_EQ(all.examples, 2048);
+  EXPECT_EQ(all.right, 31 * 32 / 2);  // of split i the first i of its 64
+  EXPECT_EQ(coordinator_->workers(), kWorkers - 2);
+  expect_error(Code::invalid_argument, "splits: the count is -1; it must be at least 0",
+               [] { (void)splits(-1); });
+}
+
+void evaluate_some(PerWorker<Iterator<std::int64_t>> numbers, const Variable<float>& threshold,
+                   const Counter& right) {
+  for (int i = 0; i < 10; ++i) {
+    if (static_cast<float>(numbers->next()) > threshold.pull()[0]) right.fetch_add(1);
+  }
+}
+
+// A6.1, A6.2: same.
+TEST_P(CoordinatorConformance, EvaluationOnTheCoordinatorAndOnWorkers) {
+  const auto threshold = variable(0.5);
+  const auto right = counter("right");
+  const auto numbers = coordinator_->create_per_worker_dataset<&from_one>();
+  for (int i = 0; i < 4; ++i) coordinator_->schedule<&evaluate_some>(numbers, threshold, right);
+  coordinator_->join();
+  EXPECT_EQ(right.value(), 40);
+  int here = 0;
+  for (const std::int64_t x : from_one().take(40))
+    here += static_cast<float>(x) > threshold.pull()[0] ? 1 : 0;
+  EXPECT_EQ(here, 40);
+}
+
+// own: better: one closure for each split of a range or a dataset.
+TEST_P(CoordinatorConformance, OneClosureForEachSplit) {
+  auto& c = *coordinator_;
+  EXPECT_THAT(c.fetch(c.schedule_each<&plus_one>(std::vector{1, 5, 9})), ElementsAre(2, 6, 10));
+  const auto names = Dataset<std::string>::from_vector({"a", "b"});
+  EXPECT_THAT(c.fetch(c.schedule_each<&repeat>(names, 3)), ElementsAre("aaa", "bbb"));
+  // And one that sums them, without a round trip to the program.
+  EXPECT_EQ(c.schedule<&sum>(c.schedule_each<&plus_one>(std::vector{1, 2, 3}), 100).fetch(), 109);
+  EXPECT_TRUE(c.schedule_each<&plus_one>(std::vector<int>{}).empty());
+}
+
+std::string name_of(const testing::TestParamInfo<RankThreadsOptions::Flags>& info) {
+  std::string name = info.param.empty() ? "plain" : info.param.front().first;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// The cases are TensorFlow's once more with a queue of two, and with a delayed start.
+INSTANTIATE_TEST_SUITE_P(Settings, CoordinatorConformance,
+                         testing::Values(RankThreadsOptions::Flags{},
+                                         RankThreadsOptions::Flags{{"queue-limit", "2"}},
+                                         RankThreadsOptions::Flags{{"schedule-start-delay", "20ms"},
+                                                                   {"schedule-start-delay-max", "40ms"}}),
+                         name_of);
+
+}  // namespace
+}  // namespace capstan
