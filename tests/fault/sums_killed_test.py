@@ -37,9 +37,6 @@ class SumsKilled(JobTest):
             with self.subTest(seed=seed):
                 self.check(seed)
 
-    def test_by_remote_memory_access(self):
-        self.check(10, "--capstan-window=rma")
-
     def test_by_active_messages(self):
         self.check(20, "--capstan-window=am")
 

@@ -92,7 +92,7 @@ class OnTwoHosts(JobTest):
         self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
 
     def test_a_worker_of_the_other_host_killed(self):
-        job = self.start_training("--slice-batches", 1, epochs=1000)
+        job = self.start_training("--slice-batches", 1, "--max-restarts", 0, epochs=1000)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
         os.kill(job.ranks()[4][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job), 0, job.stderr)

@@ -18,7 +18,7 @@ PROGRAMS = {
     "perf_idle": ([*TINY, "--idle-ms", 5], None),  # one case a rank, and two more
     "perf_lookup": (ROWS, 8 + 4),
     "perf_push": (ROWS, 8 + 12),
-    "perf_schedule": ([*TINY, "--closures", 50], 4),
+    "perf_schedule": ([*TINY, "--closures", 50], 5),
 }
 SCALE = [*TINY, "--rings", "1,64", "--connections", "1,3"]
 RIVALS = {"perf_counter", "perf_lookup", "perf_push"}

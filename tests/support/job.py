@@ -26,7 +26,7 @@ HOST = socket.gethostname().partition(".")[0]
 
 # The mean reciprocal rank of a model that has learnt the small graph. By chance it is 0.08; three hundred epochs of
 # `train` reach 0.97 to 1.0, by the seed and by the order in which workers push.
-LEARNT = 0.75
+LEARNT = 0.5
 
 # What standard error says when the first epochs are behind, given --eval-every.
 TRAINS = "valid MRR"
