@@ -53,6 +53,14 @@ class Job:
                 found[int(folder.name)] = words
         return found
 
+    def living(self):
+        """The same, looked at twice where there seem to be none: one that forks and ends meanwhile hides its child."""
+        found = self.processes()
+        if not found:
+            time.sleep(0.02)
+            found = self.processes()
+        return found
+
     def wait(self, seconds):
         """The command's exit code (as a shell would say it: 128 + signal), or None after `seconds`."""
         try:
@@ -66,7 +74,7 @@ class Job:
         deadline = time.monotonic() + seconds
         while True:
             self.command.poll()
-            if not self.processes():
+            if not self.living():
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -75,7 +83,7 @@ class Job:
     def kill_all(self):
         """Kills what is left. Only processes with the job's mark are touched."""
         for _ in range(20):  # a process that is killed may have just started another
-            left = self.processes()
+            left = self.living()
             if not left:
                 break
             for pid in left:
