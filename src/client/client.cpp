@@ -21,7 +21,9 @@ void check_ids(const shard::VariableDescriptor& variable, std::span<const std::i
   const auto last = static_cast<std::int64_t>(variable.rows()) - 1;
   // The sign of either is set where an id is not in [0, last]; without a way out the loop becomes vectors.
   std::int64_t signs = 0;
-  for (const std::int64_t id : ids) signs |= id | (last - id);
+  for (const std::int64_t id : ids) {
+    signs |= id | static_cast<std::int64_t>(static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(id));
+  }
   if (signs >= 0) return;
   const auto bad =
       std::find_if(ids.begin(), ids.end(), [last](std::int64_t id) { return id < 0 || id > last; });
