@@ -22,7 +22,8 @@ void check_ids(const shard::VariableDescriptor& variable, std::span<const std::i
   // The sign of either is set where an id is not in [0, last]; without a way out the loop becomes vectors.
   std::int64_t signs = 0;
   for (const std::int64_t id : ids) {
-    signs |= id | static_cast<std::int64_t>(static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(id));
+    signs |=
+        id | static_cast<std::int64_t>(static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(id));
   }
   if (signs >= 0) return;
   const auto bad =
