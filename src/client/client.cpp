@@ -134,6 +134,7 @@ void Client::finish(Reading reading) {
 
 void Client::gather(const Route& route, const Lookup& lookup) {
   const std::uint64_t row_bytes = lookup.variable->row_bytes();
+  if (row_bytes == 0) return;
   auto* out = static_cast<std::byte*>(lookup.out);
   if (route.shards.size() == 1) {
     shard::gather_ids(route.shards[0].values, row_bytes, lookup.ids, out);
@@ -246,6 +247,7 @@ void Client::push(std::span<const Push> pushes) {
 
 void Client::push_one(const Push& push, bool more) {
   const shard::VariableDescriptor& variable = *push.variable;
+  if (variable.row_bytes() == 0) return;
   // SGD is linear in the gradient: two rows with one id may as well be applied one after the other.
   if (variable.optimizer.kind == OptimizerKind::sgd) {
     return push_unique(variable, push.ids, static_cast<const std::byte*>(push.gradient), more);

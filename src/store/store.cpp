@@ -279,7 +279,7 @@ void Store::gather(const RowsView& from, std::span<const std::uint32_t> rows, st
 
 void Store::gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out) {
   const std::lock_guard lock(mutex_);
-  std::memcpy(out.data(), from.values + first_byte, out.size());
+  if (!out.empty()) std::memcpy(out.data(), from.values + first_byte, out.size());
 }
 
 void Store::count_sent(std::uint64_t rows) {
