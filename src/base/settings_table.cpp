@@ -54,10 +54,26 @@ constexpr std::array kTable{
             .group = "runtime",
             .kind = integer,
             .initial = "3",
-            .help = "how often a worker that dies is started again by its agent; the same on every rank",
+            .help = "how often a worker that dies, or a ps that is killed, is started again by its agent; "
+                    "the same on "
+                    "every rank",
             .unit = "times",
             .minimum = 0,
             .maximum = 1000},
+    Setting{.name = "ps-restart",
+            .group = "runtime",
+            .kind = choice,
+            .initial = "on",
+            .help = "a ps that is killed is started again and finds its shards, up to --max-restarts times; "
+                    "off: pushes cost "
+                    "less, and the job ends with the ps",
+            .choices = "on|off"},
+    Setting{.name = "ps-wait",
+            .group = "runtime",
+            .kind = duration,
+            .initial = "4s",
+            .help = "how long all wait for a ps that has died and may be started again",
+            .minimum = 1},
     Setting{.name = "worker-wait",
             .group = "runtime",
             .kind = duration,

@@ -45,6 +45,11 @@ Client::Client(std::shared_ptr<cluster::Runtime> runtime)
       rpc_(runtime_->data()),
       reads_(runtime_->data()),
       links_(static_cast<std::size_t>(runtime_->count(Role::ps))) {
+  runtime_->data().on_message(cluster::kPsReturned, [this](const transport::Message& message) {
+    auto ps = from_bytes<cluster::Member>(message.payload);
+    if (ps.rank >= 0 && ps.rank < runtime_->table().places())
+      returned_.insert_or_assign(ps.rank, std::move(ps));
+  });
   runtime_->data().on_message(cluster::kPushApplied, [this](const transport::Message& message) {
     const cluster::Member& from = runtime_->member(message.from);
     shard::PushApplied applied;
@@ -59,8 +64,51 @@ Client::~Client() = default;
 
 PsLink& Client::link(int ps) {
   auto& link = links_.at(static_cast<std::size_t>(ps));
-  if (!link) link = std::make_unique<PsLink>(*runtime_, rpc_, ps, closure_);
+  if (!link) {
+    if (auto back = returned_.extract(runtime_->member(Role::ps, ps).rank))
+      runtime_->ps_returned_to_data(back.mapped());
+    link = std::make_unique<PsLink>(*runtime_, rpc_, ps, closure_, returned_);
+  }
   return *link;
+}
+
+std::uint64_t Client::returns() const {
+  std::uint64_t sum = 0;
+  for (const auto& link : links_) sum += link ? link->returns() : 0;
+  return sum;
+}
+
+void Client::begin(const RunningClosure& closure) {
+  const std::uint64_t run = closure_.run + 1;
+  closure_ = closure;
+  closure_.run = run;
+  returns_ = returns();
+}
+
+bool Client::ps_came_back() {
+  runtime_->data().progress();
+  for (const auto& link : links_) {
+    if (!link || link->alive()) continue;
+    try {
+      link->require_alive();
+    } catch (const Error&) {
+      if (!link->alive()) return false;
+    }
+  }
+  return returns() != returns_;
+}
+
+void Client::retry(const std::function<void()>& read) {
+  while (true) {
+    const std::uint64_t before = returns();
+    try {
+      return read();
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable) throw;
+      (void)ps_came_back();
+      if (returns() == before) throw;
+    }
+  }
 }
 
 const Route& Client::route_of(const shard::VariableDescriptor& variable) {
@@ -91,13 +139,13 @@ const Route& Client::route_of(const shard::VariableDescriptor& variable) {
 void Client::lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
                     ReadMode mode) {
   const Lookup lookup{&variable, ids, out};
-  finish(start({&lookup, 1}, mode));
+  retry([&] { finish(start({&lookup, 1}, mode)); });
 }
 
 void Client::pull(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
                   void* out, ReadMode mode) {
   const Lookup lookup{&variable, {}, out, first_row, rows};
-  finish(start({&lookup, 1}, mode));
+  retry([&] { finish(start({&lookup, 1}, mode)); });
 }
 
 Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {

@@ -82,7 +82,12 @@ class Client {
   void count(int ps, std::uint32_t index, std::uint64_t delta);
   /// What is pushed from now on is of this closure, and each of its pushes counts once, though it may have
   /// been begun before. {} for what is pushed outside of closures.
-  void begin(const RunningClosure& closure) noexcept { closure_ = closure; }
+  void begin(const RunningClosure& closure);
+  /// After an error in a closure: true when a ps that it may have talked to has come back in the meantime, or
+  /// comes back within --ps-wait. What the closure pushed there may be lost, and it is to be run again.
+  bool ps_came_back();
+  /// Does `read`, once more where a ps died and came back meanwhile.
+  void retry(const std::function<void()>& read);
 
   /// Ends this rank's step of an update group and waits as its mode says; steps ended so far. `name` is for
   /// messages.
@@ -95,6 +100,7 @@ class Client {
   cluster::Runtime& runtime() const noexcept { return *runtime_; }
 
  private:
+  std::uint64_t returns() const;
   const Route& route_of(const shard::VariableDescriptor& variable);
   void gather(const Route& route, const Lookup& lookup);
   void require_alive(const Route& route, std::span<const std::int64_t> ids);
@@ -120,6 +126,8 @@ class Client {
   cluster::RpcClient rpc_;
   RemoteReads reads_;
   RunningClosure closure_;
+  Returned returned_;
+  std::uint64_t returns_ = 0;                   // of all links, when the closure began
   std::vector<std::unique_ptr<PsLink>> links_;  // by ps index, null until first used
   std::vector<std::unique_ptr<Route>> routes_;  // by variable id, null until first used
   ByShard by_shard_;

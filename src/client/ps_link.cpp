@@ -76,7 +76,8 @@ std::uint64_t rows_within(std::uint64_t bytes, const PushRows& push) {
 
 }  // namespace
 
-PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure)
+PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure,
+               Returned& returned)
     : runtime_(runtime),
       rpc_(rpc),
       peer_(runtime.data_peer(runtime.member(Role::ps, ps))),
@@ -84,11 +85,26 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const
       single_host_(runtime.single_host()),
       closure_(closure),
       layout_(static_cast<std::uint64_t>(runtime.table().places())),
-      room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))) {
+      room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))),
+      returned_(returned) {
+  while (true) {
+    try {
+      connect();
+      break;
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable) throw;
+      await_return();
+    }
+  }
+  report_path(runtime_, runtime_.member(Role::ps, ps), path_, peer_);
+}
+
+void PsLink::connect() {
   const auto reply = from_bytes<shard::ConnectReply>(
       rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));
   const std::string& wanted = runtime_.settings().text("window");
   board_ = peer_.open_window(reply.board, window_path(wanted));
+  tail_ = published_ = applied_ = reply.applied;
   bell_ = reply.bell;
   sink_ = reinterpret_cast<shard::PushSink*>(reply.sink);
   if (board_->mapped() != nullptr) {
@@ -97,7 +113,57 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const
   } else {
     path_ = path_without_mapping(wanted, peer_.has_hardware_rma());
   }
-  report_path(runtime_, runtime_.member(Role::ps, ps), path_, peer_);
+}
+
+/// The peer is the new process when this returns.
+void PsLink::await_return() {
+  const auto wait = runtime_.settings().duration("ps-wait");
+  const bool may = runtime_.ps_may_return() && !runtime_.in_process();
+  const auto back = [this] { return returned_.contains(peer_.rank()); };
+  if (!may || !transport::progress_until(runtime_.data(), transport::deadline_in(wait), back)) {
+    throw Error(Code::unavailable, peer_.name() + " is gone" +
+                                       (may ? ", and has not come back within " +
+                                                  std::to_string(wait.count()) + " ms (--ps-wait)"
+                                            : ""));
+  }
+  ++returns_;
+  auto ps = returned_.extract(peer_.rank());
+  runtime_.ps_returned_to_data(ps.mapped());
+}
+
+void PsLink::come_back() {
+  const bool mapped = path_ == Path::mapped;
+  while (true) {
+    await_return();
+    try {
+      if (mapped) {
+        // The memory is what it was, with all that lies in the ring.
+        bell_ = from_bytes<shard::ConnectReply>(
+                    rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"))
+                    .bell;
+        return;
+      }
+      windows_.clear();
+      ring_window_ = nullptr;
+      connect();
+      break;
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable) throw;  // it has died again
+    }
+  }
+  throw Error(Code::unavailable,
+              peer_.name() + " died and is back; what it had not applied by then is to be pushed again");
+}
+
+std::vector<std::byte> PsLink::call(std::uint16_t type, transport::Bytes request, const char* what) {
+  while (true) {
+    try {
+      return rpc_.call(peer_, type, request, runtime_.patience(), what);
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable || alive()) throw;
+      come_back();
+    }
+  }
 }
 
 PsLink::~PsLink() {
@@ -107,19 +173,20 @@ PsLink::~PsLink() {
 }
 
 bool PsLink::alive() const noexcept {
-  return !peer_.failed() && (life_ == nullptr || transport::LifeWord::alive(life_));
+  return !peer_.failed() && (returned_.empty() || !returned_.contains(peer_.rank())) &&
+         (life_ == nullptr || transport::LifeWord::alive(life_));
 }
 
 void PsLink::require_alive() {
   if (life_ == nullptr) runtime_.data().progress();  // which notices deaths
-  if (!alive()) throw Error(Code::unavailable, peer_.name() + " is gone");
+  if (!alive()) come_back();
 }
 
 transport::Window& PsLink::window(std::uint64_t region) {
   auto& window = windows_[region];
   if (!window) {
-    const auto key = from_bytes<transport::RegionKey>(rpc_.call(
-        peer_, cluster::kRegionKey, transport::as_bytes(region), runtime_.patience(), "hand out a region"));
+    const auto key = from_bytes<transport::RegionKey>(
+        call(cluster::kRegionKey, transport::as_bytes(region), "hand out a region"));
     window =
         peer_.open_window(key, life_ != nullptr ? transport::WindowPath::mapped : transport::WindowPath::rma);
   }
@@ -127,8 +194,8 @@ transport::Window& PsLink::window(std::uint64_t region) {
 }
 
 void PsLink::open_ring() {
-  ring_ = from_bytes<shard::RingPlace>(rpc_.call(peer_, cluster::kOpenRing, transport::as_bytes(room_),
-                                                 runtime_.patience(), "open a push ring"));
+  ring_ =
+      from_bytes<shard::RingPlace>(call(cluster::kOpenRing, transport::as_bytes(room_), "open a push ring"));
   ring_window_ = &window(ring_.region);
 }
 
@@ -162,6 +229,7 @@ void PsLink::wait_for_gradient() {
   try {
     wait_for_ps("take a gradient", [this] { return from_gradient_ == 0; });
   } catch (const Error&) {
+    if (from_gradient_ == 0) throw;
     // The caller will reuse its memory, which the transport must not read any longer.
     peer_.give_up();
     transport::progress_until(runtime_.data(), transport::deadline_in(std::chrono::seconds(10)),
@@ -189,8 +257,8 @@ void PsLink::push_inline(const PushRows& push) {
 /// The header is of the entry that is sent next.
 void PsLink::number(shard::PushHeader& header) {
   if (closure_.id == 0) return;
-  if (numbered_ != closure_.id) {
-    numbered_ = closure_.id;
+  if (numbered_ != closure_.run) {
+    numbered_ = closure_.run;
     entries_ = 0;
   }
   header.closure = closure_.id;
@@ -351,8 +419,8 @@ void PsLink::send_header(shard::PushHeader header) {
 }
 
 shard::GroupClocks PsLink::clocks(std::uint32_t group) {
-  return from_bytes<shard::GroupClocks>(rpc_.call(peer_, cluster::kGroupClocks, transport::as_bytes(group),
-                                                  runtime_.patience(), "say which steps have ended"));
+  return from_bytes<shard::GroupClocks>(
+      call(cluster::kGroupClocks, transport::as_bytes(group), "say which steps have ended"));
 }
 
 std::uint64_t PsLink::steps_of(std::uint32_t group) {
@@ -371,9 +439,8 @@ std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {
   // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which do not see
   // each other: so the owner adds for all.
   if (!single_host_ || path_ == Path::messages) {
-    return from_bytes<std::uint64_t>(rpc_.call(peer_, cluster::kFetchAdd,
-                                               to_bytes(shard::FetchAdd{index, delta}), runtime_.patience(),
-                                               "add to a counter"));
+    return from_bytes<std::uint64_t>(
+        call(cluster::kFetchAdd, to_bytes(shard::FetchAdd{index, delta}), "add to a counter"));
   }
   if (board_->mapped() != nullptr) return word(board_->mapped() + layout_.counter(index)).fetch_add(delta);
   return board_->fetch_add(layout_.counter(index), delta, transport::deadline_in(runtime_.patience()));
@@ -385,7 +452,11 @@ bool PsLink::wait_until(const std::function<bool()>& done) {
   transport::Fabric& fabric = runtime_.data();
   for (unsigned looks = 1; !done(); ++looks) {
     if (life_ == nullptr || looks % kLooksALookAtTheWire == 0) fabric.progress();
-    if (!alive()) throw Error(Code::unavailable, peer_.name() + " is gone");
+    if (!alive()) {
+      come_back();
+      deadline = {};
+      backoff.reset();
+    }
     if (backoff.pause()) continue;
     if (deadline == Clock::time_point{}) deadline = Clock::now() + runtime_.patience();
     if (Clock::now() >= deadline) return false;

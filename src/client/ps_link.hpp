@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,25 +38,34 @@ struct PushRows {
 /// The closure whose pushes a client sends; 0 outside of closures.
 struct RunningClosure {
   std::uint64_t id = 0;
-  bool again = false;  // a worker that has died had begun it
+  bool again = false;     // it had been begun before
+  std::uint64_t run = 0;  // counts begin()
 };
+
+/// Ps that have come back, by rank, until their links know.
+using Returned = std::map<int, cluster::Member>;
 
 class PsLink {
  public:
   /// Asks the ps for its board and chooses the path. Throws Error: unavailable, deadline_exceeded,
   /// failed_precondition (--require-transport).
-  /// `closure` may change between calls, and outlives the link.
-  PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure);
+  /// `closure` and `returned` may change between calls, and outlive the link.
+  PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure,
+         Returned& returned);
   ~PsLink();
   PsLink(const PsLink&) = delete;
   PsLink& operator=(const PsLink&) = delete;
 
   transport::Peer& peer() noexcept { return peer_; }
   Path path() const noexcept { return path_; }
-  /// The ps lives. On a mapped path that is exact: what was loaded before the call is of a living ps.
+  /// The ps lives, or nothing has told otherwise. On a mapped path that is exact: what was loaded before the
+  /// call is of a living ps.
   bool alive() const noexcept;
-  /// Throws Error(unavailable) when it does not.
+  /// Where it does not, waits until its agent has started it again. Throws Error(unavailable) when that does
+  /// not happen, or when it is back and what was on its way to it is lost: never where its memory is mapped.
   void require_alive();
+  /// How often the ps has come back.
+  std::uint64_t returns() const noexcept { return returns_; }
 
   /// The window onto a region of the ps, opened on first use.
   transport::Window& window(std::uint64_t region);
@@ -93,6 +103,11 @@ class PsLink {
     std::vector<std::byte> bytes;
   };
 
+  /// A call to the ps that may be made twice; where the ps dies, after it has come back.
+  std::vector<std::byte> call(std::uint16_t type, transport::Bytes request, const char* what);
+  void connect();
+  void await_return();
+  void come_back();
   void open_ring();
   void number(shard::PushHeader& header);
   void send_header(shard::PushHeader header);
@@ -113,7 +128,7 @@ class PsLink {
   int rank_;
   bool single_host_;
   const RunningClosure& closure_;
-  std::uint64_t numbered_ = 0;  // the closure whose entries `entries_` counts
+  std::uint64_t numbered_ = 0;  // the run of a closure whose entries `entries_` counts
   std::uint32_t entries_ = 0;
   shard::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;
@@ -124,6 +139,8 @@ class PsLink {
   std::map<std::uint64_t, std::unique_ptr<transport::Window>> windows_;
 
   std::uint64_t room_ = 0;  // bytes that may be on their way to being applied
+  Returned& returned_;
+  std::uint64_t returns_ = 0;
   shard::RingPlace ring_;
   transport::Window* ring_window_ = nullptr;
   std::uint64_t tail_ = 0;          // bytes written so far

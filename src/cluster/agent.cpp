@@ -99,13 +99,15 @@ pid_t fork_child() {
 
 class Agent {
  public:
-  Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask)
+  Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask,
+        AgentLink::Kept kept)
       : child_(child),
         mpi_(mpi),
         launcher_(launcher),
         to_child_(to_child),
         from_mpi_(from_mpi),
-        mask_(mask) {}
+        mask_(mask),
+        kept_(std::move(kept)) {}
 
   /// Returns in a child that was started again; never in the agent.
   AgentLink run() {
@@ -222,16 +224,19 @@ class Agent {
   /// A worker that has ended neither well nor with the job; sets when it is to be started, and as whom.
   bool starts_again(int status, bool ending) {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
-    if (well || ending || failed_start_ || self_.role != Role::worker || started_again_ >= table_.restarts) {
-      return false;
-    }
+    if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
+    // A ps that has ended by itself would find in its memory what made it end.
+    const bool returns =
+        self_.role == Role::worker || (self_.role == Role::ps && WIFSIGNALED(status) && kept_->used());
+    if (!returns) return false;
     pause_ = Clock::now() - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
     start_at_ = Clock::now() + pause_;
     ++started_again_;
     std::fprintf(stderr, "capstan: %s, pid %d, %s; it is started again in %.1f s (%d of at most %d times)\n",
                  self_.name().c_str(), static_cast<int>(child_), end_of(status).c_str(),
                  std::chrono::duration<double>(pause_).count(), started_again_, table_.restarts);
-    self_.rank = table_.rank_of_restart(self_.index, started_again_);
+    // A ps stays who it is: what it knows of others, and they of it, goes on.
+    if (self_.role == Role::worker) self_.rank = table_.rank_of_restart(self_.index, started_again_);
     return true;
   }
 
@@ -240,7 +245,7 @@ class Agent {
     signal(SIGPIPE, pipe_handler_);
     sigprocmask(SIG_SETMASK, &mask_, nullptr);
     table_.rank = self_.rank;
-    return AgentLink(std::move(table_));
+    return AgentLink(std::move(table_), kept_);
   }
 
   [[noreturn]] void finish(int status, bool ending) {
@@ -283,6 +288,7 @@ class Agent {
   int to_child_;
   int from_mpi_;
   sigset_t mask_;  // of the program
+  AgentLink::Kept kept_;
   void (*pipe_handler_)(int) = SIG_DFL;
   bool failed_start_ = false;
   Table table_;
@@ -316,6 +322,7 @@ AgentLink split_into_agent_and_child() {
   sigset_t before;
   sigprocmask(SIG_BLOCK, &blocked, &before);
 
+  AgentLink::Kept kept = transport::KeptMemory::create();
   const pid_t launcher = getppid();
   const pid_t child = fork_child();
   if (child == 0) {
@@ -323,7 +330,7 @@ AgentLink split_into_agent_and_child() {
     close(up.read_end);
     close_both(across);
     close(down.write_end);
-    return {down.read_end, up.write_end};
+    return {down.read_end, up.write_end, std::move(kept)};
   }
   const pid_t mpi = fork_child();
   if (mpi == 0) {
@@ -335,7 +342,7 @@ AgentLink split_into_agent_and_child() {
   close_both(up);
   close(across.write_end);
   close(down.read_end);
-  return Agent(child, mpi, launcher, down.write_end, across.read_end, before).run();
+  return Agent(child, mpi, launcher, down.write_end, across.read_end, before, std::move(kept)).run();
 }
 
 }  // namespace capstan::cluster

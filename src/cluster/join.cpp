@@ -50,6 +50,13 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   for (cluster::Member& member : table.members) {
     if (member.role == Role::ps) member.data_address = member.control_address;
   }
+  if (static_cast<std::size_t>(table.rank) < table.members.size()) {
+    // A ps that was started again is as its table says, but for where it is to be found.
+    cluster::Member& self = table.members[static_cast<std::size_t>(table.rank)];
+    self.pid = hello.pid;
+    self.control_address = hello.control_address;
+    self.data_address = self.role == Role::ps ? hello.control_address : hello.data_address;
+  }
   if (role_of(table) == Role::ps) data.reset();
   cluster::make_room_for(most_connections(table));
   std::optional<cluster::Member> again;
@@ -114,9 +121,12 @@ Cluster Cluster::join(const Settings& settings) {
     if (settings.text("supervise") == "on") {
       cluster::AgentLink agent = cluster::split_into_agent_and_child();
       const auto restarts = static_cast<int>(settings.integer("max-restarts"));
-      return join_with(settings, restarts, [&](const cluster::Hello& hello) {
+      Cluster cluster = join_with(settings, restarts, [&](const cluster::Hello& hello) {
         return agent.exchange(hello, settings.duration("start-timeout"));
       });
+      if (cluster.role() == Role::ps && cluster.runtime()->ps_may_return())
+        cluster.runtime()->keep_in(agent.kept_memory());
+      return cluster;
     }
     MPI_Init(nullptr, nullptr);
     return join_with(settings, 0, [](const cluster::Hello& hello) {

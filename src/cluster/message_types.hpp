@@ -34,6 +34,7 @@ enum MessageType : std::uint16_t {
   kRowsPiece = 40,
   kReadFailed,
   kPushApplied,
+  kPsReturned,  // also to the coordinator: its Member, of a ps that was started again
 
   // coordinator and worker (coordinator/protocol.hpp)
   kRunClosures = 48,

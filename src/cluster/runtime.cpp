@@ -47,6 +47,25 @@ const Member& Runtime::member(int rank) const {
   return started_again_.at(rank);
 }
 
+bool Runtime::knows(int rank) const {
+  if (rank < 0 || static_cast<std::size_t>(rank) < members().size()) return rank >= 0;
+  const std::lock_guard lock(mutex_);
+  return started_again_.contains(rank);
+}
+
+// Each of the two addresses of a member is of use to one thread alone.
+void Runtime::ps_returned_to_control(const Member& ps) {
+  table_.members.at(static_cast<std::size_t>(ps.rank)).control_address = ps.control_address;
+  transport::Peer* peer = control_peers_.at(static_cast<std::size_t>(ps.rank));
+  if (peer != nullptr) peer->revive(ps.control_address);
+}
+
+void Runtime::ps_returned_to_data(const Member& ps) {
+  table_.members.at(static_cast<std::size_t>(ps.rank)).data_address = ps.data_address;
+  transport::Peer* peer = data_peers_.at(static_cast<std::size_t>(ps.rank));
+  if (peer != nullptr) peer->revive(ps.data_address);
+}
+
 std::string Runtime::name_of(int rank) const {
   try {
     return member(rank).name();

@@ -44,6 +44,7 @@ class Runtime {
   /// A worker that was started again. Any thread, as `member`. REQUIRES: its rank is one of
   /// table().places(), and new.
   void add(Member member);
+  bool knows(int rank) const;
   /// Of all workers, by index, the last that is known.
   std::vector<int> worker_ranks() const;
   bool single_host() const noexcept;
@@ -63,6 +64,15 @@ class Runtime {
   /// The ranks of an embedded cluster that live in this process besides the coordinator; the strategy takes
   /// the ps, the coordinator the workers.
   const std::vector<std::shared_ptr<Runtime>>& embedded() const noexcept { return embedded_; }
+
+  /// Where a ps keeps what is to outlive its process; null: nowhere.
+  const std::shared_ptr<transport::KeptMemory>& kept_memory() const noexcept { return kept_memory_; }
+  void keep_in(std::shared_ptr<transport::KeptMemory> memory) { kept_memory_ = std::move(memory); }
+  /// A ps that dies may be started again.
+  bool ps_may_return() const { return table_.restarts > 0 && settings_.text("ps-restart") == "on"; }
+  /// A ps is there again, in another process: where this thread's fabric finds it. Not inside progress().
+  void ps_returned_to_control(const Member& ps);
+  void ps_returned_to_data(const Member& ps);
 
   /// How long any wait on another rank may last.
   std::chrono::milliseconds patience() const { return settings_.duration("wait-timeout"); }
@@ -85,6 +95,7 @@ class Runtime {
   std::vector<transport::Peer*> data_peers_;
   std::vector<std::shared_ptr<Runtime>> embedded_;
   bool in_process_ = false;
+  std::shared_ptr<transport::KeptMemory> kept_memory_;
 };
 
 /// The name of this host, cut at the first dot.

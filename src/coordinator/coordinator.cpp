@@ -59,6 +59,11 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     std::memcpy(&rank, message.header.data(), std::min(sizeof rank, message.header.size()));
     returning_.known(rank, message.from);
   });
+  fabric.on_message(cluster::kPsReturned, [this](const transport::Message& message) {
+    auto member = from_bytes<cluster::Member>(message.payload);
+    if (member.role == Role::ps && member.rank < static_cast<int>(runtime_.members().size()))
+      returned_.push_back(member);
+  });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
   for (const cluster::Member& member : runtime_.members()) {
     if (member.role == Role::coordinator) continue;
@@ -83,7 +88,7 @@ Coordinator::~Coordinator() {
 ControlLoop::Round Coordinator::round() {
   using Clock = ClosureQueue::Clock;
   const bool received = runtime_.control().progress() != 0;
-  const bool returned = returning_.advance();
+  const bool returned = greet_returned_ps() | returning_.advance();
   if (alone_until_) give_up_waiting();
   const bool timed = queue_.next_deadline() != Clock::time_point::max();
   const auto now = timed || watchdog_.on() ? Clock::now() : Clock::time_point{};
@@ -93,6 +98,7 @@ ControlLoop::Round Coordinator::round() {
   if (const auto next = queue_.next_deadline(); next != Clock::time_point::max()) {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
   }
+  if (!away_.empty()) round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));
   if (watchdog_.on()) {
     watch(now);
     round.rest = std::min(round.rest, watchdog_.period());
@@ -177,8 +183,8 @@ std::set<int> Coordinator::tell_every_ps_of_death(std::int32_t rank) {
   std::set<int> told;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
-    if (peer.failed()) continue;
-    peer.send(cluster::kWorkerGone, transport::as_bytes(rank));
+    if (peer.failed() && !away_.contains(peer.rank())) continue;
+    peer.send(cluster::kWorkerGone, transport::as_bytes(rank));  // to one that is away, again when it is back
     told.insert(peer.rank());
   }
   return told;
@@ -186,6 +192,11 @@ std::set<int> Coordinator::tell_every_ps_of_death(std::int32_t rank) {
 
 void Coordinator::on_failure(transport::Peer& peer) {
   if (runtime_.member(peer.rank()).role == Role::ps) {
+    if (runtime_.ps_may_return()) {
+      away_[peer.rank()] = std::chrono::steady_clock::now() + runtime_.settings().duration("ps-wait");
+      log::warn("{} is gone; all that need it wait until it is back", peer.name());
+      return;
+    }
     queue_.break_down(
         Code::unavailable,
         peer.name() +
@@ -194,6 +205,34 @@ void Coordinator::on_failure(transport::Peer& peer) {
   }
   returning_.forget(peer);
   lose_worker(peer);
+}
+
+bool Coordinator::greet_returned_ps() {
+  const bool any = !returned_.empty();
+  for (const cluster::Member& member : std::exchange(returned_, {})) {
+    runtime_.ps_returned_to_control(member);
+    away_.erase(member.rank);
+    transport::Peer& peer = runtime_.control_peer(member);
+    peer.send(cluster::kHello, {});
+    for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
+      peer.send(cluster::kWorkerGone, transport::as_bytes(rank));
+    }
+    returning_.tell_again(peer);
+    log::info("{} is back", peer.name());
+  }
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& [rank, until] : away_) {
+    if (now < until) continue;
+    queue_.break_down(
+        Code::unavailable,
+        fmt::format(
+            "{} is gone, its shards with it, and it has not come back within {} ms (--ps-wait); start again "
+            "with --resume to go on from the last checkpoint",
+            runtime_.name_of(rank), runtime_.settings().duration("ps-wait").count()));
+    away_.clear();
+    break;
+  }
+  return any;
 }
 
 void Coordinator::lose_worker(transport::Peer& peer) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -51,6 +52,7 @@ class Coordinator {
   std::set<int> tell_every_ps_of_death(std::int32_t rank);
   bool may_come_back() const;
   void give_up_waiting();
+  bool greet_returned_ps();
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;
@@ -60,6 +62,9 @@ class Coordinator {
   ReturningWorkers returning_;
   std::string last_lost_;                                             // the worker
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
+  std::map<int, std::chrono::steady_clock::time_point>
+      away_;                               // ps that died, by rank, and until when they may return
+  std::vector<cluster::Member> returned_;  // ps, not greeted yet
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
   std::vector<std::jthread> embedded_workers_;

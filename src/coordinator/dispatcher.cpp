@@ -365,6 +365,14 @@ std::vector<Dispatcher::Holding> Dispatcher::holding() const {
   return all;
 }
 
+std::vector<int> Dispatcher::open_at(int ps) const {
+  std::vector<int> ranks;
+  for (const Lost& lost : lost_) {
+    if (lost.open.contains(ps)) ranks.push_back(lost.rank);
+  }
+  return ranks;
+}
+
 void Dispatcher::closed(int rank, int ps) {
   for (Lost& lost : lost_) {
     if (lost.rank == rank) lost.open.erase(ps);

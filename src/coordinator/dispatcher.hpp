@@ -56,6 +56,8 @@ class Dispatcher {
   std::optional<std::size_t> lose(const transport::Peer& peer, std::set<int> ps);
   /// A ps has applied all that a worker that is lost pushed.
   void closed(int rank, int ps);
+  /// Ranks that are lost, of which this ps has not said so.
+  std::vector<int> open_at(int ps) const;
 
   struct Holding {
     int worker;

@@ -73,6 +73,13 @@ void ReturningWorkers::known(int rank, int ps) {
   }
 }
 
+void ReturningWorkers::tell_again(transport::Peer& ps) {
+  for (const Returning& worker : returning_) {
+    if (worker.open.contains(ps.rank()))
+      ps.send(cluster::kMemberJoined, {}, to_bytes(runtime_.member(worker.peer->rank())));
+  }
+}
+
 void ReturningWorkers::forget(const transport::Peer& peer) {
   std::erase_if(returning_, [&](const Returning& worker) { return worker.peer == &peer; });
 }

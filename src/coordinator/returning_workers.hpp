@@ -28,6 +28,8 @@ class ReturningWorkers {
   void ask(const transport::Message& message);
   /// A ps knows the rank.
   void known(int rank, int ps);
+  /// A ps that has not answered may not have been told: it has come back.
+  void tell_again(transport::Peer& ps);
   /// It has died again.
   void forget(const transport::Peer& peer);
   /// Outside of handlers; true when a worker has asked or may run closures.

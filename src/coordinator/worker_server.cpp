@@ -214,10 +214,19 @@ void WorkerServer::execute(const Task& task) {
       throw Error(Code::deadline_exceeded, "a function had not begun at its deadline");
     }
     const auto& function = detail::registered_function(task.header.function);
-    Reader in(task.arguments);
-    context_.client().begin({task.header.id, task.header.again != 0});
-    result = function.run(in);
-    context_.client().flush();
+    client::Client& client = context_.client();
+    for (bool again = task.header.again != 0;; again = true) {
+      try {
+        Reader in(task.arguments);
+        client.begin({task.header.id, again});
+        result = function.run(in);
+        client.flush();
+        break;
+      } catch (const Error& error) {
+        // What it had pushed to a ps that died is lost in part; the ps knows which.
+        if (error.code() != Code::unavailable || !client.ps_came_back()) throw;
+      }
+    }
   } catch (const Error& error) {
     failed(error.code(), error.what());
   } catch (const std::exception& error) {

@@ -17,6 +17,7 @@ struct ConnectReply {
   transport::RegionKey board;
   std::string bell;
   std::uint64_t sink = 0;
+  std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
 };
 
 /// kOpenRing: bytes wanted -> where it lies.

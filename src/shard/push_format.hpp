@@ -112,6 +112,14 @@ class UnfinishedPush {
     variable_ = header.variable;
     shard_ = header.shard;
   }
+  void set(std::uint32_t variable, std::uint32_t shard) {
+    open_ = true;
+    variable_ = variable;
+    shard_ = shard;
+  }
+  bool open() const noexcept { return open_; }
+  std::uint32_t variable() const noexcept { return variable_; }
+  std::uint32_t shard() const noexcept { return shard_; }
   void abandon(PushSink& sink) {
     if (open_) sink.abandon(variable_, shard_);
     open_ = false;

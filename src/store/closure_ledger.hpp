@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -26,19 +28,36 @@ class ClosureLedger {
   /// Closures of dead workers that are kept; the oldest is forgotten first.
   static constexpr std::size_t kMostOfTheDead = 64 * kRemembered;
 
+  struct Count {
+    std::uint64_t closure = 0;
+    std::uint64_t entries = 0;
+  };
+  /// Of one worker; `begun` closures in all, the last of them at (begun - 1) % kRemembered. All zero at
+  /// first.
+  struct Row {
+    std::uint64_t begun = 0;
+    Count counts[kRemembered];
+  };
+
+  /// `rows`: memory for all ranks, which may have been filled by a process that is dead; empty: its own.
+  explicit ClosureLedger(std::span<Row> rows = {}) : kept_(rows) {}
+
   /// False when an earlier run of the closure has had this entry applied.
   bool enter(const shard::PushHeader& header);
+  /// Entries of the closure that have been applied, as far as its pusher is concerned.
+  std::uint64_t entered(const shard::PushHeader& header) const;
+  /// The entry, of the closure that its pusher began last, has been undone: `entered` is what it was before.
+  void set_entered(const shard::PushHeader& header, std::uint64_t entries);
   /// The worker has died.
   void close(int rank);
 
  private:
-  struct Count {
-    std::uint64_t closure = 0;
-    std::uint32_t entries = 0;
-  };
+  Row& row(std::size_t rank);
+  const Count* last_of(std::size_t rank) const;
 
-  std::vector<std::deque<Count>> workers_;                        // by rank; the closure that runs is last
-  std::unordered_map<std::uint64_t, std::uint32_t> of_the_dead_;  // entries, by closure
+  std::span<Row> kept_;
+  std::vector<std::unique_ptr<Row>> own_;                         // by rank
+  std::unordered_map<std::uint64_t, std::uint64_t> of_the_dead_;  // entries, by closure
   std::deque<std::uint64_t> order_;                               // of `of_the_dead_`
 };
 

@@ -15,7 +15,7 @@ constexpr std::uint64_t kPage = 4096;
 Piece Heap::allocate(std::uint64_t bytes) {
   const std::uint64_t size = (bytes + kPage - 1) / kPage * kPage;
   const auto add_region = [this](std::uint64_t length) {
-    regions_.push_back(fabric_.allocate(length));
+    regions_.push_back(allocate_(length));
     bytes_ += length;
     return regions_.size() - 1;
   };
@@ -23,14 +23,22 @@ Piece Heap::allocate(std::uint64_t bytes) {
     const std::uint64_t region = add_region(size);
     return {region, 0, regions_[region]->memory().data()};
   }
-  if (regions_.empty() || used_ + size > slab_bytes_ ||
-      regions_[open_slab_]->memory().size() != slab_bytes_) {
+  if (open_slab_ == kNone || used_ + size > slab_bytes_) {
     open_slab_ = add_region(slab_bytes_);
     used_ = 0;
   }
   const Piece piece{open_slab_, used_, regions_[open_slab_]->memory().data() + used_};
   used_ += size;
   return piece;
+}
+
+void Heap::add(std::unique_ptr<transport::Region> region) {
+  bytes_ += region->memory().size();
+  regions_.push_back(std::move(region));
+}
+
+Piece Heap::at(std::uint64_t region, std::uint64_t offset) const {
+  return {region, offset, regions_.at(region)->memory().data() + offset};
 }
 
 transport::RegionKey Heap::key(std::uint64_t region) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,21 +21,33 @@ struct Piece {
 /// region of its own. Pieces live as long as the heap. One thread.
 class Heap {
  public:
-  Heap(transport::Fabric& fabric, std::uint64_t slab_bytes) : fabric_(fabric), slab_bytes_(slab_bytes) {}
+  using Allocate = std::function<std::unique_ptr<transport::Region>(std::uint64_t bytes)>;
+
+  Heap(transport::Fabric& fabric, std::uint64_t slab_bytes)
+      : Heap([&fabric](std::uint64_t bytes) { return fabric.allocate(bytes); }, slab_bytes) {}
+  Heap(Allocate allocate, std::uint64_t slab_bytes)
+      : allocate_(std::move(allocate)), slab_bytes_(slab_bytes) {}
 
   /// Aligned to a page, so that no two pieces share a cache line or a memory policy. Throws
   /// Error(resource_exhausted).
   Piece allocate(std::uint64_t bytes);
   transport::RegionKey key(std::uint64_t region) const;
+  /// A region from an earlier life; they are added in the order in which they came into being, before
+  /// anything is allocated. No new piece comes from one.
+  void add(std::unique_ptr<transport::Region> region);
+  /// REQUIRES: the piece was allocated.
+  Piece at(std::uint64_t region, std::uint64_t offset) const;
   /// Registered so far.
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
-  transport::Fabric& fabric_;
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+  Allocate allocate_;
   std::uint64_t slab_bytes_;
   std::vector<std::unique_ptr<transport::Region>> regions_;
-  std::uint64_t open_slab_ = 0;  // index of the region that small pieces come from
-  std::uint64_t used_ = 0;       // of the open slab
+  std::uint64_t open_slab_ = kNone;  // index of the region that small pieces come from
+  std::uint64_t used_ = 0;           // of the open slab
   std::uint64_t bytes_ = 0;
 };
 

@@ -33,39 +33,78 @@ std::atomic_ref<std::uint64_t> word(std::byte* at) {
 PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
     : runtime_(std::move(runtime)),
       fabric_(runtime_->control()),
-      board_(fabric_.allocate(shard::BoardLayout(places()).bytes())),
+      kept_(runtime_->kept_memory() == nullptr
+                ? nullptr
+                : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
+                                              runtime_->settings().bytes("push-ring-bytes") / 4)),
+      board_(kept_ ? kept_->board(shard::BoardLayout(places()).bytes())
+                   : fabric_.allocate(shard::BoardLayout(places()).bytes())),
       layout_(places()),
       store_(
           fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
           [this](std::uint32_t group, std::uint64_t steps) {
             word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
           },
-          [this](std::uint32_t counter, std::uint64_t delta) {
-            if (counter < shard::BoardLayout::kCounters) add_to_counter(counter, delta);
-          }),
-      rings_(board_->memory().data(), places(), store_.heap(), store_),
-      inbox_(store_,
-             [this](int rank, std::uint64_t bytes) {
-               const shard::PushApplied applied{bytes};
-               client(rank).send(cluster::kPushApplied, transport::as_bytes(applied));
-             }),
+          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get()),
+      rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get()),
+      inbox_(
+          store_,
+          [this](int rank, std::uint64_t bytes) {
+            const shard::PushApplied applied{bytes};
+            client(rank).send(cluster::kPushApplied, transport::as_bytes(applied));
+          },
+          kept_.get()),
       // Clients ask from their data fabrics, and want the answer there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
       rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }) {
   serve_requests();
   serve_fabric();
+  if (kept_ && kept_->found()) recover();
+}
+
+void PsServer::recover() {
+  for (const KeptState::Item& item : kept_->items()) {
+    if (item.record == KeptState::Record::gone)
+      gone_.insert(static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
+    if (item.record == KeptState::Record::member) runtime_->add(from_bytes<cluster::Member>(item.bytes));
+  }
+  undo_cut_off_count();
+  std::vector<shard::UnfinishedPush> middles = RingReader::middles(*kept_);
+  store_.recover(middles);
+  rings_.recover();
+}
+
+/// Whoever can be reached from here has lost its connection to the process that was here before.
+void PsServer::say_that_it_is_back() {
+  const cluster::Member& self = runtime_->self();
+  const auto bytes = to_bytes(self);
+  const cluster::Member& coordinator = runtime_->member(Role::coordinator, 0);
+  runtime_->control_peer(coordinator).send(cluster::kPsReturned, {}, bytes);
+  client(coordinator.rank).send(cluster::kPsReturned, {}, bytes);
+  for (const int rank : runtime_->worker_ranks()) {
+    if (!gone_.contains(rank)) client(rank).send(cluster::kPsReturned, {}, bytes);
+  }
 }
 
 void PsServer::serve_requests() {
-  rpc_.serve(cluster::kConnect, [this](int, transport::Bytes) {
-    shard::ConnectReply reply{board_->key(), fabric_.bell(), 0};
+  rpc_.serve(cluster::kConnect, [this](int from, transport::Bytes) {
+    // Outside of memory that others map, what was on its way to an earlier process is lost; both ends go on
+    // from here.
+    rings_.settle(from);
+    const std::uint64_t by_message = inbox_.settle(from);
+    shard::ConnectReply reply{board_->key(), fabric_.bell(), 0, rings_.applied(from).value_or(by_message)};
     if (runtime_->in_process())
       reply.sink = reinterpret_cast<std::uint64_t>(static_cast<shard::PushSink*>(&store_));
     return to_bytes(reply);
   });
   rpc_.serve(cluster::kOpenRing, [this](int from, transport::Bytes request) {
     if (gone_.contains(from)) throw Error(Code::aborted, "this rank counts as dead; nothing of it is taken");
-    return to_bytes(rings_.open(from, from_bytes<std::uint64_t>(request)));
+    const auto bytes = from_bytes<std::uint64_t>(request);
+    if (kept_ && bytes > runtime_->settings().bytes("push-ring-bytes") + shard::kCacheLine) {
+      throw Error(Code::invalid_argument, "--push-ring-bytes is larger there than at " +
+                                              runtime_->self().name() + "; give all ranks the same");
+    }
+    return to_bytes(rings_.open(from, bytes));
   });
   rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
@@ -108,6 +147,43 @@ void PsServer::serve_requests() {
   });
 }
 
+namespace {
+
+/// A counter with the number of the journal's entry that added to it last: both change at once, so that an
+/// entry that was cut off is known to have been added or not.
+struct alignas(16) Counted {
+  std::uint64_t value;
+  std::uint64_t by;
+};
+
+void add(std::byte* at, std::uint64_t delta, std::uint64_t by) {
+  auto* counted = reinterpret_cast<Counted*>(at);
+  Counted now = *counted;
+  Counted next{};
+  do {
+    next = {now.value + delta, by};
+  } while (!__atomic_compare_exchange(counted, &now, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+}  // namespace
+
+void PsServer::count(std::uint32_t counter, std::uint64_t delta) {
+  if (counter >= shard::BoardLayout::kCounters) return;
+  if (!kept_) {
+    add_to_counter(counter, delta);
+  } else {
+    add(board_->memory().data() + layout_.counter(counter), delta, kept_->journal().last().number);
+  }
+}
+
+void PsServer::undo_cut_off_count() {
+  const auto entry = kept_->cut_off();
+  if (!entry || entry->header.kind != shard::PushKind::count) return;
+  if (entry->header.variable >= shard::BoardLayout::kCounters) return;
+  std::byte* at = board_->memory().data() + layout_.counter(entry->header.variable);
+  if (reinterpret_cast<const Counted*>(at)->by == entry->number) add(at, ~entry->header.first_row + 1, 0);
+}
+
 std::uint64_t PsServer::add_to_counter(std::uint64_t counter, std::uint64_t delta) {
   return word(board_->memory().data() + layout_.counter(counter)).fetch_add(delta);
 }
@@ -127,17 +203,17 @@ void PsServer::serve_fabric() {
     // Whatever it still sends is too late: its closures are about to run elsewhere.
     gone_.insert(rank);
     forget(rank);
+    if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))
         .send(cluster::kWorkerClosed, message.header);
   });
   fabric_.on_message(cluster::kMemberJoined, [this](const transport::Message& message) {
     const auto member = from_bytes<cluster::Member>(message.payload);
+    if (runtime_->knows(member.rank)) return say_known(member.rank);  // its predecessor was told
     runtime_->add(member);
     store_.join(member.rank);
-    // The worker waits for this before it connects: see WorkerServer::await_ps.
-    client(member.rank).send(cluster::kHello, {});
-    runtime_->control_peer(runtime_->member(Role::coordinator, 0))
-        .send(cluster::kMemberKnown, transport::as_bytes(std::int32_t{member.rank}));
+    if (kept_) kept_->append(KeptState::Record::member, message.payload);
+    say_known(member.rank);
   });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
@@ -146,6 +222,14 @@ void PsServer::serve_fabric() {
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) lost_ = peer.name();
   });
+}
+
+void PsServer::say_known(std::int32_t rank) {
+  // It was made from the table of the job's start.
+  if (kept_ && kept_->found()) client(rank).send(cluster::kPsReturned, {}, to_bytes(runtime_->self()));
+  client(rank).send(cluster::kHello, {});
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+      .send(cluster::kMemberKnown, transport::as_bytes(rank));
 }
 
 void PsServer::forget(int rank) {
@@ -159,7 +243,9 @@ void PsServer::run() {
   log::set_rank_tag(runtime_->log_tag());
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
+  word(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);
   const transport::LifeWord life(board_->memory().data() + layout_.life());
+  if (kept_ && kept_->found()) say_that_it_is_back();
   Backoff backoff(kLookAlone, kLookOnASharedCore);
   bool wire_is_busy = true;
   for (unsigned turn = 0; !over_ && lost_.empty(); ++turn) {

@@ -7,6 +7,7 @@
 
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
+#include "store/kept_state.hpp"
 #include "store/push_inbox.hpp"
 #include "store/ring_reader.hpp"
 #include "store/row_sender.hpp"
@@ -33,6 +34,12 @@ class PsServer {
   /// A rank has died: what it has shown whole is applied, the rest is dropped.
   void forget(int rank);
   std::uint64_t add_to_counter(std::uint64_t counter, std::uint64_t delta);
+  void count(std::uint32_t counter, std::uint64_t delta);
+  void recover();
+  void undo_cut_off_count();
+  void say_that_it_is_back();
+  /// The worker waits for this before it connects: see WorkerServer::await_ps.
+  void say_known(std::int32_t rank);
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();
@@ -41,6 +48,7 @@ class PsServer {
 
   std::shared_ptr<cluster::Runtime> runtime_;
   transport::Fabric& fabric_;
+  std::unique_ptr<KeptState> kept_;  // null: nothing outlives this process
   std::unique_ptr<transport::Region> board_;
   shard::BoardLayout layout_;
   Store store_;

@@ -2,6 +2,7 @@
 #include "store/push_inbox.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "base/log.hpp"
 
@@ -14,21 +15,35 @@ void PushInbox::receive(const transport::Message& message) {
     return;
   }
   std::memcpy(&header, message.header.data(), sizeof header);
-  Pusher& pusher = pushers_[message.from];
+  header.rank = static_cast<std::uint32_t>(message.from);
+  Pusher& pusher = this->pusher(message.from);
   if (!pusher.waiting.empty() || !sink_.ready(header)) {
     pusher.waiting.push_back({header, {message.payload.begin(), message.payload.end()}});
     news_ = true;
     return;
   }
   if (reinterpret_cast<std::uintptr_t>(message.payload.data()) % alignof(std::uint64_t) == 0) {
-    apply(pusher, header, message.payload);
+    apply(message.from, pusher, header, message.payload);
   } else {  // the transport's buffer begins where it likes
     const std::vector<std::byte> aligned(message.payload.begin(), message.payload.end());
-    apply(pusher, header, aligned);
+    apply(message.from, pusher, header, aligned);
   }
 }
 
-void PushInbox::apply(Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload) {
+PushInbox::Pusher& PushInbox::pusher(int rank) {
+  const auto [found, added] = pushers_.try_emplace(rank);
+  if (added && kept_ != nullptr) found->second.applied = kept_->applied(static_cast<std::uint64_t>(rank));
+  return found->second;
+}
+
+std::uint64_t PushInbox::settle(int rank) {
+  Pusher& pusher = this->pusher(rank);
+  for (const Entry& entry : std::exchange(pusher.waiting, {}))
+    apply(rank, pusher, entry.header, entry.payload);
+  return pusher.applied;
+}
+
+void PushInbox::apply(int rank, Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload) {
   const bool sparse = header.kind == shard::PushKind::sparse;
   const std::uint64_t numbers = sparse ? std::uint64_t{header.rows} * sizeof(std::uint32_t) : 0;
   if (payload.size() + sizeof header != header.bytes || shard::round_up(numbers) > payload.size()) {
@@ -42,6 +57,7 @@ void PushInbox::apply(Pusher& pusher, const shard::PushHeader& header, transport
         payload.data() + shard::round_up(numbers));
   }
   pusher.applied += header.bytes;
+  if (kept_ != nullptr) kept_->set_applied(static_cast<std::uint64_t>(rank), pusher.applied);
   if (header.acknowledge != 0) pusher.acknowledge = news_ = true;
 }
 
@@ -53,7 +69,7 @@ bool PushInbox::apply_some() {
     while (!pusher.waiting.empty() && sink_.ready(pusher.waiting.front().header)) {
       const Entry entry = std::move(pusher.waiting.front());
       pusher.waiting.pop_front();
-      apply(pusher, entry.header, entry.payload);
+      apply(rank, pusher, entry.header, entry.payload);
       any = true;
     }
     if (!pusher.waiting.empty()) news_ = true;
@@ -68,7 +84,7 @@ bool PushInbox::apply_some() {
 void PushInbox::close(int rank) {
   const auto found = pushers_.find(rank);
   if (found == pushers_.end()) return;
-  for (const Entry& entry : found->second.waiting) apply(found->second, entry.header, entry.payload);
+  for (const Entry& entry : found->second.waiting) apply(rank, found->second, entry.header, entry.payload);
   found->second.unfinished.abandon(sink_);
   pushers_.erase(found);
 }

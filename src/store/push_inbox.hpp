@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shard/push_format.hpp"
+#include "store/kept_state.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::store {
@@ -19,8 +20,12 @@ class PushInbox {
   /// Says to a rank how many bytes of its entries have been applied.
   using Acknowledge = std::function<void(int rank, std::uint64_t bytes)>;
 
-  PushInbox(shard::PushSink& sink, Acknowledge acknowledge)
-      : sink_(sink), acknowledge_(std::move(acknowledge)) {}
+  /// How far each rank's entries have been applied is noted in `kept`, too.
+  PushInbox(shard::PushSink& sink, Acknowledge acknowledge, KeptState* kept = nullptr)
+      : sink_(sink), acknowledge_(std::move(acknowledge)), kept_(kept) {}
+
+  /// Bytes of the rank's entries that have been applied, after all that has come.
+  std::uint64_t settle(int rank);
 
   /// A kPushEntry message; runs inside progress().
   void receive(const transport::Message& message);
@@ -41,10 +46,12 @@ class PushInbox {
     shard::UnfinishedPush unfinished;
   };
 
-  void apply(Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload);
+  Pusher& pusher(int rank);
+  void apply(int rank, Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload);
 
   shard::PushSink& sink_;
   Acknowledge acknowledge_;
+  KeptState* kept_;
   std::map<int, Pusher> pushers_;  // by rank
   bool news_ = false;              // somebody waits for an acknowledgement, or an entry for its turn
 };

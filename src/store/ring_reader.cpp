@@ -2,10 +2,12 @@
 #include "store/ring_reader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
 #include "base/log.hpp"
+#include "capstan/serialize.hpp"
 
 namespace capstan::store {
 namespace {
@@ -36,7 +38,65 @@ shard::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
   word(board_ + layout_.tail(number)).store(0, std::memory_order_release);
   word(board_ + layout_.applied(number)).store(0, std::memory_order_release);
   rings_.push_back(ring);
+  if (kept_ != nullptr) {
+    kept_->append_words(KeptState::Record::ring, {number, ring.piece.region, ring.piece.offset, ring.bytes});
+  }
   return place(ring);
+}
+
+void RingReader::replay(const KeptState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
+                        std::vector<Ring>& unused) {
+  const auto move = [](std::vector<Ring>& from, std::vector<Ring>& to, int rank) {
+    for (const Ring& ring : from) {
+      if (ring.rank == rank) to.push_back(ring);
+    }
+    std::erase_if(from, [rank](const Ring& ring) { return ring.rank == rank; });
+  };
+  for (const KeptState::Item& item : kept.items()) {
+    if (item.record == KeptState::Record::ring) {
+      const auto words = from_bytes<std::array<std::uint64_t, 4>>(item.bytes);
+      const Piece piece{words[1], words[2], nullptr};
+      std::erase_if(unused, [&](const Ring& ring) {
+        return ring.piece.region == piece.region && ring.piece.offset == piece.offset;
+      });
+      open.push_back(
+          {static_cast<int>(words[0]), piece, words[3], kept.applied(words[0]), kept.unfinished(words[0])});
+    } else if (item.record == KeptState::Record::ring_closed) {
+      move(open, closed, static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
+    } else if (item.record == KeptState::Record::ring_released) {
+      move(closed, unused, static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
+    }
+  }
+}
+
+std::vector<shard::UnfinishedPush> RingReader::middles(const KeptState& kept) {
+  std::vector<Ring> open, closed, unused;
+  replay(kept, open, closed, unused);
+  std::vector<shard::UnfinishedPush> middles;
+  for (const Ring& ring : open) middles.push_back(ring.unfinished);
+  return middles;
+}
+
+void RingReader::recover() {
+  replay(*kept_, rings_, closed_, unused_);
+  for (auto* rings : {&rings_, &closed_, &unused_}) {
+    for (Ring& ring : *rings) ring.piece = heap_.at(ring.piece.region, ring.piece.offset);
+  }
+}
+
+std::optional<std::uint64_t> RingReader::applied(int rank) const {
+  for (const Ring& ring : rings_) {
+    if (ring.rank == rank) return ring.applied;
+  }
+  return std::nullopt;
+}
+
+void RingReader::settle(int rank) {
+  for (Ring& ring : rings_) {
+    if (ring.rank != rank) continue;
+    while (apply_from(ring, /*whatever_waits=*/true)) {
+    }
+  }
 }
 
 void RingReader::close(int rank) {
@@ -46,11 +106,16 @@ void RingReader::close(int rank) {
   while (apply_from(*found, /*whatever_waits=*/true)) {
   }
   found->unfinished.abandon(sink_);
+  if (kept_ != nullptr)
+    kept_->append_words(KeptState::Record::ring_closed, {static_cast<std::uint64_t>(rank)});
   closed_.push_back(*found);
   rings_.erase(found);
 }
 
 void RingReader::release(int rank) {
+  const auto is_of = [rank](const Ring& ring) { return ring.rank == rank; };
+  if (kept_ != nullptr && std::any_of(closed_.begin(), closed_.end(), is_of))
+    kept_->append_words(KeptState::Record::ring_released, {static_cast<std::uint64_t>(rank)});
   for (const Ring& ring : closed_) {
     if (ring.rank == rank) unused_.push_back(ring);
   }
@@ -87,6 +152,7 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
     const bool aligned = (ring.applied | tail) % shard::kCacheLine == 0;
     const std::byte* at = ring.piece.data + place;
     if (aligned) std::memcpy(&header, at, sizeof header);
+    header.rank = static_cast<std::uint32_t>(ring.rank);
     const bool sparse = header.kind == shard::PushKind::sparse;
     const std::uint64_t values_at =
         sizeof header + (sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0);

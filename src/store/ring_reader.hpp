@@ -3,19 +3,28 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
 #include "store/heap.hpp"
+#include "store/kept_state.hpp"
 
 namespace capstan::store {
 
 class RingReader {
  public:
   /// `board` is this ps's board for `ranks` ranks.
-  RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, shard::PushSink& sink)
-      : board_(board), layout_(ranks), heap_(heap), sink_(sink) {}
+  /// Rings that are in `kept` are noted there.
+  RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, shard::PushSink& sink,
+             KeptState* kept = nullptr)
+      : board_(board), layout_(ranks), heap_(heap), sink_(sink), kept_(kept) {}
+
+  /// The rings of an earlier process, with what lies in them. REQUIRES: the heap has been recovered.
+  void recover();
+  /// Pushes that ranks are in the middle of. The shards count them.
+  static std::vector<shard::UnfinishedPush> middles(const KeptState& kept);
 
   /// A ring of `bytes` for one rank; the one that it has when it asks again. A ring that was released is used
   /// again.
@@ -25,6 +34,11 @@ class RingReader {
   void close(int rank);
   /// Nothing writes into the closed ring of that rank any more: the connection to it has ended.
   void release(int rank);
+
+  /// Applies what the rank has published.
+  void settle(int rank);
+  /// How many bytes of its entries have been applied, where it has a ring.
+  std::optional<std::uint64_t> applied(int rank) const;
 
   /// Applies what lies in the rings, at most `kMaxBatch` entries a ring; true when there was something.
   bool apply_some();
@@ -42,6 +56,8 @@ class RingReader {
   };
   static constexpr int kMaxBatch = 16;  // then the next ring, so that one pusher cannot starve the others
 
+  static void replay(const KeptState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
+                     std::vector<Ring>& unused);
   bool apply_from(Ring& ring, bool whatever_waits);
   std::uint64_t tail_of(const Ring& ring) const noexcept;
 
@@ -49,6 +65,7 @@ class RingReader {
   shard::BoardLayout layout_;
   Heap& heap_;
   shard::PushSink& sink_;
+  KeptState* kept_;
   std::vector<Ring> rings_;
   std::vector<Ring> closed_;
   std::vector<Ring> unused_;

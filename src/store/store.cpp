@@ -13,10 +13,12 @@
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
 #include "capstan/initial_value.hpp"
+#include "capstan/serialize.hpp"
 #include "shard/row_copy.hpp"
 #include "store/kernels.hpp"
 #include "store/row_ops.hpp"
 #include "store/sum_of_pushes.hpp"
+#include "store/update_in_groups.hpp"
 
 namespace capstan::store {
 namespace {
@@ -54,7 +56,8 @@ class Store::Writing {
  public:
   explicit Writing(Shard& shard) : shard_(shard), version_(*shard.version) {
     if (shard_.unfinished != 0) return;
-    version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    // It is odd already where a process died while it wrote.
+    version_.store(version_.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
     thread_fence(std::memory_order_release);  // odd before any element changes
   }
   ~Writing() {
@@ -70,12 +73,16 @@ class Store::Writing {
 };
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
-             Count count)
-    : heap_(fabric, slab_bytes),
+             Count count, KeptState* kept)
+    : kept_(kept),
+      heap_(kept == nullptr
+                ? Heap(fabric, slab_bytes)
+                : Heap([kept](std::uint64_t bytes) { return kept->allocate(bytes); }, slab_bytes)),
       ps_index_(ps_index),
       groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
               std::move(publish)),
-      count_(std::move(count)) {}
+      count_(std::move(count)),
+      ledger_(kept == nullptr ? std::span<ClosureLedger::Row>() : kept->ledger_rows()) {}
 
 Piece Store::new_version() {
   constexpr std::uint64_t kPage = 4096;
@@ -91,7 +98,10 @@ Piece Store::new_version() {
 shard::ShardPlace Store::create(const shard::CreateShard& request) {
   const std::lock_guard lock(mutex_);
   const auto key = std::pair(request.variable, request.shard);
-  if (shards_.contains(key)) {
+  if (const auto there = shards_.find(key); there != shards_.end()) {
+    // Whoever asked this process's predecessor, and had no answer, asks again.
+    if (kept_ != nullptr && to_bytes(there->second.description) == to_bytes(request))
+      return there->second.place;
     throw Error(Code::already_exists, fmt::format("variable {} (\"{}\") has a shard {} here",
                                                   request.variable, request.name, request.shard));
   }
@@ -103,6 +113,8 @@ shard::ShardPlace Store::create(const shard::CreateShard& request) {
   made.values = piece.data;
   const Piece version = new_version();
   made.version = reinterpret_cast<std::uint64_t*>(version.data);
+  made.steps = reinterpret_cast<std::int64_t*>(version.data + sizeof(std::uint64_t));
+  std::vector<PiecePlace> pieces{{piece.region, piece.offset}, {version.region, version.offset}};
   made.place = {ps_index_,    request.first_row, request.rows,  piece.region,
                 piece.offset, version.region,    version.offset};
   if (request.fill != 0) {
@@ -113,10 +125,14 @@ shard::ShardPlace Store::create(const shard::CreateShard& request) {
   }
   for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot) {
     const DType dtype = shard::slot_dtype(request.dtype);
-    made.slots.push_back(heap_.allocate(elements * size_of(dtype)).data);
+    const Piece slot_piece = heap_.allocate(elements * size_of(dtype));
+    pieces.push_back({slot_piece.region, slot_piece.offset});
+    made.slots.push_back(slot_piece.data);
     const double first = shard::initial_slot_value(request.optimizer, slot);
     if (first != 0) fill(dtype, first, elements, made.slots.back());
   }
+  if (kept_ != nullptr)
+    kept_->append(KeptState::Record::shard, to_bytes(ShardRecord{request, std::move(pieces)}));
   const shard::ShardPlace place = made.place;
   shards_.emplace(key, std::move(made));
   return place;
@@ -140,7 +156,7 @@ void Store::update(Shard& shard, const shard::PushHeader& header, std::span<cons
   u.slot0 = shard.slots.empty() ? nullptr : reinterpret_cast<Slot*>(shard.slots[0]);
   u.slot1 = shard.slots.size() < 2 ? nullptr : reinterpret_cast<Slot*>(shard.slots[1]);
   u.gradient = reinterpret_cast<const T*>(values);
-  u.step = shard.steps;
+  u.step = *shard.steps;
   u.width = shard.width();
   u.count = header.rows;
   if (header.kind == shard::PushKind::sparse) {
@@ -153,10 +169,19 @@ void Store::update(Shard& shard, const shard::PushHeader& header, std::span<cons
     u.width *= u.count;
     u.count = 1;
   }
-  if (header.op != shard::RowOp::gradient) {
-    store::apply(header.op, u);
-  } else if constexpr (!std::is_same_v<T, std::uint8_t>) {
-    store::apply(shard.description.optimizer, u);
+  const auto apply = [&](const Update<T>& part) {
+    if (header.op != shard::RowOp::gradient) {
+      store::apply(header.op, part);
+    } else if constexpr (!std::is_same_v<T, std::uint8_t>) {
+      store::apply(shard.description.optimizer, part);
+    }
+  };
+  if (kept_ == nullptr) {
+    apply(u);
+  } else {
+    const bool slots = header.op == shard::RowOp::gradient;
+    apply_in_groups(u, reinterpret_cast<T*>(shard.values), slots ? shard.slots : std::vector<std::byte*>(),
+                    kept_->journal(), apply);
   }
 }
 
@@ -178,6 +203,13 @@ bool Store::fits(const Shard& shard, const shard::PushHeader& header, std::span<
 void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                   const std::byte* values) {
   const std::lock_guard lock(mutex_);
+  const auto found = shards_.find({header.variable, header.shard});
+  if (kept_ != nullptr) {
+    const bool rows_of_shard =
+        header.kind == shard::PushKind::sparse || header.kind == shard::PushKind::dense;
+    kept_->begin(header, rows_of_shard && found != shards_.end() ? *found->second.steps : 0,
+                 ledger_.entered(header));
+  }
   if (header.kind == shard::PushKind::step) {
     return groups_.end_step(header.variable, static_cast<int>(header.rank), header.first_row);
   }
@@ -185,7 +217,6 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
     if (ledger_.enter(header)) count_(header.variable, header.first_row);
     return;
   }
-  const auto found = shards_.find({header.variable, header.shard});
   if (found == shards_.end() || !fits(found->second, header, rows)) {
     log::error("dropped a push to variable {} shard {}: {} rows do not fit what this ps holds",
                header.variable, header.shard, header.rows);
@@ -208,7 +239,7 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
   const bool last = header.last_part != 0;
   if (first) {
     ++statistics_.pushes;
-    if (header.op == shard::RowOp::gradient) ++shard.steps;
+    if (header.op == shard::RowOp::gradient) ++*shard.steps;
   }
   if (first != last) shard.unfinished = std::max(0, shard.unfinished + (first ? 1 : -1));
   statistics_.rows_pushed += header.rows;
@@ -226,6 +257,7 @@ void Store::apply_sum(std::span<const HeldPush* const> pushes, int workers) {
 
 void Store::create_group(const shard::CreateGroup& request) {
   const std::lock_guard lock(mutex_);
+  if (kept_ != nullptr) kept_->append(KeptState::Record::group, to_bytes(request));
   groups_.create(request);
 }
 

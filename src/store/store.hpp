@@ -15,6 +15,7 @@
 #include "shard/push_format.hpp"
 #include "store/closure_ledger.hpp"
 #include "store/heap.hpp"
+#include "store/kept_state.hpp"
 #include "store/update_groups.hpp"
 
 namespace capstan::store {
@@ -25,11 +26,17 @@ class Store final : public shard::PushSink {
  public:
   using Count = std::function<void(std::uint32_t counter, std::uint64_t delta)>;
 
-  /// `publish` is called when a step of an update group has ended, `count` adds to a counter.
+  /// `publish` is called when a step of an update group has ended, `count` adds to a counter. What is in
+  /// `kept` outlives this process.
   Store(
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
-      Count count = [](std::uint32_t, std::uint64_t) {});
+      Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr);
+
+  /// What an earlier process left in the kept memory: its shards, as after the last push that it ended.
+  /// `middles`: of ranks whose entries go on where they were. Throws Error(data_loss) where that cannot be
+  /// made whole.
+  void recover(std::span<shard::UnfinishedPush> middles);
 
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
   /// with the dtype), resource_exhausted.
@@ -84,8 +91,8 @@ class Store final : public shard::PushSink {
     std::byte* values = nullptr;
     std::vector<std::byte*> slots;  // in the order of shard::slots_of
     std::uint64_t* version = nullptr;
-    std::int64_t steps = 0;
-    int unfinished = 0;  // pushes of which some entries have been applied and others not
+    std::int64_t* steps = nullptr;  // in the version's line
+    int unfinished = 0;             // pushes of which some entries have been applied and others not
     int waiting_reads = 0;
 
     std::uint64_t width() const noexcept { return shard::width_of(description.shape); }
@@ -102,11 +109,14 @@ class Store final : public shard::PushSink {
                  const std::byte* values);
   /// What a step's workers have pushed to one shard, as one push.
   void apply_sum(std::span<const HeldPush* const> pushes, int workers);
+  void add_shard(const ShardRecord& record);
+  void undo_cut_off();
   template <class T>
-  static void update(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                     const std::byte* values);
+  void update(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+              const std::byte* values);
 
   std::mutex mutex_;
+  KeptState* kept_;
   Heap heap_;
   int ps_index_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Shard> shards_;  // by (variable, shard)

@@ -16,7 +16,7 @@ std::vector<io::PartReport> Store::save(const std::string& folder, int ps_count,
     auto& arrays = files.at(shards_seen[d.variable]++);
     io::PartArray array{d.name,      io::kValue, d.dtype,      shard::stored_shape(d.shape),
                         d.first_row, d.rows,     shard.values, shard::describe(d.optimizer),
-                        shard.steps};
+                        *shard.steps};
     arrays.push_back(array);
     const std::vector<std::string> names = shard::slots_of(d.optimizer.kind);
     for (std::size_t slot = 0; slot < names.size(); ++slot) {
@@ -47,7 +47,7 @@ void Store::restore(const std::string& folder) {
     for (std::size_t slot = 0; slot < names.size(); ++slot) {
       reader.read_rows(d.name, names[slot], d.first_row, d.rows, shard.slots[slot]);
     }
-    shard.steps = reader.variable(d.name).steps_of(d.first_row, d.rows);
+    *shard.steps = reader.variable(d.name).steps_of(d.first_row, d.rows);
   }
 }
 

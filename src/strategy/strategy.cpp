@@ -153,7 +153,12 @@ void Strategy::create_shards(shard::VariableDescriptor& descriptor, const detail
   const std::uint64_t slots_width = shard::slots_of(descriptor.optimizer.kind).size() * descriptor.width() *
                                     size_of(shard::slot_dtype(descriptor.dtype));
   auto& rpc = context_.client().rpc();
-  std::vector<cluster::RpcClient::Id> calls;
+  struct Call {
+    cluster::RpcClient::Id id;
+    int ps;
+    std::vector<std::byte> request;
+  };
+  std::vector<Call> calls;
   for (std::uint64_t s = 0; s < shards; ++s) {
     const int ps = next_place(partition.rows_of(s) * (descriptor.row_bytes() + slots_width));
     log::debug("variable \"{}\" shard {} of {}: {} rows on ps {}", descriptor.name, s, shards,
@@ -164,15 +169,31 @@ void Strategy::create_shards(shard::VariableDescriptor& descriptor, const detail
                                      partition.rows_of(s), descriptor.optimizer,
                                      initial.initializer,  descriptor.group,
                                      initial.fill};
-    calls.push_back(
-        rpc.start(context_.client().link(ps).peer(), cluster::kCreateVariable, view(to_bytes(request))));
+    client::PsLink& link = context_.client().link(ps);
+    link.require_alive();
+    auto bytes = to_bytes(request);
+    const auto id = rpc.start(link.peer(), cluster::kCreateVariable, bytes);
+    calls.push_back({id, ps, std::move(bytes)});
   }
-  for (const auto call : calls) {
+  for (Call& call : calls) {
     // A large table takes its time to fill, so the wait grows with it: a tenth of a GB/s is slower than any
     // ps.
     const auto filling = std::chrono::milliseconds(descriptor.rows() * descriptor.row_bytes() / 100'000);
-    descriptor.shards.push_back(from_bytes<shard::ShardPlace>(
-        rpc.wait(call, runtime_->patience() + filling, "create variable \"" + descriptor.name + "\"")));
+    const auto wait = [&] {
+      return rpc.wait(call.id, runtime_->patience() + filling, "create variable \"" + descriptor.name + "\"");
+    };
+    std::vector<std::byte> place;
+    context_.client().retry([&] {
+      try {
+        place = wait();
+      } catch (const Error&) {
+        // Asked again where the ps comes back; it has the shard once, whether or not it had made it before.
+        if (context_.client().ps_came_back())
+          call.id = rpc.start(context_.client().link(call.ps).peer(), cluster::kCreateVariable, call.request);
+        throw;
+      }
+    });
+    descriptor.shards.push_back(from_bytes<shard::ShardPlace>(place));
   }
 }
 

@@ -15,6 +15,14 @@ void Peer::require_alive() const {
   if (failed_) throw Error(Code::unavailable, name_ + " is gone");
 }
 
+void Peer::revive(Bytes) {
+  throw Error(Code::unimplemented, name_ + " is a thread of this process; it does not come back");
+}
+
+std::unique_ptr<Region> Fabric::adopt(std::span<std::byte>, const FilePlace&) {
+  throw Error(Code::unimplemented, "a fabric between threads of one process has no kept memory");
+}
+
 void Fabric::on_message(std::uint16_t type, Handler handler) {
   if (handlers_.size() <= type) handlers_.resize(type + std::size_t{1});
   handlers_[type] = std::move(handler);

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "transport/kept_memory.hpp"
+
 namespace capstan::transport {
 
 using Bytes = std::span<const std::byte>;
@@ -38,6 +40,7 @@ struct RegionKey {
   std::uint64_t address = 0;
   std::uint64_t length = 0;
   std::vector<std::byte> packed;
+  FilePlace file = {};
 };
 
 /// Memory that other ranks may read and write. Zeroed, page-aligned. Freed with the object, while peers that
@@ -111,6 +114,11 @@ class Peer {
   /// failed.
   virtual void give_up() noexcept = 0;
 
+  /// Connects anew, to the process that has taken the place of the one that was there. Windows that are not
+  /// mapped are of no use any more. Not inside progress(). Throws Error(unimplemented) between threads of one
+  /// process.
+  virtual void revive(Bytes address);
+
   /// Throws Error(unavailable) when `path` is `mapped` and the memory cannot be mapped.
   virtual std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) = 0;
 
@@ -155,6 +163,9 @@ class Fabric {
   virtual Peer& connect(int rank, const std::string& name, Bytes address) = 0;
 
   virtual std::unique_ptr<Region> allocate(std::size_t bytes) = 0;
+  /// Registers mapped memory that outlives the region. It is as it is: neither zeroed nor freed. Throws
+  /// Error(unimplemented) between threads of one process.
+  virtual std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FilePlace& place);
 
   /// Runs handlers of what has arrived. 0 means that nothing had.
   virtual unsigned progress() = 0;

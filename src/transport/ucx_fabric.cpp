@@ -56,6 +56,18 @@ class UcxRegion final : public Region {
     topology::advise_huge_pages({address_, bytes_});
     std::memset(address_, 0, bytes_);  // the first touch, by the thread that will use it
   }
+  /// Memory that is another's.
+  UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::span<std::byte> memory, FilePlace place)
+      : context_(std::move(context)),
+        address_(memory.data()),
+        bytes_(memory.size()),
+        place_(std::move(place)) {
+    ucp_mem_map_params_t params{};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    params.address = address_;
+    params.length = bytes_;
+    check(ucp_mem_map(context_->get(), &params, &memory_), "ucp_mem_map");
+  }
   ~UcxRegion() override { unmap(); }
   UcxRegion(const UcxRegion&) = delete;
   UcxRegion& operator=(const UcxRegion&) = delete;
@@ -67,7 +79,7 @@ class UcxRegion final : public Region {
     std::size_t length = 0;
     check(ucp_rkey_pack(context_->get(), memory_, &packed, &length), "ucp_rkey_pack");
     const auto* first = static_cast<const std::byte*>(packed);
-    RegionKey key{reinterpret_cast<std::uint64_t>(address_), bytes_, {first, first + length}};
+    RegionKey key{reinterpret_cast<std::uint64_t>(address_), bytes_, {first, first + length}, place_};
     ucp_rkey_buffer_release(packed);
     return key;
   }
@@ -82,6 +94,7 @@ class UcxRegion final : public Region {
   ucp_mem_h memory_ = nullptr;
   std::byte* address_ = nullptr;
   std::size_t bytes_ = 0;
+  FilePlace place_;
 };
 
 /// A large message that is still on its way in; delivered when its data has arrived.
@@ -139,6 +152,10 @@ Peer& UcxFabric::connect(int rank, const std::string& name, Bytes address) {
 
 std::unique_ptr<Region> UcxFabric::allocate(std::size_t bytes) {
   return std::make_unique<UcxRegion>(context_, bytes);
+}
+
+std::unique_ptr<Region> UcxFabric::adopt(std::span<std::byte> memory, const FilePlace& place) {
+  return std::make_unique<UcxRegion>(context_, memory, place);
 }
 
 ucs_status_t UcxFabric::receive(void* arg, const void* header, std::size_t header_length, void* data,

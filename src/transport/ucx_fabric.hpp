@@ -26,6 +26,7 @@ class UcxFabric final : public Fabric {
   std::vector<std::byte> address() const override;
   Peer& connect(int rank, const std::string& name, Bytes address) override;
   std::unique_ptr<Region> allocate(std::size_t bytes) override;
+  std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FilePlace& place) override;
   unsigned progress() override;
   bool arm() override;
   void sleep(std::chrono::milliseconds timeout) override;
@@ -41,6 +42,8 @@ class UcxFabric final : public Fabric {
 
   /// From the endpoint's error callback; reported to the user at the end of progress().
   void note_failure(UcxPeer& peer) { newly_failed_.push_back(&peer); }
+  /// It is not to be reported any more.
+  void forget_failure(const UcxPeer& peer) { std::erase(newly_failed_, &peer); }
 
  private:
   static ucs_status_t receive(void* self, const void* header, std::size_t header_length, void* data,

@@ -1,6 +1,8 @@
 // ucx_peer.cpp -- an endpoint: sending, windows, and its end.
 #include "transport/ucx_peer.hpp"
 
+#include <sys/mman.h>
+
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -26,7 +28,13 @@ class UcxWindow final : public Window {
     check(ucp_ep_rkey_unpack(peer.endpoint(), key.packed.data(), rkey_.out()), "ucp_ep_rkey_unpack");
     if (path == WindowPath::rma) return;
     void* local = nullptr;
-    const ucs_status_t status = ucp_rkey_ptr(rkey_.get(), base_, &local);
+    ucs_status_t status = UCS_ERR_UNREACHABLE;
+    if (key.file.path.empty()) {
+      status = ucp_rkey_ptr(rkey_.get(), base_, &local);
+    } else if ((local = map_kept(key.file, length_)) != nullptr) {
+      kept_ = true;
+      status = UCS_OK;
+    }
     if (status == UCS_OK) {
       mapped_ = static_cast<std::byte*>(local);
       topology::advise_huge_pages({mapped_, static_cast<std::size_t>(length_)});
@@ -36,6 +44,12 @@ class UcxWindow final : public Window {
                                          "): another host, or another IPC namespace; use --window auto");
     }
   }
+
+  ~UcxWindow() override {
+    if (kept_) munmap(mapped_, length_);
+  }
+  UcxWindow(const UcxWindow&) = delete;
+  UcxWindow& operator=(const UcxWindow&) = delete;
 
   void put(std::uint64_t offset, Bytes data) override {
     require_inside(offset, data.size());
@@ -125,19 +139,31 @@ class UcxWindow final : public Window {
   UcxPeer& peer_;
   std::uint64_t base_;
   Handle<RemoteKeyTraits> rkey_;
+  bool kept_ = false;  // mapped from its file
 };
 
 }  // namespace
 
 UcxPeer::UcxPeer(UcxFabric& fabric, int rank, std::string name, Bytes address)
     : Peer(rank, std::move(name)), fabric_(fabric) {
+  open(address);
+}
+
+void UcxPeer::revive(Bytes address) {
+  if (endpoint_ != nullptr) close(UCP_EP_CLOSE_FLAG_FORCE);
+  fabric_.forget_failure(*this);
+  failed_ = false;
+  open(address);
+}
+
+void UcxPeer::open(Bytes address) {
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler = {&UcxPeer::on_error, this};
-  const ucs_status_t status = ucp_ep_create(fabric.worker(), &params, &endpoint_);
+  const ucs_status_t status = ucp_ep_create(fabric_.worker(), &params, &endpoint_);
   if (status != UCS_OK) {
     // It may have died since it gave its address: a failed peer like any other, not an error of this rank.
     log::warn("cannot connect to {}: ucp_ep_create: {}", name_, ucs_status_string(status));
@@ -151,8 +177,10 @@ UcxPeer::~UcxPeer() {
   if (endpoint_ != nullptr) close(failed_ ? UCP_EP_CLOSE_FLAG_FORCE : 0);
 }
 
-void UcxPeer::on_error(void* arg, ucp_ep_h, ucs_status_t status) {
+void UcxPeer::on_error(void* arg, ucp_ep_h endpoint, ucs_status_t status) {
   auto* self = static_cast<UcxPeer*>(arg);
+  // Of the one that is being opened, or of an earlier process.
+  if (self->endpoint_ != nullptr && endpoint != self->endpoint_) return;
   if (std::exchange(self->failed_, true)) return;
   log::debug("endpoint to {} failed: {}", self->name_, ucs_status_string(status));
   self->fabric_.note_failure(*self);

@@ -25,8 +25,10 @@ class UcxPeer final : public Peer {
   ucp_ep_h endpoint() const noexcept { return endpoint_; }
 
   void give_up() noexcept override;
+  void revive(Bytes address) override;
 
  private:
+  void open(Bytes address);
   static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
   void close(unsigned flags) noexcept;
   void note_failed_send(ucs_status_t status);

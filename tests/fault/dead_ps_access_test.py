@@ -53,7 +53,8 @@ class DeadPsAccess(JobTest):
         for old in self.folder.iterdir():
             old.unlink()
         ps = len(accesses) + 1
-        options = ["--capstan-ps=1", f"--capstan-window={window}", "--capstan-max-inflight-per-worker=1"]
+        options = ["--capstan-ps=1", f"--capstan-window={window}", "--capstan-max-inflight-per-worker=1",
+                   "--capstan-ps-restart=off"]
         job = self.start([PROGRAM, self.folder, *accesses, *options], ps + 1)
         self.wait_for_files(job, [f"{access}.started" for access in accesses])
         time.sleep(random.Random(seed).uniform(0, 0.05))

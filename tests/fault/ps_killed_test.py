@@ -25,7 +25,7 @@ class PsKilled(JobTest):
         self.checkpoints = self.folder / "checkpoints"
 
     def command(self, *options):
-        options = ["--model", "distmult", "--slice-batches", 1, "--summary", self.folder / "summary.json", *options]
+        options = ["--model", "distmult", "--ps-restart", "off", "--slice-batches", 1, "--summary", self.folder / "summary.json", *options]
         return train(self.data, *options, epochs=EPOCHS)
 
     def saving(self, *options):

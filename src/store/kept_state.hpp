@@ -1,0 +1,118 @@
+// kept_state.hpp -- what a ps must find again after its death: kept memory, and where what lies in it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cluster/member.hpp"
+#include "shard/protocol.hpp"
+#include "shard/push_format.hpp"
+#include "store/closure_ledger.hpp"
+#include "store/journal.hpp"
+#include "transport/fabric.hpp"
+#include "transport/kept_memory.hpp"
+
+namespace capstan::store {
+
+/// A piece of the heap.
+struct PiecePlace {
+  std::uint64_t region = 0;
+  std::uint64_t offset = 0;
+};
+
+/// A shard that is there: what was asked for, and its values, version word and slots, in this order.
+struct ShardRecord {
+  shard::CreateShard description;
+  std::vector<PiecePlace> pieces;
+};
+
+/// The manifest is a list of what has happened, in order; it only grows. A record is written whole or not at
+/// all, as far as a process that is killed can tell: the memory is as its stores have left it, in program
+/// order.
+class KeptState {
+ public:
+  /// Values are in the memory: never renumber within one job.
+  enum class Record : std::uint32_t {
+    region = 1,     // two words: where it lies in the file, and its bytes
+    shard,          // ShardRecord
+    ring,           // rank, region, offset, bytes as words
+    ring_closed,    // rank: nothing of it counts any more
+    ring_released,  // rank: nobody writes into it any more
+    gone,           // rank: counts as dead
+    member,         // cluster::Member
+    group,          // shard::CreateGroup
+  };
+  struct Item {
+    Record record;
+    transport::Bytes bytes;
+  };
+
+  /// `places`: ranks that there may ever be; `entry_bytes`: of the largest entry of a push. Throws
+  /// Error(resource_exhausted).
+  KeptState(std::shared_ptr<transport::KeptMemory> memory, transport::Fabric& fabric, std::uint64_t places,
+            std::uint64_t entry_bytes);
+
+  /// An earlier process has left something here.
+  bool found() const noexcept { return found_; }
+  /// What it has left, in order.
+  std::vector<Item> items() const;
+
+  void append(Record record, transport::Bytes bytes);
+  void append_words(Record record, std::initializer_list<std::uint64_t> words);
+
+  /// The board, at the same place in each life.
+  std::unique_ptr<transport::Region> board(std::uint64_t bytes);
+  /// A further region, zeroed, and noted.
+  std::unique_ptr<transport::Region> allocate(std::uint64_t bytes);
+  /// One that was noted.
+  std::unique_ptr<transport::Region> again(std::uint64_t offset, std::uint64_t bytes);
+
+  std::span<ClosureLedger::Row> ledger_rows() const noexcept { return ledger_rows_; }
+
+  Journal& journal() noexcept { return journal_; }
+  /// Before an entry is applied: how far its pusher's entries have been, and in the middle of what push they
+  /// are when this one has been, too.
+  void begin(const shard::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept;
+  /// Entries of the rank that have been applied, in bytes; on the board.
+  std::uint64_t applied(std::uint64_t rank) const noexcept;
+  void set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept;
+  /// The entry that was cut off, if one was.
+  std::optional<Journal::Entry> cut_off() const noexcept;
+  /// The push that the rank is in the middle of, after what has been applied.
+  shard::UnfinishedPush unfinished(std::uint64_t rank) const noexcept;
+
+ private:
+  struct Head {
+    std::uint64_t used;            // 0: never
+    std::uint64_t manifest_bytes;  // of whole records
+  };
+  /// The push that a rank is in the middle of when so many bytes have been applied; the two are used in turn.
+  struct Middle {
+    std::uint64_t applied;
+    std::uint32_t variable;
+    std::uint32_t shard;
+    std::uint64_t open;
+  };
+  struct Middles {
+    Middle of[2];
+  };
+
+  std::shared_ptr<transport::KeptMemory> memory_;
+  transport::Fabric& fabric_;
+  Head* head_ = nullptr;
+  std::byte* manifest_ = nullptr;
+  std::span<ClosureLedger::Row> ledger_rows_;
+  std::span<Middles> middles_;
+  shard::BoardLayout layout_;
+  std::byte* board_ = nullptr;
+  std::uint64_t board_at_ = 0;
+  std::uint64_t next_region_ = 0;
+  bool found_ = false;
+  Journal journal_;
+};
+
+}  // namespace capstan::store
