@@ -30,6 +30,7 @@ class ReturningWorkers {
   void known(int rank, int ps);
   /// It has died again.
   void forget(const transport::Peer& peer);
+  bool contains(int rank) const;
   /// Outside of handlers; true when a worker has asked or may run closures.
   bool advance();
   void send_to_all(std::uint16_t type);

@@ -9,6 +9,7 @@ namespace capstan {
 namespace {
 
 constexpr int kExitLostRank = 4;  // docs/errors.md
+constexpr int kExitFenced = 1;
 
 }  // namespace
 
@@ -29,6 +30,7 @@ int Server::join() {
     }
   } catch (const Error& error) {
     log::error("{}", error.what());
+    if (error.code() == Code::aborted) return kExitFenced;
     if (error.code() != Code::unavailable) throw;
   }
   return kExitLostRank;

@@ -64,7 +64,6 @@ void PsServer::serve_requests() {
     return to_bytes(reply);
   });
   rpc_.serve(cluster::kOpenRing, [this](int from, transport::Bytes request) {
-    if (gone_.contains(from)) throw Error(Code::aborted, "this rank counts as dead; nothing of it is taken");
     return to_bytes(rings_.open(from, from_bytes<std::uint64_t>(request)));
   });
   rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
@@ -124,8 +123,13 @@ void PsServer::serve_fabric() {
     std::int32_t rank = 0;
     if (message.header.size() != sizeof rank) return;
     std::memcpy(&rank, message.header.data(), sizeof rank);
-    // Whatever it still sends is too late: its closures are about to run elsewhere.
+    // Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
+    // and its ring, which it may write to, is kept until the connection ends.
     gone_.insert(rank);
+    rpc_.refuse(rank);
+    if (inbox_.close(rank)) {
+      client(rank).send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced}));
+    }
     forget(rank);
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))
         .send(cluster::kWorkerClosed, message.header);
