@@ -42,7 +42,7 @@ constexpr std::size_t kAnswerBytes = transport::kPieceBytes / 2;
 constexpr std::chrono::microseconds kAnswerWaits{200};
 /// A function that still runs when nobody wants its result gets so long: at the end of the job, and when this
 /// worker counts as dead and could begin anew. Only a process that has an agent may be ended under it.
-constexpr std::chrono::seconds kGraceAtTheEnd{5};
+constexpr std::chrono::seconds kGraceAtTheEnd{2};
 constexpr std::chrono::seconds kGraceOfTheFenced{1};
 constexpr int kExitFenced = 1;  // docs/errors.md
 constexpr const char* kFencedText =
