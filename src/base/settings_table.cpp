@@ -69,7 +69,7 @@ constexpr std::array kTable{
             .kind = duration,
             .initial = "5s",
             .help = "a worker whose process has shown no sign of life for so long counts as dead, and after "
-                    "twice the time its agent kills it; 0 = never, for debuggers",
+                    "twice the time its agent kills it; 0 = never, for debuggers; the same on every rank",
             .minimum = 0},
     Setting{.name = "log-level",
             .group = "runtime",

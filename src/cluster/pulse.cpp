@@ -2,7 +2,6 @@
 #include "cluster/pulse.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>

@@ -9,7 +9,6 @@ namespace capstan {
 namespace {
 
 constexpr int kExitLostRank = 4;  // docs/errors.md
-constexpr int kExitFenced = 1;
 
 }  // namespace
 
@@ -30,7 +29,7 @@ int Server::join() {
     }
   } catch (const Error& error) {
     log::error("{}", error.what());
-    if (error.code() == Code::aborted) return kExitFenced;
+    if (error.code() == Code::aborted) return coordinator::kExitFenced;
     if (error.code() != Code::unavailable) throw;
   }
   return kExitLostRank;

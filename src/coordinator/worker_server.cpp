@@ -44,7 +44,6 @@ constexpr std::chrono::microseconds kAnswerWaits{200};
 /// worker counts as dead and could begin anew. Only a process that has an agent may be ended under it.
 constexpr std::chrono::seconds kGraceAtTheEnd{2};
 constexpr std::chrono::seconds kGraceOfTheFenced{1};
-constexpr int kExitFenced = 1;  // docs/errors.md
 constexpr const char* kFencedText =
     "this worker counts as dead, because there was no sign of life of it (--heartbeat-timeout): what it was "
     "doing runs elsewhere, and it ends";

@@ -19,6 +19,9 @@
 
 namespace capstan::coordinator {
 
+/// Of a worker that counts as dead; its agent starts it again.
+inline constexpr int kExitFenced = 1;  // docs/errors.md
+
 class WorkerServer {
  public:
   explicit WorkerServer(std::shared_ptr<cluster::Runtime> runtime);
@@ -27,7 +30,7 @@ class WorkerServer {
   WorkerServer& operator=(const WorkerServer&) = delete;
 
   /// Runs closures on the calling thread until the coordinator says that the job is over. Throws
-  /// Error(unavailable) when the coordinator dies.
+  /// Error(unavailable) when the coordinator dies, Error(aborted) when this worker counts as dead.
   void run();
 
   /// This worker's object of a recipe, made now if need be. Called by closures.

@@ -176,7 +176,7 @@ int ps_that_does_not_close(const std::shared_ptr<cluster::Runtime>& runtime) {
 
 RankThreadsOptions silent_worker() {
   told = false;
-  RankThreadsOptions options{.ranks = 4, .flags = {{"ps", "1"}, {"heartbeat-timeout", "200ms"}}};
+  RankThreadsOptions options{.ranks = 4, .flags = {{"ps", "1"}, {"heartbeat-timeout", "1s"}}};
   options.worker = worker_that_falls_silent;
   return options;
 }
