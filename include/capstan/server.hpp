@@ -10,8 +10,8 @@ class Server {
  public:
   explicit Server(const Cluster& cluster) : cluster_(cluster) {}
 
-  /// Returns the exit code for main: 0 at the end of the job, 4 when the coordinator has died. Errors are
-  /// logged.
+  /// Returns the exit code for main: 0 at the end of the job, 4 when the coordinator has died, 1 when this
+  /// worker has been silent for too long and counts as dead. Errors are logged.
   int join();
 
  private:

@@ -80,6 +80,13 @@ constexpr std::array kTable{
             .initial = "60s",
             .help = "how long the coordinator, left without a worker, waits for one that is started again",
             .minimum = 1},
+    Setting{.name = "heartbeat-timeout",
+            .group = "runtime",
+            .kind = duration,
+            .initial = "5s",
+            .help = "a worker whose process has shown no sign of life for so long counts as dead, and after "
+                    "twice the time its agent kills it; 0 = never, for debuggers; the same on every rank",
+            .minimum = 0},
     Setting{.name = "log-level",
             .group = "runtime",
             .kind = choice,

@@ -370,14 +370,17 @@ void PsLink::publish() {
 }
 
 void PsLink::read_applied() {
-  if (path_ == Path::messages) return;  // we are told
   const std::uint64_t at = layout_.applied(static_cast<std::uint64_t>(runtime_.self().rank));
-  if (std::byte* board = board_->mapped(); board != nullptr) {
+  if (path_ == Path::messages) {
+    // we are told
+  } else if (std::byte* board = board_->mapped(); board != nullptr) {
     applied_ = word(board + at).load(std::memory_order_acquire);
-    return;
+  } else {
+    board_->get(at, std::as_writable_bytes(std::span<std::uint64_t, 1>(&applied_, 1)),
+                transport::deadline_in(runtime_.patience()));
   }
-  board_->get(at, std::as_writable_bytes(std::span<std::uint64_t, 1>(&applied_, 1)),
-              transport::deadline_in(runtime_.patience()));
+  if (applied_ != shard::kFenced) return;
+  throw Error(Code::aborted, "this rank counts as dead; " + peer_.name() + " takes nothing of it any more");
 }
 
 void PsLink::end_step(std::uint32_t group, std::uint64_t step) {
@@ -442,6 +445,7 @@ std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {
     return from_bytes<std::uint64_t>(
         call(cluster::kFetchAdd, to_bytes(shard::FetchAdd{index, delta}), "add to a counter"));
   }
+  if (sink_ == nullptr) read_applied();  // whether this rank may
   if (board_->mapped() != nullptr) return word(board_->mapped() + layout_.counter(index)).fetch_add(delta);
   return board_->fetch_add(layout_.counter(index), delta, transport::deadline_in(runtime_.patience()));
 }

@@ -77,7 +77,7 @@ class PsLink {
   void push(const PushRows& push, bool more = false);
   /// Shows the ps what has been pushed.
   void publish();
-  /// Waits until all pushes have been applied.
+  /// Waits until all pushes have been applied. Throws Error(aborted) when this rank counts as dead.
   void flush();
 
   /// Looks until `done`, asleep in between after a while; false at the deadline. Throws Error(unavailable)

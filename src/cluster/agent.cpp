@@ -16,6 +16,7 @@
 
 #include "cluster/agent_pipe.hpp"
 #include "cluster/mpi_bootstrap.hpp"
+#include "cluster/pulse.hpp"
 
 namespace capstan::cluster {
 namespace {
@@ -33,6 +34,8 @@ constexpr std::chrono::seconds kGrace{5};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLastPause{1600};
 constexpr std::chrono::seconds kLived{1};
+// An agent that has not looked for so long has been stopped itself, perhaps with its child.
+constexpr std::chrono::seconds kLongLook{1};
 
 struct Answer {
   Code code = Code::ok;
@@ -100,14 +103,15 @@ pid_t fork_child() {
 class Agent {
  public:
   Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask,
-        AgentLink::Kept kept)
+        AgentLink::Kept kept, std::chrono::milliseconds most_silence)
       : child_(child),
         mpi_(mpi),
         launcher_(launcher),
         to_child_(to_child),
         from_mpi_(from_mpi),
         mask_(mask),
-        kept_(std::move(kept)) {}
+        kept_(std::move(kept)),
+        most_silence_(most_silence) {}
 
   /// Returns in a child that was started again; never in the agent.
   AgentLink run() {
@@ -191,11 +195,13 @@ class Agent {
       }
       if (child_ == 0 && ending) _exit(128 + SIGTERM);
       if (child_ == 0 && Clock::now() >= start_at_) {
+        Pulse::rest();
         child_ = fork_child();
         if (child_ == 0) return child_again();
         began_ = Clock::now();
       }
       if (Clock::now() >= kill_at) kill(child_, SIGKILL);
+      kill_if_silent();
       const timespec tick = until_next_look();
       const int signal = sigtimedwait(&watched, nullptr, &tick);
       if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP) {
@@ -204,6 +210,21 @@ class Agent {
       }
       if (signal > 0 && signal != SIGCHLD && child_ > 0) kill(child_, signal);
     }
+  }
+
+  /// A child that beats no more is stopped, or hangs. The others have given it up before.
+  void kill_if_silent() {
+    const auto now = Clock::now();
+    if (now >= looked_ + kLongLook) excused_ = now;
+    looked_ = now;
+    const auto beat = Pulse::last();
+    if (!beat || child_ <= 0 || most_silence_.count() == 0) return;
+    if (now < std::max(*beat, excused_) + most_silence_) return;
+    std::fprintf(
+        stderr, "capstan: %s, pid %d, is stopped or hangs: no sign of life for %.1f s; it is killed\n",
+        self_.name().c_str(), static_cast<int>(child_), std::chrono::duration<double>(now - *beat).count());
+    kill(child_, SIGKILL);
+    Pulse::rest();
   }
 
   timespec until_next_look() const {
@@ -297,6 +318,9 @@ class Agent {
   Clock::time_point began_{};  // the child
   Clock::time_point start_at_{};
   std::chrono::milliseconds pause_ = kFirstPause / 2;
+  std::chrono::milliseconds most_silence_;  // 0: it may last for ever
+  Clock::time_point looked_{};
+  Clock::time_point excused_{};  // silence before does not count
 };
 
 }  // namespace
@@ -311,7 +335,8 @@ Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout)
   return answer.table;
 }
 
-AgentLink split_into_agent_and_child() {
+AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence) {
+  Pulse::share();
   const Pipe up = open_pipe();      // child to MPI part
   const Pipe across = open_pipe();  // MPI part to agent
   const Pipe down = open_pipe();    // agent to child
@@ -342,7 +367,7 @@ AgentLink split_into_agent_and_child() {
   close_both(up);
   close(across.write_end);
   close(down.read_end);
-  return Agent(child, mpi, launcher, down.write_end, across.read_end, before, std::move(kept)).run();
+  return Agent(child, mpi, launcher, down.write_end, across.read_end, before, std::move(kept), most_silence).run();
 }
 
 }  // namespace capstan::cluster

@@ -46,7 +46,8 @@ class AgentLink {
 ///  * ps that is not started again: the child's own code; when it was lost, or has lost the coordinator, 4,
 ///  after a pause in which the coordinator ends the job by itself.
 ///  * any, killed by a signal before the cluster was up: 4, with a line that says so.
-/// A child never outlives its agent.
-AgentLink split_into_agent_and_child();
+/// A child never outlives its agent. One that has begun to beat (pulse.hpp) and has not for `most_silence` is
+/// killed; 0: never.
+AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence);
 
 }  // namespace capstan::cluster

@@ -119,7 +119,9 @@ Cluster Cluster::join(const Settings& settings) {
   }
   Cluster joined = [&] {
     if (settings.text("supervise") == "on") {
-      cluster::AgentLink agent = cluster::split_into_agent_and_child();
+      // The others give it up first: it may wake up.
+      cluster::AgentLink agent =
+          cluster::split_into_agent_and_child(2 * settings.duration("heartbeat-timeout"));
       const auto restarts = static_cast<int>(settings.integer("max-restarts"));
       Cluster cluster = join_with(settings, restarts, [&](const cluster::Hello& hello) {
         return agent.exchange(hello, settings.duration("start-timeout"));

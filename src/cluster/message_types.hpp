@@ -44,6 +44,8 @@ enum MessageType : std::uint16_t {
   kWorkerClosed,  // ps to coordinator: all that a rank pushed, by number, has been applied
   kJoin,          // worker that was started again to coordinator: its Member
   kMemberKnown,   // ps to coordinator: it takes pushes and questions from a rank, by number
+  kHeartbeat,     // worker to coordinator: its process runs
+  kFenced,        // coordinator to worker: it counts as dead, and nothing of it is taken any more
 
   kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
 };

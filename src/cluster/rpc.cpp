@@ -87,6 +87,9 @@ bool RpcServer::answer_pending() {
       answer.assign(bytes.begin(), bytes.end());
     };
     try {
+      if (refused_.contains(request.from)) {
+        throw Error(Code::aborted, "this rank counts as dead; nothing of it is taken any more");
+      }
       answer = handlers_.at(request.type)(request.from, request.payload);
     } catch (const Error& error) {
       refuse(error.code(), error.what());

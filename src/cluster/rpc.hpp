@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ class RpcServer {
       : fabric_(fabric), find_peer_(std::move(find_peer)) {}
 
   void serve(std::uint16_t type, Handler handler);
+  /// From now on whatever that rank asks is answered with Error(aborted).
+  void refuse(int rank) { refused_.insert(rank); }
   /// True when there was something to answer.
   bool answer_pending();
 
@@ -76,6 +79,7 @@ class RpcServer {
   FindPeer find_peer_;
   std::map<std::uint16_t, Handler> handlers_;
   std::deque<Request> requests_;
+  std::set<int> refused_;
 };
 
 }  // namespace capstan::cluster

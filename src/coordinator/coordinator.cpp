@@ -39,6 +39,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       dispatcher_(strategy, queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
       returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }),
+      heartbeats_(runtime_.in_process() ? std::chrono::milliseconds(0)
+                                        : runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")) {
   dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
                           runtime_.settings().duration("schedule-start-delay-max"));
@@ -63,6 +65,9 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     auto member = from_bytes<cluster::Member>(message.payload);
     if (member.role == Role::ps && member.rank < static_cast<int>(runtime_.members().size()))
       returned_.push_back(member);
+  });
+  fabric.on_message(cluster::kHeartbeat, [this](const transport::Message& message) {
+    if (is_worker(message.from)) heartbeats_.heard(message.from, Heartbeats::Clock::now());
   });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
   for (const cluster::Member& member : runtime_.members()) {
@@ -90,8 +95,13 @@ ControlLoop::Round Coordinator::round() {
   const bool received = runtime_.control().progress() != 0;
   const bool returned = greet_returned_ps() | returning_.advance();
   if (alone_until_) give_up_waiting();
+  look_for_silent_ps();
   const bool timed = queue_.next_deadline() != Clock::time_point::max();
-  const auto now = timed || watchdog_.on() ? Clock::now() : Clock::time_point{};
+  const auto now = timed || watchdog_.on() || heartbeats_.on() ? Clock::now() : Clock::time_point{};
+  if (heartbeats_.on()) {
+    if (returned) watch_returned(now);
+    look_for_silent_workers(now);
+  }
   const bool expired = timed && queue_.expire(now);
   const bool sent = dispatcher_.dispatch();
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
@@ -99,6 +109,7 @@ ControlLoop::Round Coordinator::round() {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
   }
   if (!away_.empty()) round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));
+  if (heartbeats_.on()) round.rest = std::min(round.rest, heartbeats_.until_look(now));
   if (watchdog_.on()) {
     watch(now);
     round.rest = std::min(round.rest, watchdog_.period());
@@ -203,6 +214,7 @@ void Coordinator::on_failure(transport::Peer& peer) {
             " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
     return;
   }
+  heartbeats_.forget(peer.rank());
   returning_.forget(peer);
   lose_worker(peer);
 }
@@ -235,8 +247,47 @@ bool Coordinator::greet_returned_ps() {
   return any;
 }
 
+bool Coordinator::is_worker(int rank) const {
+  for (int index = 0; index < dispatcher_.workers(); ++index) {
+    if (dispatcher_.worker(index)->rank() == rank) return true;
+  }
+  return returning_.contains(rank);
+}
+
+/// They have said that they are there, and may fall silent before their first heartbeat.
+void Coordinator::watch_returned(Heartbeats::Clock::time_point now) {
+  for (int index = 0; index < dispatcher_.workers(); ++index) {
+    const int rank = dispatcher_.worker(index)->rank();
+    if (runtime_.table().times_restarted(rank) > 0) heartbeats_.heard(rank, now);
+  }
+}
+
+void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
+  for (const int rank : heartbeats_.silent(now)) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
+    log::warn("{} is silent and counts as dead: no sign of life within {} ms (--heartbeat-timeout)",
+              peer.name(), runtime_.settings().duration("heartbeat-timeout").count());
+    peer.send(cluster::kFenced, {});  // for when it wakes up
+    returning_.forget(peer);
+    lose_worker(peer);
+  }
+}
+
+/// Closures of a lost worker wait for every ps.
+void Coordinator::look_for_silent_ps() {
+  const auto overdue = dispatcher_.overdue();
+  if (!overdue || queue_.broken()) return;
+  queue_.break_down(
+      Code::unavailable,
+      fmt::format("waited {} ms for {} to apply what {} had pushed before it was lost; start again with "
+                  "--resume to go on from the last checkpoint",
+                  runtime_.patience().count(), runtime_.name_of(overdue->ps),
+                  runtime_.name_of(overdue->worker)));
+}
+
 void Coordinator::lose_worker(transport::Peer& peer) {
-  const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death(peer.rank()));
+  const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death(peer.rank()),
+                                         transport::deadline_in(runtime_.patience()));
   if (!closures) return;
   log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,
             dispatcher_.alive());

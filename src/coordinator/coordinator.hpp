@@ -14,6 +14,7 @@
 #include "coordinator/closure_queue.hpp"
 #include "coordinator/control_loop.hpp"
 #include "coordinator/dispatcher.hpp"
+#include "coordinator/heartbeats.hpp"
 #include "coordinator/returning_workers.hpp"
 #include "coordinator/watchdog.hpp"
 #include "strategy/strategy.hpp"
@@ -48,6 +49,10 @@ class Coordinator {
   void watch(Watchdog::Clock::time_point now);
   void report_standstill();
   void on_failure(transport::Peer& peer);
+  bool is_worker(int rank) const;
+  void watch_returned(Heartbeats::Clock::time_point now);
+  void look_for_silent_workers(Heartbeats::Clock::time_point now);
+  void look_for_silent_ps();
   void lose_worker(transport::Peer& peer);
   std::set<int> tell_every_ps_of_death(std::int32_t rank);
   bool may_come_back() const;
@@ -65,6 +70,7 @@ class Coordinator {
   std::map<int, std::chrono::steady_clock::time_point>
       away_;                               // ps that died, by rank, and until when they may return
   std::vector<cluster::Member> returned_;  // ps, not greeted yet
+  Heartbeats heartbeats_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
   std::vector<std::jthread> embedded_workers_;

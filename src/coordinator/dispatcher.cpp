@@ -330,13 +330,14 @@ void Dispatcher::take_back(const transport::Message& message) {
   }
 }
 
-std::optional<std::size_t> Dispatcher::lose(const transport::Peer& peer, std::set<int> ps) {
+std::optional<std::size_t> Dispatcher::lose(const transport::Peer& peer, std::set<int> ps,
+                                            Clock::time_point deadline) {
   for (Worker& worker : workers_) {
     if (worker.peer != &peer || !worker.alive) continue;
     worker.alive = false;
     queue_.lose(worker.index);
     --alive_;
-    Lost lost{peer.rank(), std::move(ps), {}};
+    Lost lost{peer.rank(), std::move(ps), deadline, {}};
     for (Running& running : worker.running) {
       running.closure.again = true;
       if (running.closure.worker == kAnyWorker) {
@@ -378,6 +379,15 @@ void Dispatcher::closed(int rank, int ps) {
     if (lost.rank == rank) lost.open.erase(ps);
   }
   run_elsewhere();
+}
+
+std::optional<Dispatcher::Overdue> Dispatcher::overdue() const {
+  if (lost_.empty()) return std::nullopt;
+  const auto now = Clock::now();
+  for (const Lost& lost : lost_) {
+    if (now >= lost.deadline) return Overdue{lost.rank, *lost.open.begin()};
+  }
+  return std::nullopt;
 }
 
 /// What no ps has anything of left to apply.

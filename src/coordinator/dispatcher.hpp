@@ -52,12 +52,18 @@ class Dispatcher {
   void take_back(const transport::Message& message);
   /// A worker has died; how many of its closures run elsewhere, unless it was lost before or is none. They
   /// are queued again when all of the `ps`, by rank, have applied what it pushed: what of a closure counts is
-  /// certain then.
-  std::optional<std::size_t> lose(const transport::Peer& peer, std::set<int> ps);
+  /// certain then. They should have by the deadline.
+  std::optional<std::size_t> lose(const transport::Peer& peer, std::set<int> ps, Clock::time_point deadline);
   /// A ps has applied all that a worker that is lost pushed.
   void closed(int rank, int ps);
   /// Ranks that are lost, of which this ps has not said so.
   std::vector<int> open_at(int ps) const;
+  struct Overdue {
+    int worker;  // rank
+    int ps;      // rank
+  };
+  /// A ps that has not applied what a lost worker pushed, after the deadline.
+  std::optional<Overdue> overdue() const;
 
   struct Holding {
     int worker;
@@ -99,6 +105,7 @@ class Dispatcher {
   struct Lost {
     int rank;
     std::set<int> open;  // ps that may have something of it left to apply
+    Clock::time_point deadline;
     std::vector<Closure> closures;
   };
 

@@ -84,6 +84,11 @@ void ReturningWorkers::forget(const transport::Peer& peer) {
   std::erase_if(returning_, [&](const Returning& worker) { return worker.peer == &peer; });
 }
 
+bool ReturningWorkers::contains(int rank) const {
+  return std::any_of(returning_.begin(), returning_.end(),
+                     [rank](const Returning& worker) { return worker.peer->rank() == rank; });
+}
+
 void ReturningWorkers::give_up(const Returning& worker) {
   std::vector<std::string> names;
   for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));

@@ -32,6 +32,7 @@ class ReturningWorkers {
   void tell_again(transport::Peer& ps);
   /// It has died again.
   void forget(const transport::Peer& peer);
+  bool contains(int rank) const;
   /// Outside of handlers; true when a worker has asked or may run closures.
   bool advance();
   void send_to_all(std::uint16_t type);

@@ -29,6 +29,7 @@ int Server::join() {
     }
   } catch (const Error& error) {
     log::error("{}", error.what());
+    if (error.code() == Code::aborted) return coordinator::kExitFenced;
     if (error.code() != Code::unavailable) throw;
   }
   return kExitLostRank;

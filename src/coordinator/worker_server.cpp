@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <span>
@@ -15,6 +16,8 @@
 #include "capstan/remote_function.hpp"
 #include "capstan/replica_context.hpp"
 #include "cluster/message_types.hpp"
+#include "cluster/pulse.hpp"
+#include "coordinator/heartbeats.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan {
@@ -37,12 +40,23 @@ constexpr ControlLoop::Looks kLooks{std::chrono::seconds(1), std::chrono::micros
 /// do.
 constexpr std::size_t kAnswerBytes = transport::kPieceBytes / 2;
 constexpr std::chrono::microseconds kAnswerWaits{200};
+/// A function that still runs when nobody wants its result gets so long: at the end of the job, and when this
+/// worker counts as dead and could begin anew. Only a process that has an agent may be ended under it.
+constexpr std::chrono::seconds kGraceAtTheEnd{2};
+constexpr std::chrono::seconds kGraceOfTheFenced{1};
+constexpr const char* kFencedText =
+    "this worker counts as dead, because there was no sign of life of it (--heartbeat-timeout): what it was "
+    "doing runs elsewhere, and it ends";
 
 }  // namespace
 
 WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
     : runtime_(std::move(runtime)),
       context_(runtime_),
+      beat_every_(runtime_->in_process()
+                      ? std::chrono::milliseconds(0)
+                      : Heartbeats(runtime_->settings().duration("heartbeat-timeout")).period()),
+      has_agent_(!runtime_->in_process() && cluster::Pulse::watched()),
       loop_(
           runtime_->control(), [this] { return round(); }, kLooks) {}
 
@@ -53,7 +67,6 @@ void WorkerServer::run() {
   listen();
   loop_.start([tag = runtime_->log_tag()] { log::set_rank_tag(tag); });
   if (runtime_->started_again()) await_ps();
-  const auto ended = [this] { return over_ || !lost_.empty(); };
   while (true) {
     auto task = next_task();
     if (!task) {
@@ -70,9 +83,11 @@ void WorkerServer::run() {
     execute(*task);
   }
   loop_.stop();
+  if (has_agent_) cluster::Pulse::rest();
   current_worker = nullptr;
   strategy::Context::set_current(nullptr);
   resources_.clear();
+  if (fenced_) throw Error(Code::aborted, kFencedText);
   if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this worker ends");
 }
 
@@ -91,6 +106,12 @@ void WorkerServer::listen() {
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
     const std::lock_guard lock(mutex_);
     over_ = true;
+    end_by_ = std::chrono::steady_clock::now() + kGraceAtTheEnd;
+  });
+  fabric.on_message(cluster::kFenced, [this](const transport::Message&) {
+    const std::lock_guard lock(mutex_);
+    fenced_ = true;
+    end_by_ = std::chrono::steady_clock::now() + kGraceOfTheFenced;
   });
   fabric.on_failure([this](transport::Peer& peer) {
     const std::lock_guard lock(mutex_);
@@ -100,7 +121,7 @@ void WorkerServer::listen() {
     // Looking until it has answered keeps the time short in which this process's death can end the
     // coordinator: see await_ps.
     coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
-    const auto answered = [&] { return heard || over_ || !lost_.empty(); };
+    const auto answered = [&] { return heard || ended(); };
     if (!transport::progress_until(fabric, transport::deadline_in(runtime_->patience()), answered)) {
       throw Error(Code::deadline_exceeded,
                   fmt::format("waited {} ms for {} to take this worker in, which was started again",
@@ -120,11 +141,11 @@ void WorkerServer::await_ps() {
   std::set<int> open;
   for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) open.insert(runtime_->member(Role::ps, ps).rank);
   data.on_message(cluster::kHello, [&open](const transport::Message& message) { open.erase(message.from); });
-  const auto ended = [&] {
+  const auto known = [&] {
     const std::lock_guard lock(mutex_);
-    return open.empty() || over_ || !lost_.empty();
+    return open.empty() || ended();
   };
-  if (!transport::progress_until(data, transport::deadline_in(runtime_->patience()), ended)) {
+  if (!transport::progress_until(data, transport::deadline_in(runtime_->patience()), known)) {
     log::warn("waited {} ms for {} to connect", runtime_->patience().count(),
               runtime_->name_of(*open.begin()));
   }
@@ -133,14 +154,45 @@ void WorkerServer::await_ps() {
 
 ControlLoop::Round WorkerServer::round() {
   const bool received = runtime_->control().progress() != 0;
+  const auto rest = beat_or_end();
   std::vector<std::byte> answers;
   {
     const std::lock_guard lock(mutex_);
     answers.swap(answers_);
-    if (over_) answers.clear();  // nobody wants them
+    if (over_ || fenced_) answers.clear();  // nobody wants them
   }
   if (!answers.empty()) coordinator_->send(cluster::kClosuresDone, {}, answers);
-  return {.something = received || !answers.empty()};
+  return {received || !answers.empty(), rest};
+}
+
+/// Whichever thread drives the loop, also while a function computes for long. The time until it has to be
+/// called again.
+std::chrono::milliseconds WorkerServer::beat_or_end() {
+  std::chrono::milliseconds rest = ControlLoop::Round{}.rest;
+  const auto now = std::chrono::steady_clock::now();
+  const auto no_later_than = [&](std::chrono::steady_clock::time_point at) {
+    rest = std::min(rest, std::chrono::ceil<std::chrono::milliseconds>(at - now));
+  };
+  if (beat_every_.count() > 0) {
+    if (now >= next_beat_) {
+      coordinator_->send(cluster::kHeartbeat, {});
+      cluster::Pulse::beat();
+      next_beat_ = now + beat_every_;
+    }
+    no_later_than(next_beat_);
+  }
+  const std::lock_guard lock(mutex_);
+  if (!(over_ || fenced_) || !has_agent_) return rest;
+  if (now < end_by_) {
+    no_later_than(end_by_);
+    return rest;
+  }
+  if (fenced_) {
+    log::error("{}", kFencedText);
+  } else {
+    log::warn("the job is over; this worker ends in the middle of a function that does not");
+  }
+  std::_Exit(fenced_ ? kExitFenced : 0);
 }
 
 /// Handler of kRunClosures.
@@ -178,7 +230,7 @@ void WorkerServer::give_back(std::size_t most) {
 
 std::optional<WorkerServer::Task> WorkerServer::next_task() {
   const std::lock_guard lock(mutex_);
-  if (over_ || !lost_.empty() || tasks_.empty()) return std::nullopt;
+  if (ended() || tasks_.empty()) return std::nullopt;
   Task task = std::move(tasks_.front());
   tasks_.pop_front();
   return task;

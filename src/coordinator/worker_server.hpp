@@ -19,6 +19,9 @@
 
 namespace capstan::coordinator {
 
+/// Of a worker that counts as dead; its agent starts it again.
+inline constexpr int kExitFenced = 1;  // docs/errors.md
+
 class WorkerServer {
  public:
   explicit WorkerServer(std::shared_ptr<cluster::Runtime> runtime);
@@ -27,7 +30,7 @@ class WorkerServer {
   WorkerServer& operator=(const WorkerServer&) = delete;
 
   /// Runs closures on the calling thread until the coordinator says that the job is over. Throws
-  /// Error(unavailable) when the coordinator dies.
+  /// Error(unavailable) when the coordinator dies, Error(aborted) when this worker counts as dead.
   void run();
 
   /// This worker's object of a recipe, made now if need be. Called by closures.
@@ -56,6 +59,9 @@ class WorkerServer {
   void take(const transport::Message& message);
   void give_back(std::size_t most);
   std::optional<Task> next_task();
+  /// REQUIRES: the mutex, once the loop has started.
+  bool ended() const { return over_ || fenced_ || !lost_.empty(); }
+  std::chrono::milliseconds beat_or_end();
   void learn_news();
   void execute(const Task& task);
 
@@ -71,7 +77,12 @@ class WorkerServer {
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
   bool over_ = false;
-  std::string lost_;  // the coordinator's name when it has died
+  bool fenced_ = false;                             // it counts as dead
+  std::chrono::steady_clock::time_point end_by_{};  // when it is over or fenced, whatever the closure does
+  std::string lost_;                                // the coordinator's name when it has died
+  std::chrono::milliseconds beat_every_;            // 0: never
+  std::chrono::steady_clock::time_point next_beat_{};
+  bool has_agent_;
   ControlLoop loop_;  // last: its keeper uses all of the above
 };
 

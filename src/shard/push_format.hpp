@@ -22,6 +22,9 @@ enum class PushKind : std::uint32_t {
   count = 5,    // adds `first_row` to counter `variable` of the board
 };
 
+/// In place of how far the ps has come: the pusher counts as dead, and nothing of it is applied any more.
+inline constexpr std::uint64_t kFenced = ~std::uint64_t{0};
+
 /// In place of a step's number: the pusher takes no further part.
 inline constexpr std::uint64_t kLeave = ~std::uint64_t{0};
 

@@ -64,8 +64,11 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
 
 void PsServer::recover() {
   for (const KeptState::Item& item : kept_->items()) {
-    if (item.record == KeptState::Record::gone)
-      gone_.insert(static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
+    if (item.record == KeptState::Record::gone) {
+      const auto rank = static_cast<int>(from_bytes<std::uint64_t>(item.bytes));
+      gone_.insert(rank);
+      rpc_.refuse(rank);
+    }
     if (item.record == KeptState::Record::member) runtime_->add(from_bytes<cluster::Member>(item.bytes));
   }
   undo_cut_off_count();
@@ -98,7 +101,6 @@ void PsServer::serve_requests() {
     return to_bytes(reply);
   });
   rpc_.serve(cluster::kOpenRing, [this](int from, transport::Bytes request) {
-    if (gone_.contains(from)) throw Error(Code::aborted, "this rank counts as dead; nothing of it is taken");
     const auto bytes = from_bytes<std::uint64_t>(request);
     if (kept_ && bytes > runtime_->settings().bytes("push-ring-bytes") + shard::kCacheLine) {
       throw Error(Code::invalid_argument, "--push-ring-bytes is larger there than at " +
@@ -200,8 +202,13 @@ void PsServer::serve_fabric() {
     std::int32_t rank = 0;
     if (message.header.size() != sizeof rank) return;
     std::memcpy(&rank, message.header.data(), sizeof rank);
-    // Whatever it still sends is too late: its closures are about to run elsewhere.
+    // Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
+    // and its ring, which it may write to, is kept until the connection ends.
     gone_.insert(rank);
+    rpc_.refuse(rank);
+    if (inbox_.close(rank)) {
+      client(rank).send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced}));
+    }
     forget(rank);
     if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))

@@ -81,12 +81,13 @@ bool PushInbox::apply_some() {
   return any;
 }
 
-void PushInbox::close(int rank) {
+bool PushInbox::close(int rank) {
   const auto found = pushers_.find(rank);
-  if (found == pushers_.end()) return;
+  if (found == pushers_.end()) return false;
   for (const Entry& entry : found->second.waiting) apply(rank, found->second, entry.header, entry.payload);
   found->second.unfinished.abandon(sink_);
   pushers_.erase(found);
+  return true;
 }
 
 }  // namespace capstan::store

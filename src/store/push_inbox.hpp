@@ -31,8 +31,8 @@ class PushInbox {
   void receive(const transport::Message& message);
   /// Applies what had to wait, and acknowledges; true when there was something.
   bool apply_some();
-  /// The rank has died: what has arrived whole is applied.
-  void close(int rank);
+  /// The rank counts as dead: what has arrived whole is applied. False when it has never pushed.
+  bool close(int rank);
 
  private:
   struct Entry {

@@ -102,14 +102,17 @@ void RingReader::settle(int rank) {
 void RingReader::close(int rank) {
   const auto found =
       std::find_if(rings_.begin(), rings_.end(), [rank](const Ring& r) { return r.rank == rank; });
-  if (found == rings_.end()) return;
-  while (apply_from(*found, /*whatever_waits=*/true)) {
+  if (found != rings_.end()) {
+    while (apply_from(*found, /*whatever_waits=*/true)) {
+    }
+    found->unfinished.abandon(sink_);
+    if (kept_ != nullptr)
+      kept_->append_words(KeptState::Record::ring_closed, {static_cast<std::uint64_t>(rank)});
+    closed_.push_back(*found);
+    rings_.erase(found);
   }
-  found->unfinished.abandon(sink_);
-  if (kept_ != nullptr)
-    kept_->append_words(KeptState::Record::ring_closed, {static_cast<std::uint64_t>(rank)});
-  closed_.push_back(*found);
-  rings_.erase(found);
+  word(board_ + layout_.applied(static_cast<std::uint64_t>(rank)))
+      .store(shard::kFenced, std::memory_order_release);
 }
 
 void RingReader::release(int rank) {

@@ -30,7 +30,8 @@ class RingReader {
   /// again.
   shard::RingPlace open(int rank, std::uint64_t bytes);
   /// Applies what the rank has published, then takes the ring back. Nothing of its unpublished entries
-  /// counts, and a push of which only a part was published stays a part.
+  /// counts, and a push of which only a part was published stays a part. A rank that lives learns it from its
+  /// word on the board: shard::kFenced.
   void close(int rank);
   /// Nothing writes into the closed ring of that rank any more: the connection to it has ended.
   void release(int rank);

@@ -50,8 +50,9 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
                                                runtime_->self().name() +
                                                ", which runs Server(cluster).join()");
   }
-  // A ps says hello as soon as it runs, which may be before a coordinator listens.
+  // Ps and workers say something as soon as they run, which may be before a coordinator listens.
   runtime_->control().on_message(cluster::kHello, [](const transport::Message&) {});
+  runtime_->control().on_message(cluster::kHeartbeat, [](const transport::Message&) {});
   start_embedded_ps();
   if (!of_this_process_) Context::set_current(&context_);
 }

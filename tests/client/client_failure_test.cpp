@@ -7,6 +7,7 @@
 #include "client/client_fixture.hpp"
 #include "cluster/message_types.hpp"
 #include "store/ps_server.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::client {
 namespace {
@@ -130,6 +131,35 @@ TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
     client().flush();
   });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+/// As a worker finds itself that was stopped, given up, and woken.
+TEST_P(ClientFailureTest, WhatARankPushesThatCountsAsDeadIsRefusedAndNotApplied) {
+  start(options("20s"), 1);
+  const auto v = create("w", DType::float32, {1000});
+  const std::vector<float> ones(1000, 1);
+  client().push_dense(v, ones.data());
+  client().flush();
+  const int ps = v.shards[0].ps;
+  client().fetch_add(ps, 0, 1);
+  auto& runtime = ranks_->runtime();
+  bool closed = false;
+  runtime.control().on_message(cluster::kWorkerClosed, [&](const transport::Message&) { closed = true; });
+  runtime.control_peer(runtime.member(Role::ps, ps))
+      .send(cluster::kWorkerGone, transport::as_bytes(std::int32_t{runtime.self().rank}));
+  ASSERT_TRUE(transport::progress_until(runtime.control(), transport::deadline_in(std::chrono::seconds(20)),
+                                        [&] { return closed; }));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto push_and_flush = [&] {
+    for (int push = 0; push < 50; ++push) client().push_dense(v, ones.data());  // more than fits the ring
+    client().flush();
+  };
+  const auto refused = testing::HasSubstr("this rank counts as dead");
+  EXPECT_THAT(error_of(Code::aborted, push_and_flush), refused);
+  EXPECT_THAT(error_of(Code::aborted, push_and_flush), refused);
+  EXPECT_THAT(error_of(Code::aborted, [&] { client().fetch_add(ps, 0, 1); }), refused);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(pull<float>(v), ones);
 }
 
 /// Reads that are not over at once.

@@ -7,6 +7,7 @@
 #include "capstan/coordinator.hpp"
 #include "capstan/per_worker_variable.hpp"
 #include "cluster/message_types.hpp"
+#include "store/ps_server.hpp"
 #include "strategy/context.hpp"
 #include "support/rank_threads.hpp"
 
@@ -141,6 +142,76 @@ TEST_F(CoordinatorFailureTest, APsThatIsGoneIsNamedByEveryCall) {
   expect_unavailable(name, [&] { (void)coordinator_->done(); });
   expect_unavailable(name, [&] { (void)coordinator_->join(std::chrono::milliseconds(1)); });
   expect_unavailable(name, [&] { blocked.fetch(); });
+}
+
+std::atomic<bool> told{false};
+
+/// Worker 0 beats once, takes what it is given, and is as good as stopped until it is told that it counts as
+/// dead.
+int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
+  if (runtime->self().index != 0) return Server(Cluster(runtime)).join();
+  transport::Fabric& control = runtime->control();
+  const auto ignore = [](const transport::Message&) {};
+  bool over = false;
+  for (const auto type : {cluster::kHello, cluster::kRunClosures, cluster::kGiveBack})
+    control.on_message(type, ignore);
+  control.on_message(cluster::kFenced, [](const transport::Message&) { told = true; });
+  control.on_message(cluster::kShutdown, [&](const transport::Message&) { over = true; });
+  auto& coordinator = runtime->control_peer(runtime->member(Role::coordinator, 0));
+  coordinator.send(cluster::kHello, {});
+  coordinator.send(cluster::kHeartbeat, {});
+  transport::progress_until(control, transport::deadline_in(std::chrono::seconds(20)),
+                            [&] { return over || told; });
+  control.silence();
+  return 0;
+}
+
+/// It never says that it has applied what a lost worker had pushed.
+int ps_that_does_not_close(const std::shared_ptr<cluster::Runtime>& runtime) {
+  store::PsServer server(runtime);
+  runtime->control().on_message(cluster::kWorkerGone, [](const transport::Message&) {});
+  server.run();
+  return 0;
+}
+
+RankThreadsOptions silent_worker() {
+  told = false;
+  RankThreadsOptions options{.ranks = 4, .flags = {{"ps", "1"}, {"heartbeat-timeout", "1s"}}};
+  options.worker = worker_that_falls_silent;
+  return options;
+}
+
+TEST(SilentWorkerTest, ItIsGivenUpAndToldAndItsFunctionsRunElsewhere) {
+  const RankThreads ranks(silent_worker());
+  ParameterServerStrategy strategy(ranks.cluster());
+  ClusterCoordinator coordinator(strategy);
+  std::vector<RemoteValue<int>> values;
+  for (int i = 0; i < 10; ++i) values.push_back(coordinator.schedule<&one>());
+  coordinator.join();
+  for (const auto& value : values) EXPECT_EQ(value.fetch(), 1);
+  EXPECT_EQ(coordinator.workers(), 1);
+  for (int i = 0; i < 20000 && !told; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(told);
+}
+
+TEST(SilentWorkerTest, APsThatDoesNotCloseItIsNamed) {
+  auto options = silent_worker();
+  options.ps = ps_that_does_not_close;
+  options.flags.emplace_back("wait-timeout", "300ms");
+  const RankThreads ranks(options);
+  ParameterServerStrategy strategy(ranks.cluster());
+  ClusterCoordinator coordinator(strategy);
+  for (int i = 0; i < 10; ++i) coordinator.schedule<&one>();
+  const auto& runtime = ranks.runtime();
+  try {
+    coordinator.join();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+    EXPECT_THAT(error.what(),
+                HasSubstr("waited 300 ms for " + runtime.member(Role::ps, 0).name() + " to apply what " +
+                          runtime.member(Role::worker, 0).name() + " had pushed before it was lost"));
+  }
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // sums_until_death.cpp -- closures that each count 1 in three places, while their workers are killed.
 //
-//   mpirun -np 7 sums_until_death CLOSURES [MICROSECONDS] --capstan-ps=2
+//   mpirun -np 7 sums_until_death CLOSURES [MICROSECONDS [endless]] --capstan-ps=2
 //
 // Each closure takes MICROSECONDS, of which most are between two of its pushes; without them, one in 16 takes
-// 300.
+// 300. With `endless` a last one, whose result is not among the sums, has a deadline and no end.
 //
 // Prints what the three sums are at the end: a counter, a sharded table (one row of it, by turns), and a
 // table on the last ps.
@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -34,6 +35,10 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   }
   other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{1});
   counter.add(1);
+}
+
+void never_end() {
+  while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
 }  // namespace
@@ -60,5 +65,12 @@ int main(int argc, char** argv) {
   std::printf("sharded %.0f\n", std::accumulate(table.begin(), table.end(), 0.0) / kWidth);
   std::printf("other %lld\n", static_cast<long long>(other.pull()[0]));
   std::printf("workers %d\n", coordinator.workers());
+  if (argc <= 3) return 0;
+  const auto endless = coordinator.schedule_with<&never_end>({.deadline = std::chrono::milliseconds(50)});
+  try {
+    endless.fetch();
+  } catch (const cs::Error& error) {
+    std::printf("endless %s\n", std::string(cs::to_string(error.code())).c_str());
+  }
   return 0;
 }

@@ -191,6 +191,20 @@ TEST_F(RingReaderTest, WhatADeadRankPublishedIsAppliedThoughAReadWaits) {
   EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
 }
 
+TEST_F(RingReaderTest, WhatARankWritesThatCountsAsDeadIsNotAppliedAndItIsTold) {
+  Pusher one = open(1);
+  one.write(entry(1));
+  one.publish();
+  one.write(entry(2));
+  reader_.close(1);
+  EXPECT_EQ(one.applied(), shard::kFenced);
+  one.publish();
+  EXPECT_FALSE(reader_.has_work());
+  EXPECT_FALSE(reader_.apply_some());
+  reader_.close(1);
+  EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
+}
+
 TEST_F(RingReaderTest, RingsCostWhatTheFormulaSaysAndAreUsedAgain) {
   constexpr std::uint64_t kBytes = 64 * 1024;
   constexpr std::uint64_t kSlab = 1 << 20;  // as heap_ takes them

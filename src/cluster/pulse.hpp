@@ -1,0 +1,28 @@
+// pulse.hpp -- a word that an agent and its child share: when the child last showed that its process runs.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+namespace capstan::cluster {
+
+/// One for each process that has an agent, and for that agent. Without an agent nobody looks, and all of this
+/// does nothing.
+class Pulse {
+ public:
+  using Clock = std::chrono::steady_clock;  // the same in all processes of a host
+
+  /// In the agent, before it forks. Throws Error.
+  static void share();
+
+  /// This process has an agent, which ends the rank's job when the process ends.
+  static bool watched() noexcept;
+  static void beat() noexcept;
+  /// There will be no more beats, and that means nothing. For the agent: of the next child.
+  static void rest() noexcept;
+
+  /// The last beat; nothing while there is none to expect.
+  static std::optional<Clock::time_point> last() noexcept;
+};
+
+}  // namespace capstan::cluster
