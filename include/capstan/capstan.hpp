@@ -25,6 +25,7 @@
 #include "capstan/replica.hpp"
 #include "capstan/server.hpp"
 #include "capstan/slice.hpp"
+#include "capstan/split_dataset.hpp"
 #include "capstan/static_hash_table.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/table_list.hpp"

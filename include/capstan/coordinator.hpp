@@ -15,6 +15,7 @@
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
 #include "capstan/remote_value.hpp"
+#include "capstan/split_dataset.hpp"
 #include "capstan/strategy.hpp"
 
 namespace capstan {
@@ -167,6 +168,12 @@ class ClusterCoordinator {
     }
   }
 
+  /// Examples 0 to examples - 1, handed out in splits of which each counts once an epoch. See SplitDataset.
+  /// Throws Error: invalid_argument for sizes and counts that make no sense, already_exists for the name.
+  SplitDataset create_split_dataset(std::int64_t examples, const SplitOptions& options = {});
+  /// The same with the files as splits, or with parts of them. The coordinator looks at their sizes; workers
+  /// read them under the same names. Throws Error(not_found) as well.
+  SplitDataset create_split_dataset(const data::Paths& files, const SplitOptions& options = {});
   /// Workers that are there now.
   int workers() const;
   /// Counts and times since the coordinator's start. Any thread.

@@ -36,6 +36,7 @@ class Coordinator {
   /// Throws Error(out_of_range).
   void check_worker(int worker) const;
   ClosureQueue& queue() noexcept { return queue_; }
+  strategy::Strategy& strategy() noexcept { return strategy_; }
   std::uint64_t next_resource() noexcept { return strategy_.next_resource(); }
   /// Of workers that are there now, in order.
   std::vector<int> worker_indices();

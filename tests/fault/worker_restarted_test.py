@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, SECONDS_TO_END, JobTest, Roles, main
+from job import BIN, HOST, SECONDS_TO_END, JobTest, Roles, child_of, main
 
 RESTARTED = BIN / "worker_restarted"
 SUMS = BIN / "sums_until_death"
@@ -90,13 +90,6 @@ class WorkerRestarted(JobTest):
         os.kill(child_of(agent), signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stdout)
         self.assertRegex(job.stderr, rf"worker 0 \(rank 3 on {HOST}\) is gone, and no worker is left")
-
-
-def child_of(pid):
-    """The pid of a process's only child; None when it has none."""
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-    found = children.read_text().split() if children.exists() else []
-    return int(found[0]) if found else None
 
 
 if __name__ == "__main__":

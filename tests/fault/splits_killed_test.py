@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Each example counts exactly once an epoch, while workers die by SIGKILL, and when the job goes on from a checkpoint."""
+import os
+import pathlib
+import random
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, HOST, JobTest, Roles, child_of, main
+
+PROGRAM = BIN / "splits_until_death"
+EXAMPLES, EPOCHS = 4003, 2
+SPLITS = (EXAMPLES + 9) // 10
+# Of a split: twice 401 of them on three workers take longer than the kills.
+MICROSECONDS = 8000
+WORKERS, PS = 3, 2
+RANKS = 1 + WORKERS + PS
+
+
+class SplitsKilled(JobTest):
+    def start_job(self, *arguments):
+        job = self.start([PROGRAM, EXAMPLES, EPOCHS, MICROSECONDS, *arguments, f"--capstan-ps={PS}", "--capstan-max-restarts=50"],
+                         RANKS)
+        self.assertTrue(job.wait_for_text("begins"), job.stderr)
+        self.agents = [job.ranks()[rank][0] for rank in Roles(RANKS, PS).workers]
+        return job
+
+    def kill_workers(self, job, moment, kills):
+        """One after the other, each a random one of those that are there; how many were killed."""
+        time.sleep(0.3)  # until each has reached every ps: see docs/failures.md
+        deaths = [0] * WORKERS
+        while sum(deaths) < kills and job.command.poll() is None:
+            time.sleep(moment.uniform(0, 0.15))
+            worker = moment.randrange(WORKERS)
+            back = len(re.findall(rf"worker {worker} \(rank \d+ on {HOST}\) is there in place of", job.stderr))
+            child = child_of(self.agents[worker])
+            if back < deaths[worker] or child is None:
+                continue
+            os.kill(child, signal.SIGKILL)
+            deaths[worker] += 1
+        return sum(deaths)
+
+    def each_has_counted(self, job):
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertEqual(re.findall(r"count \d+: \d+", job.stdout), [f"count {EPOCHS}: {EXAMPLES}"], job.stdout)
+
+    def test_workers_are_killed_during_two_epochs(self):
+        job = self.start_job()
+        self.assertEqual(self.kill_workers(job, random.Random(1), 8), 8, "the job was over before all were killed")
+        self.each_has_counted(job)
+
+    def test_the_job_ends_midway_and_goes_on_from_a_checkpoint(self):
+        """Saved while splits run and workers die; the job is killed at no particular moment."""
+        folder = self.folder / "checkpoints"
+        moment = random.Random(2)
+        job = self.start_job(folder, 0.1)
+        self.assertEqual(self.kill_workers(job, moment, 3), 3, "the job was over before all were killed")
+        self.assertTrue(job.wait_for_text(r"saved 6"), job.stderr)
+        time.sleep(moment.uniform(0, 0.1))
+        job.signal_launcher(signal.SIGTERM)
+        self.assertNotEqual(self.exit_code(job), 0, "the job was over before it was ended")
+
+        job = self.start_job(folder, 0.3)
+        self.kill_workers(job, moment, 2)
+        self.each_has_counted(job)
+        before = int(re.search(r"before (\d+)", job.stdout)[1])
+        self.assertTrue(0 < before < EPOCHS * SPLITS, f"{before} splits were done before")
+
+
+if __name__ == "__main__":
+    main()
