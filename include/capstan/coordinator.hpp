@@ -171,6 +171,13 @@ class ClusterCoordinator {
   /// Examples 0 to examples - 1, handed out in splits of which each counts once an epoch. See SplitDataset.
   /// Throws Error: invalid_argument for sizes and counts that make no sense, already_exists for the name.
   SplitDataset create_split_dataset(std::int64_t examples, const SplitOptions& options = {});
+  /// The same with the elements of a dataset, which are counted by reading them once. The worker makes the
+  /// dataset and takes examples_of(dataset, split). Throws Error(invalid_argument) when it repeats without an
+  /// end.
+  template <class T>
+  SplitDataset create_split_dataset(const Dataset<T>& dataset, const SplitOptions& options = {}) {
+    return create_split_dataset(dataset.count(), options);
+  }
   /// The same with the files as splits, or with parts of them. The coordinator looks at their sizes; workers
   /// read them under the same names. Throws Error(not_found) as well.
   SplitDataset create_split_dataset(const data::Paths& files, const SplitOptions& options = {});

@@ -109,8 +109,9 @@ class SplitDataset {
   std::shared_ptr<coordinator::SplitKeeper> keeper_;
 };
 
-/// The examples of a split, of a pipeline that numbers them: all before are read and passed over, which costs
-/// nothing to speak of with range, from_vector and make_array_dataset.
+/// The examples of a split, of a pipeline that has them all, in the same order each time it is read. Those
+/// before are read and passed over: with text files DataSplit::file is better, and where an example is made
+/// of its number, Dataset::range(split.begin, split.end).map(...).
 template <class T>
 Dataset<T> examples_of(const Dataset<T>& dataset, const DataSplit& split) {
   return dataset.skip(split.begin).take(split.size());

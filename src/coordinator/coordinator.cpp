@@ -192,6 +192,10 @@ void Coordinator::on_failure(transport::Peer& peer) {
             " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
     return;
   }
+  if (runtime_.member(peer.rank()).role == Role::evaluator) {
+    log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
+    return;
+  }
   returning_.forget(peer);
   lose_worker(peer);
 }

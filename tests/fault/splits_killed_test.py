@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Each example counts exactly once an epoch, while workers die by SIGKILL, and when the job goes on from a checkpoint."""
+import json
 import os
 import pathlib
 import random
@@ -12,18 +13,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import BIN, HOST, JobTest, Roles, child_of, main
 
 PROGRAM = BIN / "splits_until_death"
-EXAMPLES, EPOCHS = 4003, 2
-SPLITS = (EXAMPLES + 9) // 10
-# Of a split: twice 401 of them on three workers take longer than the kills.
-MICROSECONDS = 8000
+EXAMPLES, EPOCHS = 1200, 2
+A_SPLIT = 10
+SPLITS = EXAMPLES // A_SPLIT
+# Of a split: twice 120 of them on three workers take longer than the kills.
+MICROSECONDS = 15000
 WORKERS, PS = 3, 2
 RANKS = 1 + WORKERS + PS
 
 
 class SplitsKilled(JobTest):
-    def start_job(self, *arguments):
-        job = self.start([PROGRAM, EXAMPLES, EPOCHS, MICROSECONDS, *arguments, f"--capstan-ps={PS}", "--capstan-max-restarts=50"],
-                         RANKS)
+    def start_job(self, *arguments, evaluator=False):
+        options = [f"--capstan-ps={PS}", "--capstan-max-restarts=50", *(["--capstan-evaluator"] if evaluator else [])]
+        job = self.start([PROGRAM, EXAMPLES, EPOCHS, MICROSECONDS, *arguments, *options], RANKS + evaluator)
         self.assertTrue(job.wait_for_text("begins"), job.stderr)
         self.agents = [job.ranks()[rank][0] for rank in Roles(RANKS, PS).workers]
         return job
@@ -49,7 +51,7 @@ class SplitsKilled(JobTest):
 
     def test_workers_are_killed_during_two_epochs(self):
         job = self.start_job()
-        self.assertEqual(self.kill_workers(job, random.Random(1), 8), 8, "the job was over before all were killed")
+        self.assertEqual(self.kill_workers(job, random.Random(1), 4), 4, "the job was over before all were killed")
         self.each_has_counted(job)
 
     def test_the_job_ends_midway_and_goes_on_from_a_checkpoint(self):
@@ -57,17 +59,32 @@ class SplitsKilled(JobTest):
         folder = self.folder / "checkpoints"
         moment = random.Random(2)
         job = self.start_job(folder, 0.1)
-        self.assertEqual(self.kill_workers(job, moment, 3), 3, "the job was over before all were killed")
-        self.assertTrue(job.wait_for_text(r"saved 6"), job.stderr)
+        self.assertEqual(self.kill_workers(job, moment, 2), 2, "the job was over before all were killed")
+        self.assertTrue(job.wait_for_text(r"saved 3"), job.stderr)
         time.sleep(moment.uniform(0, 0.1))
         job.signal_launcher(signal.SIGTERM)
         self.assertNotEqual(self.exit_code(job), 0, "the job was over before it was ended")
 
-        job = self.start_job(folder, 0.3)
-        self.kill_workers(job, moment, 2)
+        job = self.start_job(folder, 0.2, evaluator=True)
+        self.kill_workers(job, moment, 1)
         self.each_has_counted(job)
         before = int(re.search(r"before (\d+)", job.stdout)[1])
         self.assertTrue(0 < before < EPOCHS * SPLITS, f"{before} splits were done before")
+        self.each_checkpoint_is_exact(job, folder)
+
+    def each_checkpoint_is_exact(self, job, folder):
+        """What the evaluator says: the counts are those of the splits that are done, and the last one is there."""
+        evaluated = {}
+        for step, total, position in re.findall(r"evaluated (\d+): (\d+) (.*)", job.stdout):
+            position = json.loads(position)
+            done = SPLITS * position["epoch"]
+            done += sum(end - begin for ranges in position["done"].values() for begin, end in ranges)
+            self.assertEqual(int(total), A_SPLIT * done, f"checkpoint {step}")
+            evaluated[int(step)] = done
+        saved = [int(path.name.partition("-")[2]) for path in folder.glob("checkpoint-*")]
+        self.assertEqual(list(evaluated), sorted(evaluated))
+        self.assertEqual(max(evaluated), max(saved))
+        self.assertGreater(len(evaluated), 1)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 //
 //   mpirun -np 6 splits_until_death EXAMPLES EPOCHS MICROSECONDS [FOLDER SECONDS] --capstan-ps=2
 //
+// An evaluator says of each checkpoint what the counts add up to and which splits are done.
+//
 // A split has 10 examples, and takes MICROSECONDS in the middle of what it pushes. With FOLDER, a checkpoint
 // is saved there every so many SECONDS while splits run, and the newest one that is there is gone on from.
 // Prints how many examples have which count at the end.
@@ -11,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -27,10 +30,21 @@ void count_each(const cs::DataSplit& split, const cs::Variable<Count>& counts, s
   }
 }
 
+void evaluate(const cs::SavedCheckpoint& checkpoint) {
+  const auto counts = checkpoint.read<Count>("counts").values;
+  std::printf("evaluated %lld: %lld %s\n", static_cast<long long>(checkpoint.step()),
+              static_cast<long long>(std::accumulate(counts.begin(), counts.end(), Count{0})),
+              checkpoint.position("splits").c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() == cs::Role::evaluator) {
+    const std::chrono::milliseconds often(20);
+    return cs::SidecarEvaluator(cluster, {.checkpoint_dir = argv[4], .poll_interval = often}).start(&evaluate);
+  }
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   const std::int64_t examples = std::atoll(argv[1]);
   const std::int64_t epochs = std::atoll(argv[2]);
