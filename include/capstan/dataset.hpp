@@ -194,9 +194,10 @@ class Dataset {
   /// How many elements there are: all are read. Throws Error(invalid_argument) when it is endless.
   std::int64_t count() const {
     if (endless()) {
-      throw Error(Code::invalid_argument,
-                  "the dataset must be finite, and it repeats without an end: give repeat() a count, or take() "
-                  "some of it");
+      throw Error(
+          Code::invalid_argument,
+          "the dataset must be finite, and it repeats without an end: give repeat() a count, or take() "
+          "some of it");
     }
     std::int64_t elements = 0;
     for (auto iterator = make_iterator(); iterator.try_next();) ++elements;

@@ -19,8 +19,8 @@ class CheckpointReader;
 /// Values of variables as they were saved, whatever the number of ps. Movable; one thread at a time.
 class SavedCheckpoint {
  public:
-  /// Opens one checkpoint, <directory>/checkpoint-00000012, and compares every byte with its checksums. Throws
-  /// Error: not_found, data_loss naming file and fault.
+  /// Opens one checkpoint, <directory>/checkpoint-00000012, and compares every byte with its checksums.
+  /// Throws Error: not_found, data_loss naming file and fault.
   explicit SavedCheckpoint(const std::filesystem::path& folder);
   SavedCheckpoint(SavedCheckpoint&&) noexcept;
   SavedCheckpoint& operator=(SavedCheckpoint&&) noexcept;
@@ -38,8 +38,8 @@ class SavedCheckpoint {
   Shape shape(const std::string& variable) const;
 
   /// The whole variable, or rows [first, first + rows) of it. Throws Error: not_found listing the variables
-  /// that there are, invalid_argument when T is not its dtype, out_of_range, data_loss when a file was deleted
-  /// meanwhile.
+  /// that there are, invalid_argument when T is not its dtype, out_of_range, data_loss when a file was
+  /// deleted meanwhile.
   template <class T>
   Array<T> read(const std::string& variable) const {
     return read_rows<T>(variable, 0, shape(variable).at(0));

@@ -52,7 +52,7 @@ struct SidecarEvaluator::Job {
     fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
     fabric.on_message(cluster::kShutdown, [this](const transport::Message&) { over = true; });
     fabric.on_failure([this](transport::Peer& peer) {
-      if (runtime->member(peer.rank()).role == Role::coordinator) lost = peer.name();
+      if (!over && runtime->member(peer.rank()).role == Role::coordinator) lost = peer.name();
     });
     runtime->control_peer(runtime->member(Role::coordinator, 0)).send(cluster::kHello, {});
   }
@@ -72,7 +72,8 @@ SidecarEvaluator::SidecarEvaluator(SidecarEvaluatorOptions options) : options_(s
 SidecarEvaluator::SidecarEvaluator(const Cluster& cluster, SidecarEvaluatorOptions options)
     : SidecarEvaluator(std::move(options)) {
   if (cluster.role() != Role::evaluator) {
-    throw Error(Code::failed_precondition, cluster.name() + " is no evaluator: start the job with --evaluator");
+    throw Error(Code::failed_precondition,
+                cluster.name() + " is no evaluator: start the job with --evaluator");
   }
   log::set_rank_tag(cluster.runtime()->log_tag());
   job_ = std::make_unique<Job>(cluster.runtime());
@@ -129,13 +130,14 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
     const bool ended = job_ && job_->ended();
     seen = seen || is_there(options_.checkpoint_dir);
     if (!seen && (ended || Clock::now() - began >= options_.folder_timeout)) {
-      throw Error(Code::not_found,
-                  fmt::format("the evaluator has found no folder {} {}: does the job save its checkpoints there, "
-                              "and does {} see that file system?",
-                              options_.checkpoint_dir.string(),
-                              ended ? "until the job ended"
-                                    : fmt::format("within {} ms", options_.folder_timeout.count()),
-                              cluster::host_name()));
+      throw Error(
+          Code::not_found,
+          fmt::format(
+              "the evaluator has found no folder {} {}: does the job save its checkpoints there, "
+              "and does {} see that file system?",
+              options_.checkpoint_dir.string(),
+              ended ? "until the job ended" : fmt::format("within {} ms", options_.folder_timeout.count()),
+              cluster::host_name()));
     }
     if (look(evaluate)) last_new = Clock::now();
     if (evaluated_last()) return 0;

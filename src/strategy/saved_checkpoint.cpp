@@ -40,14 +40,14 @@ Shape SavedCheckpoint::shape_of_rows(const std::string& variable, DType dtype, s
                                      std::int64_t rows) const {
   const io::VariableInfo& info = reader_->variable(variable);
   if (info.dtype != dtype) {
-    throw Error(Code::invalid_argument, fmt::format("{}: variable \"{}\" is {}; it was read as {}",
-                                                    folder().string(), variable, to_string(info.dtype),
-                                                    to_string(dtype)));
+    throw Error(Code::invalid_argument,
+                fmt::format("{}: variable \"{}\" is {}; it was read as {}", folder().string(), variable,
+                            to_string(info.dtype), to_string(dtype)));
   }
   Shape shape(info.shape.begin(), info.shape.end());
   if (first < 0 || rows < 0 || first > shape.at(0) || rows > shape.at(0) - first) {
-    throw Error(Code::out_of_range, fmt::format("{} rows from {} of \"{}\", which has {}", rows, first,
-                                                variable, shape.at(0)));
+    throw Error(Code::out_of_range,
+                fmt::format("{} rows from {} of \"{}\", which has {}", rows, first, variable, shape.at(0)));
   }
   shape.at(0) = rows;
   return shape;

@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() == cs::Role::evaluator) {
     const std::chrono::milliseconds often(20);
-    return cs::SidecarEvaluator(cluster, {.checkpoint_dir = argv[4], .poll_interval = often}).start(&evaluate);
+    return cs::SidecarEvaluator(cluster, {.checkpoint_dir = argv[4], .poll_interval = often})
+        .start(&evaluate);
   }
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   const std::int64_t examples = std::atoll(argv[1]);
