@@ -49,11 +49,14 @@ class SplitsKilled(JobTest):
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertEqual(re.findall(r"count \d+: \d+", job.stdout), [f"count {EPOCHS}: {EXAMPLES}"], job.stdout)
 
+    # own: better: each example counts once an epoch, while workers are killed.
     def test_workers_are_killed_during_two_epochs(self):
         job = self.start_job()
         self.assertEqual(self.kill_workers(job, random.Random(1), 4), 4, "the job was over before all were killed")
         self.each_has_counted(job)
 
+    # A5.16: better: the job goes on with what was not done at its last checkpoint, which may be saved while functions run.
+    # A6.4: better: beside a job of real ranks, and each checkpoint is exact.
     def test_the_job_ends_midway_and_goes_on_from_a_checkpoint(self):
         """Saved while splits run and workers die; the job is killed at no particular moment."""
         folder = self.folder / "checkpoints"

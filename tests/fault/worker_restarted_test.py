@@ -30,6 +30,7 @@ class WorkerRestarted(JobTest):
         self.assertRegex(job.stderr, r"was killed by signal 9 \(Killed\); it is started again in 0.1 s \(1 of at most 3")
         self.assertEqual(len(re.findall(rf"worker 1 \(rank \d+ on {HOST}\) is there in place of", job.stderr)), deaths)
 
+    # B72: same.
     def test_what_it_made_is_made_anew(self):
         self.comes_back(3)
 
@@ -62,6 +63,7 @@ class WorkerRestarted(JobTest):
         self.assertEqual({name: int(figures[name]) for name in ("counter", "sharded", "other")},
                          {"counter": closures, "sharded": closures, "other": closures})
 
+    # B56: better: workers are killed a hundred times, and each of 20,000 functions counts once.
     def test_a_hundred_kills(self):
         self.sums_stay_exact(1, KILLS)
 
