@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "capstan/cluster.hpp"
 #include "capstan/coordinator_statistics.hpp"
 #include "capstan/dataset.hpp"
 #include "capstan/per_worker.hpp"
@@ -49,6 +51,14 @@ struct ScheduleOptions {
   /// thrown that: if it has not begun it never does, and if it runs its result is dropped. It is not
   /// interrupted, and what it pushes is applied; its worker is free again when it ends.
   std::optional<std::chrono::milliseconds> deadline = {};
+};
+
+/// Whether a rank is there.
+struct TaskState {
+  Role role = Role::worker;
+  int index = 0;
+  bool lost = false;  ///< a worker until it has been started again
+  std::string name;   ///< "ps 1 (rank 2 on node17)"
 };
 
 /// One of `count` parts of something, for schedule_each: dataset.shard(split.count, split.index).
@@ -181,6 +191,9 @@ class ClusterCoordinator {
   /// The same with the files as splits, or with parts of them. The coordinator looks at their sizes; workers
   /// read them under the same names. Throws Error(not_found) as well.
   SplitDataset create_split_dataset(const data::Paths& files, const SplitOptions& options = {});
+  /// Of every rank but the coordinator, in the order of ranks. A rank that dies is noticed at once, whether a
+  /// function has to do with it or not. Any thread.
+  std::vector<TaskState> task_states() const;
   /// Workers that are there now.
   int workers() const;
   /// Counts and times since the coordinator's start. Any thread.

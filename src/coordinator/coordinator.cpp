@@ -185,15 +185,16 @@ std::set<int> Coordinator::tell_every_ps_of_death(std::int32_t rank) {
 }
 
 void Coordinator::on_failure(transport::Peer& peer) {
+  lost_ranks_.add(peer.rank());
+  if (runtime_.member(peer.rank()).role == Role::evaluator) {
+    log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
+    return;
+  }
   if (runtime_.member(peer.rank()).role == Role::ps) {
     queue_.break_down(
         Code::unavailable,
         peer.name() +
             " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
-    return;
-  }
-  if (runtime_.member(peer.rank()).role == Role::evaluator) {
-    log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
     return;
   }
   returning_.forget(peer);

@@ -150,8 +150,10 @@ TEST(Splits, WhatFailedIsNotDone) {
   Program program;
   auto data = program.coordinator.create_split_dataset(1000, {.examples_per_split = 100});
   to_refuse = 1;
-  data.schedule_each<&count_or_refuse>(program.counts);
-  expect_error(Code::data_loss, "this split cannot be read", [&] { program.coordinator.join(); });
+  expect_error(Code::data_loss, "this split cannot be read", [&] {
+    data.schedule_each<&count_or_refuse>(program.counts);
+    program.coordinator.join();
+  });
   EXPECT_FALSE(data.done());
   EXPECT_EQ(data.epoch(), 0);
   const auto left = 10 - data.splits_done(0);

@@ -75,6 +75,13 @@ class SplitsKilled(JobTest):
         self.assertTrue(0 < before < EPOCHS * SPLITS, f"{before} splits were done before")
         self.each_checkpoint_is_exact(job, folder)
 
+    def test_the_evaluator_is_killed(self):
+        job = self.start_job(self.folder / "checkpoints", 0.2, evaluator=True)
+        os.kill(child_of(job.ranks()[RANKS][0]), signal.SIGKILL)
+        self.each_has_counted(job)
+        self.assertIn("the job goes on without it", job.stderr)
+        self.assertRegex(job.stderr, r"evaluator 0 .* is gone; nobody evaluates checkpoints any more")
+
     def each_checkpoint_is_exact(self, job, folder):
         """What the evaluator says: the counts are those of the splits that are done, and the last one is there."""
         evaluated = {}
