@@ -17,7 +17,7 @@ EXAMPLES, EPOCHS = 1200, 2
 A_SPLIT = 10
 SPLITS = EXAMPLES // A_SPLIT
 # Of a split: twice 120 of them on three workers take longer than the kills.
-MICROSECONDS = 15000
+MICROSECONDS = 20000
 WORKERS, PS = 3, 2
 RANKS = 1 + WORKERS + PS
 
@@ -77,6 +77,7 @@ class SplitsKilled(JobTest):
 
     def test_the_evaluator_is_killed(self):
         job = self.start_job(self.folder / "checkpoints", 0.2, evaluator=True)
+        time.sleep(0.3)  # until it has reached the coordinator
         os.kill(child_of(job.ranks()[RANKS][0]), signal.SIGKILL)
         self.each_has_counted(job)
         self.assertIn("the job goes on without it", job.stderr)
