@@ -5,16 +5,19 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "capstan/cluster.hpp"
 #include "capstan/coordinator_statistics.hpp"
 #include "capstan/dataset.hpp"
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
 #include "capstan/remote_value.hpp"
+#include "capstan/split_dataset.hpp"
 #include "capstan/strategy.hpp"
 
 namespace capstan {
@@ -48,6 +51,14 @@ struct ScheduleOptions {
   /// thrown that: if it has not begun it never does, and if it runs its result is dropped. It is not
   /// interrupted, and what it pushes is applied; its worker is free again when it ends.
   std::optional<std::chrono::milliseconds> deadline = {};
+};
+
+/// Whether a rank is there.
+struct TaskState {
+  Role role = Role::worker;
+  int index = 0;
+  bool lost = false;  ///< a worker until it has been started again
+  std::string name;   ///< "ps 1 (rank 2 on node17)"
 };
 
 /// One of `count` parts of something, for schedule_each: dataset.shard(split.count, split.index).
@@ -167,6 +178,22 @@ class ClusterCoordinator {
     }
   }
 
+  /// Examples 0 to examples - 1, handed out in splits of which each counts once an epoch. See SplitDataset.
+  /// Throws Error: invalid_argument for sizes and counts that make no sense, already_exists for the name.
+  SplitDataset create_split_dataset(std::int64_t examples, const SplitOptions& options = {});
+  /// The same with the elements of a dataset, which are counted by reading them once. The worker makes the
+  /// dataset and takes examples_of(dataset, split). Throws Error(invalid_argument) when it repeats without an
+  /// end.
+  template <class T>
+  SplitDataset create_split_dataset(const Dataset<T>& dataset, const SplitOptions& options = {}) {
+    return create_split_dataset(dataset.count(), options);
+  }
+  /// The same with the files as splits, or with parts of them. The coordinator looks at their sizes; workers
+  /// read them under the same names. Throws Error(not_found) as well.
+  SplitDataset create_split_dataset(const data::Paths& files, const SplitOptions& options = {});
+  /// Of every rank but the coordinator, in the order of ranks. A rank that dies is noticed at once, whether a
+  /// function has to do with it or not. Any thread.
+  std::vector<TaskState> task_states() const;
   /// Workers that are there now.
   int workers() const;
   /// Counts and times since the coordinator's start. Any thread.

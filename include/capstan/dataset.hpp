@@ -189,6 +189,20 @@ class Dataset {
 
   /// What is known without reading: see data::BatchInfo.
   data::BatchInfo batches() const { return node_->batches(); }
+  /// By a repeat() without a count.
+  bool endless() const { return node_->endless(); }
+  /// How many elements there are: all are read. Throws Error(invalid_argument) when it is endless.
+  std::int64_t count() const {
+    if (endless()) {
+      throw Error(
+          Code::invalid_argument,
+          "the dataset must be finite, and it repeats without an end: give repeat() a count, or take() "
+          "some of it");
+    }
+    std::int64_t elements = 0;
+    for (auto iterator = make_iterator(); iterator.try_next();) ++elements;
+    return elements;
+  }
 
   /// For sharding (capstan/input.hpp) and for sources of one's own.
   explicit Dataset(data::NodePointer<T> node) : node_(std::move(node)) {}

@@ -29,7 +29,7 @@ bool LineReader::next(std::string_view& line) {
   const char* last = newline != nullptr ? newline : buffer_.data() + end_;
   begin_ = static_cast<std::size_t>(last - buffer_.data()) + (newline != nullptr ? 1 : 0);
   line = {first, static_cast<std::size_t>(last - first)};
-  if (line_++ == 0 && line.starts_with(kByteOrderMark)) {
+  if (line_++ == 0 && from_ == 0 && line.starts_with(kByteOrderMark)) {
     line.remove_prefix(kByteOrderMark.size());
     if (line.empty() && newline == nullptr) return false;  // there is nothing else in the file
   }
@@ -48,14 +48,27 @@ bool LineReader::fill() {
   return got > 0;
 }
 
-std::string LineReader::place() const { return fmt::format("{}:{}", stream_.path().string(), line_); }
+std::string LineReader::place() const {
+  if (from_ == 0) return fmt::format("{}:{}", stream_.path().string(), line_);
+  return fmt::format("{}: line {} from byte {}", stream_.path().string(), line_, from_);
+}
+
+void LineReader::skip_to(std::uint64_t offset) {
+  if (stream_.is_gzip()) {
+    throw Error(
+        Code::invalid_argument,
+        stream_.path().string() + ": a gzip file cannot be read from its middle: let it be one split");
+  }
+  seek(offset, 0);
+  from_ = offset;
+}
 
 void LineReader::refuse(const std::string& what) const {
   throw Error(Code::invalid_argument, fmt::format("{}: {}", place(), what));
 }
 
 void LineReader::write_position(Writer& out) const {
-  capstan::write(out, stream_.offset() - (end_ - begin_));
+  capstan::write(out, offset());
   capstan::write(out, line_);
 }
 

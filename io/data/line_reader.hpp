@@ -19,6 +19,11 @@ class LineReader {
   /// False at the end. `line` is valid until the next call.
   bool next(std::string_view& line);
   void rewind() { seek(0, 0); }
+  /// Where the next line begins, in bytes.
+  std::uint64_t offset() const noexcept { return stream_.offset() - (end_ - begin_); }
+  /// The next line begins there. Lines are counted from there on, and place() says so. Throws
+  /// Error(invalid_argument) for a gzip file.
+  void skip_to(std::uint64_t offset);
 
   /// "\n" or "\r\n", of the line that was given last.
   std::string_view line_end() const noexcept { return carriage_return_ ? "\r\n" : "\n"; }
@@ -38,6 +43,7 @@ class LineReader {
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // what was read and not given yet
   std::uint64_t line_ = 0;
+  std::uint64_t from_ = 0;  // the byte from which lines are counted
   bool ended_ = false;
   bool carriage_return_ = false;
 };

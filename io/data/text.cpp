@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "capstan/readers.hpp"
+#include "capstan/split_dataset.hpp"
 #include "io/data/line_cursor.hpp"
 
 namespace capstan {
@@ -13,6 +14,41 @@ struct LineParser {
     if (!reader.next(line)) return std::nullopt;
     return std::string(line);
   }
+};
+
+/// The lines that begin in bytes [begin, end) of a file: a line that begins before belongs to who has its
+/// first byte.
+class SplitCursor final : public data::Cursor<std::string> {
+ public:
+  explicit SplitCursor(const DataSplit& split)
+      : split_(split),
+        whole_(split.begin == 0 &&
+               static_cast<std::uint64_t>(split.end) == std::filesystem::file_size(split.file)),
+        reader_(split.file) {
+    rewind();
+  }
+  std::optional<std::string> next() override {
+    std::string_view line;
+    if (!whole_ && reader_.offset() >= static_cast<std::uint64_t>(split_.end)) return std::nullopt;
+    if (!reader_.next(line)) return std::nullopt;
+    return std::string(line);
+  }
+  void rewind() override {
+    reader_.rewind();
+    if (whole_) return;
+    if (split_.begin == 0) return reader_.skip_to(0);
+    reader_.skip_to(static_cast<std::uint64_t>(split_.begin) - 1);
+    std::string_view rest;  // of the line before, or its end alone
+    (void)reader_.next(rest);
+  }
+
+ private:
+  data::Kind kind() const noexcept override { return data::Kind::file; }
+  void write_state(Writer& out) const override { reader_.write_position(out); }
+  void read_state(Reader& in) override { reader_.read_position(in); }
+  DataSplit split_;
+  bool whole_;  // a gzip file can be nothing else
+  io::LineReader reader_;
 };
 
 class SeparatedParser {
@@ -98,6 +134,15 @@ class SeparatedParser {
 
 Dataset<std::string> text_lines(data::Paths files) {
   return io::line_dataset<std::string>(std::move(files), LineParser());
+}
+
+Dataset<std::string> text_lines(const DataSplit& split) {
+  if (split.file.empty()) {
+    throw Error(Code::invalid_argument, "text_lines: this split has no file; it is of numbered examples");
+  }
+  return Dataset<std::string>(std::make_shared<data::FilesNode<std::string>>(
+      data::Paths{split.file},
+      [split](const std::filesystem::path&) { return std::make_unique<SplitCursor>(split); }));
 }
 
 Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions options) {

@@ -148,8 +148,11 @@ fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartRep
   const auto unfinished = with_suffix(folder, kUnfinished);
 
   step_done("check");
-  check_json(options.user_state, options.settings);
-  Manifest manifest{.step = step, .user_state = options.user_state, .settings = options.settings};
+  Manifest manifest{.step = step,
+                    .user_state = options.user_state,
+                    .settings = options.settings,
+                    .positions = options.positions};
+  check_json(manifest);
   manifest.parts = in_order(parts);
   manifest.variables = variables_of(manifest.parts);
   check_parts_present(unfinished, manifest.parts);

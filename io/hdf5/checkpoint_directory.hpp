@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,10 +22,11 @@
 
 namespace capstan::io {
 
-/// What the caller wants to find again. Both are JSON texts.
+/// What the caller wants to find again. All are JSON texts.
 struct PublishOptions {
-  std::string user_state = "null";  // any value: epoch, random state, dataset positions
-  std::string settings = "{}";      // an object: the settings that the run was started with
+  std::string user_state = "null";                    // any value: epoch, random state, dataset positions
+  std::string settings = "{}";                        // an object: the settings that the run was started with
+  std::map<std::string, std::string> positions = {};  // where things stand, by name
 };
 
 struct CheckpointEntry {

@@ -146,6 +146,9 @@ const std::vector<VariableInfo>& CheckpointReader::variables() const noexcept {
 }
 const std::string& CheckpointReader::user_state() const noexcept { return impl_->manifest.user_state; }
 const std::string& CheckpointReader::settings() const noexcept { return impl_->manifest.settings; }
+const std::map<std::string, std::string>& CheckpointReader::positions() const noexcept {
+  return impl_->manifest.positions;
+}
 
 const VariableInfo& CheckpointReader::variable(std::string_view name) const {
   std::string names;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ class CheckpointReader {
   /// JSON texts, as given to `publish`.
   const std::string& user_state() const noexcept;
   const std::string& settings() const noexcept;
+  const std::map<std::string, std::string>& positions() const noexcept;  // by name
 
   /// Rows [first_row, first_row + rows) of "value" or of a slot, however the parts are cut, into `out`, which
   /// has room for rows * columns elements of the array's dtype. Throws Error: not_found, out_of_range,

@@ -128,6 +128,8 @@ Manifest manifest_from_json(const Json& json) {
   manifest.variables = variables_of(manifest.parts);
   manifest.user_state = json.at("user_state").dump();
   manifest.settings = json.at("settings").dump();
+  const Json positions = json.value("positions", Json::object());  // those of before have none
+  for (const auto& [name, position] : positions.items()) manifest.positions.emplace(name, position.dump());
   return manifest;
 }
 
@@ -151,11 +153,15 @@ Json parse_checked(const std::string& text, const std::filesystem::path& folder)
 
 }  // namespace
 
-void check_json(const std::string& user_state, const std::string& settings) {
-  if (!Json::accept(user_state))
+void check_json(const Manifest& manifest) {
+  if (!Json::accept(manifest.user_state))
     throw Error(Code::invalid_argument, "the user state of a checkpoint is not JSON");
-  if (!Json::accept(settings) || !Json::parse(settings).is_object()) {
+  if (!Json::accept(manifest.settings) || !Json::parse(manifest.settings).is_object()) {
     throw Error(Code::invalid_argument, "the settings of a checkpoint are not a JSON object");
+  }
+  for (const auto& [name, position] : manifest.positions) {
+    if (Json::accept(position)) continue;
+    throw Error(Code::invalid_argument, fmt::format("the position of \"{}\" is not JSON", name));
   }
 }
 
@@ -165,6 +171,8 @@ std::string to_json(const Manifest& manifest) {
   Json variables = Json::object();
   for (const VariableInfo& variable : manifest.variables)
     variables[variable.name] = variable_to_json(variable);
+  Json positions = Json::object();
+  for (const auto& [name, position] : manifest.positions) positions[name] = Json::parse(position);
   const Json json{
       {"format", kFormatName},
       {"version", kFormatVersion},
@@ -173,6 +181,7 @@ std::string to_json(const Manifest& manifest) {
       {"parts", std::move(parts)},
       {"variables", std::move(variables)},
       {"user_state", Json::parse(manifest.user_state)},
+      {"positions", std::move(positions)},
       {"settings", Json::parse(manifest.settings)}};
   return json.dump(1) + "\n";
 }

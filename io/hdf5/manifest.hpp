@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,9 +17,10 @@ struct Manifest {
   std::uint64_t master_bytes = 0;
   std::string master_xxh3 = {};
   std::vector<PartReport> parts = {};
-  std::vector<VariableInfo> variables = {};  // by name; follows from the parts
-  std::string user_state = {};               // JSON text
-  std::string settings = {};                 // JSON text of an object
+  std::vector<VariableInfo> variables = {};           // by name; follows from the parts
+  std::string user_state = {};                        // JSON text
+  std::string settings = {};                          // JSON text of an object
+  std::map<std::string, std::string> positions = {};  // JSON texts, by name
 };
 
 /// The parts in the order of their numbers, all of them there. Throws Error invalid_argument.
@@ -28,8 +30,9 @@ std::vector<PartReport> in_order(std::span<const PartReport> parts);
 /// each of its rows once and agree on its dtype, shape and optimizer.
 std::vector<VariableInfo> variables_of(std::span<const PartReport> parts);
 
-/// Throws Error invalid_argument when user_state or settings is not JSON, or settings is no object.
-void check_json(const std::string& user_state, const std::string& settings);
+/// Throws Error invalid_argument when user_state, settings or a position is not JSON, or settings is no
+/// object.
+void check_json(const Manifest& manifest);
 
 /// Text of the file; ends with a newline.
 std::string to_json(const Manifest& manifest);

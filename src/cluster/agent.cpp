@@ -279,7 +279,10 @@ class Agent {
     const bool lost_coordinator = !by_signal && code == kExitLostRank;
     if (by_signal || (job_goes_on && !lost_coordinator)) {
       std::fprintf(stderr, "capstan: %s, pid %d, %s%s\n", self_.name().c_str(), static_cast<int>(child_),
-                   end_of(status).c_str(), job_goes_on ? "; its work goes on elsewhere" : "");
+                   end_of(status).c_str(),
+                   self_.role == Role::evaluator ? "; the job goes on without it"
+                   : job_goes_on                 ? "; its work goes on elsewhere"
+                                                 : "");
     }
     if (job_goes_on) _exit(0);
     if (self_.role == Role::ps) {

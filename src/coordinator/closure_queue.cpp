@@ -59,6 +59,7 @@ void ClosureQueue::cancel(const Closure& closure, Code code, const std::string& 
 void ClosureQueue::cancel_queued(Code code, const std::string& message) {
   const auto cancel_it = [&](const Closure& closure) { cancel(closure, code, message); };
   any_.drain(cancel_it);
+  queued_again_ = 0;
   for (auto& [worker, line] : preferred_) line.drain(cancel_it);
   preferred_.clear();
   for (const Closure& closure : waiting_.take_all()) cancel_it(closure);
@@ -303,11 +304,13 @@ ClosureLine* ClosureQueue::line_for(int worker, bool idle) {
 
 std::optional<Closure> ClosureQueue::take(int worker, bool idle) {
   const Lock lock(board_->mutex);
-  ClosureLine* line = error_ || nothing_queued() ? nullptr : line_for(worker, idle);
+  const bool nothing = error_ || nothing_queued() || (held_ > 0 && queued_again_ == 0);
+  ClosureLine* line = nothing ? nullptr : line_for(worker, idle);
   hungry_ = line == nullptr;
   any_preferred_.store(hungry_ && !error_ && !preferred_.empty(), std::memory_order_relaxed);
   if (hungry_) return std::nullopt;
   Closure closure = line->pop();
+  if (closure.again && line == &any_) --queued_again_;
   if (line != &any_ && line->empty()) {
     std::erase_if(preferred_, [](const auto& entry) { return entry.second.empty(); });
   }
@@ -358,8 +361,26 @@ void ClosureQueue::put_back(Closure closure) {
     cancel(closure, Code::cancelled, kCancelled);
     go_on_after(*closure.result);
   } else {
+    if (closure.again) ++queued_again_;
     any_.push_front(std::move(closure));
   }
+}
+
+void ClosureQueue::hold() {
+  Lock lock(board_->mutex);
+  ++held_;
+  wait(lock, [this] { return broken_ || (running_ == 0 && (error_ || queued_again_ == 0)); });
+  if (!error_) return;
+  --held_;
+  raise_if_failed(lock);
+}
+
+void ClosureQueue::release() {
+  {
+    const Lock lock(board_->mutex);
+    --held_;
+  }
+  board_->waiter->nudge();
 }
 
 bool ClosureQueue::expire(Clock::time_point now) {
@@ -396,7 +417,10 @@ bool ClosureQueue::take_out(const Closure& closure) {
     if (found->second.empty()) queued_for_one_.erase(found);
     return was_there;
   }
-  if (any_.remove(closure.id, closure.priority())) return true;
+  if (const auto queued = any_.remove(closure.id, closure.priority())) {
+    if (queued->again) --queued_again_;
+    return true;
+  }
   const auto found = std::find_if(preferred_.begin(), preferred_.end(), [&](auto& entry) {
     return entry.second.remove(closure.id, closure.priority()).has_value();
   });

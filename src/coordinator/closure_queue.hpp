@@ -67,6 +67,11 @@ class ClosureQueue {
   Clock::time_point next_deadline() const noexcept {
     return Clock::time_point(Clock::duration(next_deadline_.load(std::memory_order_relaxed)));
   }
+  /// From now on take() gives nothing but what a worker that has died may have begun; returns when that and
+  /// all that runs has ended. Throws the stored error, and is undone then. Calls nest. Who holds schedules
+  /// nothing.
+  void hold();
+  void release();
   /// Nothing can run any more. Ends every wait; put, join and done throw from now on.
   void break_down(Code code, const std::string& message);
 
@@ -126,6 +131,8 @@ class ClosureQueue {
   std::atomic<Clock::rep> next_deadline_{Clock::time_point::max().time_since_epoch().count()};
   std::atomic<bool> any_preferred_{false};
   std::size_t running_ = 0;
+  std::size_t queued_again_ = 0;  // of any_: a worker may have begun them
+  int held_ = 0;
   bool hungry_ = true;                                 // the last take found nothing
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
   std::set<int> lost_;

@@ -202,6 +202,11 @@ std::set<int> Coordinator::tell_every_ps_of_death(std::int32_t rank) {
 }
 
 void Coordinator::on_failure(transport::Peer& peer) {
+  lost_ranks_.add(peer.rank());
+  if (runtime_.member(peer.rank()).role == Role::evaluator) {
+    log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
+    return;
+  }
   if (runtime_.member(peer.rank()).role == Role::ps) {
     if (runtime_.ps_may_return()) {
       away_[peer.rank()] = std::chrono::steady_clock::now() + runtime_.settings().duration("ps-wait");
@@ -224,6 +229,7 @@ bool Coordinator::greet_returned_ps() {
   for (const cluster::Member& member : std::exchange(returned_, {})) {
     runtime_.ps_returned_to_control(member);
     away_.erase(member.rank);
+    lost_ranks_.remove(member.rank);
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {

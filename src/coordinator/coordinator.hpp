@@ -11,10 +11,12 @@
 #include <thread>
 #include <vector>
 
+#include "capstan/coordinator.hpp"
 #include "coordinator/closure_queue.hpp"
 #include "coordinator/control_loop.hpp"
 #include "coordinator/dispatcher.hpp"
 #include "coordinator/heartbeats.hpp"
+#include "coordinator/lost_ranks.hpp"
 #include "coordinator/returning_workers.hpp"
 #include "coordinator/watchdog.hpp"
 #include "strategy/strategy.hpp"
@@ -38,6 +40,9 @@ class Coordinator {
   /// Throws Error(out_of_range).
   void check_worker(int worker) const;
   ClosureQueue& queue() noexcept { return queue_; }
+  strategy::Strategy& strategy() noexcept { return strategy_; }
+  /// Of all ranks but this one, in their order. Any thread.
+  std::vector<TaskState> task_states() const;
   std::uint64_t next_resource() noexcept { return strategy_.next_resource(); }
   /// Of workers that are there now, in order.
   std::vector<int> worker_indices();
@@ -64,6 +69,7 @@ class Coordinator {
   std::shared_ptr<ControlLoop> loop_;  // shared with results that outlive this object
   ClosureQueue queue_;
   Dispatcher dispatcher_;
+  LostRanks lost_ranks_;
   ReturningWorkers returning_;
   std::string last_lost_;                                             // the worker
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker

@@ -22,7 +22,9 @@ int Server::join() {
         coordinator::WorkerServer(cluster_.runtime()).run();
         return 0;
       case Role::evaluator:
-        throw Error(Code::unimplemented, "the evaluator role has nothing to run yet; leave --evaluator out");
+        throw Error(Code::failed_precondition,
+                    "this program has nothing for an evaluator to run (SidecarEvaluator): leave --evaluator "
+                    "out");
       case Role::coordinator:
         throw Error(Code::failed_precondition,
                     "the coordinator runs the program; Server is for the other roles");

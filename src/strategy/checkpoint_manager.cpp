@@ -71,6 +71,53 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
   return lines;
 }
 
+/// What is under way of the states ends, and nothing of them begins while it lives.
+class Hold {
+ public:
+  using States = std::map<std::string, std::shared_ptr<strategy::SavedState>>;
+  explicit Hold(const States& states) {
+    for (const auto& [name, state] : states) {
+      try {
+        state->hold();
+      } catch (...) {
+        release();
+        throw;
+      }
+      held_.push_back(state);
+    }
+  }
+  ~Hold() { release(); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  void release() noexcept {
+    for (const auto& state : held_) state->release();
+    held_.clear();
+  }
+  std::vector<std::shared_ptr<strategy::SavedState>> held_;
+};
+
+/// What `apply` does with each position and the state of its name. The rest is said in the log.
+void with_positions(const strategy::Strategy& strategy, const io::CheckpointReader& reader, bool log_rest,
+                    const std::function<void(strategy::SavedState&, const std::string&)>& apply) {
+  const auto states = strategy.states();
+  for (const auto& [name, position] : reader.positions()) {
+    if (const auto found = states.find(name); found != states.end()) {
+      apply(*found->second, position);
+    } else if (log_rest) {
+      log::warn(
+          "{} has a position of \"{}\", which this program has not: create its dataset before restoring",
+          reader.folder().string(), name);
+    }
+  }
+  if (!log_rest) return;
+  for (const auto& [name, state] : states) {
+    if (reader.positions().contains(name)) continue;
+    log::warn("{} has no position of \"{}\", which begins at its beginning", reader.folder().string(), name);
+  }
+}
+
 }  // namespace
 
 CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options)
@@ -80,6 +127,10 @@ CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, Checkpoi
 
 std::filesystem::path CheckpointManager::save(std::int64_t step, const std::string& user_state) {
   strategy::Strategy& strategy = strategy_.implementation();
+  const auto states = strategy.states();
+  const Hold hold(states);
+  std::map<std::string, std::string> positions;
+  for (const auto& [name, state] : states) positions.emplace(name, state->position());
   strategy.context().client().flush();
   io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
   const std::filesystem::path folder = directory.begin(step);
@@ -91,7 +142,7 @@ std::filesystem::path CheckpointManager::save(std::int64_t step, const std::stri
   for (const auto& answer : answers) {
     for (auto& report : from_bytes<std::vector<io::PartReport>>(answer)) parts.push_back(std::move(report));
   }
-  return directory.publish(step, parts, {user_state, options_.settings});
+  return directory.publish(step, parts, {user_state, options_.settings, std::move(positions)});
 }
 
 std::optional<std::int64_t> CheckpointManager::latest() const {
@@ -111,10 +162,14 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check
                 fmt::format("checkpoint {} does not fit this program: {}", found.reader.folder().string(),
                             fmt::join(lines, "; ")));
   }
+  with_positions(strategy, found.reader, true,
+                 [](strategy::SavedState& state, const std::string& position) { state.check(position); });
   strategy.ask_every_ps(
       cluster::kRestorePart,
       to_bytes(shard::RestorePart{std::filesystem::absolute(found.reader.folder()).string()}),
       disk_patience(strategy), "read its part of a checkpoint");
+  with_positions(strategy, found.reader, false,
+                 [](strategy::SavedState& state, const std::string& position) { state.restore(position); });
   user_state_ = found.reader.user_state();
   restored_from_ = found.reader.folder();
   return found.reader.step();

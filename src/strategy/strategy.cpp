@@ -240,6 +240,22 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   return bound;
 }
 
+void Strategy::add_state(const std::string& name, const std::shared_ptr<SavedState>& state) {
+  std::weak_ptr<SavedState>& place = states_[name];
+  if (!place.expired()) {
+    throw Error(Code::already_exists, "there is a dataset of splits \"" + name + "\" already");
+  }
+  place = state;
+}
+
+std::map<std::string, std::shared_ptr<SavedState>> Strategy::states() const {
+  std::map<std::string, std::shared_ptr<SavedState>> alive;
+  for (const auto& [name, state] : states_) {
+    if (auto there = state.lock()) alive.emplace(name, std::move(there));
+  }
+  return alive;
+}
+
 std::vector<PsLoad> Strategy::loads() {
   const auto answers = ask_every_ps(cluster::kPsStatistics, {}, runtime_->patience(), "say what it has done");
   std::vector<PsLoad> loads;

@@ -1,6 +1,7 @@
 // strategy.hpp -- the coordinator's side of variables: placement, creation, checkpoints, the end of the job.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +13,7 @@
 #include "capstan/strategy.hpp"
 #include "cluster/runtime.hpp"
 #include "strategy/context.hpp"
+#include "strategy/saved_state.hpp"
 
 namespace capstan::strategy {
 
@@ -58,6 +60,11 @@ class Strategy {
   /// What the layer above has made for this strategy once, and shares while it lives.
   std::weak_ptr<void>& coordinator() noexcept { return coordinator_; }
 
+  /// Checkpoints hold it from now on, as long as it lives. Throws Error(already_exists).
+  void add_state(const std::string& name, const std::shared_ptr<SavedState>& state);
+  /// Those that live, by name.
+  std::map<std::string, std::shared_ptr<SavedState>> states() const;
+
   /// Where new variables go, whole: an index among the ps; -1 for where their turn is. Returns what it was.
   int colocate(int ps) noexcept { return std::exchange(colocated_, ps); }
 
@@ -92,6 +99,7 @@ class Strategy {
   std::vector<std::string> counters_;
   std::vector<std::string> groups_;
   std::weak_ptr<void> coordinator_;
+  std::map<std::string, std::weak_ptr<SavedState>> states_;
 };
 
 }  // namespace capstan::strategy

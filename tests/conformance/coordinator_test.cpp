@@ -112,6 +112,12 @@ void end_this_worker() {
   end_rank(strategy::Context::current().client().runtime().self());
   std::this_thread::sleep_for(milliseconds(20));
 }
+void end_ps(int index) { end_rank(strategy::Context::current().client().runtime().member(Role::ps, index)); }
+void end_this_worker_and_ps(int index) {
+  end_rank(strategy::Context::current().client().runtime().self());
+  end_ps(index);
+  std::this_thread::sleep_for(milliseconds(20));
+}
 /// Ends the worker that runs it as long as `to_end` are left.
 void perhaps_end() {
   if (to_end.fetch_sub(1) > 0) end_this_worker();
@@ -466,6 +472,37 @@ TEST_P(CoordinatorConformance, TwoWorkersMayDie) {
   coordinator_->join();
   EXPECT_GE(done.value(), 20);
   EXPECT_EQ(coordinator_->workers(), kWorkers - 2);
+}
+
+// A5.17, B80: same.
+TEST_P(CoordinatorConformance, TheStateOfEachTask) {
+  using Names = std::vector<std::string>;
+  const auto lost = [this] {
+    Names names;
+    for (const TaskState& state : coordinator_->task_states()) {
+      if (state.lost) names.push_back(std::string(to_string(state.role)) + std::to_string(state.index));
+    }
+    return names;
+  };
+  const auto all = coordinator_->task_states();
+  ASSERT_EQ(all.size(), kWorkers + 2U);
+  for (const TaskState& state : all) {
+    EXPECT_EQ(state.name, ranks_->runtime().member(state.role, state.index).name());
+  }
+  EXPECT_TRUE(lost().empty());
+  coordinator_->schedule_on<&end_this_worker>(1);
+  EXPECT_TRUE(wait_for([&] { return lost() == Names{"worker1"}; }));
+  // No function has to do with what is lost.
+  coordinator_->schedule_on<&end_ps>(0, 1);
+  EXPECT_TRUE(wait_for([&] { return lost() == Names{"worker1", "ps1"}; }));
+}
+
+// B73: same.
+TEST_P(CoordinatorConformance, APsMayDieWhileAWorkerIsBeingReplaced) {
+  coordinator_->schedule<&end_this_worker_and_ps>(1);
+  EXPECT_THAT(error_of(Code::unavailable, [this] { coordinator_->join(); }), HasSubstr("ps 1"));
+  EXPECT_THAT(error_of(Code::unavailable, [this] { coordinator_->schedule<&my_index>(); }),
+              HasSubstr("ps 1"));
 }
 
 // Examples are numbers, and the model is right about those that are less than their split's number.

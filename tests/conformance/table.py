@@ -5,7 +5,7 @@ Above each TEST stands one marker or more, as comments that may go on for severa
   // A3.7, B151-B160: same.
   // A3.6: better: rows come in the order of the ids.
   // own: better: what has no number, because TensorFlow has nothing like it.
-Tests of OTHERS may have such a line as well, and count then.
+Tests of OTHERS may have such a line as well, and count then; so may, after a #, those of scripts that kill ranks (SCRIPTS).
 not_applicable.txt has a line `A4.15: why.` for what cannot be here, or only in part, and `A3.10: with checkpoints.` for
 what another part of the work will bring; rows.txt names all numbers.
 
@@ -22,9 +22,13 @@ LIST = rf"{NUMBER}(?:\s*-\s*{NUMBER})?(?:\s*,\s*{NUMBER}(?:\s*-\s*{NUMBER})?)*"
 STARTS = re.compile(rf"(?:own|{NUMBER})\s*[-,:]")
 MARKER = re.compile(rf"(?P<numbers>own|{LIST})\s*: (?:(?P<same>same\.)|better: (?P<how>.+\.))")
 LISTED = re.compile(rf"(?P<numbers>{LIST})\s*: (?P<text>.+)")
+CLASS = re.compile(r"class (\w+)\(JobTest\):")
+METHOD = re.compile(r"def (test_\w+)\(self\):")
 TEST = re.compile(r"(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 
 OTHERS = ("coordinator",)  # folders of tests of which some are cases of TensorFlow's
+
+SCRIPTS = ("fault",)  # folders of tests in Python
 
 KINDS = ("same", "better", "not applicable", "with checkpoints", "not yet covered")
 
@@ -109,10 +113,25 @@ def markers_of(comment):
     return markers
 
 
+def lines_of(path):
+    """A script's comments and tests look as those in C++ do."""
+    text = path.read_text().splitlines()
+    if path.suffix != ".py":
+        return text
+    name, lines = "", []
+    for line in text:
+        if group := CLASS.match(line):
+            name = group[1]
+        method = METHOD.match(line.strip())
+        comment = line.strip().startswith("# ")
+        lines.append(f"TEST({name}, {method[1]})" if method else "//" + line.strip()[1:] if comment else line)
+    return lines
+
+
 def read_test_file(path, folder=""):
     """[(numbers or ['own'], how or None, test)]. In another `folder` a test needs no marker."""
     found, comment, line_of_comment = [], [], 0
-    text = path.read_text().splitlines()
+    text = lines_of(path)
     for line_number, line in enumerate(text, 1):
         stripped = line.strip()
         rest = text[line_number:line_number + 2] if stripped.startswith(("TEST", "TYPED_TEST")) else []
@@ -194,6 +213,8 @@ def read_markers(folder, known):
     files = [(path, "") for path in sorted(folder.glob("*_test.cpp"))]
     for other in OTHERS:
         files += [(path, f"{other}/") for path in sorted((folder.parent / other).glob("*_test.cpp"))]
+    for other in SCRIPTS:
+        files += [(path, f"{other}/") for path in sorted((folder.parent / other).glob("*_test.py"))]
     for path, other in files:
         for numbers, how, test in read_test_file(path, other):
             for number in numbers:

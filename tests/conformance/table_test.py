@@ -52,6 +52,15 @@ class TableTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn(text, out)
 
+    def test_scripts_have_markers_too(self):
+        other = self.root / "tests/fault"
+        other.mkdir()
+        (other / "c_test.py").write_text(
+            "# Of a run.\nLIMIT = 3\n\n\nclass Killed(JobTest):\n    def test_plain(self):\n        pass\n\n"
+            "    # B4, B7: better: it comes back.\n    def test_marked(self):\n        # B3: a comment inside.\n        pass\n")
+        self.assertEqual(self.run_table(), (0, ""))
+        self.assertIn("| B4 | cases | better: it comes back | `fault/c_test: Killed.test_marked` |", self.page())
+
     def test_other_folders_need_no_marker(self):
         other = self.root / "tests/coordinator"
         other.mkdir()

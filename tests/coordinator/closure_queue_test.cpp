@@ -731,5 +731,68 @@ TEST_F(ClosureQueueTest, ManyThreadsMayFinishAndPutBackAtOnce) {
   }
 }
 
+/// What others do while a thread waits is what the test says.
+class Acting final : public Waiter {
+ public:
+  bool wait(const std::function<bool()>& done, std::optional<Deadline>) override {
+    act(done);
+    EXPECT_TRUE(done());
+    return true;
+  }
+  void nudge() override { ++nudges; }
+
+  std::function<void(const std::function<bool()>& done)> act;
+  int nudges = 0;
+};
+
+TEST(ClosureQueueHold, AwaitsWhatRunsAndWhatAWorkerThatDiedHadBegun) {
+  const auto acting = std::make_shared<Acting>();
+  ClosureQueue queue(0, acting);
+  for (int i = 0; i < 3; ++i) queue.put(0, {});
+  const auto first = queue.take();
+  auto second = queue.take();
+  acting->act = [&](const std::function<bool()>& done) {
+    EXPECT_FALSE(queue.take()) << "the third is held back";
+    queue.finish(*first, {});
+    EXPECT_FALSE(done());
+    second->again = true;
+    queue.put_back(std::move(*second));
+    EXPECT_FALSE(done());
+    const auto again = queue.take();
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(queue.take());
+    EXPECT_FALSE(done());
+    queue.finish(*again, {});
+  };
+  queue.hold();
+  EXPECT_FALSE(queue.take());
+  queue.hold();  // there is nothing to wait for
+  queue.release();
+  EXPECT_FALSE(queue.take());
+  const int nudges = acting->nudges;
+  queue.release();
+  EXPECT_GT(acting->nudges, nudges);
+  const auto third = queue.take();
+  ASSERT_TRUE(third);
+  queue.finish(*third, {});
+  EXPECT_TRUE(queue.done());
+}
+
+TEST(ClosureQueueHold, ThrowsTheErrorAndIsUndone) {
+  const auto acting = std::make_shared<Acting>();
+  ClosureQueue queue(0, acting);
+  for (int i = 0; i < 2; ++i) queue.put(0, {});
+  const auto first = queue.take();
+  acting->act = [&](const std::function<bool()>&) { queue.fail(*first, Code::data_loss, "bad"); };
+  expect_error(Code::data_loss, "bad", [&] { queue.hold(); });
+  const auto later = queue.put(0, {});
+  const auto taken = queue.take();
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->result, later) << "the second was cancelled";
+  queue.finish(*taken, {});
+  queue.break_down(Code::unavailable, "gone");
+  for (int i = 0; i < 2; ++i) expect_error(Code::unavailable, "gone", [&] { queue.hold(); });
+}
+
 }  // namespace
 }  // namespace capstan::coordinator

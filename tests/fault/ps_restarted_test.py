@@ -9,14 +9,9 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, SECONDS_TO_END, JobTest, Roles, main
+from job import BIN, HOST, JobTest, Roles, child_of, main
 
 SUMS = BIN / "sums_until_death"
-
-
-def child_of(agent):
-    children = pathlib.Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
-    return int(children[0]) if children else None
 
 
 class PsRestarted(JobTest):

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, SECONDS_TO_END, JobTest, Roles, main
+from job import BIN, HOST, SECONDS_TO_END, JobTest, Roles, child_of, main
 
 RESTARTED = BIN / "worker_restarted"
 SUMS = BIN / "sums_until_death"
@@ -30,6 +30,7 @@ class WorkerRestarted(JobTest):
         self.assertRegex(job.stderr, r"was killed by signal 9 \(Killed\); it is started again in 0.1 s \(1 of at most 3")
         self.assertEqual(len(re.findall(rf"worker 1 \(rank \d+ on {HOST}\) is there in place of", job.stderr)), deaths)
 
+    # B72: same.
     def test_what_it_made_is_made_anew(self):
         self.comes_back(3)
 
@@ -62,6 +63,7 @@ class WorkerRestarted(JobTest):
         self.assertEqual({name: int(figures[name]) for name in ("counter", "sharded", "other")},
                          {"counter": closures, "sharded": closures, "other": closures})
 
+    # B56: better: workers are killed a hundred times, and each of 20,000 functions counts once.
     def test_a_hundred_kills(self):
         self.sums_stay_exact(1, KILLS)
 
@@ -71,6 +73,7 @@ class WorkerRestarted(JobTest):
     def test_restarts_are_used_up(self):
         job = self.start([SUMS, 2000, MICROSECONDS, "--capstan-ps=1", "--capstan-max-restarts=1"], 4)
         self.assertTrue(job.wait_for_text("begins"), job.stderr)
+        time.sleep(0.5)  # until it has reached every ps
         agent = job.ranks()[1][0]
         os.kill(child_of(agent), signal.SIGKILL)
         self.assertTrue(job.wait_for_text(r"worker 0 \(rank 4 on .*\) is there in place of"), job.stderr)
@@ -90,13 +93,6 @@ class WorkerRestarted(JobTest):
         os.kill(child_of(agent), signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stdout)
         self.assertRegex(job.stderr, rf"worker 0 \(rank 3 on {HOST}\) is gone, and no worker is left")
-
-
-def child_of(pid):
-    """The pid of a process's only child; None when it has none."""
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-    found = children.read_text().split() if children.exists() else []
-    return int(found[0]) if found else None
 
 
 if __name__ == "__main__":

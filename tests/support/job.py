@@ -123,6 +123,13 @@ class Roles:
         self.ps = list(range(ranks - ps, ranks))
 
 
+def child_of(pid):
+    """The pid of a process's only child; None when it has none."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    found = children.read_text().split() if children.exists() else []
+    return int(found[0]) if found else None
+
+
 class JobTest(unittest.TestCase):
     """Has a folder for each test, and fails a test that leaves a process behind."""
 

@@ -18,6 +18,7 @@ class RepeatNode : public PassThrough<RepeatNode<T>, T> {
     require_at_least(count, -1, "repeat: the count");
   }
   Kind kind() const noexcept override { return Kind::repeat; }
+  bool endless() const override { return count_ < 0 || (count_ > 0 && this->input_->endless()); }
   std::unique_ptr<Cursor<T>> open() const override {
     return std::make_unique<Reading>(this->input_->open(), count_);
   }
@@ -111,6 +112,9 @@ class ZipNode : public Node<Out> {
  public:
   explicit ZipNode(NodePointer<In>... inputs) : inputs_(std::move(inputs)...) {}
   Kind kind() const noexcept override { return Kind::zip; }
+  bool endless() const override {
+    return std::apply([](const auto&... input) { return (input->endless() && ...); }, inputs_);
+  }
   std::vector<OperatorPointer> inputs() const override {
     return std::apply([](const auto&... input) { return std::vector<OperatorPointer>{input...}; }, inputs_);
   }

@@ -139,6 +139,7 @@ class CountedNode : public PassThrough<CountedNode<T>, T> {
     require_at_least(count, -1, kind == Kind::take ? "take: the count" : "skip: the count");
   }
   Kind kind() const noexcept override { return kind_; }
+  bool endless() const override { return (kind_ == Kind::skip || count_ < 0) && this->input_->endless(); }
   std::unique_ptr<Cursor<T>> open() const override {
     return std::make_unique<Reading>(this->input_->open(), kind_, count_);
   }

@@ -74,6 +74,13 @@ class Operator : public std::enable_shared_from_this<Operator> {
   virtual Kind kind() const noexcept = 0;
   virtual std::vector<OperatorPointer> inputs() const { return {}; }
   virtual BatchInfo batches() const { return {}; }
+  /// It repeats what it is given without an end. A generator may be endless and is not known to be.
+  virtual bool endless() const {
+    for (const OperatorPointer& input : inputs()) {
+      if (input->endless()) return true;
+    }
+    return false;
+  }
   /// Of a reader, or of file_names.
   virtual Paths files() const { return {}; }
 

@@ -1,0 +1,25 @@
+// task_states.cpp -- who is there and who is not.
+#include <algorithm>
+
+#include "capstan/coordinator.hpp"
+#include "coordinator/coordinator.hpp"
+
+namespace capstan {
+
+std::vector<TaskState> coordinator::Coordinator::task_states() const {
+  const std::vector<int> worker_ranks = runtime_.worker_ranks();
+  std::vector<TaskState> states;
+  for (const cluster::Member& member : runtime_.members()) {
+    if (member.role == Role::coordinator) continue;
+    const bool worker = member.role == Role::worker;
+    // A worker that was started again has another rank.
+    const int rank = worker ? worker_ranks.at(static_cast<std::size_t>(member.index)) : member.rank;
+    const bool lost = worker ? queue_.lost(member.index) : lost_ranks_.contains(rank);
+    states.push_back({member.role, member.index, lost, runtime_.name_of(rank)});
+  }
+  return states;
+}
+
+std::vector<TaskState> ClusterCoordinator::task_states() const { return implementation_->task_states(); }
+
+}  // namespace capstan

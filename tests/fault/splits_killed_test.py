@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Each example counts exactly once an epoch, while workers die by SIGKILL, and when the job goes on from a checkpoint."""
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, HOST, JobTest, Roles, child_of, main
+
+PROGRAM = BIN / "splits_until_death"
+EXAMPLES, EPOCHS = 1200, 2
+A_SPLIT = 10
+SPLITS = EXAMPLES // A_SPLIT
+# Of a split: twice 120 of them on three workers take longer than the kills.
+MICROSECONDS = 20000
+WORKERS, PS = 3, 2
+RANKS = 1 + WORKERS + PS
+
+
+class SplitsKilled(JobTest):
+    def start_job(self, *arguments, evaluator=False):
+        options = [f"--capstan-ps={PS}", "--capstan-max-restarts=50", *(["--capstan-evaluator"] if evaluator else [])]
+        job = self.start([PROGRAM, EXAMPLES, EPOCHS, MICROSECONDS, *arguments, *options], RANKS + evaluator)
+        self.assertTrue(job.wait_for_text("begins"), job.stderr)
+        self.agents = [job.ranks()[rank][0] for rank in Roles(RANKS, PS).workers]
+        return job
+
+    def kill_workers(self, job, moment, kills):
+        """One after the other, each a random one of those that are there; how many were killed."""
+        time.sleep(0.3)  # until each has reached every ps: see docs/failures.md
+        deaths = [0] * WORKERS
+        while sum(deaths) < kills and job.command.poll() is None:
+            time.sleep(moment.uniform(0, 0.15))
+            worker = moment.randrange(WORKERS)
+            back = len(re.findall(rf"worker {worker} \(rank \d+ on {HOST}\) is there in place of", job.stderr))
+            child = child_of(self.agents[worker])
+            if back < deaths[worker] or child is None:
+                continue
+            os.kill(child, signal.SIGKILL)
+            deaths[worker] += 1
+        return sum(deaths)
+
+    def each_has_counted(self, job):
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertEqual(re.findall(r"count \d+: \d+", job.stdout), [f"count {EPOCHS}: {EXAMPLES}"], job.stdout)
+
+    # own: better: each example counts once an epoch, while workers are killed.
+    def test_workers_are_killed_during_two_epochs(self):
+        job = self.start_job()
+        self.assertEqual(self.kill_workers(job, random.Random(1), 4), 4, "the job was over before all were killed")
+        self.each_has_counted(job)
+
+    # A5.16: better: the job goes on with what was not done at its last checkpoint, which may be saved while functions run.
+    # A6.4: better: beside a job of real ranks, and each checkpoint is exact.
+    def test_the_job_ends_midway_and_goes_on_from_a_checkpoint(self):
+        """Saved while splits run and workers die; the job is killed at no particular moment."""
+        folder = self.folder / "checkpoints"
+        moment = random.Random(2)
+        job = self.start_job(folder, 0.1)
+        self.assertEqual(self.kill_workers(job, moment, 2), 2, "the job was over before all were killed")
+        self.assertTrue(job.wait_for_text(r"saved 3"), job.stderr)
+        time.sleep(moment.uniform(0, 0.1))
+        job.signal_launcher(signal.SIGTERM)
+        self.assertNotEqual(self.exit_code(job), 0, "the job was over before it was ended")
+
+        job = self.start_job(folder, 0.2, evaluator=True)
+        self.kill_workers(job, moment, 1)
+        self.each_has_counted(job)
+        before = int(re.search(r"before (\d+)", job.stdout)[1])
+        self.assertTrue(0 < before < EPOCHS * SPLITS, f"{before} splits were done before")
+        self.each_checkpoint_is_exact(job, folder)
+
+    def test_the_evaluator_is_killed(self):
+        job = self.start_job(self.folder / "checkpoints", 0.2, evaluator=True)
+        time.sleep(0.3)  # until it has reached the coordinator
+        os.kill(child_of(job.ranks()[RANKS][0]), signal.SIGKILL)
+        self.each_has_counted(job)
+        self.assertIn("the job goes on without it", job.stderr)
+        self.assertRegex(job.stderr, r"evaluator 0 .* is gone; nobody evaluates checkpoints any more")
+
+    def each_checkpoint_is_exact(self, job, folder):
+        """What the evaluator says: the counts are those of the splits that are done, and the last one is there."""
+        evaluated = {}
+        for step, total, position in re.findall(r"evaluated (\d+): (\d+) (.*)", job.stdout):
+            position = json.loads(position)
+            done = SPLITS * position["epoch"]
+            done += sum(end - begin for ranges in position["done"].values() for begin, end in ranges)
+            self.assertEqual(int(total), A_SPLIT * done, f"checkpoint {step}")
+            evaluated[int(step)] = done
+        saved = [int(path.name.partition("-")[2]) for path in folder.glob("checkpoint-*")]
+        self.assertEqual(list(evaluated), sorted(evaluated))
+        self.assertEqual(max(evaluated), max(saved))
+        self.assertGreater(len(evaluated), 1)
+
+
+if __name__ == "__main__":
+    main()
