@@ -13,9 +13,11 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "cluster/agent_pipe.hpp"
 #include "cluster/mpi_bootstrap.hpp"
+#include "cluster/run_directory.hpp"
 
 namespace capstan::cluster {
 namespace {
@@ -99,13 +101,15 @@ pid_t fork_child() {
 
 class Agent {
  public:
-  Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask)
+  Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask,
+        std::string run_dir)
       : child_(child),
         mpi_(mpi),
         launcher_(launcher),
         to_child_(to_child),
         from_mpi_(from_mpi),
-        mask_(mask) {}
+        mask_(mask),
+        run_dir_(std::move(run_dir)) {}
 
   /// Returns in a child that was started again; never in the agent.
   AgentLink run() {
@@ -244,6 +248,9 @@ class Agent {
   }
 
   [[noreturn]] void finish(int status, bool ending) {
+    if (self_.role == Role::coordinator && !run_dir_.empty()) {
+      remove_run_file(run_dir_, self_.host, child_);
+    }
     const bool by_signal = WIFSIGNALED(status);
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code == 0 || ending || (failed_start_ && !by_signal)) _exit(code);
@@ -283,6 +290,7 @@ class Agent {
   int to_child_;
   int from_mpi_;
   sigset_t mask_;  // of the program
+  std::string run_dir_;
   void (*pipe_handler_)(int) = SIG_DFL;
   bool failed_start_ = false;
   Table table_;
@@ -305,7 +313,7 @@ Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout)
   return answer.table;
 }
 
-AgentLink split_into_agent_and_child() {
+AgentLink split_into_agent_and_child(const std::string& run_dir) {
   const Pipe up = open_pipe();      // child to MPI part
   const Pipe across = open_pipe();  // MPI part to agent
   const Pipe down = open_pipe();    // agent to child
@@ -335,7 +343,7 @@ AgentLink split_into_agent_and_child() {
   close_both(up);
   close(across.write_end);
   close(down.read_end);
-  return Agent(child, mpi, launcher, down.write_end, across.read_end, before).run();
+  return Agent(child, mpi, launcher, down.write_end, across.read_end, before, run_dir).run();
 }
 
 }  // namespace capstan::cluster

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "cluster/member.hpp"
@@ -39,6 +40,9 @@ class AgentLink {
 ///  coordinator ends the job by itself.
 ///  * any, killed by a signal before the cluster was up: 4, with a line that says so.
 /// A child never outlives its agent.
-AgentLink split_into_agent_and_child();
+///
+/// `run_dir`: the agent takes the coordinator's file out of it when the coordinator has ended, however; ""
+/// for none.
+AgentLink split_into_agent_and_child(const std::string& run_dir);
 
 }  // namespace capstan::cluster

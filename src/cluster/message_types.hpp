@@ -43,6 +43,7 @@ enum MessageType : std::uint16_t {
   kWorkerClosed,  // ps to coordinator: all that a rank pushed, by number, has been applied
   kJoin,          // worker that was started again to coordinator: its Member
   kMemberKnown,   // ps to coordinator: it takes pushes and questions from a rank, by number
+  kLeave,         // worker to coordinator: it wants to end; answered with kShutdown when it holds nothing
 
   kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
 };

@@ -13,6 +13,7 @@
 #include "coordinator/closure_queue.hpp"
 #include "coordinator/control_loop.hpp"
 #include "coordinator/dispatcher.hpp"
+#include "coordinator/late_workers.hpp"
 #include "coordinator/returning_workers.hpp"
 #include "coordinator/watchdog.hpp"
 #include "strategy/strategy.hpp"
@@ -42,12 +43,16 @@ class Coordinator {
   int workers() const noexcept { return dispatcher_.alive(); }
 
  private:
+  void end();
   void start_embedded_workers();
   ControlLoop::Round round();
   void watch(Watchdog::Clock::time_point now);
   void report_standstill();
   void on_failure(transport::Peer& peer);
   void lose_worker(transport::Peer& peer);
+  void let_go(transport::Peer& peer);
+  void when_alone(const transport::Peer& last);
+  std::string status() const;
   std::set<int> tell_every_ps_of_death(std::int32_t rank);
   bool may_come_back() const;
   void give_up_waiting();
@@ -62,7 +67,9 @@ class Coordinator {
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<std::jthread> embedded_workers_;
+  LateWorkers late_;  // last: its thread uses all of the above
 };
 
 }  // namespace capstan::coordinator

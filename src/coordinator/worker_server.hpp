@@ -51,6 +51,7 @@ class WorkerServer {
   };
 
   void listen();
+  void come_in();
   void await_ps();
   ControlLoop::Round round();
   void take(const transport::Message& message);
@@ -70,6 +71,7 @@ class WorkerServer {
   std::deque<News> news_;
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
+  bool has_asked_to_leave_ = false;                       // of the thread that drives the loop
   bool over_ = false;
   std::string lost_;  // the coordinator's name when it has died
   ControlLoop loop_;  // last: its keeper uses all of the above
