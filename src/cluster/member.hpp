@@ -65,9 +65,10 @@ struct Table {
   /// The rank of the worker that comes in as the `time`-th one by the late door; from 1.
   int rank_of_late(int time) const noexcept { return first_late() + time - 1; }
   bool is_late(int of_rank) const noexcept { return of_rank >= first_late(); }
-  /// How often a worker of `members` has been started again.
+  /// How often a worker has been started again; `restarts` of one that came late, which nobody starts again.
   int times_restarted(int of_rank) const noexcept {
     const int beyond = of_rank - static_cast<int>(members.size());
+    if (is_late(of_rank)) return restarts;
     return beyond < 0 ? 0 : beyond % restarts + 1;
   }
   /// REQUIRES: of_rank is of a worker that was started again.

@@ -48,14 +48,16 @@ void Dispatcher::add(transport::Peer& peer) {
   starting_ = true;
 }
 
+void Dispatcher::expect(transport::Peer& peer) {
+  Worker& worker = workers_.emplace_back();
+  worker.peer = &peer;
+  worker.index = workers();
+  worker.alive = false;
+  queue_.lose(worker.index);
+  ++count_;
+}
+
 void Dispatcher::regain(int index, transport::Peer& peer) {
-  while (workers() <= index) {
-    Worker& absent = workers_.emplace_back();
-    absent.index = workers();
-    absent.alive = false;
-    if (absent.index < index) queue_.lose(absent.index);  // it is on its way, or will never come
-    ++count_;
-  }
   Worker& worker = workers_.at(static_cast<std::size_t>(index));
   CAPSTAN_ASSERT(!worker.alive);
   worker = Worker{};
@@ -77,9 +79,8 @@ void Dispatcher::send_to_all(std::uint16_t type) {
 }
 
 Dispatcher::Worker* Dispatcher::of_rank(int rank) {
-  const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& worker) {
-    return worker.peer != nullptr && worker.peer->rank() == rank;
-  });
+  const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                  [rank](const Worker& worker) { return worker.peer->rank() == rank; });
   return found == workers_.end() ? nullptr : &*found;
 }
 

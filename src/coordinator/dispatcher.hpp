@@ -38,9 +38,11 @@ class Dispatcher {
   void make_room(int workers) { workers_.reserve(static_cast<std::size_t>(workers)); }
   /// Workers are added in order of their index.
   void add(transport::Peer& worker);
+  /// Likewise one that comes late: as if it had been lost, until regain.
+  void expect(transport::Peer& worker);
 
-  /// A worker that was started again takes the place of the one of that index, which was lost; one that came
-  /// late, a place of its own. It is told of all that its closures may name.
+  /// A worker that was started again takes the place of the one of that index, which was lost; it is told
+  /// anew of all that its closures may name.
   void regain(int index, transport::Peer& worker);
   /// Of that index, dead or alive; null when there is none.
   transport::Peer* worker(int index) const;

@@ -31,7 +31,7 @@ bool ReturningWorkers::acceptable(const cluster::Member& member) const {
   if (!is_new) return false;
   const auto later = [&](int rank) { return rank >= member.rank && rank < table.places(); };
   const transport::Peer* before = dispatcher_.worker(member.index);
-  if (table.is_late(member.rank)) return before == nullptr;
+  if (table.is_late(member.rank)) return member.index == dispatcher_.workers();  // they come in order
   return before != nullptr && !later(before->rank()) &&
          std::none_of(returning_.begin(), returning_.end(), [&](const Returning& other) {
            return other.index == member.index && later(other.peer->rank());
@@ -50,12 +50,13 @@ void ReturningWorkers::begin(const cluster::Member& member) {
       returning_.push_back(other);
     }
   }
-  if (transport::Peer* before = dispatcher_.worker(member.index)) {
+  transport::Peer* before = dispatcher_.worker(member.index);
+  if (before != nullptr) {
     if (!before->failed()) before->give_up();
     lose_(*before);
   }
-
   runtime_.add(member);
+  if (before == nullptr) dispatcher_.expect(runtime_.control_peer(member));
   Returning worker{
       &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.patience())};
   // Traffic both ways is what makes either end's death visible to the other.

@@ -121,6 +121,7 @@ TEST(Members, WhoComesLateHasARankAndAnIndexThatNobodyHad) {
       EXPECT_EQ(rank, first + time - 1);
       EXPECT_TRUE(table.is_late(rank));
       EXPECT_EQ(table.index_of(rank), workers + time - 1);
+      EXPECT_EQ(table.times_restarted(rank), restarts) << "no more to come";
     }
     if (restarts > 0) {
       EXPECT_EQ(table.index_of(table.rank_of_restart(1, 2)), 1);
