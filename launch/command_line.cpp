@@ -179,9 +179,18 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   add_config(show);
   const Options show_options = add_settings(show);
 
+  std::string run_dir;
+  const auto add_run_dir = [&run_dir](CLI::App& command) {
+    command.add_option("RUN_DIR", run_dir, "the --run-dir of a job that runs")->required();
+  };
+  CLI::App& status = *app.add_subcommand("status", "what a job that runs is doing");
+  add_run_dir(status);
+  CLI::App& join = *app.add_subcommand("join", "start the job's program once more, as one more worker");
+  add_run_dir(join);
+
   // What is left over is looked at below: CLI11's own message has no suggestion.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
-  commands.insert(commands.end(), {&show, &train, &app});
+  commands.insert(commands.end(), {&show, &train, &status, &join, &app});
   for (CLI::App* command : commands) command->allow_extras();
   try {
     app.parse(argc, const_cast<char**>(argv));
@@ -202,13 +211,16 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
                                        : Action::print_settings;
     return {.action = action, .settings = gather(show_options, config, environment)};
   }
+  if (status.parsed()) return {.action = Action::show_status, .text = run_dir};
+  if (join.parsed()) return {.action = Action::join, .text = run_dir};
   for (std::size_t i = 0; i < kTrainers.size(); ++i) {
     if (!trainers[i]->parsed()) continue;
     return {.action = kTrainers[i].action, .settings = gather(trainer_options[i], config, environment)};
   }
-  throw Error(Code::invalid_argument, train.parsed()
-                                          ? "train what? There is: capstan train kge, lr, fm and mlp"
-                                          : "a command is missing: capstan train kge, or capstan settings");
+  throw Error(Code::invalid_argument,
+              train.parsed() ? "train what? There is: capstan train kge, lr, fm and mlp"
+                             : "a command is missing: capstan train kge, capstan settings, capstan status or "
+                               "capstan join");
 }
 
 }  // namespace capstan::launch

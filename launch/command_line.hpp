@@ -12,6 +12,8 @@ enum class Action {
   print_settings,
   print_settings_markdown,
   show_transports,
+  show_status,
+  join,
   train_kge,
   train_lr,
   train_fm,
@@ -20,7 +22,7 @@ enum class Action {
 
 struct CommandLine {
   Action action = Action::print_text;
-  std::string text = {};  // of print_text: --help or --version
+  std::string text = {};  // of print_text: --help or --version; of show_status and join: RUN_DIR
   Settings settings = Settings();
 };
 

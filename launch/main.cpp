@@ -14,6 +14,7 @@
 #include "launch/command_line.hpp"
 #include "launch/exit_codes.hpp"
 #include "launch/launcher_rank.hpp"
+#include "launch/running_job.hpp"
 #include "launch/train_kge.hpp"
 #include "launch/train_model.hpp"
 #include "launch/transports.hpp"
@@ -37,6 +38,10 @@ int run(int argc, char** argv) {
       return run_train_model(train::Program::mlp, line.settings);
     case Action::show_transports:
       return run_show_transports(line.settings);
+    case Action::show_status:
+      return show_status(line.text);
+    case Action::join:
+      join_job(line.text);
     case Action::print_text:
     case Action::print_settings:
     case Action::print_settings_markdown:

@@ -31,6 +31,8 @@ class Cluster {
   ///  * by mpirun or srun with three ranks or more: the process splits into an agent, which
   ///    supervises, and its child, which is where this call returns. MPI is finished before it returns. The
   ///    agent of a worker that dies starts it again: another return from here, in a new process.
+  ///  * by `capstan join RUN_DIR`, or with CAPSTAN_JOIN=RUN_DIR: as one more worker of a job that runs with
+  ///    --run-dir RUN_DIR. SIGTERM lets it end what it is at, and leave.
   ///  * alone: every role in this process (`embedded()`), no launcher needed.
   /// Call it first in main, before any thread is started. Takes `--capstan-NAME=VALUE` out of the arguments,
   /// then CAPSTAN_* variables, then the file of CAPSTAN_CONFIG. Throws Error: invalid_argument for two ranks
@@ -45,6 +47,7 @@ class Cluster {
   Role role() const noexcept;
   /// Among the ranks of the same role, from 0.
   int index() const noexcept;
+  /// Of the ranks that were there at the start, as `size`.
   int count(Role role) const noexcept;
   int rank() const noexcept;
   int size() const noexcept;

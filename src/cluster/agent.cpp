@@ -13,10 +13,12 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "cluster/agent_pipe.hpp"
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/pulse.hpp"
+#include "cluster/run_directory.hpp"
 
 namespace capstan::cluster {
 namespace {
@@ -103,7 +105,7 @@ pid_t fork_child() {
 class Agent {
  public:
   Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask,
-        AgentLink::Kept kept, std::chrono::milliseconds most_silence)
+        AgentLink::Kept kept, std::chrono::milliseconds most_silence, std::string run_dir)
       : child_(child),
         mpi_(mpi),
         launcher_(launcher),
@@ -111,7 +113,8 @@ class Agent {
         from_mpi_(from_mpi),
         mask_(mask),
         kept_(std::move(kept)),
-        most_silence_(most_silence) {}
+        most_silence_(most_silence),
+        run_dir_(std::move(run_dir)) {}
 
   /// Returns in a child that was started again; never in the agent.
   AgentLink run() {
@@ -270,6 +273,9 @@ class Agent {
   }
 
   [[noreturn]] void finish(int status, bool ending) {
+    if (self_.role == Role::coordinator && !run_dir_.empty()) {
+      remove_run_file(run_dir_, self_.host, child_);
+    }
     const bool by_signal = WIFSIGNALED(status);
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code == 0 || ending || (failed_start_ && !by_signal)) _exit(code);
@@ -313,6 +319,7 @@ class Agent {
   int from_mpi_;
   sigset_t mask_;  // of the program
   AgentLink::Kept kept_;
+  std::string run_dir_;
   void (*pipe_handler_)(int) = SIG_DFL;
   bool failed_start_ = false;
   Table table_;
@@ -338,7 +345,7 @@ Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout)
   return answer.table;
 }
 
-AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence) {
+AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence, const std::string& run_dir) {
   Pulse::share();
   const Pipe up = open_pipe();      // child to MPI part
   const Pipe across = open_pipe();  // MPI part to agent
@@ -370,7 +377,9 @@ AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence) {
   close_both(up);
   close(across.write_end);
   close(down.read_end);
-  return Agent(child, mpi, launcher, down.write_end, across.read_end, before, std::move(kept), most_silence).run();
+  return Agent(child, mpi, launcher, down.write_end, across.read_end, before, std::move(kept), most_silence,
+               run_dir)
+      .run();
 }
 
 }  // namespace capstan::cluster

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "cluster/member.hpp"
@@ -48,6 +49,9 @@ class AgentLink {
 ///  * any, killed by a signal before the cluster was up: 4, with a line that says so.
 /// A child never outlives its agent. One that has begun to beat (pulse.hpp) and has not for `most_silence` is
 /// killed; 0: never.
-AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence);
+///
+/// `run_dir`: the agent takes the coordinator's file out of it when the coordinator has ended, however; ""
+/// for none.
+AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence, const std::string& run_dir);
 
 }  // namespace capstan::cluster

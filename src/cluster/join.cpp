@@ -1,4 +1,4 @@
-// join.cpp -- the three ways into a cluster: launched by MPI, inside a program's own MPI, alone.
+// join.cpp -- the four ways into a cluster: launched by MPI, inside a program's own MPI, alone, late.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -8,6 +8,7 @@
 #include "base/settings.hpp"
 #include "capstan/mpi.hpp"
 #include "cluster/agent.hpp"
+#include "cluster/door_knock.hpp"
 #include "cluster/file_limit.hpp"
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/role_map.hpp"
@@ -44,6 +45,8 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   hello.roles = cluster::RoleRequest::from(settings).text();
   hello.replicas = settings.integer("replicas");
   hello.restarts = restarts;
+  hello.late =
+      settings.text("run-dir").empty() ? 0 : static_cast<std::int32_t>(settings.integer("late-workers"));
   hello.control_address = control->address();
   hello.data_address = data->address();
   cluster::Table table = exchange(hello);
@@ -61,9 +64,8 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   cluster::make_room_for(most_connections(table));
   std::optional<cluster::Member> again;
   if (static_cast<std::size_t>(table.rank) >= table.members.size()) {
-    again = cluster::Member{table.rank,        Role::worker, table.index_of_restart(table.rank),
-                            hello.host,        hello.pid,    hello.control_address,
-                            hello.data_address};
+    again = cluster::Member{table.rank, Role::worker,          table.index_of(table.rank), hello.host,
+                            hello.pid,  hello.control_address, hello.data_address};
   }
   return Cluster(std::make_shared<Runtime>(settings, std::move(table), std::move(control), std::move(data),
                                            std::move(again)));
@@ -112,6 +114,12 @@ Cluster Cluster::join(int& argc, char** argv) {
 }
 
 Cluster Cluster::join(const Settings& settings) {
+  if (const std::string& run_dir = settings.text("join"); !run_dir.empty()) {
+    apply_log_level(settings, false);
+    return join_with(settings, 0, [&](const cluster::Hello& hello) {
+      return cluster::join_late(run_dir, hello, settings.duration("start-timeout"));
+    });
+  }
   const int ranks = cluster::launched_ranks().value_or(1);
   if (ranks == 1) {
     apply_log_level(settings, true);
@@ -120,8 +128,8 @@ Cluster Cluster::join(const Settings& settings) {
   Cluster joined = [&] {
     if (settings.text("supervise") == "on") {
       // The others give it up first: it may wake up.
-      cluster::AgentLink agent =
-          cluster::split_into_agent_and_child(2 * settings.duration("heartbeat-timeout"));
+      cluster::AgentLink agent = cluster::split_into_agent_and_child(
+          2 * settings.duration("heartbeat-timeout"), settings.text("run-dir"));
       const auto restarts = static_cast<int>(settings.integer("max-restarts"));
       Cluster cluster = join_with(settings, restarts, [&](const cluster::Hello& hello) {
         return agent.exchange(hello, settings.duration("start-timeout"));

@@ -46,6 +46,7 @@ enum MessageType : std::uint16_t {
   kMemberKnown,   // ps to coordinator: it takes pushes and questions from a rank, by number
   kHeartbeat,     // worker to coordinator: its process runs
   kFenced,        // coordinator to worker: it counts as dead, and nothing of it is taken any more
+  kLeave,         // worker to coordinator: it wants to end; answered with kShutdown when it holds nothing
 
   kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
 };

@@ -95,6 +95,7 @@ Table exchange(MPI_Comm communicator, const Hello& hello) {
   }
   table.members = make_members(hellos);
   table.restarts = hello.restarts;
+  table.late = hello.late;
   return table;
 }
 

@@ -175,6 +175,13 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
                       "the same --max-restarts",
                       rank, hello.host, hello.restarts, hellos[0].restarts));
     }
+    if (hello.late != hellos[0].late) {
+      throw Error(
+          Code::failed_precondition,
+          fmt::format("rank {} on {} has room for {} late workers, rank 0 for {}: give every rank the same "
+                      "--run-dir and --late-workers",
+                      rank, hello.host, hello.late, hellos[0].late));
+    }
     hosts.push_back(hello.host);
   }
   RoleRequest request;

@@ -82,12 +82,14 @@ void Runtime::add(Member member) {
 }
 
 std::vector<int> Runtime::worker_ranks() const {
-  std::vector<int> ranks;
+  std::map<int, int> by_index;
   for (const Member& member : members()) {
-    if (member.role == Role::worker) ranks.push_back(member.rank);
+    if (member.role == Role::worker) by_index.emplace(member.index, member.rank);
   }
   const std::lock_guard lock(mutex_);
-  for (const auto& [rank, member] : started_again_) ranks[static_cast<std::size_t>(member.index)] = rank;
+  for (const auto& [rank, member] : started_again_) by_index[member.index] = rank;
+  std::vector<int> ranks;
+  for (const auto& [index, rank] : by_index) ranks.push_back(rank);
   return ranks;
 }
 

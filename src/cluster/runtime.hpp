@@ -32,16 +32,19 @@ class Runtime {
   const std::vector<Member>& members() const noexcept { return table_.members; }
   const Table& table() const noexcept { return table_; }
   const Member& self() const noexcept { return self_; }
-  /// This rank is a worker that was started again; the coordinator and the ps are to be told.
+  /// This rank is a worker that was started again, or came late; the coordinator and the ps are to be told.
   bool started_again() const noexcept { return static_cast<std::size_t>(self_.rank) >= members().size(); }
+  /// It came by the late door, and the coordinator knows it.
+  bool came_late() const noexcept { return started_again() && table_.is_late(self_.rank); }
   int count(Role role) const noexcept;
   /// REQUIRES: there is one.
   const Member& member(Role role, int index) const;
-  /// Also of workers that were started again, once they have been added. Throws std::out_of_range.
+  /// Also of workers that were started again or came late, once they have been added. Throws
+  /// std::out_of_range.
   const Member& member(int rank) const;
   /// "worker 1 (rank 2 on node17)", or "rank 9" where that is all that is known.
   std::string name_of(int rank) const;
-  /// A worker that was started again. Any thread, as `member`. REQUIRES: its rank is one of
+  /// A worker that was started again or came late. Any thread, as `member`. REQUIRES: its rank is one of
   /// table().places(), and new.
   void add(Member member);
   bool knows(int rank) const;

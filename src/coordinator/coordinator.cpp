@@ -41,7 +41,10 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }),
       heartbeats_(runtime_.in_process() ? std::chrono::milliseconds(0)
                                         : runtime_.settings().duration("heartbeat-timeout")),
-      watchdog_(runtime_.settings().duration("watchdog-timeout")) {
+      watchdog_(runtime_.settings().duration("watchdog-timeout")),
+      late_(
+          runtime_, [this] { return status(); }, [this] { loop_->nudge_sleeper(); }) {
+  dispatcher_.make_room(runtime_.count(Role::worker) + runtime_.table().late);
   dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
                           runtime_.settings().duration("schedule-start-delay-max"));
   start_embedded_workers();
@@ -69,6 +72,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   fabric.on_message(cluster::kHeartbeat, [this](const transport::Message& message) {
     if (is_worker(message.from)) heartbeats_.heard(message.from, Heartbeats::Clock::now());
   });
+  fabric.on_message(cluster::kLeave,
+                    [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
   for (const cluster::Member& member : runtime_.members()) {
     if (member.role == Role::coordinator) continue;
@@ -78,9 +83,18 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     if (member.role == Role::worker) dispatcher_.add(peer);
   }
   loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
+  try {
+    late_.open();
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
-Coordinator::~Coordinator() {
+Coordinator::~Coordinator() { end(); }
+
+void Coordinator::end() {
+  late_.close();
   loop_->stop();
   queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
   runtime_.control().silence();
@@ -93,6 +107,9 @@ Coordinator::~Coordinator() {
 ControlLoop::Round Coordinator::round() {
   using Clock = ClosureQueue::Clock;
   const bool received = runtime_.control().progress() != 0;
+  if (late_.any()) {
+    for (cluster::Member& member : late_.take()) returning_.ask(std::move(member));
+  }
   const bool returned = greet_returned_ps() | returning_.advance();
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
@@ -104,6 +121,7 @@ ControlLoop::Round Coordinator::round() {
   }
   const bool expired = timed && queue_.expire(now);
   const bool sent = dispatcher_.dispatch();
+  while (transport::Peer* leaver = dispatcher_.leaver()) let_go(*leaver);
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
   if (const auto next = queue_.next_deadline(); next != Clock::time_point::max()) {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
@@ -297,19 +315,56 @@ void Coordinator::lose_worker(transport::Peer& peer) {
   if (!closures) return;
   log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,
             dispatcher_.alive());
+  when_alone(peer);
+}
+
+/// All that it ran has ended, and has been applied; it has nothing to lose.
+void Coordinator::let_go(transport::Peer& peer) {
+  const std::uint64_t ended = dispatcher_.ended(peer);
+  (void)dispatcher_.lose(peer, tell_every_ps_of_death(peer.rank()),
+                         transport::deadline_in(runtime_.patience()));
+  heartbeats_.forget(peer.rank());
+  peer.send(cluster::kShutdown, {});
+  log::info("{} has left after {} functions, {} workers are left", peer.name(), ended, dispatcher_.alive());
+  when_alone(peer);
+}
+
+void Coordinator::when_alone(const transport::Peer& last) {
   if (dispatcher_.alive() > 0) return;
-  last_lost_ = peer.name();
+  last_lost_ = last.name();
   if (may_come_back()) {
     alone_until_ = std::chrono::steady_clock::now() + runtime_.settings().duration("worker-wait");
   } else {
-    queue_.break_down(Code::unavailable, peer.name() + " is gone, and no worker is left");
+    queue_.break_down(Code::unavailable, last.name() + " is gone, and no worker is left");
   }
+}
+
+/// For `capstan status`. On the door's thread.
+std::string Coordinator::status() const {
+  const CoordinatorStatistics sofar = queue_.statistics();
+  const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;
+  std::string text = fmt::format("up for {:.1f} s\n{} ps, {} workers\n", up.count(), runtime_.count(Role::ps),
+                                 dispatcher_.alive());
+  text += fmt::format("functions: {} ended, {} with workers, {} queued, {} wait for arguments\n",
+                      sofar.finished + sofar.failed, sofar.running, sofar.queued, sofar.waiting);
+  const auto line = [&](const cluster::Member& member, bool lost) {
+    text += fmt::format("{}, pid {}{}\n", member.name(), member.pid, lost ? ": lost, or has left" : "");
+  };
+  for (const cluster::Member& member : runtime_.members()) {
+    if (member.role != Role::worker) line(member, false);
+  }
+  for (const int rank : runtime_.worker_ranks()) {
+    const cluster::Member& member = runtime_.member(rank);
+    line(member, queue_.lost(member.index));
+  }
+  return text;
 }
 
 /// As far as their ranks tell: the last start of a worker may have failed before it came here.
 bool Coordinator::may_come_back() const {
+  if (late_.may_come()) return true;
   const cluster::Table& table = runtime_.table();
-  for (int index = 0; index < dispatcher_.workers(); ++index) {
+  for (int index = 0; index < runtime_.count(Role::worker); ++index) {
     if (table.times_restarted(dispatcher_.worker(index)->rank()) < table.restarts) return true;
   }
   return false;
@@ -322,7 +377,7 @@ void Coordinator::give_up_waiting() {
     alone_until_.reset();
     queue_.break_down(
         Code::unavailable,
-        fmt::format("{} is gone, no worker is left, and none has come back within {} ms (--worker-wait)",
+        fmt::format("{} is gone, no worker is left, and none has come within {} ms (--worker-wait)",
                     last_lost_, runtime_.settings().duration("worker-wait").count()));
   }
 }

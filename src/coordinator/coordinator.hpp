@@ -16,6 +16,7 @@
 #include "coordinator/control_loop.hpp"
 #include "coordinator/dispatcher.hpp"
 #include "coordinator/heartbeats.hpp"
+#include "coordinator/late_workers.hpp"
 #include "coordinator/lost_ranks.hpp"
 #include "coordinator/returning_workers.hpp"
 #include "coordinator/watchdog.hpp"
@@ -49,6 +50,7 @@ class Coordinator {
   int workers() const noexcept { return dispatcher_.alive(); }
 
  private:
+  void end();
   void start_embedded_workers();
   ControlLoop::Round round();
   void watch(Watchdog::Clock::time_point now);
@@ -59,6 +61,9 @@ class Coordinator {
   void look_for_silent_workers(Heartbeats::Clock::time_point now);
   void look_for_silent_ps();
   void lose_worker(transport::Peer& peer);
+  void let_go(transport::Peer& peer);
+  void when_alone(const transport::Peer& last);
+  std::string status() const;
   std::set<int> tell_every_ps_of_death(std::int32_t rank);
   bool may_come_back() const;
   void give_up_waiting();
@@ -79,7 +84,9 @@ class Coordinator {
   Heartbeats heartbeats_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<std::jthread> embedded_workers_;
+  LateWorkers late_;  // last: its thread uses all of the above
 };
 
 }  // namespace capstan::coordinator

@@ -39,12 +39,22 @@ void append(std::vector<std::byte>& out, const T& value) {
 void Dispatcher::add(transport::Peer& peer) {
   Worker& worker = workers_.emplace_back();
   worker.peer = &peer;
-  worker.index = ++alive_ - 1;
+  worker.index = count_++;
+  ++alive_;
   if (start_delay_.count() == 0) return;
   auto delay = start_delay_ * worker.index;
   if (start_delay_max_.count() > 0) delay = std::min(delay, start_delay_max_);
   worker.start = Clock::now() + delay;
   starting_ = true;
+}
+
+void Dispatcher::expect(transport::Peer& peer) {
+  Worker& worker = workers_.emplace_back();
+  worker.peer = &peer;
+  worker.index = workers();
+  worker.alive = false;
+  queue_.lose(worker.index);
+  ++count_;
 }
 
 void Dispatcher::regain(int index, transport::Peer& peer) {
@@ -68,10 +78,31 @@ void Dispatcher::send_to_all(std::uint16_t type) {
   }
 }
 
-Dispatcher::Worker* Dispatcher::from(const transport::Message& message) {
+Dispatcher::Worker* Dispatcher::of_rank(int rank) {
   const auto found = std::find_if(workers_.begin(), workers_.end(),
-                                  [&](const Worker& worker) { return worker.peer->rank() == message.from; });
+                                  [rank](const Worker& worker) { return worker.peer->rank() == rank; });
   return found == workers_.end() ? nullptr : &*found;
+}
+
+void Dispatcher::leave(int rank) {
+  Worker* worker = of_rank(rank);
+  if (worker == nullptr || !worker->alive) return;
+  worker->leaves = true;
+  const GiveBackHeader all{worker->running.size()};
+  worker->peer->send(cluster::kGiveBack, transport::as_bytes(all));
+}
+
+transport::Peer* Dispatcher::leaver() const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [](const Worker& worker) {
+    return worker.leaves && worker.alive && worker.running.empty();
+  });
+  return found == workers_.end() ? nullptr : found->peer;
+}
+
+std::uint64_t Dispatcher::ended(const transport::Peer& peer) const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                  [&](const Worker& worker) { return worker.peer == &peer; });
+  return found == workers_.end() ? 0 : found->ended;
 }
 
 double Dispatcher::estimate(std::uint32_t function) {
@@ -93,7 +124,7 @@ bool Dispatcher::waits_for_start(const Worker& worker) const {
 
 bool Dispatcher::has_room(const Worker& worker) const {
   const std::size_t running = worker.running.size();
-  if (!worker.alive || waits_for_start(worker)) return false;
+  if (!worker.alive || worker.leaves || waits_for_start(worker)) return false;
   if (inflight_limit_ > 0) return running < inflight_limit_;
   return running < kLeastInflight || (worker.fills && running < kMostInflight && worker.load < kFill);
 }
@@ -276,6 +307,7 @@ void Dispatcher::take_results(const transport::Message& message) {
     const transport::Bytes result = in.view(header.result_bytes);
     const auto running = stop_running(*worker, header.id);
     if (!running) continue;
+    ++worker->ended;
     learn(running->closure.function, static_cast<double>(header.nanoseconds));
     if (header.code == 0) {
       queue_.finish(running->closure, {result.begin(), result.end()}, {worker->index, header.nanoseconds});
@@ -302,7 +334,7 @@ void Dispatcher::ask_back() {
   Worker* busiest = nullptr;
   bool any_idle = false;
   for (Worker& worker : workers_) {
-    if (!worker.alive || waits_for_start(worker)) continue;
+    if (!worker.alive || worker.leaves || waits_for_start(worker)) continue;
     any_idle = any_idle || worker.running.empty();
     if (worker.asked_back || worker.running.size() < 2) continue;
     if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;

@@ -34,14 +34,24 @@ class Dispatcher {
     start_delay_max_ = max;
   }
 
+  /// How many workers there may ever be. Before any is added.
+  void make_room(int workers) { workers_.reserve(static_cast<std::size_t>(workers)); }
   /// Workers are added in order of their index.
   void add(transport::Peer& worker);
+  /// Likewise one that comes late: as if it had been lost, until regain.
+  void expect(transport::Peer& worker);
 
   /// A worker that was started again takes the place of the one of that index, which was lost; it is told
   /// anew of all that its closures may name.
   void regain(int index, transport::Peer& worker);
   /// Of that index, dead or alive; null when there is none.
   transport::Peer* worker(int index) const;
+  /// It gets nothing more, and gives back what it has not begun.
+  void leave(int rank);
+  /// One that has asked to leave, and holds nothing any more: it may be told so, and counts as lost then.
+  transport::Peer* leaver() const;
+  /// How many closures of this worker have ended.
+  std::uint64_t ended(const transport::Peer& worker) const;
 
   /// Hands out closures until none is left or nobody has room; true when any was.
   bool dispatch();
@@ -76,7 +86,7 @@ class Dispatcher {
 
   /// Read by any thread, as is the number of all workers.
   int alive() const noexcept { return alive_; }
-  int workers() const noexcept { return static_cast<int>(workers_.size()); }
+  int workers() const noexcept { return count_; }
   void send_to_all(std::uint16_t type);
 
  private:
@@ -88,6 +98,7 @@ class Dispatcher {
     transport::Peer* peer = nullptr;
     int index = 0;
     bool alive = true;
+    bool leaves = false;      // has asked to
     bool fills = false;       // takes closures until it has its fill
     bool asked_back = false;  // and it had nothing to give, or has not answered
     std::size_t known_variables = 0;
@@ -95,6 +106,7 @@ class Dispatcher {
     std::deque<Running> running;  // in the order in which it was told to run them
     double load = 0;              // of `running`
     std::uint64_t answered = 0;   // the count of answers at its last one
+    std::uint64_t ended = 0;      // closures
     Clock::time_point heard{};    // when it was idle, or answered
     Clock::time_point start{};    // gets nothing before
     std::vector<std::byte> batch;
@@ -109,7 +121,8 @@ class Dispatcher {
     std::vector<Closure> closures;
   };
 
-  Worker* from(const transport::Message& message);
+  Worker* of_rank(int rank);
+  Worker* from(const transport::Message& message) { return of_rank(message.from); }
   bool waits_for_start(const Worker& worker) const;
   bool has_room(const Worker& worker) const;
   bool give_to_idle();
@@ -128,7 +141,8 @@ class Dispatcher {
   strategy::Strategy& strategy_;
   ClosureQueue& queue_;
   std::size_t inflight_limit_;
-  std::vector<Worker> workers_;
+  std::vector<Worker> workers_;  // by index; has its room from the start, so that it never moves
+  std::atomic<int> count_{0};    // of `workers_`
   std::vector<Lost> lost_;
   std::vector<Worker*> heap_;
   std::vector<double> times_;  // of functions, by number; 0: not known

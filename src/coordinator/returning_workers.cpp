@@ -17,7 +17,7 @@ namespace capstan::coordinator {
 
 void ReturningWorkers::ask(const transport::Message& message) {
   try {
-    asking_.push_back(from_bytes<cluster::Member>(message.payload));
+    ask(from_bytes<cluster::Member>(message.payload));
   } catch (const Error& error) {
     log::error("rank {} asks to be taken in, but not how: {}", message.from, error.what());
   }
@@ -27,10 +27,11 @@ bool ReturningWorkers::acceptable(const cluster::Member& member) const {
   const cluster::Table& table = runtime_.table();
   const bool is_new = static_cast<std::size_t>(member.rank) >= table.members.size() &&
                       member.rank < table.places() && member.role == Role::worker &&
-                      member.index == table.index_of_restart(member.rank);
+                      member.index == table.index_of(member.rank);
   if (!is_new) return false;
   const auto later = [&](int rank) { return rank >= member.rank && rank < table.places(); };
   const transport::Peer* before = dispatcher_.worker(member.index);
+  if (table.is_late(member.rank)) return member.index == dispatcher_.workers();  // they come in order
   return before != nullptr && !later(before->rank()) &&
          std::none_of(returning_.begin(), returning_.end(), [&](const Returning& other) {
            return other.index == member.index && later(other.peer->rank());
@@ -49,11 +50,13 @@ void ReturningWorkers::begin(const cluster::Member& member) {
       returning_.push_back(other);
     }
   }
-  transport::Peer& before = *dispatcher_.worker(member.index);
-  if (!before.failed()) before.give_up();
-  lose_(before);
-
+  transport::Peer* before = dispatcher_.worker(member.index);
+  if (before != nullptr) {
+    if (!before->failed()) before->give_up();
+    lose_(*before);
+  }
   runtime_.add(member);
+  if (before == nullptr) dispatcher_.expect(runtime_.control_peer(member));
   Returning worker{
       &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.patience())};
   // Traffic both ways is what makes either end's death visible to the other.
@@ -105,8 +108,9 @@ bool ReturningWorkers::advance() {
   std::erase_if(returning_, [&](const Returning& worker) {
     if (worker.open.empty()) {
       dispatcher_.regain(worker.index, *worker.peer);
-      log::info("{} is there in place of the one that was lost; {} workers", worker.peer->name(),
-                dispatcher_.alive());
+      const bool late = runtime_.table().is_late(worker.peer->rank());
+      log::info("{} {}; {} workers", worker.peer->name(),
+                late ? "has joined" : "is there in place of the one that was lost", dispatcher_.alive());
       return any = true;
     }
     if (now < worker.deadline) return false;

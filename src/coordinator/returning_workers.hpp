@@ -1,11 +1,12 @@
-// returning_workers.hpp -- workers that were started again, from their first word until closures may run
-// there.
+// returning_workers.hpp -- workers that were started again, or came late, from their first word until
+// closures may run there.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "cluster/runtime.hpp"
@@ -26,6 +27,8 @@ class ReturningWorkers {
 
   /// Handler of kJoin.
   void ask(const transport::Message& message);
+  /// The same of one that came by the late door.
+  void ask(cluster::Member member) { asking_.push_back(std::move(member)); }
   /// A ps knows the rank.
   void known(int rank, int ps);
   /// A ps that has not answered may not have been told: it has come back.

@@ -2,13 +2,16 @@
 #include "coordinator/worker_server.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/stacks.hpp"
@@ -25,6 +28,18 @@ namespace coordinator {
 namespace {
 
 thread_local WorkerServer* current_worker = nullptr;
+
+/// Set by SIGTERM, of a worker that came late. Looked at in each round, so twice a second at least.
+std::atomic<bool> told_to_leave{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// A second one ends the process.
+void leave_on_sigterm() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { told_to_leave = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  (void)sigaction(SIGTERM, &action, nullptr);
+}
 
 WorkerServer& worker_of_this_thread(const char* what) {
   if (current_worker == nullptr) {
@@ -64,6 +79,7 @@ void WorkerServer::run() {
   log::set_rank_tag(runtime_->log_tag());
   strategy::Context::set_current(&context_);
   current_worker = this;
+  if (runtime_->came_late()) leave_on_sigterm();
   listen();
   loop_.start([tag = runtime_->log_tag()] { log::set_rank_tag(tag); });
   if (runtime_->started_again()) await_ps();
@@ -93,15 +109,12 @@ void WorkerServer::run() {
 
 void WorkerServer::listen() {
   transport::Fabric& fabric = runtime_->control();
-  coordinator_ = &runtime_->control_peer(runtime_->member(Role::coordinator, 0));
   fabric.on_message(cluster::kRunClosures, [this](const transport::Message& message) { take(message); });
   fabric.on_message(cluster::kGiveBack, [this](const transport::Message& message) {
     GiveBackHeader header;
     std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
     give_back(header.most);
   });
-  bool heard = false;
-  fabric.on_message(cluster::kHello, [&heard](const transport::Message&) { heard = true; });
   fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
     const std::lock_guard lock(mutex_);
@@ -117,20 +130,31 @@ void WorkerServer::listen() {
     const std::lock_guard lock(mutex_);
     if (!over_) lost_ = peer.name();
   });
-  if (runtime_->started_again()) {
-    // Looking until it has answered keeps the time short in which this process's death can end the
-    // coordinator: see await_ps.
-    coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
-    const auto answered = [&] { return heard || ended(); };
-    if (!transport::progress_until(fabric, transport::deadline_in(runtime_->patience()), answered)) {
-      throw Error(Code::deadline_exceeded,
-                  fmt::format("waited {} ms for {} to take this worker in, which was started again",
-                              runtime_->patience().count(), coordinator_->name()));
-    }
-  } else {
-    coordinator_->send(cluster::kHello, {});
-  }
+  const auto connect = [this] {
+    coordinator_ = &runtime_->control_peer(runtime_->member(Role::coordinator, 0));
+  };
+  if (!runtime_->came_late()) connect();
+  if (runtime_->started_again()) come_in();
+  if (runtime_->came_late()) connect();
+  if (!runtime_->started_again() || runtime_->came_late()) coordinator_->send(cluster::kHello, {});
   fabric.on_message(cluster::kHello, [](const transport::Message&) {});
+}
+
+/// Looking until the coordinator has answered keeps the time short in which this process's death can end it:
+/// see await_ps. One that came by the late door waits until the coordinator has connected to it.
+void WorkerServer::come_in() {
+  transport::Fabric& fabric = runtime_->control();
+  bool heard = false;
+  fabric.on_message(cluster::kHello, [&heard](const transport::Message&) { heard = true; });
+  const bool late = runtime_->came_late();
+  if (!late) coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
+  const auto answered = [&] { return heard || ended(); };
+  if (!transport::progress_until(fabric, transport::deadline_in(runtime_->patience()), answered)) {
+    throw Error(
+        Code::deadline_exceeded,
+        fmt::format("waited {} ms for {} to take this worker in, which {}", runtime_->patience().count(),
+                    runtime_->member(Role::coordinator, 0).name(), late ? "came late" : "was started again"));
+  }
 }
 
 /// Each ps connects to a worker that was started again, and only then the worker to the ps. UCX 1.13 ends a
@@ -162,6 +186,9 @@ ControlLoop::Round WorkerServer::round() {
     if (over_ || fenced_) answers.clear();  // nobody wants them
   }
   if (!answers.empty()) coordinator_->send(cluster::kClosuresDone, {}, answers);
+  if (told_to_leave && runtime_->came_late() && !std::exchange(has_asked_to_leave_, true)) {
+    coordinator_->send(cluster::kLeave, {});
+  }
   return {received || !answers.empty(), rest};
 }
 
@@ -182,7 +209,7 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
     no_later_than(next_beat_);
   }
   const std::lock_guard lock(mutex_);
-  if (!(over_ || fenced_) || !has_agent_) return rest;
+  if (!(over_ || fenced_) || !(has_agent_ || runtime_->came_late())) return rest;
   if (now < end_by_) {
     no_later_than(end_by_);
     return rest;

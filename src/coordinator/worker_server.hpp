@@ -54,6 +54,7 @@ class WorkerServer {
   };
 
   void listen();
+  void come_in();
   void await_ps();
   ControlLoop::Round round();
   void take(const transport::Message& message);
@@ -76,6 +77,7 @@ class WorkerServer {
   std::deque<News> news_;
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
+  bool has_asked_to_leave_ = false;                       // of the thread that drives the loop
   bool over_ = false;
   bool fenced_ = false;                             // it counts as dead
   std::chrono::steady_clock::time_point end_by_{};  // when it is over or fenced, whatever the closure does

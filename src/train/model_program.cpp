@@ -77,7 +77,7 @@ class ModelProgram {
     report_.objective = report_.train.log_loss + model_->penalty();
     if (report_.data.test > 0) report_.test = evaluate(true);
     report_.evaluation_seconds += seconds_since(begin);
-    report_.workers_lost = static_cast<int>(shares_) - coordinator_.workers();
+    report_.workers_lost = std::max(0, static_cast<int>(shares_) - coordinator_.workers());
     return std::move(report_);
   }
 

@@ -106,6 +106,43 @@ TEST(Members, EveryRestartOfEveryWorkerHasARankOfItsOwn) {
   EXPECT_EQ(table.times_restarted(5), 0);
 }
 
+TEST(Members, WhoComesLateHasARankAndAnIndexThatNobodyHad) {
+  for (const int restarts : {0, 3}) {
+    Table table;
+    table.restarts = restarts;
+    table.late = 4;
+    table.members = make_members(hellos(6));
+    const int workers = table.count(Role::worker);
+    const int first = 6 + restarts * workers;
+    EXPECT_EQ(table.places(), first + 4);
+    EXPECT_FALSE(table.is_late(first - 1));
+    for (int time = 1; time <= 4; ++time) {
+      const int rank = table.rank_of_late(time);
+      EXPECT_EQ(rank, first + time - 1);
+      EXPECT_TRUE(table.is_late(rank));
+      EXPECT_EQ(table.index_of(rank), workers + time - 1);
+      EXPECT_EQ(table.times_restarted(rank), restarts) << "no more to come";
+    }
+    if (restarts > 0) {
+      EXPECT_EQ(table.index_of(table.rank_of_restart(1, 2)), 1);
+    }
+  }
+}
+
+TEST(Members, RanksWithRoomForOtherNumbersOfLateWorkersAreRefused) {
+  auto all = hellos(5);
+  all[3].late = 16;
+  try {
+    (void)make_members(all);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::failed_precondition);
+    EXPECT_STREQ(error.what(),
+                 "rank 3 on node1 has room for 16 late workers, rank 0 for 0: give every rank the same "
+                 "--run-dir and --late-workers");
+  }
+}
+
 TEST(Members, ARankThatWasToldOtherRolesIsRefusedByNumberAndHost) {
   auto all = hellos(5);
   all[4].roles = "ps=2 workers=0 evaluator=0";

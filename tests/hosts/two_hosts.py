@@ -137,6 +137,10 @@ class TwoHosts:
             "-H", ",".join(f"{name}:{slots}" for name in NAMES),
         ]  # fmt: skip
 
+    def on_second(self, *command):
+        """A command on the second host, as the process that is started."""
+        return ["nsenter", "-t", self.holders[1].pid, *NAMESPACES, "--", *command]
+
     @property
     def environment(self):
         return {MARK: self.mark}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`capstan train kge` over two hosts: ps on both, active messages between them, and ranks of the other host killed."""
+"""`capstan train kge` over two hosts: ps on both, active messages between them; ranks of the other host are killed, and join."""
 import os
 import pathlib
 import re
@@ -107,11 +107,24 @@ class OnTwoHosts(JobTest):
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
         self.assertIn(f"capstan: {PS[5]} is gone", job.stderr)
 
-    def test_launcher_killed(self):
-        job = self.start_training(epochs=1_000_000)
+    def join(self, job, run_dir, index):
+        """One more worker, on the other host."""
+        worker = self.start(self.hosts.on_second(CAPSTAN, "join", run_dir), env=self.hosts.environment)
+        joined = rf"worker {index} \(rank \d+ on host2\) has joined; {index + 1} workers"
+        self.assertTrue(job.wait_for_text(joined), job.stderr + worker.stderr)
+        return worker
+
+    def test_some_join_and_the_launcher_is_killed(self):
+        run_dir = self.folder / "run"
+        job = self.start_training("--run-dir", run_dir, epochs=1_000_000)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        leaver, stayer = self.join(job, run_dir, 3), self.join(job, run_dir, 4)
+        os.kill(leaver.command.pid, signal.SIGTERM)
+        self.assertEqual(self.exit_code(leaver), 0, leaver.stderr)
+        self.assertRegex(job.stderr, r"worker 3 \(rank \d+ on host2\) has left after \d+ functions, 4 workers are left")
         job.signal_launcher(signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stderr)
+        self.assertEqual(self.exit_code(stayer, SECONDS_TO_END), 4, stayer.stderr)
 
 
 if __name__ == "__main__":

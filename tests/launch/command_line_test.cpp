@@ -132,8 +132,17 @@ TEST(CommandLineParser, RefusalsNameTheOption) {
       {{"train"}, "capstan train kge"},
       {{}, "a command is missing"},
       {{"settings", "--mark"}, "--mark: there is no such option"},
+      {{"join"}, "RUN_DIR is required"},
+      {{"status", "run", "again"}, "\"again\": there is no such argument"},
   };
   for (const auto& [arguments, message] : table) EXPECT_THAT(refusal(arguments), HasSubstr(message));
+}
+
+TEST(CommandLineParser, ARunDirectoryIsAWord) {
+  const CommandLine status = parse({"status", "some/run"});
+  EXPECT_EQ(status.action, Action::show_status);
+  EXPECT_EQ(status.text, "some/run");
+  EXPECT_EQ(parse({"join", "run"}).action, Action::join);
 }
 
 TEST(CommandLineParser, TheEnvironmentAndTheConfigFileAreNamed) {

@@ -129,7 +129,7 @@ class Program {
     report_.predictions =
         predict_some(graph_, *entities_, *relations_, options_.model, options_.predictions, options_.seed);
     report_.evaluation_seconds += seconds_since(begin);
-    report_.workers_lost = workers_ - coordinator_->workers();
+    report_.workers_lost = std::max(0, workers_ - coordinator_->workers());  // some may have joined
     return std::move(report_);
   }
 

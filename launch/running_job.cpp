@@ -1,0 +1,68 @@
+// running_job.cpp -- asks the late door, or starts what will.
+#include "launch/running_job.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "cluster/door_knock.hpp"
+#include "cluster/run_directory.hpp"
+
+namespace capstan::launch {
+namespace {
+
+constexpr std::chrono::seconds kStatusWithin{5};
+
+cluster::RunFile run_file(const std::string& run_dir) {
+  try {
+    return cluster::read_run_file(run_dir);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    throw Error(Code::not_found, fmt::format("no job runs in {}: {}", run_dir, error.what()));
+  }
+}
+
+}  // namespace
+
+int show_status(const std::string& run_dir) {
+  const cluster::RunFile file = run_file(run_dir);
+  const auto deadline = std::chrono::steady_clock::now() + kStatusWithin;
+  const cluster::DoorAnswer answer =
+      cluster::ask_door(file.address, file.token, cluster::DoorRequest::status, {}, deadline);
+  if (answer.code != Code::ok) throw Error(answer.code, answer.message);
+  std::fputs(answer.message.c_str(), stdout);
+  if (std::fflush(stdout) != 0) throw Error(Code::resource_exhausted, "standard output: cannot be written");
+  return 0;
+}
+
+void join_job(const std::string& run_dir) {
+  const cluster::RunFile file = run_file(run_dir);
+  // Before the folder is changed.
+  const std::string absolute = std::filesystem::absolute(run_dir).string();
+  for (const auto& [name, value] : file.environment) {
+    if (!name.starts_with("CAPSTAN_TEST_")) setenv(name.c_str(), value.c_str(), 0);
+  }
+  setenv("CAPSTAN_JOIN", absolute.c_str(), 1);
+  if (chdir(file.folder.c_str()) != 0) {
+    throw Error(Code::not_found,
+                fmt::format("the job was started in {}: {}", file.folder, std::strerror(errno)));
+  }
+  std::fprintf(stderr, "capstan: joins the job of %s: %s\n", absolute.c_str(),
+               fmt::format("{}", fmt::join(file.arguments, " ")).c_str());
+  std::vector<char*> words;
+  for (const std::string& word : file.arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execv(file.program.c_str(), words.data());
+  throw Error(Code::not_found, fmt::format("the job's program {}: {}", file.program, std::strerror(errno)));
+}
+
+}  // namespace capstan::launch

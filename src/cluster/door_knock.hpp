@@ -1,0 +1,24 @@
+// door_knock.hpp -- the visitor's end of the late door.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "cluster/door_visit.hpp"
+#include "cluster/member.hpp"
+
+namespace capstan::cluster {
+
+/// What the door at `address` answers. Throws Error: unavailable when nobody is there, or it closes without a
+/// word, as it does to who has the wrong token; deadline_exceeded.
+DoorAnswer ask_door(const std::string& address, const Token& token, DoorRequest request,
+                    std::span<const std::byte> body, std::chrono::steady_clock::time_point deadline);
+
+/// Asks the coordinator of a run directory for a place as a worker, until `timeout`: the job may be about to
+/// start. Throws Error: the coordinator's own, or deadline_exceeded with what was in the way.
+Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::chrono::milliseconds timeout);
+
+}  // namespace capstan::cluster

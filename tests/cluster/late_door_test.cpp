@@ -1,0 +1,249 @@
+// late_door_test.cpp -- what is said at the door, who is turned away, and the file that says where it is.
+#include "cluster/late_door.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/door_knock.hpp"
+#include "cluster/run_directory.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+using State = DoorVisit::State;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+Token token_of(int first) {
+  Token token;
+  for (std::size_t i = 0; i < token.size(); ++i) token[i] = std::byte(first + static_cast<int>(i));
+  return token;
+}
+
+std::vector<std::byte> join_request(const Token& token, std::size_t body) {
+  auto bytes = knock_bytes(DoorRequest::join, token);
+  const auto rest = framed(std::vector<std::byte>(body, std::byte{7}));
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  return bytes;
+}
+
+/// The state after all of it, in pieces of so many bytes.
+State state_after(DoorVisit& visit, std::span<const std::byte> bytes, std::size_t piece) {
+  while (!bytes.empty() && (visit.state() == State::knocking || visit.state() == State::talking)) {
+    visit.take(bytes.first(std::min(piece, bytes.size())));
+    bytes = bytes.subspan(std::min(piece, bytes.size()));
+  }
+  return visit.state();
+}
+
+TEST(DoorVisit, ARequestIsWholeInPiecesOfAnySize) {
+  const Token token = token_of(1);
+  const auto bytes = join_request(token, 100);
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    DoorVisit visit(token);
+    ASSERT_EQ(state_after(visit, bytes, piece), State::asked) << piece;
+    EXPECT_EQ(visit.request(), DoorRequest::join);
+    EXPECT_EQ(std::vector(visit.body().begin(), visit.body().end()),
+              std::vector<std::byte>(100, std::byte{7}));
+  }
+}
+
+TEST(DoorVisit, AnotherTokenIsRefusedWhicheverOfItsBytesDiffers) {
+  const Token token = token_of(1);
+  for (std::size_t i = 0; i < kTokenBytes; ++i) {
+    Token other = token;
+    other[i] ^= std::byte{1};
+    EXPECT_FALSE(same(token, other));
+    DoorVisit visit(token);
+    EXPECT_EQ(visit.take(knock_bytes(DoorRequest::status, other)), State::refused);
+    EXPECT_EQ(visit.reason(), "wrong token");
+  }
+  EXPECT_TRUE(same(token, token_of(1)));
+}
+
+TEST(DoorVisit, NothingIsWaitedForThatIsWrongAlready) {
+  const Token token = token_of(1);
+  for (const std::string text : {"G", "GET / HTTP/1.1", "\xff\xff\xff\xff"}) {
+    DoorVisit visit(token);
+    EXPECT_EQ(visit.take(std::as_bytes(std::span(text))), State::refused) << text;
+  }
+  DoorVisit unknown(token);
+  EXPECT_EQ(unknown.take(knock_bytes(static_cast<DoorRequest>(9), token)), State::refused);
+}
+
+TEST(DoorVisit, ABodyHasALimit) {
+  const Token token = token_of(1);
+  DoorVisit fits(token);
+  EXPECT_EQ(state_after(fits, join_request(token, kMostBodyBytes), 4096), State::asked);
+  DoorVisit too_long(token);
+  EXPECT_EQ(state_after(too_long, join_request(token, kMostBodyBytes + 1), 4096), State::refused);
+  auto more = knock_bytes(DoorRequest::status, token);
+  more.push_back(std::byte{0});
+  DoorVisit trailing(token);
+  EXPECT_EQ(trailing.take(more), State::refused);
+}
+
+/// A connection that says what the test says.
+class Caller {
+ public:
+  explicit Caller(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    const sockaddr_in to = address_in(address);
+    EXPECT_EQ(connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  }
+  void say(std::span<const std::byte> bytes) {
+    (void)send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  /// The door closes this connection within the time, without a word.
+  bool turned_away(milliseconds within) {
+    pollfd one{socket_.get(), POLLIN, 0};
+    if (poll(&one, 1, static_cast<int>(within.count())) != 1) return false;
+    std::byte word;
+    return recv(socket_.get(), &word, 1, 0) <= 0;
+  }
+
+ private:
+  Socket socket_;
+};
+
+DoorAnswer echo(DoorRequest request, std::span<const std::byte> body) {
+  if (request == DoorRequest::status) return {Code::ok, "all is well", {}};
+  if (body.empty()) throw Error(Code::invalid_argument, "an empty body");
+  return {Code::ok, {}, {body.begin(), body.end()}};
+}
+
+DoorAnswer ask(const LateDoor& door, const Token& token, DoorRequest request = DoorRequest::status,
+               std::span<const std::byte> body = {}) {
+  return ask_door(door.address(), token, request, body,
+                  std::chrono::steady_clock::now() + std::chrono::seconds(20));
+}
+
+TEST(LateDoor, AnswersWhoHasTheToken) {
+  const LateDoor door("127.0.0.1", token_of(1), echo);
+  EXPECT_EQ(ask(door, token_of(1)).message, "all is well");
+  const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
+  EXPECT_EQ(ask(door, token_of(1), DoorRequest::join, body).bytes, body);
+  const DoorAnswer refused = ask(door, token_of(1), DoorRequest::join);
+  EXPECT_EQ(refused.code, Code::invalid_argument);
+  EXPECT_EQ(refused.message, "an empty body");
+}
+
+TEST(LateDoor, TellsWhoHasNotNothing) {
+  const LateDoor door("127.0.0.1", token_of(1), echo);
+  try {
+    (void)ask(door, token_of(2));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+    EXPECT_THAT(error.what(), HasSubstr(door.address()));
+  }
+  Caller garbage(door.address());
+  garbage.say(std::vector<std::byte>(1000, std::byte{0xaa}));
+  EXPECT_TRUE(garbage.turned_away(milliseconds(20000)));
+}
+
+TEST(LateDoor, SendsWhoIsSilentAwayInTime) {
+  const LateDoor door("127.0.0.1", token_of(1), echo, [] {}, {milliseconds(100), 64, 64});
+  Caller silent(door.address());
+  Caller slow(door.address());
+  slow.say(knock_bytes(DoorRequest::join, token_of(1)));
+  EXPECT_TRUE(silent.turned_away(milliseconds(20000)));
+  EXPECT_TRUE(slow.turned_away(milliseconds(20000))) << "the token buys no more time";
+}
+
+TEST(LateDoor, TheStrangerThatCameFirstMakesRoom) {
+  const LateDoor door("127.0.0.1", token_of(1), echo, [] {}, {std::chrono::minutes(10), 2, 64});
+  Caller first(door.address());
+  Caller second(door.address());
+  EXPECT_FALSE(first.turned_away(milliseconds(50)));
+  Caller third(door.address());
+  EXPECT_TRUE(first.turned_away(milliseconds(20000)));
+  EXPECT_FALSE(second.turned_away(milliseconds(50)));
+  EXPECT_EQ(ask(door, token_of(1)).message, "all is well") << "strangers keep nobody out";
+}
+
+TEST(LateDoor, ClosesAllAtItsEnd) {
+  auto door = std::make_unique<LateDoor>("127.0.0.1", token_of(1), echo);
+  Caller silent(door->address());
+  const std::string address = door->address();
+  door.reset();
+  EXPECT_TRUE(silent.turned_away(milliseconds(20000)));
+  EXPECT_THROW((void)ask_door(address, token_of(1), DoorRequest::status, {},
+                              std::chrono::steady_clock::now() + std::chrono::seconds(20)),
+               Error);
+}
+
+TEST(LateDoor, AnAddressThatIsNoneIsRefused) {
+  EXPECT_THROW(LateDoor("127.0.0.1:port", token_of(1), echo), Error);
+  EXPECT_THROW(LateDoor("no such host", token_of(1), echo), Error);
+}
+
+class RunDirectory : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / ("run-" + std::to_string(getpid()));
+    file_ = run_file_of_this_process();
+    file_.address = "127.0.0.1:4711";
+    write_run_file(folder_, file_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  Code refusal() const {
+    try {
+      (void)read_run_file(folder_);
+      return Code::ok;
+    } catch (const Error& error) {
+      return error.code();
+    }
+  }
+
+  std::filesystem::path folder_;
+  RunFile file_;
+};
+
+TEST_F(RunDirectory, SaysHowThisProcessWasStarted) {
+  const RunFile read = read_run_file(folder_);
+  EXPECT_EQ(read.address, "127.0.0.1:4711");
+  EXPECT_EQ(read.pid, getpid());
+  EXPECT_TRUE(same(read.token, file_.token));
+  EXPECT_EQ(read.program, std::filesystem::read_symlink("/proc/self/exe"));
+  EXPECT_EQ(read.arguments, file_.arguments);
+  EXPECT_FALSE(read.arguments.empty());
+  EXPECT_EQ(read.folder, std::filesystem::current_path());
+  EXPECT_FALSE(same(random_token(), random_token()));
+}
+
+TEST_F(RunDirectory, IsForItsOwnerAlone) {
+  struct stat status {};
+  ASSERT_EQ(stat((folder_ / "cluster.json").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  ASSERT_EQ(chmod((folder_ / "cluster.json").c_str(), 0640), 0);
+  EXPECT_EQ(refusal(), Code::permission_denied);
+}
+
+TEST_F(RunDirectory, IsRemovedByWhoWroteIt) {
+  remove_run_file(folder_, file_.host, file_.pid + 1);
+  EXPECT_EQ(refusal(), Code::ok);
+  remove_run_file(folder_, file_.host, file_.pid);
+  EXPECT_EQ(refusal(), Code::not_found);
+}
+
+TEST_F(RunDirectory, ADamagedFileIsNamed) {
+  for (const std::string text : {"", "{}", "[1", R"({"version": 2})", R"({"version": 1, "host": 3})"}) {
+    std::ofstream(folder_ / "cluster.json", std::ios::trunc) << text;
+    EXPECT_EQ(refusal(), Code::data_loss) << text;
+  }
+}
+
+}  // namespace
+}  // namespace capstan::cluster
