@@ -184,12 +184,12 @@ std::vector<int> Coordinator::worker_indices() {
 
 /// Who was told. A ps that the worker had not reached yet would never notice; the others say when they have
 /// applied what it pushed.
-std::set<int> Coordinator::tell_every_ps_of_death(std::int32_t rank) {
+std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worker) {
   std::set<int> told;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
     if (peer.failed()) continue;
-    peer.send(cluster::kWorkerGone, transport::as_bytes(rank));
+    peer.send(cluster::kWorkerGone, transport::as_bytes(worker));
     told.insert(peer.rank());
   }
   return told;
@@ -230,7 +230,7 @@ void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
               peer.name(), runtime_.settings().duration("heartbeat-timeout").count());
     peer.send(cluster::kFenced, {});  // for when it wakes up
     returning_.forget(peer);
-    lose_worker(peer);
+    lose_worker(peer, /*may_live=*/true);
   }
 }
 
@@ -246,8 +246,8 @@ void Coordinator::look_for_silent_ps() {
                   runtime_.name_of(overdue->worker)));
 }
 
-void Coordinator::lose_worker(transport::Peer& peer) {
-  const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death(peer.rank()),
+void Coordinator::lose_worker(transport::Peer& peer, bool may_live) {
+  const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), may_live ? 1 : 0}),
                                          transport::deadline_in(runtime_.patience()));
   if (!closures) return;
   log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,

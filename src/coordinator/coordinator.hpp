@@ -16,6 +16,7 @@
 #include "coordinator/heartbeats.hpp"
 #include "coordinator/returning_workers.hpp"
 #include "coordinator/watchdog.hpp"
+#include "shard/protocol.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::coordinator {
@@ -52,8 +53,8 @@ class Coordinator {
   void watch_returned(Heartbeats::Clock::time_point now);
   void look_for_silent_workers(Heartbeats::Clock::time_point now);
   void look_for_silent_ps();
-  void lose_worker(transport::Peer& peer);
-  std::set<int> tell_every_ps_of_death(std::int32_t rank);
+  void lose_worker(transport::Peer& peer, bool may_live = false);
+  std::set<int> tell_every_ps_of_death(const shard::WorkerGone& worker);
   bool may_come_back() const;
   void give_up_waiting();
 
