@@ -53,15 +53,26 @@ bool Runtime::knows(int rank) const {
   return started_again_.contains(rank);
 }
 
-// Each of the two addresses of a member is of use to one thread alone.
+Table Runtime::table_now() const {
+  const std::lock_guard lock(mutex_);
+  return table_;
+}
+
+// Each of the two addresses of a member is of use to one thread alone, and to table_now().
 void Runtime::ps_returned_to_control(const Member& ps) {
-  table_.members.at(static_cast<std::size_t>(ps.rank)).control_address = ps.control_address;
+  {
+    const std::lock_guard lock(mutex_);
+    table_.members.at(static_cast<std::size_t>(ps.rank)).control_address = ps.control_address;
+  }
   transport::Peer* peer = control_peers_.at(static_cast<std::size_t>(ps.rank));
   if (peer != nullptr) peer->revive(ps.control_address);
 }
 
 void Runtime::ps_returned_to_data(const Member& ps) {
-  table_.members.at(static_cast<std::size_t>(ps.rank)).data_address = ps.data_address;
+  {
+    const std::lock_guard lock(mutex_);
+    table_.members.at(static_cast<std::size_t>(ps.rank)).data_address = ps.data_address;
+  }
   transport::Peer* peer = data_peers_.at(static_cast<std::size_t>(ps.rank));
   if (peer != nullptr) peer->revive(ps.data_address);
 }

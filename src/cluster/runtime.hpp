@@ -31,6 +31,8 @@ class Runtime {
   /// Those of the start, by rank.
   const std::vector<Member>& members() const noexcept { return table_.members; }
   const Table& table() const noexcept { return table_; }
+  /// With the present addresses of ps that were started again. Any thread.
+  Table table_now() const;
   const Member& self() const noexcept { return self_; }
   /// This rank is a worker that was started again, or came late; the coordinator and the ps are to be told.
   bool started_again() const noexcept { return static_cast<std::size_t>(self_.rank) >= members().size(); }

@@ -208,12 +208,13 @@ std::vector<int> Coordinator::worker_indices() {
 
 /// Who was told. A ps that the worker had not reached yet would never notice; the others say when they have
 /// applied what it pushed.
-std::set<int> Coordinator::tell_every_ps_of_death(std::int32_t rank) {
+std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worker) {
   std::set<int> told;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
     if (peer.failed() && !away_.contains(peer.rank())) continue;
-    peer.send(cluster::kWorkerGone, transport::as_bytes(rank));  // to one that is away, again when it is back
+    peer.send(cluster::kWorkerGone,
+              transport::as_bytes(worker));  // to one that is away, again when it is back
     told.insert(peer.rank());
   }
   return told;
@@ -251,7 +252,7 @@ bool Coordinator::greet_returned_ps() {
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
-      peer.send(cluster::kWorkerGone, transport::as_bytes(rank));
+      peer.send(cluster::kWorkerGone, transport::as_bytes(shard::WorkerGone{rank, 0}));
     }
     returning_.tell_again(peer);
     log::info("{} is back", peer.name());
@@ -293,7 +294,7 @@ void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
               peer.name(), runtime_.settings().duration("heartbeat-timeout").count());
     peer.send(cluster::kFenced, {});  // for when it wakes up
     returning_.forget(peer);
-    lose_worker(peer);
+    lose_worker(peer, /*may_live=*/true);
   }
 }
 
@@ -309,8 +310,8 @@ void Coordinator::look_for_silent_ps() {
                   runtime_.name_of(overdue->worker)));
 }
 
-void Coordinator::lose_worker(transport::Peer& peer) {
-  const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death(peer.rank()),
+void Coordinator::lose_worker(transport::Peer& peer, bool may_live) {
+  const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), may_live ? 1 : 0}),
                                          transport::deadline_in(runtime_.patience()));
   if (!closures) return;
   log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,
@@ -321,7 +322,7 @@ void Coordinator::lose_worker(transport::Peer& peer) {
 /// All that it ran has ended, and has been applied; it has nothing to lose.
 void Coordinator::let_go(transport::Peer& peer) {
   const std::uint64_t ended = dispatcher_.ended(peer);
-  (void)dispatcher_.lose(peer, tell_every_ps_of_death(peer.rank()),
+  (void)dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), 0}),
                          transport::deadline_in(runtime_.patience()));
   heartbeats_.forget(peer.rank());
   peer.send(cluster::kShutdown, {});

@@ -20,6 +20,7 @@
 #include "coordinator/lost_ranks.hpp"
 #include "coordinator/returning_workers.hpp"
 #include "coordinator/watchdog.hpp"
+#include "shard/protocol.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::coordinator {
@@ -60,11 +61,11 @@ class Coordinator {
   void watch_returned(Heartbeats::Clock::time_point now);
   void look_for_silent_workers(Heartbeats::Clock::time_point now);
   void look_for_silent_ps();
-  void lose_worker(transport::Peer& peer);
+  void lose_worker(transport::Peer& peer, bool may_live = false);
   void let_go(transport::Peer& peer);
   void when_alone(const transport::Peer& last);
   std::string status() const;
-  std::set<int> tell_every_ps_of_death(std::int32_t rank);
+  std::set<int> tell_every_ps_of_death(const shard::WorkerGone& worker);
   bool may_come_back() const;
   void give_up_waiting();
   bool greet_returned_ps();

@@ -72,7 +72,7 @@ DoorAnswer LateWorkers::answer(DoorRequest request, std::span<const std::byte> b
 }
 
 cluster::Table LateWorkers::let_in(const cluster::Hello& hello) {
-  cluster::Table table = runtime_.table();
+  cluster::Table table = runtime_.table_now();
   if (runtime_.in_process()) {
     throw Error(Code::failed_precondition,
                 "this job runs in one process, which takes no workers; start it with mpirun");

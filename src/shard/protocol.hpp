@@ -121,6 +121,12 @@ struct FetchAdd {
   std::uint64_t delta = 0;
 };
 
+/// Header of kWorkerGone; kWorkerClosed answers with the same.
+struct WorkerGone {
+  std::int32_t rank = 0;
+  std::int32_t may_live = 0;  // 1: it was silent, and is to be told
+};
+
 /// kPsStatistics -> this.
 struct PsStatistics {
   std::uint64_t rows_pushed = 0;

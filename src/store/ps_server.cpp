@@ -199,14 +199,16 @@ void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
-    std::int32_t rank = 0;
-    if (message.header.size() != sizeof rank) return;
-    std::memcpy(&rank, message.header.data(), sizeof rank);
+    shard::WorkerGone worker;
+    if (message.header.size() != sizeof worker) return;
+    std::memcpy(&worker, message.header.data(), sizeof worker);
+    const int rank = worker.rank;
     // Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
     // and its ring, which it may write to, is kept until the connection ends.
     gone_.insert(rank);
     rpc_.refuse(rank);
-    if (inbox_.close(rank)) {
+    // UCX 1.13 may abort a process that sends to one that has just been killed.
+    if (inbox_.close(rank) && worker.may_live != 0) {
       client(rank).send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced}));
     }
     forget(rank);

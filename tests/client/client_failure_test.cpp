@@ -146,7 +146,7 @@ TEST_P(ClientFailureTest, WhatARankPushesThatCountsAsDeadIsRefusedAndNotApplied)
   bool closed = false;
   runtime.control().on_message(cluster::kWorkerClosed, [&](const transport::Message&) { closed = true; });
   runtime.control_peer(runtime.member(Role::ps, ps))
-      .send(cluster::kWorkerGone, transport::as_bytes(std::int32_t{runtime.self().rank}));
+      .send(cluster::kWorkerGone, transport::as_bytes(shard::WorkerGone{runtime.self().rank, 1}));
   ASSERT_TRUE(transport::progress_until(runtime.control(), transport::deadline_in(std::chrono::seconds(20)),
                                         [&] { return closed; }));
   const auto begin = std::chrono::steady_clock::now();
