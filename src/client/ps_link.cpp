@@ -103,7 +103,9 @@ void PsLink::connect() {
   const auto reply = from_bytes<shard::ConnectReply>(
       rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));
   const std::string& wanted = runtime_.settings().text("window");
-  board_ = peer_.open_window(reply.board, window_path(wanted));
+  const bool same_host = runtime_.member(peer_.rank()).host == runtime_.self().host;
+  board_ = peer_.open_window(
+      reply.board, same_host || wanted == "mapped" ? window_path(wanted) : transport::WindowPath::rma);
   tail_ = published_ = applied_ = reply.applied;
   bell_ = reply.bell;
   sink_ = reinterpret_cast<shard::PushSink*>(reply.sink);

@@ -29,7 +29,7 @@ constexpr int kExitEnvironment = 3;
 constexpr int kExitLostRank = 4;
 // After a ps is lost, or has lost the coordinator, its agent waits this long for the coordinator to end the
 // job with a better message.
-constexpr std::chrono::seconds kCoordinatorSpeaksFirst{6};
+constexpr std::chrono::seconds kCoordinatorSpeaksFirst{12};
 // A child that was told to end by SIGTERM or SIGINT and has not is killed.
 constexpr std::chrono::seconds kGrace{5};
 // Before a worker is started again; doubled each time that it has not lived for kLived, up to the last.
@@ -113,8 +113,8 @@ class Agent {
         from_mpi_(from_mpi),
         mask_(mask),
         kept_(std::move(kept)),
-        most_silence_(most_silence),
-        run_dir_(std::move(run_dir)) {}
+        run_dir_(std::move(run_dir)),
+        most_silence_(most_silence) {}
 
   /// Returns in a child that was started again; never in the agent.
   AgentLink run() {

@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/topology.hpp"
 #include "transport/ucx_context.hpp"
+#include "transport/ucx_offer.hpp"
 #include "transport/ucx_peer.hpp"
 #include "transport/version.hpp"
 
@@ -155,7 +156,9 @@ std::unique_ptr<Region> UcxFabric::allocate(std::size_t bytes) {
 }
 
 std::unique_ptr<Region> UcxFabric::adopt(std::span<std::byte> memory, const FilePlace& place) {
-  return std::make_unique<UcxRegion>(context_, memory, place);
+  // Who leaves shared memory out of UCX_TLS wants none of it.
+  static const bool shared = !ucx_offer().in_memory.empty();
+  return std::make_unique<UcxRegion>(context_, memory, shared ? place : FilePlace{});
 }
 
 ucs_status_t UcxFabric::receive(void* arg, const void* header, std::size_t header_length, void* data,

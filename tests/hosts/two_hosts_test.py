@@ -100,8 +100,16 @@ class OnTwoHosts(JobTest):
         self.assertEqual(self.summary()["training"]["workers_lost"], 1)
         self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
 
+    def test_a_ps_of_the_other_host_comes_back(self):
+        job = self.start_training("--slice-batches", 1, epochs=1000)
+        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        os.kill(job.ranks()[5][1], signal.SIGKILL)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn(f"{PS[5]} is back", job.stderr)
+        self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+
     def test_a_ps_of_the_other_host_killed(self):
-        job = self.start_training(epochs=1_000_000)
+        job = self.start_training("--ps-restart", "off", epochs=1_000_000)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
         os.kill(job.ranks()[5][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
