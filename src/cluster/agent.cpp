@@ -102,6 +102,17 @@ pid_t fork_child() {
   _exit(0);
 }
 
+/// Null where the system refuses: a ps then does not come back.
+AgentLink::Kept kept_memory() {
+  try {
+    return transport::KeptMemory::create();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "capstan: a ps of this rank would not come back when it is killed: %s\n",
+                 error.what());
+    return nullptr;
+  }
+}
+
 class Agent {
  public:
   Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask,
@@ -250,8 +261,8 @@ class Agent {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
     if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
     // A ps that has ended by itself would find in its memory what made it end.
-    const bool returns =
-        self_.role == Role::worker || (self_.role == Role::ps && WIFSIGNALED(status) && kept_->used());
+    const bool returns = self_.role == Role::worker ||
+                         (self_.role == Role::ps && WIFSIGNALED(status) && kept_ && kept_->used());
     if (!returns) return false;
     pause_ = Clock::now() - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
     start_at_ = Clock::now() + pause_;
@@ -357,7 +368,7 @@ AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence, con
   sigset_t before;
   sigprocmask(SIG_BLOCK, &blocked, &before);
 
-  AgentLink::Kept kept = transport::KeptMemory::create();
+  AgentLink::Kept kept = kept_memory();
   const pid_t launcher = getppid();
   const pid_t child = fork_child();
   if (child == 0) {

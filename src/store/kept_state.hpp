@@ -35,7 +35,7 @@ struct ShardRecord {
 /// order.
 class KeptState {
  public:
-  /// Values are in the memory: never renumber within one job.
+  /// What a record tells; its bytes.
   enum class Record : std::uint32_t {
     region = 1,     // two words: where it lies in the file, and its bytes
     shard,          // ShardRecord

@@ -34,8 +34,8 @@ class Store final : public shard::PushSink {
       Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr);
 
   /// What an earlier process left in the kept memory: its shards, as after the last push that it ended.
-  /// `middles`: of ranks whose entries go on where they were. Throws Error(data_loss) where that cannot be
-  /// made whole.
+  /// `middles`: of ranks whose entries go on where they were. Throws Error(unavailable) where there
+  /// is an update group, whose steps died with the process.
   void recover(std::span<shard::UnfinishedPush> middles);
 
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go

@@ -56,7 +56,7 @@ void Store::recover(std::span<shard::UnfinishedPush> middles) {
         ledger_.close(static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
         break;
       case KeptState::Record::group:
-        throw Error(Code::data_loss,
+        throw Error(Code::unavailable,
                     "what the workers of an update group had pushed in their last step died with the ps");
       default:
         break;
