@@ -303,6 +303,9 @@ class Agent {
     }
     if (job_goes_on) _exit(0);
     if (self_.role == Role::ps) {
+      // Killed when the job was about to end: it came back to nobody. How the job ended is for the
+      // coordinator's agent.
+      if (lost_coordinator && started_again_ > 0) _exit(0);
       if (by_signal || lost_coordinator) pause_for_coordinator();
       _exit(by_signal ? kExitLostRank : code);
     }
