@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "base/fence.hpp"
 #include "capstan/serialize.hpp"
@@ -47,8 +48,10 @@ Client::Client(std::shared_ptr<cluster::Runtime> runtime)
       links_(static_cast<std::size_t>(runtime_->count(Role::ps))) {
   runtime_->data().on_message(cluster::kPsReturned, [this](const transport::Message& message) {
     auto ps = from_bytes<cluster::Member>(message.payload);
-    if (ps.rank >= 0 && ps.rank < runtime_->table().places())
-      returned_.insert_or_assign(ps.rank, std::move(ps));
+    if (ps.rank < 0 || ps.rank >= runtime_->table().places()) return;
+    // Each process is news once; a ps says so to a worker that may not have heard.
+    std::int64_t& process = processes_[ps.rank];
+    if (std::exchange(process, ps.pid) != ps.pid) returned_.insert_or_assign(ps.rank, std::move(ps));
   });
   runtime_->data().on_message(cluster::kPushApplied, [this](const transport::Message& message) {
     const cluster::Member& from = runtime_->member(message.from);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -127,6 +128,7 @@ class Client {
   RemoteReads reads_;
   RunningClosure closure_;
   Returned returned_;
+  std::map<int, std::int64_t> processes_;       // of ps that have come back, by rank
   std::uint64_t returns_ = 0;                   // of all links, when the closure began
   std::vector<std::unique_ptr<PsLink>> links_;  // by ps index, null until first used
   std::vector<std::unique_ptr<Route>> routes_;  // by variable id, null until first used

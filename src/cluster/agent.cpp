@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kExitEnvironment = 3;
 constexpr int kExitLostRank = 4;
 // After a ps is lost, or has lost the coordinator, its agent waits this long for the coordinator to end the
-// job with a better message.
+// job with a better message: longer than twice --ps-wait, as it is unless set.
 constexpr std::chrono::seconds kCoordinatorSpeaksFirst{12};
 // A child that was told to end by SIGTERM or SIGINT and has not is killed.
 constexpr std::chrono::seconds kGrace{5};

@@ -155,33 +155,24 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
               "(is an old copy first in PATH there?)",
               rank, hello.host, hellos[0].host));
     }
-    if (hello.roles != hellos[0].roles) {
-      throw Error(
-          Code::failed_precondition,
-          fmt::format("rank {} on {} was told {}, rank 0 was told {}: give every rank the same settings",
-                      rank, hello.host, hello.roles, hellos[0].roles));
-    }
-    if (hello.replicas != hellos[0].replicas) {
-      throw Error(
-          Code::invalid_argument,
-          fmt::format("Mismatched number of replicas per worker: rank {} on {} was told {}, rank 0 was "
-                      "told {}; give every rank the same --replicas",
-                      rank, hello.host, hello.replicas, hellos[0].replicas));
-    }
-    if (hello.restarts != hellos[0].restarts) {
-      throw Error(
-          Code::failed_precondition,
-          fmt::format("rank {} on {} starts a worker again {} times, rank 0 {} times: give every rank "
-                      "the same --max-restarts",
-                      rank, hello.host, hello.restarts, hellos[0].restarts));
-    }
-    if (hello.late != hellos[0].late) {
-      throw Error(
-          Code::failed_precondition,
-          fmt::format("rank {} on {} has room for {} late workers, rank 0 for {}: give every rank the same "
-                      "--run-dir and --late-workers",
-                      rank, hello.host, hello.late, hellos[0].late));
-    }
+    // `text` names rank, host, what that rank was told and what rank 0 was.
+    const auto require_same = [&](const auto& there, const auto& at_rank_0, Code code, const char* text) {
+      if (there != at_rank_0)
+        throw Error(code, fmt::format(fmt::runtime(text), rank, hello.host, there, at_rank_0));
+    };
+    require_same(hello.roles, hellos[0].roles, Code::failed_precondition,
+                 "rank {} on {} was told {}, rank 0 was told {}: give every rank the same settings");
+    require_same(
+        hello.replicas, hellos[0].replicas, Code::invalid_argument,
+        "Mismatched number of replicas per worker: rank {} on {} was told {}, rank 0 was told {}; give "
+        "every rank the same --replicas");
+    require_same(hello.restarts, hellos[0].restarts, Code::failed_precondition,
+                 "rank {} on {} starts a worker again {} times, rank 0 {} times: give every rank the same "
+                 "--max-restarts");
+    require_same(
+        hello.late, hellos[0].late, Code::failed_precondition,
+        "rank {} on {} has room for {} late workers, rank 0 for {}: give every rank the same --run-dir and "
+        "--late-workers");
     hosts.push_back(hello.host);
   }
   RoleRequest request;

@@ -277,6 +277,23 @@ void WorkerServer::learn_news() {
   }
 }
 
+/// What a closure had pushed to a ps that died is lost in part; the ps knows which, so all of it runs again.
+std::vector<std::byte> WorkerServer::run_until_no_ps_dies(const detail::RemoteFunction& function,
+                                                          const Task& task) {
+  client::Client& client = context_.client();
+  for (bool again = task.header.again != 0;; again = true) {
+    try {
+      Reader in(task.arguments);
+      client.begin({task.header.id, again});
+      std::vector<std::byte> result = function.run(in);
+      client.flush();
+      return result;
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable || !client.ps_came_back()) throw;
+    }
+  }
+}
+
 void WorkerServer::execute(const Task& task) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -293,19 +310,7 @@ void WorkerServer::execute(const Task& task) {
       throw Error(Code::deadline_exceeded, "a function had not begun at its deadline");
     }
     const auto& function = detail::registered_function(task.header.function);
-    client::Client& client = context_.client();
-    for (bool again = task.header.again != 0;; again = true) {
-      try {
-        Reader in(task.arguments);
-        client.begin({task.header.id, again});
-        result = function.run(in);
-        client.flush();
-        break;
-      } catch (const Error& error) {
-        // What it had pushed to a ps that died is lost in part; the ps knows which.
-        if (error.code() != Code::unavailable || !client.ps_came_back()) throw;
-      }
-    }
+    result = run_until_no_ps_dies(function, task);
   } catch (const Error& error) {
     failed(error.code(), error.what());
   } catch (const std::exception& error) {

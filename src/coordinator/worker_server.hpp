@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "capstan/per_worker.hpp"
+#include "capstan/remote_function.hpp"
 #include "cluster/runtime.hpp"
 #include "coordinator/control_loop.hpp"
 #include "coordinator/protocol.hpp"
@@ -65,6 +66,7 @@ class WorkerServer {
   std::chrono::milliseconds beat_or_end();
   void learn_news();
   void execute(const Task& task);
+  std::vector<std::byte> run_until_no_ps_dies(const detail::RemoteFunction& function, const Task& task);
 
   std::shared_ptr<cluster::Runtime> runtime_;
   strategy::Context context_;

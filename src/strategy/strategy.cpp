@@ -187,9 +187,9 @@ void Strategy::create_shards(shard::VariableDescriptor& descriptor, const detail
     context_.client().retry([&] {
       try {
         place = wait();
-      } catch (const Error&) {
+      } catch (const Error& error) {
         // Asked again where the ps comes back; it has the shard once, whether or not it had made it before.
-        if (context_.client().ps_came_back())
+        if (error.code() == Code::unavailable && context_.client().ps_came_back())
           call.id = rpc.start(context_.client().link(call.ps).peer(), cluster::kCreateVariable, call.request);
         throw;
       }

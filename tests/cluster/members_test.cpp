@@ -21,6 +21,16 @@ std::vector<Hello> hellos(std::size_t count, const std::string& roles = "ps=0 wo
   return out;
 }
 
+void expect_refused(const std::vector<Hello>& all, Code code, const std::string& text) {
+  try {
+    (void)make_members(all);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    EXPECT_EQ(error.what(), text);
+  }
+}
+
 TEST(Members, KeepWhatTheirRanksSaidOfThemselves) {
   const auto members = make_members(hellos(4));
   ASSERT_EQ(members.size(), 4U);
@@ -48,44 +58,26 @@ TEST(Members, GetTheRolesThatWereAskedFor) {
 TEST(Members, ARankWithAnotherBuildIsRefusedByNumberAndHost) {
   auto all = hellos(5);
   all[3].build = 1;
-  try {
-    (void)make_members(all);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::failed_precondition);
-    EXPECT_STREQ(error.what(),
+  expect_refused(all, Code::failed_precondition,
                  "rank 3 on node1 runs another build than rank 0 on node0: start every rank from the same "
                  "binary (is an old copy first in PATH there?)");
-  }
 }
 
 TEST(Members, ARankWithOtherReplicasIsRefusedByNumberAndHost) {
   auto all = hellos(5);
   all[3].replicas = 2;
-  try {
-    (void)make_members(all);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    EXPECT_STREQ(
-        error.what(),
-        "Mismatched number of replicas per worker: rank 3 on node1 was told 2, rank 0 was told 1; give "
-        "every rank the same --replicas");
-  }
+  expect_refused(
+      all, Code::invalid_argument,
+      "Mismatched number of replicas per worker: rank 3 on node1 was told 2, rank 0 was told 1; give "
+      "every rank the same --replicas");
 }
 
 TEST(Members, ARankWithOtherRestartsIsRefusedByNumberAndHost) {
   auto all = hellos(5);
   all[3].restarts = 2;
-  try {
-    (void)make_members(all);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::failed_precondition);
-    EXPECT_STREQ(error.what(),
+  expect_refused(all, Code::failed_precondition,
                  "rank 3 on node1 starts a worker again 2 times, rank 0 0 times: give every rank the same "
                  "--max-restarts");
-  }
 }
 
 TEST(Members, EveryRestartOfEveryWorkerHasARankOfItsOwn) {
@@ -132,29 +124,17 @@ TEST(Members, WhoComesLateHasARankAndAnIndexThatNobodyHad) {
 TEST(Members, RanksWithRoomForOtherNumbersOfLateWorkersAreRefused) {
   auto all = hellos(5);
   all[3].late = 16;
-  try {
-    (void)make_members(all);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::failed_precondition);
-    EXPECT_STREQ(error.what(),
+  expect_refused(all, Code::failed_precondition,
                  "rank 3 on node1 has room for 16 late workers, rank 0 for 0: give every rank the same "
                  "--run-dir and --late-workers");
-  }
 }
 
 TEST(Members, ARankThatWasToldOtherRolesIsRefusedByNumberAndHost) {
   auto all = hellos(5);
   all[4].roles = "ps=2 workers=0 evaluator=0";
-  try {
-    (void)make_members(all);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::failed_precondition);
-    EXPECT_STREQ(error.what(),
+  expect_refused(all, Code::failed_precondition,
                  "rank 4 on node2 was told ps=2 workers=0 evaluator=0, rank 0 was told ps=0 workers=0 "
                  "evaluator=0: give every rank the same settings");
-  }
 }
 
 TEST(Members, RolesThatDoNotFitTheRanksAreRefused) {

@@ -58,6 +58,15 @@ class PsRestarted(JobTest):
     def test_workers_and_ps_die(self):
         self.sums_stay_exact(5, 6, microseconds=600, victims=("ps", "worker"))
 
+    def test_one_with_an_update_group_does_not_come_back(self):
+        job = self.start([BIN / "group_until_death", 100_000_000, -1, "--capstan-ps=1"], 4)
+        self.assertTrue(job.wait_for_text("ps on this host"), job.stderr)
+        time.sleep(0.5)  # until both have begun their steps
+        os.kill(job.ranks()[3][1], signal.SIGKILL)
+        self.assertNotEqual(self.exit_code(job, 60), 0, job.stderr)
+        self.assertIn("what the workers of an update group had pushed in their last step died with the ps", job.stderr)
+        self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone.* has not come back")
+
     def test_restarts_are_used_up(self):
         job = self.start([SUMS, 20000, 600, "--capstan-ps=1", "--capstan-max-restarts=1"], 4)
         self.assertTrue(job.wait_for_text("begins"), job.stderr)
