@@ -23,10 +23,10 @@ std::vector<std::string> hosts_of(const std::string& letters) {
 /// Roles by rank, one letter each. Indices must count up with the ranks.
 std::string roles_of(const std::vector<Place>& places) {
   std::string letters;
-  std::array<int, 4> next{};
+  std::array<int, 5> next{};
   for (const Place& place : places) {
     const auto role = static_cast<std::size_t>(place.role);
-    letters += "CPWE"[role];
+    letters += "CPWES"[role];
     EXPECT_EQ(place.index, next[role]++) << letters;
   }
   return letters;
@@ -74,6 +74,14 @@ TEST(RoleMap, ANumberOfPsThatIsAskedForIsSpreadOverTheHosts) {
   EXPECT_EQ(map("aaabbb", {.ps = 3}), "CPPWWP");
   EXPECT_EQ(map("aaabbb", {.ps = 4}), "CPPWPP");
   EXPECT_EQ(map("aaaaaabbb", {.ps = 5}), "CWWPPPWPP");
+}
+
+TEST(RoleMap, SparesAreSpreadAndStandFirstWhereTheFewestPsAre) {
+  EXPECT_EQ(map("aaaaa", {.ps = 2, .spares = 1}), "CWSPP");
+  EXPECT_EQ(map("aaabbb", {.ps = 1, .spares = 1}), "CWPWWS");
+  EXPECT_EQ(map("aaabbb", {.ps = 2, .spares = 1}), "CSPWWP");  // the first host's loss ends the job anyway
+  EXPECT_EQ(map("aaabbbccc", {.ps = 2, .spares = 2}), "CSPWWPWWS");
+  EXPECT_EQ(map("aaaabbbb", {.ps = 2, .evaluator = true, .spares = 2}), "CWSPWSPE");
 }
 
 TEST(RoleMap, WorkersThatAreAskedForLeaveTheRestToThePs) {
