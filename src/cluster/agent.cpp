@@ -260,7 +260,8 @@ class Agent {
   bool starts_again(int status, bool ending) {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
     if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
-    // A ps that has ended by itself would find in its memory what made it end. A spare that uses memory is a ps.
+    // A ps that has ended by itself would find in its memory what made it end. A spare that uses memory is a
+    // ps.
     const bool returns = self_.role == Role::worker ||
                          (one_fabric(self_.role) && WIFSIGNALED(status) && kept_ && kept_->used());
     if (!returns) return false;

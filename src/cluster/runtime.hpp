@@ -110,7 +110,7 @@ class Runtime {
   Table table_;
   Member self_;
   mutable std::mutex mutex_;
-  std::map<int, Member> started_again_;  // by rank; under the mutex. Never erased: references stay good
+  std::map<int, Member> started_again_;      // by rank; under the mutex. Never erased: references stay good
   std::map<int, std::deque<Member>> moved_;  // the same, of ps that came back: each of their processes
   std::atomic<bool> any_moved_{false};
   std::atomic<bool> ps_given_up_{false};

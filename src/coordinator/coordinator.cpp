@@ -230,9 +230,10 @@ std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worke
 }
 
 void Coordinator::lose_ps(transport::Peer& peer) {
+  if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) lost_ranks_.add(spare);
   if (runtime_.ps_may_be_replaced()) {
-    const auto wait = runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait")
-                                               : std::chrono::milliseconds(0);
+    const auto wait =
+        runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait") : std::chrono::milliseconds(0);
     away_[peer.rank()] = std::chrono::steady_clock::now() + wait;
     log::warn("{} is gone; all that need it wait until it is back", peer.name());
     return;
@@ -266,7 +267,7 @@ bool Coordinator::greet_returned_ps() {
     runtime_.ps_returned_to_control(member);
     away_.erase(member.rank);
     lost_ranks_.remove(member.rank);
-    lost_ranks_.remove(takeovers_.spare_of(member.rank));
+    if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) lost_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
@@ -287,17 +288,18 @@ void Coordinator::wait_for_ps() {
     if (now < until) continue;
     const bool spares = runtime_.count(Role::spare) > 0;
     if (spares && takeovers_.advance(runtime_.member(rank), dead_workers(), now)) continue;
-    const std::string waited =
-        runtime_.ps_may_return() ? fmt::format(", and it has not come back within {} ms (--ps-wait)",
-                                               runtime_.settings().duration("ps-wait").count())
-                                 : "";
+    const std::string waited = runtime_.ps_may_return()
+                                   ? fmt::format(", and it has not come back within {} ms (--ps-wait)",
+                                                 runtime_.settings().duration("ps-wait").count())
+                                   : "";
     const std::string no_spare =
         spares ? fmt::format("; no spare has taken its place: {}", takeovers_.why(rank)) : "";
     runtime_.give_up_ps();
     queue_.break_down(
         Code::unavailable,
-        fmt::format("{} is gone, its shards with it{}{}; start again with --resume to go on from the last checkpoint",
-                    runtime_.name_of(rank), waited, no_spare));
+        fmt::format(
+            "{} is gone, its shards with it{}{}; start again with --resume to go on from the last checkpoint",
+            runtime_.name_of(rank), waited, no_spare));
     away_.clear();
     break;
   }

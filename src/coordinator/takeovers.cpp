@@ -18,8 +18,8 @@ std::chrono::milliseconds reading(const shard::TakeOver& takeover) {
   std::uint64_t bytes = 0;
   for (const shard::CreateShard& shard : takeover.shards) {
     const std::uint64_t elements = shard.rows * shard::width_of(shard.shape);
-    bytes += elements * (size_of(shard.dtype) +
-                         shard::slots_of(shard.optimizer.kind).size() * size_of(shard::slot_dtype(shard.dtype)));
+    bytes += elements * (size_of(shard.dtype) + shard::slots_of(shard.optimizer.kind).size() *
+                                                    size_of(shard::slot_dtype(shard.dtype)));
   }
   return std::chrono::milliseconds(bytes / 100'000);
 }
@@ -86,8 +86,8 @@ bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<
   }
   {
     const std::lock_guard lock(mutex_);
-    spare = {spare.rank, State::takes, ps.rank, ps.index, takeover.life,
-             now + runtime_.patience() + reading(takeover)};
+    spare = {spare.rank, State::takes,  ps.rank,
+             ps.index,   takeover.life, now + runtime_.patience() + reading(takeover)};
   }
   const auto checkpoint = contents_.checkpoint();
   log::warn("{} is lost; {} takes its shards over from checkpoint {} (step {})", ps.name(),
@@ -117,6 +117,12 @@ int Takeovers::spare_of(int ps) const {
   return -1;
 }
 
+int Takeovers::lose_ps(int ps) {
+  const int rank = spare_of(ps);
+  if (Spare* spare = find(State::stands, ps)) set(*spare, State::gone);
+  return rank;
+}
+
 void Takeovers::lose(int rank) {
   for (Spare& spare : spares_) {
     if (spare.rank != rank || spare.state == State::gone) continue;
@@ -126,7 +132,8 @@ void Takeovers::lose(int rank) {
       log::warn("{} is gone; {} spares are left", runtime_.name_of(rank), waiting());
     } else if (before == State::takes) {
       why_[spare.ps] = runtime_.name_of(rank) + " died while it took its place";
-      log::warn("{} is gone before it had the shards of {}", runtime_.name_of(rank), runtime_.name_of(spare.ps));
+      log::warn("{} is gone before it had the shards of {}", runtime_.name_of(rank),
+                runtime_.name_of(spare.ps));
     }
   }
 }

@@ -33,6 +33,8 @@ class Takeovers {
   bool welcome(const cluster::Member& ps, std::uint32_t life);
   /// The rank of the spare that is in its place; -1 when none is.
   int spare_of(int ps) const;
+  /// The ps is gone, and so is the spare that was in its place: its rank, or -1.
+  int lose_ps(int ps);
   /// A spare has died, whatever it was doing.
   void lose(int rank);
   /// It says that it cannot take the place that it was told to.
@@ -48,7 +50,7 @@ class Takeovers {
   struct Spare {
     int rank = 0;
     State state = State::waits;
-    int ps = 0;           // rank, when it takes or stands
+    int ps = 0;  // rank, when it takes or stands
     int ps_index = 0;
     std::uint32_t life = 0;
     Clock::time_point by{};  // when it takes

@@ -25,10 +25,10 @@ struct TakeOver {
   std::uint32_t life = 0;  // 1 for the first spare in its place, and so on
   Source source = Source::checkpoint;
   std::string folder;
-  std::vector<CreateShard> shards;                                   // in the order of their creation
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;     // as they were at the checkpoint
-  std::vector<std::int32_t> gone;                                    // ranks that count as dead
-  std::vector<cluster::Member> members;                              // workers that came after the start
+  std::vector<CreateShard> shards;                                // in the order of their creation
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  // as they were at the checkpoint
+  std::vector<std::int32_t> gone;                                 // ranks that count as dead
+  std::vector<cluster::Member> members;                           // workers that came after the start
 };
 
 /// kPsReturned, whose payload is the Member. Of two processes that say they are one ps, the one of the later

@@ -117,8 +117,7 @@ void PsServer::say_that_it_is_back() {
   runtime_->control_peer(coordinator).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   client(coordinator.rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   for (const int rank : runtime_->worker_ranks()) {
-    if (!gone_.contains(rank))
-      client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+    if (!gone_.contains(rank)) client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   }
 }
 
@@ -244,7 +243,8 @@ void PsServer::serve_fabric() {
     rpc_.refuse(rank);
     // UCX 1.13 may abort a process that sends to one that has just been killed.
     if (inbox_.close(rank) && worker.may_live != 0) {
-      client(rank).send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced, life_}));
+      client(rank).send(cluster::kPushApplied,
+                        transport::as_bytes(shard::PushApplied{shard::kFenced, life_}));
     }
     forget(rank);
     if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});

@@ -54,9 +54,9 @@ class PsLost(JobTest):
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
 
     def test_without_a_spare_the_job_says_who_is_lost(self):
-        job = self.begin(spares=0, ranks=5, wait="4s")
+        job = self.begin(spares=0, ranks=5, wait="1s")
         self.lose(job, 4)
-        self.assert_unavailable(job, rf"{name('ps', 1, 4)} is gone, its shards with it, and it has not come back within 4000 ms")
+        self.assert_unavailable(job, rf"{name('ps', 1, 4)} is gone, its shards with it, and it has not come back within 1000 ms")
 
     def takes_over(self, *options):
         job = self.begin(*options)
@@ -79,7 +79,7 @@ class PsLost(JobTest):
 
     def test_one_after_the_other_while_functions_run(self):
         # Rank 3 and 4 are spares. The first that has become ps 1 dies alone, and comes back; then with its agent.
-        closures = 3000
+        closures = 2000
         job = self.begin(spares=2, ranks=7, closures=closures, microseconds=1000, losses=0)
         lost = name("ps", 1, 6)
         time.sleep(0.2)
@@ -92,6 +92,7 @@ class PsLost(JobTest):
         self.lose(job, 3)
         self.assert_text(job, rf"{lost} is lost; {name('spare', 1, 4)} takes(.*\n)+.*{lost} is back")
         self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertRegex(job.stdout, rf"{name('spare', 0, 3)} is lost\n{name('spare', 1, 4)}, now ps 1\n")
         sums = self.sums(job)
         self.assert_sums("ps0", sums["ps0"], 3 * closures)
         for sum in (sums["ps1"][0], sums["ps1"][2]):
