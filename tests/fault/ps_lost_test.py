@@ -78,17 +78,26 @@ class PsLost(JobTest):
         self.takes_over("--capstan-window=am", "--capstan-ps-restart=off")
 
     def test_one_after_the_other_while_functions_run(self):
-        # Rank 3 and 4 are spares. The first that has become ps 1 dies alone, and comes back; then with its agent.
-        closures = 2000
-        job = self.begin(spares=2, ranks=7, closures=closures, microseconds=1000, losses=0)
-        lost = name("ps", 1, 6)
-        time.sleep(0.2)
-        self.lose(job, 6)
+        # Rank 3 and 4 are spares. The ps's own agent is too late, and the ps that it starts again is turned away. A
+        # worker dies, and finds the ps where it is now. The spare that has become ps 1 dies alone, and comes back; then
+        # with its agent.
+        self.one_after_the_other()
+
+    def one_after_the_other(self, *options, closures=2000):
+        job = self.begin(*options, spares=2, ranks=7, closures=closures, microseconds=1000, losses=0)
+        lost, old = name("ps", 1, 6), agent_of(job, 6)
+        time.sleep(0.1)
+        os.kill(old, signal.SIGSTOP)
+        os.kill(child_of(old), signal.SIGKILL)
         self.assert_text(job, rf"{lost} is lost; {name('spare', 0, 3)} takes(.*\n)+.*{lost} is back")
-        time.sleep(0.2)
+        os.kill(old, signal.SIGCONT)
+        self.assert_text(job, rf"{lost}, pid \d+, is told to end: a spare has its place")
+        os.kill(child_of(agent_of(job, 1)), signal.SIGKILL)
+        self.assert_text(job, r"worker 0 .* is there in place of the one that was lost")
+        time.sleep(0.1)
         os.kill(child_of(agent_of(job, 3)), signal.SIGKILL)
         self.assert_text(job, rf"({lost} is back(.*\n)+.*){{2}}")
-        time.sleep(0.2)
+        time.sleep(0.1)
         self.lose(job, 3)
         self.assert_text(job, rf"{lost} is lost; {name('spare', 1, 4)} takes(.*\n)+.*{lost} is back")
         self.assertEqual(self.exit_code(job), 0, job.stderr)
