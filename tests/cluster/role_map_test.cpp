@@ -121,6 +121,12 @@ TEST(RoleMap, RolesThatDoNotFitAreRefusedWithHowManyRanksWould) {
                  "ranks, or change --ps and --workers (each at least 1)");
 }
 
+TEST(RoleMap, SparesThatDoNotFitAreRefused) {
+  expect_refused("aaa", {.spares = 1},
+                 "3 ranks cannot hold 1 coordinator, 1 ps, 1 workers, 1 spares: that makes 4. Start 4 ranks, "
+                 "or change --ps, --spares and --workers (each at least 1)");
+}
+
 TEST(RoleMap, EveryShapeOfJobHasEveryRoleItNeeds) {
   for (int ranks = 3; ranks <= 12; ++ranks) {
     for (int hosts = 1; hosts <= 4; ++hosts) {
