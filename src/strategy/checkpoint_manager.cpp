@@ -133,11 +133,15 @@ std::filesystem::path CheckpointManager::save(std::int64_t step, const std::stri
   for (const auto& [name, state] : states) positions.emplace(name, state->position());
   strategy.context().client().flush();
   io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
-  const std::filesystem::path folder = directory.begin(step);
-  const auto answers = strategy.ask_every_ps(
-      cluster::kSavePart,
-      to_bytes(shard::SavePart{std::filesystem::absolute(folder).string(), most_shards_of_one(strategy)}),
-      disk_patience(strategy), "write its part of a checkpoint");
+  std::vector<std::vector<std::byte>> answers;
+  // All parts anew where a ps died and is back.
+  strategy.context().client().retry([&] {
+    const std::filesystem::path folder = directory.begin(step);
+    answers = strategy.ask_every_ps(
+        cluster::kSavePart,
+        to_bytes(shard::SavePart{std::filesystem::absolute(folder).string(), most_shards_of_one(strategy)}),
+        disk_patience(strategy), "write its part of a checkpoint");
+  });
   std::vector<io::PartReport> parts;
   for (const auto& answer : answers) {
     for (auto& report : from_bytes<std::vector<io::PartReport>>(answer)) parts.push_back(std::move(report));
@@ -166,10 +170,12 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check
   }
   with_positions(strategy, found.reader, true,
                  [](strategy::SavedState& state, const std::string& position) { state.check(position); });
-  strategy.ask_every_ps(
-      cluster::kRestorePart,
-      to_bytes(shard::RestorePart{std::filesystem::absolute(found.reader.folder()).string()}),
-      disk_patience(strategy), "read its part of a checkpoint");
+  strategy.context().client().retry([&] {
+    strategy.ask_every_ps(
+        cluster::kRestorePart,
+        to_bytes(shard::RestorePart{std::filesystem::absolute(found.reader.folder()).string()}),
+        disk_patience(strategy), "read its part of a checkpoint");
+  });
   with_positions(strategy, found.reader, false,
                  [](strategy::SavedState& state, const std::string& position) { state.restore(position); });
   user_state_ = found.reader.user_state();

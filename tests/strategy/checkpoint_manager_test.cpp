@@ -5,8 +5,10 @@
 #include <fstream>
 
 #include "capstan/checkpoint.hpp"
+#include "capstan/update_group.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/temporary_folder.hpp"
+#include "strategy/strategy.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -250,6 +252,49 @@ TEST(CheckpointManager, TheCheckMayRefuseBeforeAnythingIsChanged) {
   }),
                Error);
   EXPECT_EQ(program.state(), before);
+}
+
+/// What the coordinator would tell a spare, or why it cannot.
+void expect_lost(const strategy::PsContents& contents, const std::string& why) {
+  try {
+    (void)contents.takeover_of(1);
+    ADD_FAILURE() << "there is something to take over";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+    EXPECT_THAT(error.what(), HasSubstr(why));
+  }
+}
+
+TEST(CheckpointManager, ASpareIsToldWhatAPsHadAtTheLastCheckpoint) {
+  const io::TemporaryFolder folder;
+  RankThreads ranks({.ranks = 5, .flags = {{"ps", "2"}, {"spares", "1"}}});
+  ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{3}});
+  const auto scope = strategy.scope();
+  const strategy::PsContents& contents = strategy.implementation().contents();
+  const Variable<float> v("v", {9, 2}, {}, {optimizers::Adam{}});
+  const Counter first("first");
+  const Counter second("second");
+  second.add(5);
+  expect_lost(contents, "no checkpoint was saved or restored in this run");
+  CheckpointManager checkpoints(strategy, {.directory = folder.path()});
+  const auto path = checkpoints.save(7);
+  second.add(1);  // after it
+  shard::TakeOver takeover = contents.takeover_of(1);
+  EXPECT_EQ(takeover.source, shard::TakeOver::Source::checkpoint);
+  EXPECT_EQ(takeover.folder, path.string());
+  ASSERT_EQ(takeover.shards.size(), 1U);
+  EXPECT_EQ(takeover.shards[0].name, "v");
+  EXPECT_EQ(takeover.shards[0].first_row, 3U);
+  EXPECT_EQ(takeover.shards[0].rows, 3U);
+  EXPECT_EQ(takeover.counters, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 5}}));
+  EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U);
+  const Variable<float> younger("younger", {1});  // on the second ps, so that the first may be lost still
+  expect_lost(contents, "variable \"younger\" was made after the last checkpoint, " + path.string());
+  EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U) << younger.name();
+  (void)checkpoints.save(8);
+  EXPECT_EQ(contents.takeover_of(1).shards.size(), 2U);
+  const UpdateGroup group("steps", Synchronous{});
+  expect_lost(contents, "update group \"steps\"");
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ class RankThreads {
     for (int rank = 0; rank < ranks; ++rank) {
       const cluster::Place place = places[static_cast<std::size_t>(rank)];
       auto control = std::make_unique<transport::UcxFabric>();
-      auto data = place.role == Role::ps ? nullptr : std::make_unique<transport::UcxFabric>();
+      auto data = cluster::one_fabric(place.role) ? nullptr : std::make_unique<transport::UcxFabric>();
       table.members.push_back({rank, place.role, place.index, hosts[0], 0, control->address(),
                                data ? data->address() : control->address()});
       fabrics.emplace_back(std::move(control), std::move(data));
