@@ -130,8 +130,8 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
             "change --ps{} and --workers (each at least 1)",
             ranks, std::max(ps, 1), std::max(workers, 1), request.evaluator ? ", 1 evaluator" : "",
             request.spares > 0 ? fmt::format(", {} spares", request.spares) : "",
-            others + std::max(ps, 1) + std::max(workers, 1), others + std::max(ps, 1) + std::max(workers, 1),
-            request.spares > 0 ? ", --spares" : ""));
+            others + std::max(ps, 1) + std::max(workers, 1),
+            others + std::max(ps, 1) + std::max(workers, 1), request.spares > 0 ? ", --spares" : ""));
   }
   std::set<int> taken{0};
   if (request.evaluator) taken.insert(ranks - 1);
