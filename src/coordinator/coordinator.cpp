@@ -110,7 +110,8 @@ ControlLoop::Round Coordinator::round() {
   if (late_.any()) {
     for (cluster::Member& member : late_.take()) returning_.ask(std::move(member));
   }
-  const bool returned = greet_returned_ps() | returning_.advance();
+  const bool ps_returned = greet_returned_ps();
+  const bool returned = returning_.advance() || ps_returned;
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
   const bool timed = queue_.next_deadline() != Clock::time_point::max();
