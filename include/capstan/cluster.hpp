@@ -20,7 +20,7 @@ class Runtime;
 }
 
 /// Sent over the wire: add at the end, never renumber.
-enum class Role : std::uint8_t { coordinator = 0, ps = 1, worker = 2, evaluator = 3 };
+enum class Role : std::uint8_t { coordinator = 0, ps = 1, worker = 2, evaluator = 3, spare = 4 };
 
 std::string_view to_string(Role role) noexcept;
 

@@ -44,6 +44,17 @@ constexpr std::array kTable{
             .kind = flag,
             .initial = "false",
             .help = "one rank evaluates checkpoints"},
+    Setting{
+        .name = "replicas-of-ps",
+        .group = "runtime",
+        .kind = integer,
+        .initial = "1",
+        .help =
+            "2: each ps has a replica, a rank more, that holds all that the ps has acknowledged and takes "
+            "its place when it is lost; the same on every rank",
+        .unit = "processes",
+        .minimum = 1,
+        .maximum = 2},
     Setting{.name = "supervise",
             .group = "runtime",
             .kind = choice,

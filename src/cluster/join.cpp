@@ -88,6 +88,8 @@ std::string_view to_string(Role role) noexcept {
       return "worker";
     case Role::evaluator:
       return "evaluator";
+    case Role::spare:
+      return "spare";
   }
   return "unknown role";
 }

@@ -30,6 +30,12 @@ enum MessageType : std::uint16_t {
   kMemberJoined,  // coordinator to ps: a Member, of a worker that was started again; answered with
                   // kMemberKnown
 
+  // ps and its replica (shard/replica_format.hpp)
+  kReplicate = 36,  // what changes the ps's state
+  kReplicated,      // how much of it the replica has done
+  kReplicaLost,     // ps to coordinator: its replica does not follow any more; answered with
+  kReplicaDropped,  // coordinator to ps: that replica will not take over
+
   // ps to client
   kRowsPiece = 40,
   kReadFailed,

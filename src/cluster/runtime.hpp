@@ -75,6 +75,8 @@ class Runtime {
   void keep_in(std::shared_ptr<transport::KeptMemory> memory) { kept_memory_ = std::move(memory); }
   /// A ps that dies may be started again.
   bool ps_may_return() const { return table_.restarts > 0 && settings_.text("ps-restart") == "on"; }
+  /// Each ps has a replica, the spare with its index: --replicas-of-ps 2.
+  bool ps_have_replicas() const { return settings_.integer("replicas-of-ps") > 1; }
   /// A ps is there again, in another process: where this thread's fabric finds it. Not inside progress().
   void ps_returned_to_control(const Member& ps);
   void ps_returned_to_data(const Member& ps);

@@ -17,7 +17,8 @@ struct ConnectReply {
   transport::RegionKey board;
   std::string bell;
   std::uint64_t sink = 0;
-  std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
+  std::uint64_t applied = 0;         // bytes of entries of who asks, after all that it has published
+  std::uint64_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
 };
 
 /// kOpenRing: bytes wanted -> where it lies.

@@ -1,6 +1,9 @@
 // ps_server.hpp -- the life of a ps: apply pushes, answer clients, sleep when there is nothing to do.
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,6 +12,8 @@
 #include "cluster/runtime.hpp"
 #include "store/kept_state.hpp"
 #include "store/push_inbox.hpp"
+#include "store/replica_inbox.hpp"
+#include "store/replica_stream.hpp"
 #include "store/ring_reader.hpp"
 #include "store/row_sender.hpp"
 #include "store/store.hpp"
@@ -29,8 +34,25 @@ class PsServer {
   void run();
 
  private:
+  using Request = cluster::RpcServer::Handler;
+
   void serve_requests();
+  /// A request that changes what this ps holds: its replica does it as well.
+  void serve_change(std::uint16_t type, Request handler);
+  std::vector<std::byte> change(std::uint16_t type, int from, transport::Bytes request);
   void serve_fabric();
+  void serve_replica();
+  /// Returns when the replica has done all that it was told, or is no more.
+  void await_replica();
+  /// It does not answer, or not as it should: goes on without it when the coordinator knows.
+  void give_up_replica(const std::string& why);
+  bool look_at_replica();
+  /// Does it at once, or when the replica has done all that it was told so far.
+  void when_safe(std::function<void()> then);
+  /// The replica's side: what the ps that it follows has done.
+  void follow(std::uint16_t type, int from, transport::Bytes request);
+  void take_gone(const shard::WorkerGone& worker);
+  void take_member(transport::Bytes member);
   /// A rank has died: what it has shown whole is applied, the rest is dropped.
   void forget(int rank);
   std::uint64_t add_to_counter(std::uint64_t counter, std::uint64_t delta);
@@ -52,10 +74,15 @@ class PsServer {
   std::unique_ptr<transport::Region> board_;
   shard::BoardLayout layout_;
   Store store_;
+  std::unique_ptr<ReplicaStream> replica_;  // null: there never was one
   RingReader rings_;
   PushInbox inbox_;
   RowSender rows_;
   cluster::RpcServer rpc_;
+  std::map<std::uint16_t, Request> changes_;       // by type
+  ReplicaInbox replicated_;                        // of the ps whose replica this is
+  std::chrono::steady_clock::time_point heard_{};  // of this ps's replica, while it has something to do
+  bool replica_given_up_ = false;
   bool over_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
   std::string lost_;    // the coordinator's name when it has died
