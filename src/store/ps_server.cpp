@@ -114,6 +114,10 @@ void PsServer::serve_requests() {
   rpc_.serve(cluster::kCreateVariable, [this](int, transport::Bytes request) {
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
+  rpc_.serve(cluster::kDropVariable, [this](int, transport::Bytes request) {
+    store_.drop(from_bytes<std::uint32_t>(request));
+    return std::vector<std::byte>{};
+  });
   rpc_.serve(cluster::kCreateGroup, [this](int, transport::Bytes request) {
     auto group = from_bytes<shard::CreateGroup>(request);
     std::erase_if(group.workers, [this](std::int32_t rank) { return gone_.contains(rank); });
