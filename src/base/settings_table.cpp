@@ -98,6 +98,13 @@ constexpr std::array kTable{
             .help = "a worker whose process has shown no sign of life for so long counts as dead, and after "
                     "twice the time its agent kills it; 0 = never, for debuggers; the same on every rank",
             .minimum = 0},
+    Setting{.name = "deadline-grace",
+            .group = "runtime",
+            .kind = duration,
+            .initial = "5s",
+            .help = "a worker at a function that has not ended so long after its deadline is given up, and "
+                    "started again by its agent; 0 = never",
+            .minimum = 0},
     Setting{.name = "run-dir",
             .group = "runtime",
             .kind = text,

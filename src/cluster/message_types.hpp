@@ -25,6 +25,7 @@ enum MessageType : std::uint16_t {
   kCreateGroup,
   kRestartGroup,
   kGroupClocks,
+  kDropVariable,  // some shard of it could not be made
   kWorkerGone,    // coordinator to ps: a rank that counts as dead; answered with kWorkerClosed
   kPushEntry,     // an entry that would lie in a ring, where windows are not mapped
   kMemberJoined,  // coordinator to ps: a Member, of a worker that was started again; answered with

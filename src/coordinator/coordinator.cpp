@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "base/log.hpp"
@@ -121,6 +122,8 @@ ControlLoop::Round Coordinator::round() {
     look_for_silent_workers(now);
   }
   const bool expired = timed && queue_.expire(now);
+  overruns_ = overruns_ || expired;
+  if (overruns_) look_for_overruns(Clock::now());
   const bool sent = dispatcher_.dispatch();
   while (transport::Peer* leaver = dispatcher_.leaver()) let_go(*leaver);
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
@@ -297,6 +300,29 @@ void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
     returning_.forget(peer);
     lose_worker(peer, /*may_live=*/true);
   }
+}
+
+/// A function past its deadline is waited for no longer; one that does not end keeps its worker from all else.
+void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
+  const auto grace = runtime_.settings().duration("deadline-grace");
+  const Dispatcher::Overrun overrun = dispatcher_.overrun();
+  overruns_ = overrun.peer != nullptr && grace.count() > 0 && !runtime_.in_process();
+  if (!overruns_ || now < overrun.deadline + grace) return;
+  transport::Peer& peer = *overrun.peer;
+  // Without an agent its process would go on, and nobody take its place.
+  const bool ends = runtime_.table().restarts > 0 || runtime_.table().is_late(peer.rank());
+  if (!ends) {
+    overruns_ = false;
+    return;
+  }
+  const std::string text = fmt::format(
+      "{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
+      short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
+  log::warn("{}", text);
+  heartbeats_.forget(peer.rank());
+  peer.send(cluster::kFenced, {}, std::as_bytes(std::span(text)));
+  returning_.forget(peer);
+  lose_worker(peer, /*may_live=*/true);
 }
 
 /// Closures of a lost worker wait for every ps.

@@ -60,6 +60,7 @@ class Coordinator {
   bool is_worker(int rank) const;
   void watch_returned(Heartbeats::Clock::time_point now);
   void look_for_silent_workers(Heartbeats::Clock::time_point now);
+  void look_for_overruns(Heartbeats::Clock::time_point now);
   void look_for_silent_ps();
   void lose_worker(transport::Peer& peer, bool may_live = false);
   void let_go(transport::Peer& peer);
@@ -79,6 +80,7 @@ class Coordinator {
   ReturningWorkers returning_;
   std::string last_lost_;                                             // the worker
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
+  bool overruns_ = false;  // a function may be running past its deadline
   std::map<int, std::chrono::steady_clock::time_point>
       away_;                               // ps that died, by rank, and until when they may return
   std::vector<cluster::Member> returned_;  // ps, not greeted yet

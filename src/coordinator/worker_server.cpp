@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <set>
 #include <span>
 #include <string_view>
@@ -68,6 +69,7 @@ constexpr const char* kFencedText =
 WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
     : runtime_(std::move(runtime)),
       context_(runtime_),
+      fenced_why_(kFencedText),
       beat_every_(runtime_->in_process()
                       ? std::chrono::milliseconds(0)
                       : Heartbeats(runtime_->settings().duration("heartbeat-timeout")).period()),
@@ -103,7 +105,7 @@ void WorkerServer::run() {
   current_worker = nullptr;
   strategy::Context::set_current(nullptr);
   resources_.clear();
-  if (fenced_) throw Error(Code::aborted, kFencedText);
+  if (fenced_) throw Error(Code::aborted, fenced_why_);
   if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this worker ends");
 }
 
@@ -121,9 +123,13 @@ void WorkerServer::listen() {
     over_ = true;
     end_by_ = std::chrono::steady_clock::now() + kGraceAtTheEnd;
   });
-  fabric.on_message(cluster::kFenced, [this](const transport::Message&) {
+  fabric.on_message(cluster::kFenced, [this](const transport::Message& message) {
     const std::lock_guard lock(mutex_);
     fenced_ = true;
+    if (!message.payload.empty()) {
+      const auto* text = reinterpret_cast<const char*>(message.payload.data());
+      fenced_why_.assign(text, message.payload.size());
+    }
     end_by_ = std::chrono::steady_clock::now() + kGraceOfTheFenced;
   });
   fabric.on_failure([this](transport::Peer& peer) {
@@ -215,7 +221,7 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
     return rest;
   }
   if (fenced_) {
-    log::error("{}", kFencedText);
+    log::error("{}", fenced_why_);
   } else {
     log::warn("the job is over; this worker ends in the middle of a function that does not");
   }
@@ -313,6 +319,9 @@ void WorkerServer::execute(const Task& task) {
     result = run_until_no_ps_dies(function, task);
   } catch (const Error& error) {
     failed(error.code(), error.what());
+  } catch (const std::bad_alloc& error) {
+    failed(Code::resource_exhausted, fmt::format("the function had no memory left on {}: {}",
+                                                 runtime_->self().name(), error.what()));
   } catch (const std::exception& error) {
     failed(Code::unknown, error.what());
   } catch (...) {

@@ -81,7 +81,8 @@ class WorkerServer {
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
   bool has_asked_to_leave_ = false;                       // of the thread that drives the loop
   bool over_ = false;
-  bool fenced_ = false;                             // it counts as dead
+  bool fenced_ = false;  // it counts as dead
+  std::string fenced_why_;
   std::chrono::steady_clock::time_point end_by_{};  // when it is over or fenced, whatever the closure does
   std::string lost_;                                // the coordinator's name when it has died
   std::chrono::milliseconds beat_every_;            // 0: never

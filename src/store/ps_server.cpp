@@ -131,6 +131,10 @@ void PsServer::serve_requests() {
   serve_change(cluster::kCreateVariable, [this](int, transport::Bytes request) {
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
+  serve_change(cluster::kDropVariable, [this](int, transport::Bytes request) {
+    store_.drop(from_bytes<std::uint32_t>(request));
+    return std::vector<std::byte>{};
+  });
   serve_change(cluster::kCreateGroup, [this](int, transport::Bytes request) {
     auto group = from_bytes<shard::CreateGroup>(request);
     std::erase_if(group.workers, [this](std::int32_t rank) { return gone_.contains(rank); });

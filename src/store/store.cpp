@@ -106,6 +106,56 @@ shard::ShardPlace Store::create(const shard::CreateShard& request) {
                                                   request.variable, request.name, request.shard));
   }
   check_optimizer(request);
+  const Room before = room();
+  try {
+    Shard made = make(request);
+    const shard::ShardPlace place = made.place;
+    shards_.emplace(key, std::move(made));
+    const bool further = newest_ && newest_->variable == request.variable && newest_->after == before;
+    newest_ = Newest{request.variable, further ? newest_->before : before, room()};
+    return place;
+  } catch (const Error& error) {
+    back_to(before);
+    if (error.code() != Code::resource_exhausted) throw;
+    std::uint64_t row = 0;
+    for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot)
+      row += size_of(shard::slot_dtype(request.dtype));
+    row = shard::width_of(request.shape) * (row + size_of(request.dtype));
+    throw Error(error.code(),
+                fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
+                            "optimizer's slots: {}",
+                            request.name, ps_index_, request.shard, request.rows, request.rows * row,
+                            error.what()));
+  } catch (...) {
+    back_to(before);
+    throw;
+  }
+}
+
+Store::Room Store::room() const noexcept {
+  return {heap_.mark(), kept_ == nullptr ? KeptState::Mark{} : kept_->mark(), versions_, versions_used_};
+}
+
+/// Regions are unregistered before their memory goes.
+void Store::back_to(const Room& room) noexcept {
+  heap_.back_to(room.heap);
+  if (kept_ != nullptr) kept_->back_to(room.kept);
+  versions_ = room.versions;
+  versions_used_ = room.versions_used;
+}
+
+void Store::drop(std::uint32_t variable) {
+  const std::lock_guard lock(mutex_);
+  if (std::erase_if(shards_, [&](const auto& entry) { return entry.first.first == variable; }) == 0) return;
+  if (newest_ && newest_->variable == variable && newest_->after == room()) {
+    back_to(newest_->before);
+  } else if (kept_ != nullptr) {  // rings have come since; the memory stays unused
+    kept_->append_words(KeptState::Record::dropped, {variable});
+  }
+  newest_.reset();
+}
+
+Store::Shard Store::make(const shard::CreateShard& request) {
   Shard made;
   made.description = request;
   const std::uint64_t elements = request.rows * made.width();
@@ -133,9 +183,7 @@ shard::ShardPlace Store::create(const shard::CreateShard& request) {
   }
   if (kept_ != nullptr)
     kept_->append(KeptState::Record::shard, to_bytes(ShardRecord{request, std::move(pieces)}));
-  const shard::ShardPlace place = made.place;
-  shards_.emplace(key, std::move(made));
-  return place;
+  return made;
 }
 
 Store::Shard& Store::find(std::uint32_t variable, std::uint32_t shard) {

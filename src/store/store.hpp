@@ -57,6 +57,9 @@ class Store final : public shard::PushSink {
   /// A worker that was started again may take part in every update group.
   void join(int rank);
 
+  /// Shards of a variable that could not be made on all ps; nobody has used them.
+  void drop(std::uint32_t variable);
+
   /// For reads that the ps serves. Throws Error(not_found).
   struct RowsView {
     const std::byte* values = nullptr;
@@ -102,6 +105,20 @@ class Store final : public shard::PushSink {
   /// Makes the shard's version odd while it lives, unless an unfinished push has done so already.
   class Writing;
 
+  /// What making a shard takes.
+  struct Room {
+    Heap::Mark heap;
+    KeptState::Mark kept;
+    Piece versions;
+    std::uint64_t versions_used = 0;
+    bool operator==(const Room& other) const noexcept {
+      return heap == other.heap && kept == other.kept && versions_used == other.versions_used;
+    }
+  };
+  Room room() const noexcept;
+  void back_to(const Room& room) noexcept;
+  Shard make(const shard::CreateShard& request);
+
   Shard& find(std::uint32_t variable, std::uint32_t shard);
   Piece new_version();
   static bool fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows);
@@ -122,6 +139,13 @@ class Store final : public shard::PushSink {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Shard> shards_;  // by (variable, shard)
   Piece versions_;  // a page of version words, handed out one cache line at a time
   std::uint64_t versions_used_ = 0;
+  /// The variable that was created last: the room before its shards and after them.
+  struct Newest {
+    std::uint32_t variable;
+    Room before;
+    Room after;
+  };
+  std::optional<Newest> newest_;
   shard::PsStatistics statistics_;
   UpdateGroups groups_;
   Count count_;

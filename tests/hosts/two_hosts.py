@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Two hosts on one machine: a network, host name, IPC and mount namespace each, joined by a cable (a veth pair).
+"""Two hosts on one machine: a network, host name, IPC and mount namespace each, joined by a cable: a veth pair, or `cable.py`, which
+loses frames, takes its time, or is cut.
 
 `with TwoHosts(folder) as hosts:` makes them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first of
 them. A host lives as long as its processes do, and with it its end of the cable. Leaving the block kills whatever runs
@@ -68,11 +69,14 @@ def kill_marked(mark):
 
 
 class TwoHosts:
-    def __init__(self, folder):
+    def __init__(self, folder, cable=False):
+        """`cable`: `delay`, `loss`, `cut` and `mend` are there, and the network is slower."""
         # Two runs at a time have two pids, and so folders, marks and cables of their own.
         self.folder = pathlib.Path(folder, f"hosts-{os.getpid()}").resolve()
         self.mark = str(self.folder)
         self.holders = []
+        self.cable = None
+        self.wants_cable = cable
 
     def __enter__(self):
         self.folder.mkdir(parents=True)
@@ -101,7 +105,7 @@ class TwoHosts:
                     raise RuntimeError(f"{name} does not start")
                 time.sleep(0.01)
         ends = [f"cap{os.getpid()}{end}" for end in "ab"]
-        self.ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+        self.connect(ends)
         for number, (end, holder) in enumerate(zip(ends, self.holders), start=1):
             self.ip("link", "set", end, "netns", holder.pid, "name", "eth0")
             within = ["nsenter", "-t", holder.pid, "-n"]
@@ -115,6 +119,21 @@ class TwoHosts:
         )
         agent.chmod(0o755)
 
+    def connect(self, ends):
+        if not self.wants_cable:
+            return self.ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+        command = [sys.executable, "-B", pathlib.Path(__file__).resolve().parent / "cable.py", *ends]
+        self.cable = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      text=True, preexec_fn=die_with_parent)
+        if self.cable.stdout.readline() != "ready\n":
+            raise RuntimeError("the cable is not ready")
+
+    def tell_cable(self, *words):
+        """What the cable has carried and lost so far."""
+        self.cable.stdin.write(" ".join(map(str, words)) + "\n")
+        self.cable.stdin.flush()
+        return self.cable.stdout.readline().strip()
+
     @staticmethod
     def ip(*words, within=()):
         subprocess.run([str(word) for word in (*within, "ip", *words)], check=True)
@@ -123,6 +142,10 @@ class TwoHosts:
         kill_marked(self.mark)
         for holder in self.holders:
             holder.wait()
+        if self.cable:
+            self.cable.stdin.close()
+            self.cable.stdout.close()
+            self.cable.wait()
         # Gone with its namespace, unless making it was interrupted.
         subprocess.run(["ip", "link", "del", f"cap{os.getpid()}a"], capture_output=True)
         shutil.rmtree(self.folder, ignore_errors=True)
