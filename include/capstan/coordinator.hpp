@@ -57,8 +57,8 @@ struct ScheduleOptions {
 struct TaskState {
   Role role = Role::worker;
   int index = 0;
-  bool lost = false;  ///< a worker until it has been started again
-  std::string name;   ///< "ps 1 (rank 2 on node17)"
+  bool lost = false;  ///< a worker until it has been started again, a ps until it, or a spare, is there
+  std::string name;   ///< "ps 1 (rank 2 on node17)"; "spare 0 (rank 6 on node3), now ps 1"
 };
 
 /// One of `count` parts of something, for schedule_each: dataset.shard(split.count, split.index).

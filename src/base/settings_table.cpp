@@ -36,7 +36,7 @@ constexpr std::array kTable{
             .group = "runtime",
             .kind = text,
             .initial = "",
-            .help = "the roles of the ranks in one line, in place of ps, workers and evaluator: "
+            .help = "the roles of the ranks in one line, in place of ps, workers, evaluator and spares: "
                     "\"coordinator:1,ps:4,worker:*\"",
             .initial_means = kByRule},
     Setting{.name = "evaluator",
@@ -55,6 +55,15 @@ constexpr std::array kTable{
         .unit = "processes",
         .minimum = 1,
         .maximum = 2},
+    Setting{.name = "spares",
+            .group = "runtime",
+            .kind = integer,
+            .initial = "0",
+            .help = "how many ranks do nothing until a ps is lost with its host: a spare takes its shards "
+                    "over from the last checkpoint; the same on every rank",
+            .unit = "ranks",
+            .minimum = 0,
+            .maximum = 1e6},
     Setting{.name = "supervise",
             .group = "runtime",
             .kind = choice,

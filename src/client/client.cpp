@@ -46,33 +46,52 @@ Client::Client(std::shared_ptr<cluster::Runtime> runtime)
       rpc_(runtime_->data()),
       reads_(runtime_->data()),
       links_(static_cast<std::size_t>(runtime_->count(Role::ps))) {
-  runtime_->data().on_message(cluster::kPsReturned, [this](const transport::Message& message) {
-    auto ps = from_bytes<cluster::Member>(message.payload);
-    if (ps.rank < 0 || ps.rank >= runtime_->table().places()) return;
-    // Each process is news once; a ps says so to a worker that may not have heard.
-    std::int64_t& process = processes_[ps.rank];
-    if (std::exchange(process, ps.pid) != ps.pid) returned_.insert_or_assign(ps.rank, std::move(ps));
-  });
+  runtime_->data().on_message(cluster::kPsReturned,
+                              [this](const transport::Message& message) { take_returned(message); });
   runtime_->data().on_message(cluster::kPushApplied, [this](const transport::Message& message) {
     const cluster::Member& from = runtime_->member(message.from);
     shard::PushApplied applied;
     if (from.role != Role::ps || message.header.size() != sizeof applied) return;
     std::memcpy(&applied, message.header.data(), sizeof applied);
     const auto& link = links_.at(static_cast<std::size_t>(from.index));
-    if (link) link->take_applied(applied.bytes);
+    if (link) link->take_applied(applied);
   });
 }
 
 Client::~Client() = default;
+
+/// Each process is news once; a ps says so to a worker that may not have heard. One whose place a spare has
+/// taken is not asked any more.
+void Client::take_returned(const transport::Message& message) {
+  shard::PsReturned returned;
+  auto ps = from_bytes<cluster::Member>(message.payload);
+  if (message.header.size() != sizeof returned || ps.rank < 0 || ps.rank >= runtime_->table().places()) return;
+  std::memcpy(&returned, message.header.data(), sizeof returned);
+  Process& process = processes_[ps.rank];
+  if (returned.life < process.life || (returned.life == process.life && ps.pid == process.pid)) return;
+  process = {returned.life, ps.pid};
+  returned_.insert_or_assign(ps.rank, std::move(ps));
+}
 
 PsLink& Client::link(int ps) {
   auto& link = links_.at(static_cast<std::size_t>(ps));
   if (!link) {
     if (auto back = returned_.extract(runtime_->member(Role::ps, ps).rank))
       runtime_->ps_returned_to_data(back.mapped());
-    link = std::make_unique<PsLink>(*runtime_, rpc_, ps, closure_, returned_);
+    link = std::make_unique<PsLink>(*runtime_, rpc_, ps, closure_, returned_, moves_);
   }
   return *link;
+}
+
+PsLink& Client::living_link(int ps) {
+  PsLink& there = link(ps);
+  const bool idle = there.idle();
+  try {
+    there.require_alive();
+  } catch (const Error& error) {
+    if (error.code() != Code::unavailable || !idle || !there.alive()) throw;
+  }
+  return there;
 }
 
 std::uint64_t Client::returns() const {
@@ -117,13 +136,14 @@ void Client::retry(const std::function<void()>& read) {
 const Route& Client::route_of(const shard::VariableDescriptor& variable) {
   if (routes_.size() <= variable.id) routes_.resize(variable.id + std::size_t{1});
   auto& route = routes_[variable.id];
-  if (route) return *route;
+  if (route && route->moves == moves_) return *route;
   auto made = std::make_unique<Route>(variable);
-  for (const shard::ShardPlace& place : variable.shards) {
+  for (const shard::ShardPlace& then : variable.shards) {
     ShardRoute shard;
-    shard.place = place;
     shard.number = static_cast<std::uint32_t>(made->shards.size());
-    shard.link = &link(place.ps);
+    shard.link = &link(then.ps);
+    shard.place = shard.link->place_now(variable.id, shard.number, then);
+    const shard::ShardPlace& place = shard.place;
     const Path path = shard.link->path();
     if (path == Path::mapped || path == Path::in_process) {
       shard.values = shard.link->window(place.region).mapped() + place.offset;
@@ -136,6 +156,7 @@ const Route& Client::route_of(const shard::VariableDescriptor& variable) {
     }
     made->shards.push_back(shard);
   }
+  made->moves = moves_;
   return *(route = std::move(made));
 }
 

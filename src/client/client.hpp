@@ -97,11 +97,17 @@ class Client {
 
   /// For the strategy: calls to a ps that are not about rows.
   PsLink& link(int ps);
+  /// The same, of a ps that lives, or has come back and nothing was on its way to it. Throws
+  /// Error(unavailable).
+  PsLink& living_link(int ps);
+  /// How often a ps has come back with other memory, as far as this client has noticed.
+  std::uint64_t moves() const noexcept { return moves_; }
   cluster::RpcClient& rpc() noexcept { return rpc_; }
   cluster::Runtime& runtime() const noexcept { return *runtime_; }
 
  private:
   std::uint64_t returns() const;
+  void take_returned(const transport::Message& message);
   const Route& route_of(const shard::VariableDescriptor& variable);
   void gather(const Route& route, const Lookup& lookup);
   void require_alive(const Route& route, std::span<const std::int64_t> ids);
@@ -128,8 +134,13 @@ class Client {
   RemoteReads reads_;
   RunningClosure closure_;
   Returned returned_;
-  std::map<int, std::int64_t> processes_;       // of ps that have come back, by rank
+  struct Process {
+    std::uint32_t life = 0;
+    std::int64_t pid = 0;
+  };
+  std::map<int, Process> processes_;            // of ps that have come back, by rank
   std::uint64_t returns_ = 0;                   // of all links, when the closure began
+  std::uint64_t moves_ = 0;                     // of all links
   std::vector<std::unique_ptr<PsLink>> links_;  // by ps index, null until first used
   std::vector<std::unique_ptr<Route>> routes_;  // by variable id, null until first used
   ByShard by_shard_;

@@ -77,7 +77,7 @@ std::uint64_t rows_within(std::uint64_t bytes, const PushRows& push) {
 }  // namespace
 
 PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure,
-               Returned& returned)
+               Returned& returned, std::uint64_t& moves)
     : runtime_(runtime),
       rpc_(rpc),
       peer_(runtime.data_peer(runtime.member(Role::ps, ps))),
@@ -86,7 +86,8 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const
       closure_(closure),
       layout_(static_cast<std::uint64_t>(runtime.table().places())),
       room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))),
-      returned_(returned) {
+      returned_(returned),
+      moves_(moves) {
   while (true) {
     try {
       connect();
@@ -99,9 +100,23 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const
   report_path(runtime_, runtime_.member(Role::ps, ps), path_, peer_);
 }
 
-void PsLink::connect() {
-  const auto reply = from_bytes<shard::ConnectReply>(
+shard::ConnectReply PsLink::ask_to_connect() {
+  return from_bytes<shard::ConnectReply>(
       rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));
+}
+
+void PsLink::connect() { meet(ask_to_connect()); }
+
+void PsLink::meet(const shard::ConnectReply& reply) {
+  if (reply.life != ps_life_) {
+    PlacesNow places;
+    for (const auto& now : from_bytes<std::vector<shard::PlaceNow>>(rpc_.call(
+             peer_, cluster::kPlacesNow, {}, runtime_.patience(), "say where its shards lie"))) {
+      places.emplace(std::pair(now.variable, now.shard), now.place);
+    }
+    places_ = std::move(places);
+    ps_life_ = reply.life;
+  }
   const std::string& wanted = runtime_.settings().text("window");
   const bool same_host = runtime_.member(peer_.rank()).host == runtime_.self().host;
   board_ = peer_.open_window(
@@ -114,20 +129,30 @@ void PsLink::connect() {
     life_ = board_->mapped() + layout_.life();
     path_ = sink_ != nullptr ? Path::in_process : Path::mapped;
   } else {
+    life_ = nullptr;
     path_ = path_without_mapping(wanted, peer_.has_hardware_rma());
   }
 }
 
+const shard::ShardPlace& PsLink::place_now(std::uint32_t variable, std::uint32_t shard,
+                                           const shard::ShardPlace& then) const {
+  const auto now = places_.find({variable, shard});
+  return now == places_.end() ? then : now->second;
+}
+
 /// The peer is the new process when this returns.
 void PsLink::await_return() {
-  const auto wait = runtime_.settings().duration("ps-wait");
-  const bool may = runtime_.ps_may_return() && !runtime_.in_process();
+  const auto wait = runtime_.ps_patience();
+  const bool may = runtime_.ps_may_be_replaced() && !runtime_.in_process();
   const auto back = [this] { return returned_.contains(peer_.rank()); };
-  if (!may || !transport::progress_until(runtime_.data(), transport::deadline_in(wait), back)) {
-    throw Error(Code::unavailable, peer_.name() + " is gone" +
-                                       (may ? ", and has not come back within " +
-                                                  std::to_string(wait.count()) + " ms (--ps-wait)"
-                                            : ""));
+  const auto settled = [&] { return back() || runtime_.ps_given_up(); };
+  if (!may || !transport::progress_until(runtime_.data(), transport::deadline_in(wait), settled) || !back()) {
+    throw Error(Code::unavailable,
+                peer_.name() + " is gone" +
+                    (!may ? ""
+                     : runtime_.ps_given_up()
+                         ? ", and nothing has taken its place"
+                         : ", and has not come back within " + std::to_string(wait.count()) + " ms (--ps-wait)"));
   }
   ++returns_;
   auto ps = returned_.extract(peer_.rank());
@@ -135,20 +160,23 @@ void PsLink::await_return() {
 }
 
 void PsLink::come_back() {
-  const bool mapped = path_ == Path::mapped;
+  bool mapped = path_ == Path::mapped;
   while (true) {
     await_return();
     try {
-      if (mapped) {
+      const shard::ConnectReply reply = ask_to_connect();
+      if (mapped && reply.life == ps_life_) {
         // The memory is what it was, with all that lies in the ring.
-        bell_ = from_bytes<shard::ConnectReply>(
-                    rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"))
-                    .bell;
+        bell_ = reply.bell;
         return;
       }
+      mapped = false;
+      ++moves_;
       windows_.clear();
       ring_window_ = nullptr;
-      connect();
+      const bool moved = reply.life != ps_life_;
+      meet(reply);
+      if (moved) report_path(runtime_, runtime_.member(peer_.rank()), path_, peer_);
       break;
     } catch (const Error& error) {
       if (error.code() != Code::unavailable) throw;  // it has died again

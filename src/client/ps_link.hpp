@@ -14,6 +14,7 @@
 #include "cluster/runtime.hpp"
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
+#include "shard/takeover.hpp"
 
 namespace capstan::client {
 
@@ -45,13 +46,17 @@ struct RunningClosure {
 /// Ps that have come back, by rank, until their links know.
 using Returned = std::map<int, cluster::Member>;
 
+/// Where a shard lies that has moved with its ps, by variable and shard.
+using PlacesNow = std::map<std::pair<std::uint32_t, std::uint32_t>, shard::ShardPlace>;
+
 class PsLink {
  public:
   /// Asks the ps for its board and chooses the path. Throws Error: unavailable, deadline_exceeded,
   /// failed_precondition (--require-transport).
-  /// `closure` and `returned` may change between calls, and outlive the link.
+  /// `closure` and `returned` may change between calls, and outlive the link. `moves` counts how often a ps
+  /// has come back with other memory, so that its windows and places are new.
   PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure,
-         Returned& returned);
+         Returned& returned, std::uint64_t& moves);
   ~PsLink();
   PsLink(const PsLink&) = delete;
   PsLink& operator=(const PsLink&) = delete;
@@ -61,11 +66,17 @@ class PsLink {
   /// The ps lives, or nothing has told otherwise. On a mapped path that is exact: what was loaded before the
   /// call is of a living ps.
   bool alive() const noexcept;
-  /// Where it does not, waits until its agent has started it again. Throws Error(unavailable) when that does
-  /// not happen, or when it is back and what was on its way to it is lost: never where its memory is mapped.
+  /// Where it does not, waits until its agent has started it again, or a spare has taken its place. Throws
+  /// Error(unavailable) when that does not happen, or when it is back and what was on its way to it is lost:
+  /// never where its memory is mapped, unless it is a spare's now.
   void require_alive();
   /// How often the ps has come back.
   std::uint64_t returns() const noexcept { return returns_; }
+  /// Where the shard lies that lay at `then` when it was made.
+  const shard::ShardPlace& place_now(std::uint32_t variable, std::uint32_t shard,
+                                     const shard::ShardPlace& then) const;
+  /// Nothing is on its way to the ps.
+  bool idle() const noexcept { return applied_ == tail_; }
 
   /// The window onto a region of the ps, opened on first use.
   transport::Window& window(std::uint64_t region);
@@ -94,7 +105,9 @@ class PsLink {
   shard::GroupClocks clocks(std::uint32_t group);
 
   /// A kPushApplied message from this ps.
-  void take_applied(std::uint64_t bytes) noexcept { applied_ = bytes; }
+  void take_applied(const shard::PushApplied& applied) noexcept {
+    if (applied.life == ps_life_ || applied.bytes == shard::kFenced) applied_ = applied.bytes;
+  }
 
  private:
   /// An entry on its way as a message.
@@ -105,7 +118,9 @@ class PsLink {
 
   /// A call to the ps that may be made twice; where the ps dies, after it has come back.
   std::vector<std::byte> call(std::uint16_t type, transport::Bytes request, const char* what);
+  shard::ConnectReply ask_to_connect();
   void connect();
+  void meet(const shard::ConnectReply& reply);
   void await_return();
   void come_back();
   void open_ring();
@@ -142,6 +157,9 @@ class PsLink {
   std::uint64_t room_ = 0;  // bytes that may be on their way to being applied
   Returned& returned_;
   std::uint64_t returns_ = 0;
+  std::uint64_t& moves_;
+  std::uint32_t ps_life_ = 0;  // of the ps
+  PlacesNow places_;        // empty in its first life
   shard::RingPlace ring_;
   transport::Window* ring_window_ = nullptr;
   std::uint64_t tail_ = 0;          // bytes written so far

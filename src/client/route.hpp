@@ -26,7 +26,8 @@ struct Route {
 
   shard::DivPartition partition;
   std::vector<ShardRoute> shards;
-  bool mapped = true;  // all of them
+  bool mapped = true;       // all of them
+  std::uint64_t moves = 0;  // of all links, when it was made
   /// If so, by shard: where the variable's row 0 would be; row r of it is r * row_bytes further on.
   std::vector<std::uintptr_t> origins;
 };

@@ -260,9 +260,9 @@ class Agent {
   bool starts_again(int status, bool ending) {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
     if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
-    // A ps that has ended by itself would find in its memory what made it end.
+    // A ps that has ended by itself would find in its memory what made it end. A spare that uses memory is a ps.
     const bool returns = self_.role == Role::worker ||
-                         (self_.role == Role::ps && WIFSIGNALED(status) && kept_ && kept_->used());
+                         (one_fabric(self_.role) && WIFSIGNALED(status) && kept_ && kept_->used());
     if (!returns) return false;
     pause_ = Clock::now() - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
     start_at_ = Clock::now() + pause_;
@@ -291,15 +291,16 @@ class Agent {
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code == 0 || ending || (failed_start_ && !by_signal)) _exit(code);
     if (failed_start_) killed_at_start(child_, WTERMSIG(status));
-    const bool job_goes_on = self_.role == Role::worker || self_.role == Role::evaluator;
+    const bool job_goes_on =
+        self_.role == Role::worker || self_.role == Role::evaluator || self_.role == Role::spare;
     // It has said already that it lost the coordinator, whose agent ends the job.
     const bool lost_coordinator = !by_signal && code == kExitLostRank;
     if (by_signal || (job_goes_on && !lost_coordinator)) {
       std::fprintf(stderr, "capstan: %s, pid %d, %s%s\n", self_.name().c_str(), static_cast<int>(child_),
                    end_of(status).c_str(),
-                   self_.role == Role::evaluator ? "; the job goes on without it"
-                   : job_goes_on                 ? "; its work goes on elsewhere"
-                                                 : "");
+                   self_.role == Role::worker ? "; its work goes on elsewhere"
+                   : job_goes_on              ? "; the job goes on without it"
+                                              : "");
     }
     if (job_goes_on) _exit(0);
     if (self_.role == Role::ps) {

@@ -42,7 +42,7 @@ class AgentLink {
 ///
 /// How the agent's exit code follows from its child's end:
 ///  * coordinator: the child's own code, or 128 + signal: it decides about the job.
-///  * worker that is not started again, evaluator: 0 however the child ended once the cluster was up, with a
+///  * worker that is not started again, evaluator, spare: 0 however the child ended once the cluster was up, with a
 ///  line that says so: the job goes on.
 ///  * ps that is not started again: the child's own code; when it was lost, or has lost the coordinator, 4,
 ///  after a pause in which the coordinator ends the job by itself.

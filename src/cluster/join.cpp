@@ -31,7 +31,7 @@ Role role_of(const cluster::Table& table) {
 std::size_t most_connections(const cluster::Table& table) {
   const auto ps = static_cast<std::size_t>(
       std::count_if(table.members.begin(), table.members.end(),
-                    [](const cluster::Member& member) { return member.role == Role::ps; }));
+                    [](const cluster::Member& member) { return cluster::one_fabric(member.role); }));
   const bool worker = role_of(table) == Role::worker;
   return ps + (worker ? 1 : table.members.size());
 }
@@ -51,16 +51,16 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   hello.data_address = data->address();
   cluster::Table table = exchange(hello);
   for (cluster::Member& member : table.members) {
-    if (member.role == Role::ps) member.data_address = member.control_address;
+    if (cluster::one_fabric(member.role)) member.data_address = member.control_address;
   }
   if (static_cast<std::size_t>(table.rank) < table.members.size()) {
     // A ps that was started again is as its table says, but for where it is to be found.
     cluster::Member& self = table.members[static_cast<std::size_t>(table.rank)];
     self.pid = hello.pid;
     self.control_address = hello.control_address;
-    self.data_address = self.role == Role::ps ? hello.control_address : hello.data_address;
+    self.data_address = cluster::one_fabric(self.role) ? hello.control_address : hello.data_address;
   }
-  if (role_of(table) == Role::ps) data.reset();
+  if (cluster::one_fabric(role_of(table))) data.reset();
   cluster::make_room_for(most_connections(table));
   std::optional<cluster::Member> again;
   if (static_cast<std::size_t>(table.rank) >= table.members.size()) {
@@ -136,7 +136,7 @@ Cluster Cluster::join(const Settings& settings) {
       Cluster cluster = join_with(settings, restarts, [&](const cluster::Hello& hello) {
         return agent.exchange(hello, settings.duration("start-timeout"));
       });
-      if (cluster.role() == Role::ps && cluster.runtime()->ps_may_return())
+      if (cluster::one_fabric(cluster.role()) && cluster.runtime()->ps_may_return())
         cluster.runtime()->keep_in(agent.kept_memory());
       return cluster;
     }

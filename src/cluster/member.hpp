@@ -24,6 +24,9 @@ struct Hello {
   std::int32_t late = 0;      // and this: how many workers may come in later
 };
 
+/// A ps and a spare, which may become one, have one thread and one fabric.
+constexpr bool one_fabric(Role role) noexcept { return role == Role::ps || role == Role::spare; }
+
 struct Member {
   int rank = 0;
   Role role = Role::worker;

@@ -55,6 +55,11 @@ enum MessageType : std::uint16_t {
   kFenced,        // coordinator to worker: it counts as dead, and nothing of it is taken any more
   kLeave,         // worker to coordinator: it wants to end; answered with kShutdown when it holds nothing
 
+  // a ps that is lost, and the spare in its place (shard/takeover.hpp)
+  kTakeOver = 72,  // coordinator to spare: be the ps; answered with kPsReturned, or
+  kNotTakenOver,   // spare to coordinator: it cannot; the payload says why
+  kPlacesNow,      // client to a ps that was a spare: where its shards lie
+
   kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
 };
 

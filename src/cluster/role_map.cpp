@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "base/settings.hpp"
@@ -16,7 +17,7 @@ namespace {
 Error bad_roles(const std::string& text, const std::string& why) {
   return Error(Code::invalid_argument,
                fmt::format("roles \"{}\": {}; expected ROLE:COUNT,... with roles coordinator, ps, "
-                           "worker, evaluator, such as \"coordinator:1,ps:4,worker:*\"",
+                           "worker, evaluator, spare, such as \"coordinator:1,ps:4,worker:*\"",
                            text, why));
 }
 
@@ -55,6 +56,8 @@ RoleRequest parse_roles(const std::string& text) {
     } else if (role == "evaluator") {
       if (count > 1) throw bad_roles(text, "there is at most one evaluator");
       request.evaluator = count == 1;
+    } else if (role == "spare") {
+      request.spares = count;
     } else {
       throw bad_roles(text, "\"" + role + "\" is no role");
     }
@@ -62,12 +65,18 @@ RoleRequest parse_roles(const std::string& text) {
   return request;
 }
 
-/// Ranks that become ps: one from each host in turn, on each host the highest free rank first.
-std::set<int> choose_ps(std::span<const std::string> hosts, int wanted, const std::set<int>& taken) {
+/// Ranks that become ps, or spares: one from each host in turn, on each host the highest free rank first.
+/// Hosts that have fewer of the ranks `others` have their turn first.
+std::set<int> choose(std::span<const std::string> hosts, int wanted, const std::set<int>& taken,
+                     const std::set<int>& others = {}) {
   std::vector<std::string> order;
   for (const std::string& host : hosts) {
     if (std::find(order.begin(), order.end(), host) == order.end()) order.push_back(host);
   }
+  std::map<std::string, int> has;
+  for (const int rank : others) ++has[hosts[static_cast<std::size_t>(rank)]];
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const std::string& a, const std::string& b) { return has[a] < has[b]; });
   std::set<int> chosen;
   while (static_cast<int>(chosen.size()) < wanted) {
     for (const std::string& host : order) {
@@ -89,11 +98,12 @@ std::set<int> choose_ps(std::span<const std::string> hosts, int wanted, const st
 RoleRequest RoleRequest::from(const Settings& settings) {
   if (!settings.text("roles").empty()) return parse_roles(settings.text("roles"));
   return {static_cast<int>(settings.integer("ps")), static_cast<int>(settings.integer("workers")),
-          settings.flag("evaluator")};
+          settings.flag("evaluator"), static_cast<int>(settings.integer("spares"))};
 }
 
 std::string RoleRequest::text() const {
-  return fmt::format("ps={} workers={} evaluator={}", ps, workers, evaluator ? 1 : 0);
+  return fmt::format("ps={} workers={} evaluator={}{}", ps, workers, evaluator ? 1 : 0,
+                     spares > 0 ? fmt::format(" spares={}", spares) : "");
 }
 
 std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request) {
@@ -103,7 +113,7 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
                 "two ranks are too few: a cluster has a coordinator, a ps and a worker. Start three or more "
                 "(mpirun -np 4), or one for all roles in one process");
   }
-  const int others = 1 + (request.evaluator ? 1 : 0);
+  const int others = 1 + (request.evaluator ? 1 : 0) + request.spares;
   const int hosts_count = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
   int ps = request.ps;
   if (ps == 0 && request.workers > 0) {
@@ -116,24 +126,30 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
     throw Error(
         Code::invalid_argument,
         fmt::format(
-            "{} ranks cannot hold 1 coordinator, {} ps, {} workers{}: that makes {}. Start {} ranks, or "
+            "{} ranks cannot hold 1 coordinator, {} ps, {} workers{}{}: that makes {}. Start {} ranks, or "
             "change --ps and --workers (each at least 1)",
             ranks, std::max(ps, 1), std::max(workers, 1), request.evaluator ? ", 1 evaluator" : "",
+            request.spares > 0 ? fmt::format(", {} spares", request.spares) : "",
             others + std::max(ps, 1) + std::max(workers, 1),
             others + std::max(ps, 1) + std::max(workers, 1)));
   }
   std::set<int> taken{0};
   if (request.evaluator) taken.insert(ranks - 1);
-  const std::set<int> ps_ranks = choose_ps(hosts, ps, taken);
+  const std::set<int> ps_ranks = choose(hosts, ps, taken);
+  taken.insert(ps_ranks.begin(), ps_ranks.end());
+  const std::set<int> spare_ranks = choose(hosts, request.spares, taken, ps_ranks);
 
   std::vector<Place> places;
   int next_ps = 0;
+  int next_spare = 0;
   int next_worker = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     if (rank == 0) {
       places.push_back({Role::coordinator, 0});
     } else if (ps_ranks.contains(rank)) {
       places.push_back({Role::ps, next_ps++});
+    } else if (spare_ranks.contains(rank)) {
+      places.push_back({Role::spare, next_spare++});
     } else if (taken.contains(rank)) {
       places.push_back({Role::evaluator, 0});
     } else {
@@ -177,8 +193,8 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
   }
   RoleRequest request;
   int evaluator = 0;
-  std::sscanf(hellos[0].roles.c_str(), "ps=%d workers=%d evaluator=%d", &request.ps, &request.workers,
-              &evaluator);
+  std::sscanf(hellos[0].roles.c_str(), "ps=%d workers=%d evaluator=%d spares=%d", &request.ps,
+              &request.workers, &evaluator, &request.spares);
   request.evaluator = evaluator != 0;
 
   const std::vector<Place> places = map_roles(hosts, request);

@@ -9,16 +9,11 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "capstan/error.hpp"
 #include "cluster/role_map.hpp"
 #include "transport/loop.hpp"
 
 namespace capstan::cluster {
-namespace {
-
-bool has_data_fabric(Role role) { return role != Role::ps; }
-
-}  // namespace
-
 Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
                  std::unique_ptr<transport::Fabric> data, std::optional<Member> started_again)
     : settings_(std::move(settings)),
@@ -42,7 +37,12 @@ std::string Runtime::log_tag() const {
 int Runtime::count(Role role) const noexcept { return table_.count(role); }
 
 const Member& Runtime::member(int rank) const {
-  if (static_cast<std::size_t>(rank) < members().size()) return members()[static_cast<std::size_t>(rank)];
+  if (static_cast<std::size_t>(rank) < members().size()) {
+    if (!any_moved_.load(std::memory_order_acquire)) return members()[static_cast<std::size_t>(rank)];
+    const std::lock_guard lock(mutex_);
+    const auto moved = moved_.find(rank);
+    return moved == moved_.end() ? members()[static_cast<std::size_t>(rank)] : moved->second.back();
+  }
   const std::lock_guard lock(mutex_);
   return started_again_.at(rank);
 }
@@ -55,7 +55,34 @@ bool Runtime::knows(int rank) const {
 
 Table Runtime::table_now() const {
   const std::lock_guard lock(mutex_);
-  return table_;
+  Table table = table_;
+  for (const auto& [rank, lives] : moved_) {
+    Member& member = table.members.at(static_cast<std::size_t>(rank));
+    member.host = lives.back().host;
+    member.pid = lives.back().pid;
+  }
+  return table;
+}
+
+void Runtime::note_life(const Member& ps) {
+  std::deque<Member>& lives = moved_[ps.rank];
+  if (!lives.empty() && lives.back().host == ps.host && lives.back().pid == ps.pid) return;
+  lives.push_back(ps);
+  any_moved_.store(true, std::memory_order_release);
+}
+
+void Runtime::become(const Member& ps) {
+  {
+    const std::lock_guard lock(mutex_);
+    self_ = ps;
+    table_.rank = ps.rank;
+    Member& place = table_.members.at(static_cast<std::size_t>(ps.rank));
+    place.control_address = ps.control_address;
+    place.data_address = ps.data_address;
+    note_life(ps);
+  }
+  control_->set_rank(ps.rank);
+  log::set_rank_tag(log_tag());
 }
 
 // Each of the two addresses of a member is of use to one thread alone, and to table_now().
@@ -63,18 +90,20 @@ void Runtime::ps_returned_to_control(const Member& ps) {
   {
     const std::lock_guard lock(mutex_);
     table_.members.at(static_cast<std::size_t>(ps.rank)).control_address = ps.control_address;
+    note_life(ps);
   }
   transport::Peer* peer = control_peers_.at(static_cast<std::size_t>(ps.rank));
-  if (peer != nullptr) peer->revive(ps.control_address);
+  if (peer != nullptr) peer->revive(ps.control_address, ps.name());
 }
 
 void Runtime::ps_returned_to_data(const Member& ps) {
   {
     const std::lock_guard lock(mutex_);
     table_.members.at(static_cast<std::size_t>(ps.rank)).data_address = ps.data_address;
+    note_life(ps);
   }
   transport::Peer* peer = data_peers_.at(static_cast<std::size_t>(ps.rank));
-  if (peer != nullptr) peer->revive(ps.data_address);
+  if (peer != nullptr) peer->revive(ps.data_address, ps.name());
 }
 
 std::string Runtime::name_of(int rank) const {
@@ -108,7 +137,7 @@ const Member& Runtime::member(Role role, int index) const {
   const auto found = std::find_if(members().begin(), members().end(),
                                   [&](const Member& m) { return m.role == role && m.index == index; });
   CAPSTAN_ASSERT(found != members().end());
-  return *found;
+  return member(found->rank);
 }
 
 bool Runtime::single_host() const noexcept {
@@ -137,7 +166,7 @@ std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settin
   for (int rank = 0; rank < ranks; ++rank) {
     const Place place = places[static_cast<std::size_t>(rank)];
     auto control = hub.open();
-    auto data = has_data_fabric(place.role) ? hub.open() : nullptr;
+    auto data = one_fabric(place.role) ? nullptr : hub.open();
     table.members.push_back({rank, place.role, place.index, hosts[0], getpid(), control->address(),
                              data ? data->address() : control->address()});
     fabrics.emplace_back(std::move(control), std::move(data));
@@ -154,6 +183,11 @@ std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settin
 
 std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   const RoleRequest request = RoleRequest::from(settings);
+  if (request.spares > 0) {
+    throw Error(Code::invalid_argument,
+                "a job of one process has no ps that could be lost, so --spares " +
+                    std::to_string(request.spares) + " makes no sense: leave it out, or start ranks (mpirun)");
+  }
   const int ranks = 1 + std::max(1, request.ps) + std::max(1, request.workers);
   Settings complete = settings;
   complete.set_from_flag("roles",

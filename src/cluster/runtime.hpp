@@ -1,6 +1,8 @@
 // runtime.hpp -- what a rank has once it has joined: the table of members, its settings, its fabrics.
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,7 +33,7 @@ class Runtime {
   /// Those of the start, by rank.
   const std::vector<Member>& members() const noexcept { return table_.members; }
   const Table& table() const noexcept { return table_; }
-  /// With the present addresses of ps that were started again. Any thread.
+  /// With the present hosts and addresses of ps that came back. Any thread.
   Table table_now() const;
   const Member& self() const noexcept { return self_; }
   /// This rank is a worker that was started again, or came late; the coordinator and the ps are to be told.
@@ -41,8 +43,8 @@ class Runtime {
   int count(Role role) const noexcept;
   /// REQUIRES: there is one.
   const Member& member(Role role, int index) const;
-  /// Also of workers that were started again or came late, once they have been added. Throws
-  /// std::out_of_range.
+  /// Also of workers that were started again or came late, once they have been added. A ps is where it is
+  /// now. Throws std::out_of_range.
   const Member& member(int rank) const;
   /// "worker 1 (rank 2 on node17)", or "rank 9" where that is all that is known.
   std::string name_of(int rank) const;
@@ -73,13 +75,25 @@ class Runtime {
   /// Where a ps keeps what is to outlive its process; null: nowhere.
   const std::shared_ptr<transport::KeptMemory>& kept_memory() const noexcept { return kept_memory_; }
   void keep_in(std::shared_ptr<transport::KeptMemory> memory) { kept_memory_ = std::move(memory); }
-  /// A ps that dies may be started again.
+  /// A ps that dies may be started again on its host.
   bool ps_may_return() const { return table_.restarts > 0 && settings_.text("ps-restart") == "on"; }
   /// Each ps has a replica, the spare with its index: --replicas-of-ps 2.
   bool ps_have_replicas() const { return settings_.integer("replicas-of-ps") > 1; }
+  /// The same, or a spare may take its place.
+  bool ps_may_be_replaced() const { return ps_may_return() || count(Role::spare) > 0; }
   /// A ps is there again, in another process: where this thread's fabric finds it. Not inside progress().
   void ps_returned_to_control(const Member& ps);
   void ps_returned_to_data(const Member& ps);
+  /// This rank, a spare, takes the place of a ps that is lost: its rank, index and messages are the ps's from
+  /// now on. REQUIRES: `ps` has the contact of this process; no other thread uses this object.
+  void become(const Member& ps);
+  /// How long who needs a ps that has died waits for it: until its agent, or a spare, has taken its place.
+  std::chrono::milliseconds ps_patience() const {
+    return settings_.duration("ps-wait") + (count(Role::spare) > 0 ? 10 : 0) * patience();
+  }
+  /// Of a ps that is lost for good, so that nobody in this process waits for it any more. Any thread.
+  void give_up_ps() noexcept { ps_given_up_ = true; }
+  bool ps_given_up() const noexcept { return ps_given_up_; }
 
   /// How long any wait on another rank may last.
   std::chrono::milliseconds patience() const { return settings_.duration("wait-timeout"); }
@@ -91,11 +105,17 @@ class Runtime {
   static std::shared_ptr<Runtime> embedded_cluster(const Settings& settings);
 
  private:
+  /// REQUIRES: the mutex.
+  void note_life(const Member& ps);
+
   Settings settings_;
   Table table_;
   Member self_;
   mutable std::mutex mutex_;
   std::map<int, Member> started_again_;  // by rank; under the mutex. Never erased: references stay good
+  std::map<int, std::deque<Member>> moved_;  // the same, of ps that came back: each of their processes
+  std::atomic<bool> any_moved_{false};
+  std::atomic<bool> ps_given_up_{false};
   std::unique_ptr<transport::Fabric> control_;
   std::unique_ptr<transport::Fabric> data_;
   std::vector<transport::Peer*> control_peers_;  // by rank, null until connected; the fabrics own them

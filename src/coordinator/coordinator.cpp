@@ -40,6 +40,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       dispatcher_(strategy, queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
       returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }),
+      takeovers_(runtime_, strategy.contents()),
       heartbeats_(runtime_.in_process() ? std::chrono::milliseconds(0)
                                         : runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
@@ -67,8 +68,16 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   });
   fabric.on_message(cluster::kPsReturned, [this](const transport::Message& message) {
     auto member = from_bytes<cluster::Member>(message.payload);
+    shard::PsReturned returned;
+    std::memcpy(&returned, message.header.data(), std::min(sizeof returned, message.header.size()));
     if (member.role == Role::ps && member.rank < static_cast<int>(runtime_.members().size()))
-      returned_.push_back(member);
+      returned_.push_back({std::move(member), returned.life});
+  });
+  fabric.on_message(cluster::kNotTakenOver, [this](const transport::Message& message) {
+    std::int32_t rank = 0;
+    std::memcpy(&rank, message.header.data(), std::min(sizeof rank, message.header.size()));
+    const auto* text = reinterpret_cast<const char*>(message.payload.data());
+    not_taken_.emplace_back(rank, std::string(text, message.payload.size()));
   });
   fabric.on_message(cluster::kHeartbeat, [this](const transport::Message& message) {
     if (is_worker(message.from)) heartbeats_.heard(message.from, Heartbeats::Clock::now());
@@ -224,24 +233,31 @@ std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worke
   return told;
 }
 
+void Coordinator::lose_ps(transport::Peer& peer) {
+  if (runtime_.ps_may_be_replaced()) {
+    const auto wait = runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait")
+                                               : std::chrono::milliseconds(0);
+    away_[peer.rank()] = std::chrono::steady_clock::now() + wait;
+    log::warn("{} is gone; all that need it wait until it is back", peer.name());
+    return;
+  }
+  runtime_.give_up_ps();
+  queue_.break_down(
+      Code::unavailable,
+      peer.name() +
+          " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
+}
+
 void Coordinator::on_failure(transport::Peer& peer) {
+  // Of another process than the one that has the rank: it was told to end.
+  if (&peer != &runtime_.control_peer(runtime_.member(peer.rank()))) return;
   lost_ranks_.add(peer.rank());
   if (runtime_.member(peer.rank()).role == Role::evaluator) {
     log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
     return;
   }
-  if (runtime_.member(peer.rank()).role == Role::ps) {
-    if (runtime_.ps_may_return()) {
-      away_[peer.rank()] = std::chrono::steady_clock::now() + runtime_.settings().duration("ps-wait");
-      log::warn("{} is gone; all that need it wait until it is back", peer.name());
-      return;
-    }
-    queue_.break_down(
-        Code::unavailable,
-        peer.name() +
-            " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
-    return;
-  }
+  if (runtime_.member(peer.rank()).role == Role::spare) return takeovers_.lose(peer.rank());
+  if (runtime_.member(peer.rank()).role == Role::ps) return lose_ps(peer);
   heartbeats_.forget(peer.rank());
   returning_.forget(peer);
   lose_worker(peer);
@@ -249,10 +265,12 @@ void Coordinator::on_failure(transport::Peer& peer) {
 
 bool Coordinator::greet_returned_ps() {
   const bool any = !returned_.empty();
-  for (const cluster::Member& member : std::exchange(returned_, {})) {
+  for (const auto& [member, life] : std::exchange(returned_, {})) {
+    if (!takeovers_.welcome(member, life)) continue;
     runtime_.ps_returned_to_control(member);
     away_.erase(member.rank);
     lost_ranks_.remove(member.rank);
+    lost_ranks_.remove(takeovers_.spare_of(member.rank));
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
@@ -261,19 +279,45 @@ bool Coordinator::greet_returned_ps() {
     returning_.tell_again(peer);
     log::info("{} is back", peer.name());
   }
+  if (!away_.empty()) wait_for_ps();
+  return any;
+}
+
+/// Its own host has --ps-wait; then it is a spare's turn.
+void Coordinator::wait_for_ps() {
+  for (const auto& [rank, why] : std::exchange(not_taken_, {})) takeovers_.fail(rank, why);
   const auto now = std::chrono::steady_clock::now();
   for (const auto& [rank, until] : away_) {
     if (now < until) continue;
+    const bool spares = runtime_.count(Role::spare) > 0;
+    if (spares && takeovers_.advance(runtime_.member(rank), dead_workers(), now)) continue;
+    const std::string waited =
+        runtime_.ps_may_return() ? fmt::format(", and it has not come back within {} ms (--ps-wait)",
+                                               runtime_.settings().duration("ps-wait").count())
+                                 : "";
+    const std::string no_spare =
+        spares ? fmt::format("; no spare has taken its place: {}", takeovers_.why(rank)) : "";
+    runtime_.give_up_ps();
     queue_.break_down(
         Code::unavailable,
-        fmt::format(
-            "{} is gone, its shards with it, and it has not come back within {} ms (--ps-wait); start again "
-            "with --resume to go on from the last checkpoint",
-            runtime_.name_of(rank), runtime_.settings().duration("ps-wait").count()));
+        fmt::format("{} is gone, its shards with it{}{}; start again with --resume to go on from the last checkpoint",
+                    runtime_.name_of(rank), waited, no_spare));
     away_.clear();
     break;
   }
-  return any;
+}
+
+/// Ranks whose pushes count no more: earlier lives, and workers that are lost.
+std::vector<std::int32_t> Coordinator::dead_workers() const {
+  std::vector<std::int32_t> dead;
+  for (int rank = 0; rank < runtime_.table().places(); ++rank) {
+    if (!runtime_.knows(rank) || runtime_.member(rank).role != Role::worker) continue;
+    const int index = runtime_.member(rank).index;
+    const bool lives = index >= dispatcher_.workers() || returning_.contains(rank) ||
+                       (dispatcher_.worker(index)->rank() == rank && !queue_.lost(index));
+    if (!lives) dead.push_back(rank);
+  }
+  return dead;
 }
 
 bool Coordinator::is_worker(int rank) const {
@@ -371,15 +415,19 @@ void Coordinator::when_alone(const transport::Peer& last) {
 std::string Coordinator::status() const {
   const CoordinatorStatistics sofar = queue_.statistics();
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;
-  std::string text = fmt::format("up for {:.1f} s\n{} ps, {} workers\n", up.count(), runtime_.count(Role::ps),
+  std::string text = fmt::format("up for {:.1f} s\n{} ps, {} workers", up.count(), runtime_.count(Role::ps),
                                  dispatcher_.alive());
+  if (runtime_.count(Role::spare) > 0) text += fmt::format(", {} spares", takeovers_.waiting());
+  text += "\n";
   text += fmt::format("functions: {} ended, {} with workers, {} queued, {} wait for arguments\n",
                       sofar.finished + sofar.failed, sofar.running, sofar.queued, sofar.waiting);
   const auto line = [&](const cluster::Member& member, bool lost) {
-    text += fmt::format("{}, pid {}{}\n", member.name(), member.pid, lost ? ": lost, or has left" : "");
+    const std::string now = takeovers_.now_of(member.rank);
+    text += fmt::format("{}, pid {}{}{}\n", member.name(), member.pid, now.empty() ? "" : ", " + now,
+                        lost ? ": lost, or has left" : "");
   };
   for (const cluster::Member& member : runtime_.members()) {
-    if (member.role != Role::worker) line(member, false);
+    if (member.role != Role::worker) line(runtime_.member(member.rank), lost_ranks_.contains(member.rank));
   }
   for (const int rank : runtime_.worker_ranks()) {
     const cluster::Member& member = runtime_.member(rank);

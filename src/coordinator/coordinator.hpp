@@ -19,6 +19,7 @@
 #include "coordinator/late_workers.hpp"
 #include "coordinator/lost_ranks.hpp"
 #include "coordinator/returning_workers.hpp"
+#include "coordinator/takeovers.hpp"
 #include "coordinator/watchdog.hpp"
 #include "shard/protocol.hpp"
 #include "strategy/strategy.hpp"
@@ -70,6 +71,9 @@ class Coordinator {
   bool may_come_back() const;
   void give_up_waiting();
   bool greet_returned_ps();
+  void lose_ps(transport::Peer& peer);
+  void wait_for_ps();
+  std::vector<std::int32_t> dead_workers() const;
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;
@@ -83,7 +87,13 @@ class Coordinator {
   bool overruns_ = false;  // a function may be running past its deadline
   std::map<int, std::chrono::steady_clock::time_point>
       away_;                               // ps that died, by rank, and until when they may return
-  std::vector<cluster::Member> returned_;  // ps, not greeted yet
+  struct Returned {
+    cluster::Member ps;
+    std::uint32_t life = 0;
+  };
+  std::vector<Returned> returned_;                        // not greeted yet
+  std::vector<std::pair<int, std::string>> not_taken_;    // spares that cannot, and why
+  Takeovers takeovers_;
   Heartbeats heartbeats_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};

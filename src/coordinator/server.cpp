@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "coordinator/worker_server.hpp"
 #include "store/ps_server.hpp"
+#include "store/spare.hpp"
 
 namespace capstan {
 namespace {
@@ -20,6 +21,9 @@ int Server::join() {
         return 0;
       case Role::worker:
         coordinator::WorkerServer(cluster_.runtime()).run();
+        return 0;
+      case Role::spare:
+        store::run_spare(cluster_.runtime());
         return 0;
       case Role::evaluator:
         throw Error(Code::failed_precondition,

@@ -15,7 +15,9 @@ std::vector<TaskState> coordinator::Coordinator::task_states() const {
     // A worker that was started again has another rank.
     const int rank = worker ? worker_ranks.at(static_cast<std::size_t>(member.index)) : member.rank;
     const bool lost = worker ? queue_.lost(member.index) : lost_ranks_.contains(rank);
-    states.push_back({member.role, member.index, lost, runtime_.name_of(rank)});
+    std::string name = runtime_.name_of(rank);
+    if (const std::string now = takeovers_.now_of(rank); !now.empty()) name += ", " + now;
+    states.push_back({member.role, member.index, lost, std::move(name)});
   }
   return states;
 }

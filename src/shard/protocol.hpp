@@ -17,8 +17,9 @@ struct ConnectReply {
   transport::RegionKey board;
   std::string bell;
   std::uint64_t sink = 0;
-  std::uint64_t applied = 0;         // bytes of entries of who asks, after all that it has published
-  std::uint64_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
+  std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
+  std::uint32_t life = 0;     // of the ps; when it is another one than before, shards lie elsewhere (kPlacesNow)
+  std::uint32_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
 };
 
 /// kOpenRing: bytes wanted -> where it lies.
@@ -102,6 +103,7 @@ struct ReadFailure {
 /// header of a kPushEntry is its PushHeader, the payload what follows the header in a ring.
 struct PushApplied {
   std::uint64_t bytes = 0;
+  std::uint64_t life = 0;  // of the ps: see ConnectReply
 };
 
 /// kSavePart -> io::PartReport of each file that was written. A part holds one shard of a variable at most,

@@ -7,6 +7,7 @@
 #include "base/first_touch.hpp"
 #include "base/topology.hpp"
 #include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::store {
@@ -56,6 +57,14 @@ std::vector<KeptState::Item> KeptState::items() const {
     at += sizeof head + padded(head.bytes);
   }
   return items;
+}
+
+std::optional<TakenPlace> KeptState::place() const {
+  std::optional<TakenPlace> place;
+  for (const Item& item : items()) {
+    if (item.record == Record::place) place = from_bytes<TakenPlace>(item.bytes);
+  }
+  return place;
 }
 
 void KeptState::append(Record record, transport::Bytes bytes) {

@@ -31,6 +31,14 @@ struct ShardRecord {
   std::vector<PiecePlace> pieces;
 };
 
+/// The ps in whose place a spare is.
+struct TakenPlace {
+  std::int32_t rank = 0;
+  std::int32_t index = 0;
+  std::uint32_t life = 0;  // of the ps: shard::TakeOver
+  std::uint32_t reserved = 0;
+};
+
 /// The manifest is a list of what has happened, in order; it only grows. A record is written whole or not at
 /// all, as far as a process that is killed can tell: the memory is as its stores have left it, in program
 /// order.
@@ -47,6 +55,7 @@ class KeptState {
     member,         // cluster::Member
     group,          // shard::CreateGroup
     dropped,        // variable, by number: its shards are no more
+    place,          // TakenPlace: a spare has become a ps; the last one counts
   };
   struct Item {
     Record record;
@@ -62,6 +71,8 @@ class KeptState {
   bool found() const noexcept { return found_; }
   /// What it has left, in order.
   std::vector<Item> items() const;
+  /// Nothing when it was no spare, or had not got the shards when it died.
+  std::optional<TakenPlace> place() const;
 
   void append(Record record, transport::Bytes bytes);
   void append_words(Record record, std::initializer_list<std::uint64_t> words);

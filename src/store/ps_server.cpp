@@ -37,13 +37,13 @@ std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
 
 }  // namespace
 
-PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
+PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shard::TakeOver> takeover)
     : runtime_(std::move(runtime)),
       fabric_(runtime_->control()),
       kept_(runtime_->kept_memory() == nullptr || runtime_->ps_have_replicas()
                 ? nullptr
                 : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
-                                              runtime_->settings().bytes("push-ring-bytes") / 4)),
+                                              entry_bytes(*runtime_))),
       board_(kept_ ? kept_->board(shard::BoardLayout(places()).bytes())
                    : fabric_.allocate(shard::BoardLayout(places()).bytes())),
       layout_(places()),
@@ -58,7 +58,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
       inbox_(
           store_,
           [this](int rank, std::uint64_t bytes) {
-            const shard::PushApplied applied{bytes};
+            const shard::PushApplied applied{bytes, life_};
             client(rank).send(cluster::kPushApplied, transport::as_bytes(applied));
           },
           kept_.get(), replica_.get()),
@@ -75,7 +75,37 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
   serve_requests();
   serve_fabric();
   serve_replica();
-  if (kept_ && kept_->found()) recover();
+  if (takeover) {
+    take_over(*takeover);
+  } else if (kept_ && kept_->found()) {
+    recover();
+  }
+}
+
+/// What else there is to know is noted as if this process had been the ps from the start.
+void PsServer::take_over(const shard::TakeOver& takeover) {
+  life_ = takeover.life;
+  switch (takeover.source) {
+    case shard::TakeOver::Source::checkpoint:
+      for (const shard::CreateShard& shard : takeover.shards) (void)store_.create(shard, /*filled=*/true);
+      if (!takeover.shards.empty()) store_.restore(takeover.folder);
+      for (const auto& [counter, value] : takeover.counters) add_to_counter(counter, value);
+      break;
+    case shard::TakeOver::Source::mirror:
+      throw Error(Code::unimplemented, "this spare mirrors no ps");
+  }
+  for (const cluster::Member& member : takeover.members) {
+    runtime_->add(member);
+    if (kept_) kept_->append(KeptState::Record::member, to_bytes(member));
+  }
+  for (const std::int32_t rank : takeover.gone) {
+    gone_.insert(rank);
+    rpc_.refuse(rank);
+    if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});
+  }
+  if (!kept_) return;
+  const TakenPlace place{takeover.rank, takeover.index, takeover.life};  // last: all is there
+  kept_->append(KeptState::Record::place, transport::as_bytes(place));
 }
 
 void PsServer::recover() {
@@ -87,6 +117,7 @@ void PsServer::recover() {
     }
     if (item.record == KeptState::Record::member) runtime_->add(from_bytes<cluster::Member>(item.bytes));
   }
+  if (const auto place = kept_->place()) life_ = place->life;
   undo_cut_off_count();
   std::vector<shard::UnfinishedPush> middles = RingReader::middles(*kept_);
   store_.recover(middles);
@@ -98,10 +129,12 @@ void PsServer::say_that_it_is_back() {
   const cluster::Member& self = runtime_->self();
   const auto bytes = to_bytes(self);
   const cluster::Member& coordinator = runtime_->member(Role::coordinator, 0);
-  runtime_->control_peer(coordinator).send(cluster::kPsReturned, {}, bytes);
-  client(coordinator.rank).send(cluster::kPsReturned, {}, bytes);
+  const shard::PsReturned returned{life_};
+  runtime_->control_peer(coordinator).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+  client(coordinator.rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   for (const int rank : runtime_->worker_ranks()) {
-    if (!gone_.contains(rank)) client(rank).send(cluster::kPsReturned, {}, bytes);
+    if (!gone_.contains(rank))
+      client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   }
 }
 
@@ -112,7 +145,7 @@ void PsServer::serve_requests() {
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
     shard::ConnectReply reply{board_->key(), fabric_.bell(), 0, rings_.applied(from).value_or(by_message),
-                              replica_ ? 1U : 0U};
+                              life_, replica_ ? 1U : 0U};
     if (runtime_->in_process())
       reply.sink = reinterpret_cast<std::uint64_t>(static_cast<shard::PushSink*>(&store_));
     return to_bytes(reply);
@@ -125,6 +158,7 @@ void PsServer::serve_requests() {
     }
     return to_bytes(rings_.open(from, bytes));
   });
+  rpc_.serve(cluster::kPlacesNow, [this](int, transport::Bytes) { return to_bytes(store_.places()); });
   rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });
@@ -231,7 +265,7 @@ void PsServer::serve_fabric() {
     // UCX 1.13 may abort a process that sends to one that has just been killed.
     if (fenced)
       client(worker.rank)
-          .send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced}));
+          .send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced, life_}));
     when_safe([this, worker] {
       runtime_->control_peer(runtime_->member(Role::coordinator, 0))
           .send(cluster::kWorkerClosed, transport::as_bytes(worker));
@@ -272,7 +306,10 @@ void PsServer::take_member(transport::Bytes bytes) {
 
 void PsServer::say_known(std::int32_t rank) {
   // It was made from the table of the job's start.
-  if (kept_ && kept_->found()) client(rank).send(cluster::kPsReturned, {}, to_bytes(runtime_->self()));
+  if (came_back()) {
+    client(rank).send(cluster::kPsReturned, transport::as_bytes(shard::PsReturned{life_}),
+                      to_bytes(runtime_->self()));
+  }
   client(rank).send(cluster::kHello, {});
   runtime_->control_peer(runtime_->member(Role::coordinator, 0))
       .send(cluster::kMemberKnown, transport::as_bytes(rank));
@@ -292,7 +329,7 @@ void PsServer::run() {
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
   word(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);
   const transport::LifeWord life(board_->memory().data() + layout_.life());
-  if (kept_ && kept_->found()) say_that_it_is_back();
+  if (came_back()) say_that_it_is_back();
   Backoff backoff(kLookAlone, kLookOnASharedCore);
   bool wire_is_busy = true;
   for (unsigned turn = 0; !over_ && lost_.empty(); ++turn) {

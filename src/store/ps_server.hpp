@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
+#include "shard/takeover.hpp"
 #include "store/kept_state.hpp"
 #include "store/push_inbox.hpp"
 #include "store/replica_inbox.hpp"
@@ -24,8 +26,14 @@ namespace capstan::store {
 /// or a doorbell comes. How long it polls before it sleeps depends on whether others want its core.
 class PsServer {
  public:
-  explicit PsServer(std::shared_ptr<cluster::Runtime> runtime);
+  /// `takeover`: this rank was a spare, and has become the ps (Runtime::become). Throws Error when the shards
+  /// cannot be had from where it says.
+  explicit PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shard::TakeOver> takeover = {});
   ~PsServer() { fabric_.silence(); }
+  /// The largest that a push may have.
+  static std::uint64_t entry_bytes(const cluster::Runtime& runtime) {
+    return runtime.settings().bytes("push-ring-bytes") / 4;
+  }
   PsServer(const PsServer&) = delete;
   PsServer& operator=(const PsServer&) = delete;
 
@@ -58,7 +66,10 @@ class PsServer {
   std::uint64_t add_to_counter(std::uint64_t counter, std::uint64_t delta);
   void count(std::uint32_t counter, std::uint64_t delta);
   void recover();
+  void take_over(const shard::TakeOver& takeover);
   void undo_cut_off_count();
+  /// It is not the process that the table of the job's start tells of.
+  bool came_back() const { return life_ > 0 || (kept_ && kept_->found()); }
   void say_that_it_is_back();
   /// The worker waits for this before it connects: see WorkerServer::await_ps.
   void say_known(std::int32_t rank);
@@ -73,6 +84,7 @@ class PsServer {
   std::unique_ptr<KeptState> kept_;  // null: nothing outlives this process
   std::unique_ptr<transport::Region> board_;
   shard::BoardLayout layout_;
+  std::uint32_t life_ = 0;  // which spare this is in the place of the ps; 0: none
   Store store_;
   std::unique_ptr<ReplicaStream> replica_;  // null: there never was one
   RingReader rings_;

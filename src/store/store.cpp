@@ -95,7 +95,7 @@ Piece Store::new_version() {
   return word;
 }
 
-shard::ShardPlace Store::create(const shard::CreateShard& request) {
+shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) {
   const std::lock_guard lock(mutex_);
   const auto key = std::pair(request.variable, request.shard);
   if (const auto there = shards_.find(key); there != shards_.end()) {
@@ -167,7 +167,9 @@ Store::Shard Store::make(const shard::CreateShard& request) {
   std::vector<PiecePlace> pieces{{piece.region, piece.offset}, {version.region, version.offset}};
   made.place = {ps_index_,    request.first_row, request.rows,  piece.region,
                 piece.offset, version.region,    version.offset};
-  if (request.fill != 0) {
+  if (filled) {
+    // 0 is what memory begins with.
+  } else if (request.fill != 0) {
     fill_by_function(request, made.values);
   } else {
     initialize(request.initializer, request.dtype, request.shape, request.first_row, request.rows,
@@ -179,11 +181,18 @@ Store::Shard Store::make(const shard::CreateShard& request) {
     pieces.push_back({slot_piece.region, slot_piece.offset});
     made.slots.push_back(slot_piece.data);
     const double first = shard::initial_slot_value(request.optimizer, slot);
-    if (first != 0) fill(dtype, first, elements, made.slots.back());
+    if (first != 0 && !filled) fill(dtype, first, elements, made.slots.back());
   }
   if (kept_ != nullptr)
     kept_->append(KeptState::Record::shard, to_bytes(ShardRecord{request, std::move(pieces)}));
   return made;
+}
+
+std::vector<shard::PlaceNow> Store::places() {
+  const std::lock_guard lock(mutex_);
+  std::vector<shard::PlaceNow> places;
+  for (const auto& [key, shard] : shards_) places.push_back({key.first, key.second, shard.place});
+  return places;
 }
 
 Store::Shard& Store::find(std::uint32_t variable, std::uint32_t shard) {

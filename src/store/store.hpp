@@ -13,6 +13,7 @@
 #include "shard/descriptor.hpp"
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
+#include "shard/takeover.hpp"
 #include "store/closure_ledger.hpp"
 #include "store/heap.hpp"
 #include "store/kept_state.hpp"
@@ -40,7 +41,10 @@ class Store final : public shard::PushSink {
 
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
   /// with the dtype), resource_exhausted.
-  shard::ShardPlace create(const shard::CreateShard& request);
+  /// `filled` says that the values come from elsewhere: they are 0 then.
+  shard::ShardPlace create(const shard::CreateShard& request, bool filled = false);
+  /// Of all shards, for who knows the places that they had on another host.
+  std::vector<shard::PlaceNow> places();
 
   /// A push. One that does not fit the shard is a broken client: logged, dropped.
   void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,

@@ -142,7 +142,9 @@ std::filesystem::path CheckpointManager::save(std::int64_t step, const std::stri
   for (const auto& answer : answers) {
     for (auto& report : from_bytes<std::vector<io::PartReport>>(answer)) parts.push_back(std::move(report));
   }
-  return directory.publish(step, parts, {user_state, options_.settings, std::move(positions)});
+  auto saved = directory.publish(step, parts, {user_state, options_.settings, std::move(positions)});
+  strategy.note_checkpoint(std::filesystem::absolute(saved).string(), step);
+  return saved;
 }
 
 std::optional<std::int64_t> CheckpointManager::latest() const {
@@ -172,6 +174,7 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check
                  [](strategy::SavedState& state, const std::string& position) { state.restore(position); });
   user_state_ = found.reader.user_state();
   restored_from_ = found.reader.folder();
+  strategy.note_checkpoint(std::filesystem::absolute(restored_from_).string(), found.reader.step());
   return found.reader.step();
 }
 

@@ -149,7 +149,10 @@ void Strategy::check_new(const std::string& name, const Shape& shape) const {
   }
 }
 
-void Strategy::create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial) {
+std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
+    shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial) {
+  std::vector<std::pair<int, shard::CreateShard>> requests;
+  const std::uint64_t moves = context_.client().moves();
   const Shape shape(descriptor.shape.begin(), descriptor.shape.end());
   const std::uint64_t shards = shards_of(descriptor.name, descriptor.dtype, shape);
   const shard::DivPartition partition(descriptor.rows(), shards);
@@ -178,6 +181,7 @@ void Strategy::create_shards(shard::VariableDescriptor& descriptor, const detail
     auto bytes = to_bytes(request);
     const auto id = rpc.start(link.peer(), cluster::kCreateVariable, bytes);
     calls.push_back({id, ps, std::move(bytes)});
+    requests.emplace_back(ps, request);
   }
   std::optional<Error> failed;
   for (Call& call : calls) {
@@ -207,13 +211,19 @@ void Strategy::create_shards(shard::VariableDescriptor& descriptor, const detail
       if (!failed) failed = error;
     }
   }
-  if (!failed) return;
-  std::tie(next_ps_, placed_bytes_, placed_shards_) = placed;
-  if (!descriptor.shards.empty()) {
-    ask_every_ps(cluster::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
-                 "forget variable \"" + descriptor.name + "\"");
+  if (failed) {
+    std::tie(next_ps_, placed_bytes_, placed_shards_) = placed;
+    if (!descriptor.shards.empty()) {
+      ask_every_ps(cluster::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
+                   "forget variable \"" + descriptor.name + "\"");
+    }
+    throw *failed;
   }
-  throw *failed;
+  if (context_.client().moves() != moves) {
+    throw Error(Code::unavailable, "a spare took the place of a ps while variable \"" + descriptor.name +
+                                       "\" was made; make it again");
+  }
+  return requests;
 }
 
 std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string& name, DType dtype,
@@ -248,10 +258,11 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.aggregation = options.aggregation;
   descriptor.synchronization = options.synchronization;
   descriptor.group = options.group ? options.group->id() : 0;
-  create_shards(descriptor, initial);
+  auto requests = create_shards(descriptor, initial);
   if (initial.whole) {
     context_.client().update(descriptor, shard::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
   }
+  for (auto& [ps, request] : requests) contents_.add(ps, std::move(request));
   auto bound = context_.add(std::move(descriptor), of_this_process_);
   const std::lock_guard lock(variables_mutex_);
   variables_.push_back(bound);
@@ -300,6 +311,18 @@ std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::strin
   return {static_cast<std::int32_t>(number % ps_count), static_cast<std::uint32_t>(number / ps_count)};
 }
 
+void Strategy::note_checkpoint(const std::string& folder, std::int64_t step) {
+  if (runtime_->count(Role::spare) == 0) return;
+  PsContents::Checkpoint checkpoint{folder, step, next_variable_ - 1, {}};
+  const auto ps_count = static_cast<std::size_t>(runtime_->count(Role::ps));
+  for (std::size_t number = 0; number < counters_.size(); ++number) {
+    const auto ps = static_cast<std::int32_t>(number % ps_count);
+    const auto index = static_cast<std::uint32_t>(number / ps_count);
+    checkpoint.counters.push_back({ps, index, context_.client().fetch_add(ps, index, 0)});
+  }
+  contents_.set_checkpoint(std::move(checkpoint));
+}
+
 std::uint32_t Strategy::create_group(const std::string& name, const Synchronization& synchronization) {
   if (std::find(groups_.begin(), groups_.end(), name) != groups_.end()) {
     throw Error(Code::already_exists, "there is an update group \"" + name + "\" already");
@@ -335,6 +358,7 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
   ask_every_ps(cluster::kCreateGroup, view(to_bytes(request)), runtime_->patience(),
                "create update group \"" + name + "\"");
   groups_.push_back(name);
+  contents_.add_group(name);
   return request.id;
 }
 
@@ -368,7 +392,7 @@ std::vector<std::vector<std::byte>> Strategy::ask_every_ps(std::uint16_t type, t
   auto& client = context_.client();
   std::vector<cluster::RpcClient::Id> calls;
   for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
-    calls.push_back(client.rpc().start(client.link(ps).peer(), type, request));
+    calls.push_back(client.rpc().start(client.living_link(ps).peer(), type, request));
   }
   std::vector<std::vector<std::byte>> answers;
   for (const auto call : calls) answers.push_back(client.rpc().wait(call, timeout, what));

@@ -13,6 +13,7 @@
 #include "capstan/strategy.hpp"
 #include "cluster/runtime.hpp"
 #include "strategy/context.hpp"
+#include "strategy/ps_contents.hpp"
 #include "strategy/saved_state.hpp"
 
 namespace capstan::strategy {
@@ -70,6 +71,10 @@ class Strategy {
 
   std::vector<PsLoad> loads();
 
+  const PsContents& contents() const noexcept { return contents_; }
+  /// All variables have been saved there, or restored from there, and nothing has been pushed since.
+  void note_checkpoint(const std::string& folder, std::int64_t step);
+
   /// The strategy whose scope the calling thread is in, or null.
   static Strategy* current() noexcept;
   static void set_current(Strategy* strategy) noexcept;
@@ -80,7 +85,9 @@ class Strategy {
   std::uint64_t shards_of(const std::string& name, DType dtype, const Shape& shape) const;
   /// The ps of a shard of so many bytes.
   int next_place(std::uint64_t bytes);
-  void create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
+  /// What was asked for, and of which ps.
+  std::vector<std::pair<int, shard::CreateShard>> create_shards(shard::VariableDescriptor& descriptor,
+                                                                const detail::AnyInitialValue& initial);
 
   std::shared_ptr<cluster::Runtime> runtime_;
   StrategyOptions options_;
@@ -98,6 +105,7 @@ class Strategy {
   std::vector<std::uint64_t> placed_shards_;
   std::vector<std::string> counters_;
   std::vector<std::string> groups_;
+  PsContents contents_;
   std::weak_ptr<void> coordinator_;
   std::map<std::string, std::weak_ptr<SavedState>> states_;
 };

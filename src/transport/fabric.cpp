@@ -15,7 +15,7 @@ void Peer::require_alive() const {
   if (failed_) throw Error(Code::unavailable, name_ + " is gone");
 }
 
-void Peer::revive(Bytes) {
+void Peer::revive(Bytes, const std::string&) {
   throw Error(Code::unimplemented, name_ + " is a thread of this process; it does not come back");
 }
 

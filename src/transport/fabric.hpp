@@ -114,10 +114,11 @@ class Peer {
   /// failed.
   virtual void give_up() noexcept = 0;
 
-  /// Connects anew, to the process that has taken the place of the one that was there. Windows that are not
+  /// Connects anew, to the process that has taken the place of the one that was there, and may have another
+  /// name (that is, host). Windows that are not
   /// mapped are of no use any more. Not inside progress(). Throws Error(unimplemented) between threads of one
   /// process.
-  virtual void revive(Bytes address);
+  virtual void revive(Bytes address, const std::string& name);
 
   /// Throws Error(unavailable) when `path` is `mapped` and the memory cannot be mapped.
   virtual std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) = 0;

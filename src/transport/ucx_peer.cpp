@@ -149,10 +149,11 @@ UcxPeer::UcxPeer(UcxFabric& fabric, int rank, std::string name, Bytes address)
   open(address);
 }
 
-void UcxPeer::revive(Bytes address) {
+void UcxPeer::revive(Bytes address, const std::string& name) {
   if (endpoint_ != nullptr) close(UCP_EP_CLOSE_FLAG_FORCE);
   fabric_.forget_failure(*this);
   failed_ = false;
+  name_ = name;
   open(address);
 }
 

@@ -25,7 +25,7 @@ class UcxPeer final : public Peer {
   ucp_ep_h endpoint() const noexcept { return endpoint_; }
 
   void give_up() noexcept override;
-  void revive(Bytes address) override;
+  void revive(Bytes address, const std::string& name) override;
 
  private:
   void open(Bytes address);

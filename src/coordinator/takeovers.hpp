@@ -1,0 +1,70 @@
+// takeovers.hpp -- spares, and which of them is in the place of which ps.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/runtime.hpp"
+#include "shard/takeover.hpp"
+#include "strategy/ps_contents.hpp"
+
+namespace capstan::coordinator {
+
+/// Belongs to the thread that drives the control fabric, but for `now_of` and `waiting`. Not inside
+/// progress().
+class Takeovers {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Takeovers(cluster::Runtime& runtime, const strategy::PsContents& contents);
+
+  /// To be called again and again as long as a ps is gone, after its own host's time is up: tells the next
+  /// spare to take its place. `gone` are the ranks that count as dead. False when it is lost for good; then
+  /// `why` says why, by the ps's rank.
+  bool advance(const cluster::Member& ps, const std::vector<std::int32_t>& gone, Clock::time_point now);
+  const std::string& why(int ps) { return why_[ps]; }
+
+  /// A process says that it is this ps. False when its place is another one's: it is told to end.
+  bool welcome(const cluster::Member& ps, std::uint32_t life);
+  /// The rank of the spare that is in its place; -1 when none is.
+  int spare_of(int ps) const;
+  /// A spare has died, whatever it was doing.
+  void lose(int rank);
+  /// It says that it cannot take the place that it was told to.
+  void fail(int rank, const std::string& why);
+
+  /// Spares that nothing is asked of yet. Any thread.
+  int waiting() const;
+  /// "now ps 1", or nothing. Any thread.
+  std::string now_of(int rank) const;
+
+ private:
+  enum class State : std::uint8_t { waits, takes, stands, gone };
+  struct Spare {
+    int rank = 0;
+    State state = State::waits;
+    int ps = 0;           // rank, when it takes or stands
+    int ps_index = 0;
+    std::uint32_t life = 0;
+    Clock::time_point by{};  // when it takes
+  };
+  Spare* find(State state, int ps);
+  Spare* choose(const cluster::Member& ps);
+  bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
+            Clock::time_point now);
+  void set(Spare& spare, State state);
+
+  cluster::Runtime& runtime_;
+  const strategy::PsContents& contents_;
+  mutable std::mutex mutex_;  // of the spares' states
+  std::vector<Spare> spares_;
+  std::map<int, std::uint32_t> lives_;  // of ps, by rank: how many spares have been told
+  std::map<int, std::string> why_;
+};
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,59 @@
+// ps_contents.cpp -- a list, and what of it a checkpoint has.
+#include "strategy/ps_contents.hpp"
+
+#include <fmt/format.h>
+
+#include "capstan/error.hpp"
+
+namespace capstan::strategy {
+
+void PsContents::add(int ps, shard::CreateShard shard) {
+  const std::lock_guard lock(mutex_);
+  shards_.emplace_back(ps, std::move(shard));
+}
+
+void PsContents::add_group(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  group_ = name;
+}
+
+void PsContents::set_checkpoint(Checkpoint checkpoint) {
+  const std::lock_guard lock(mutex_);
+  checkpoint_ = std::move(checkpoint);
+}
+
+std::optional<PsContents::Checkpoint> PsContents::checkpoint() const {
+  const std::lock_guard lock(mutex_);
+  return checkpoint_;
+}
+
+shard::TakeOver PsContents::takeover_of(int ps) const {
+  const std::lock_guard lock(mutex_);
+  if (!group_.empty()) {
+    throw Error(Code::unavailable,
+                fmt::format("what the workers of update group \"{}\" had pushed in their last step is lost", group_));
+  }
+  if (!checkpoint_) {
+    throw Error(Code::unavailable,
+                "no checkpoint was saved or restored in this run (CheckpointManager) that its shards could be "
+                "taken from");
+  }
+  shard::TakeOver takeover;
+  takeover.index = ps;
+  takeover.source = shard::TakeOver::Source::checkpoint;
+  takeover.folder = checkpoint_->folder;
+  for (const auto& [where, shard] : shards_) {
+    if (where != ps) continue;
+    if (shard.variable > checkpoint_->last_variable) {
+      throw Error(Code::unavailable, fmt::format("variable \"{}\" was made after the last checkpoint, {}",
+                                                 shard.name, checkpoint_->folder));
+    }
+    takeover.shards.push_back(shard);
+  }
+  for (const auto& counter : checkpoint_->counters) {
+    if (counter.ps == ps) takeover.counters.emplace_back(counter.index, counter.value);
+  }
+  return takeover;
+}
+
+}  // namespace capstan::strategy

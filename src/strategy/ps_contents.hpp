@@ -1,0 +1,49 @@
+// ps_contents.hpp -- what each ps holds, kept by the coordinator for a spare that has to take its place.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shard/takeover.hpp"
+
+namespace capstan::strategy {
+
+/// Written by the thread that makes variables and checkpoints, read by the coordinator's. Any thread.
+class PsContents {
+ public:
+  struct Checkpoint {
+    std::string folder;
+    std::int64_t step = 0;
+    std::uint32_t last_variable = 0;  // made before it
+    struct Counter {
+      std::int32_t ps = 0;
+      std::uint32_t index = 0;
+      std::uint64_t value = 0;
+    };
+    std::vector<Counter> counters;  // as they were then
+  };
+
+  /// A shard that is there now.
+  void add(int ps, shard::CreateShard shard);
+  /// Update groups keep their steps in the ps alone.
+  void add_group(const std::string& name);
+  /// One that was saved, or that all variables were restored from.
+  void set_checkpoint(Checkpoint checkpoint);
+  std::optional<Checkpoint> checkpoint() const;
+
+  /// Of the ps with that index; who the spare is and what it has to know of ranks is left to the caller.
+  /// Throws Error(unavailable) that says why the shards cannot be had.
+  shard::TakeOver takeover_of(int ps) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::pair<int, shard::CreateShard>> shards_;  // in the order of their creation
+  std::string group_;
+  std::optional<Checkpoint> checkpoint_;
+};
+
+}  // namespace capstan::strategy

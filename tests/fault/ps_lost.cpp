@@ -1,0 +1,102 @@
+// ps_lost.cpp -- closures that each count 1 on every ps, before and after a ps is lost with its host.
+//
+//   mpirun -np 6 ps_lost FOLDER CLOSURES MICROSECONDS LOSSES --capstan-ps=2 --capstan-spares=1
+//
+// CLOSURES of MICROSECONDS each are run and saved (but not with FOLDER "-"); as many again are run; then it
+// says "kill" and waits until a ps is lost, and runs as many once more. With LOSSES of 2 it does the last
+// twice. LOSSES of 0 waits for nobody, and the last of them are run while ranks are killed.
+//
+// Prints for each ps what its rows, its optimizer's slots and its counter have summed up to, and who is there.
+#include <algorithm>
+#include <capstan/capstan.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace cs = capstan;
+
+constexpr std::int64_t kRows = 64;
+constexpr std::int64_t kWidth = 16;
+constexpr int kPs = 2;
+
+void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded, cs::Variable<double> momentum,
+             std::int64_t i, std::int64_t microseconds) {
+  const std::vector<double> ones(kWidth, 1);
+  const std::int64_t row = i % (kRows / kPs);
+  sharded.push(cs::IndexedSlices<double>{{row}, ones});
+  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  sharded.push(cs::IndexedSlices<double>{{row + kRows / kPs}, ones});
+  momentum.push(cs::IndexedSlices<double>{{0, kPs - 1}, std::vector<double>(kPs, 1)});
+  first.add(1);
+  second.add(1);
+}
+
+bool a_ps_is_lost(const cs::ClusterCoordinator& coordinator) {
+  const auto states = coordinator.task_states();
+  return std::any_of(states.begin(), states.end(),
+                     [](const cs::TaskState& state) { return state.role == cs::Role::ps && state.lost; });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  const std::string folder = argv[1];
+  const std::int64_t closures = std::atoll(argv[2]);
+  const std::int64_t microseconds = std::atoll(argv[3]);
+  const int losses = std::atoi(argv[4]);
+  cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{kPs}});
+  const auto scope = strategy.scope();
+  const cs::Counter first("first");
+  const cs::Counter second("second");
+  const cs::Variable<double> sharded("sharded", {kRows, kWidth}, cs::initializers::Constant{1},
+                                     {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
+  const cs::Variable<double> momentum("momentum", {kPs, 1}, {},
+                                      {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1}});
+  cs::ClusterCoordinator coordinator(strategy);
+  const auto run = [&] {
+    for (std::int64_t i = 0; i < closures; ++i)
+      coordinator.schedule<&add_one>(first, second, sharded, momentum, i, microseconds);
+  };
+  try {
+    run();
+    coordinator.join();
+    std::optional<cs::CheckpointManager> checkpoints;
+    if (folder != "-") {
+      checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = folder});
+      checkpoints->save(1);
+    }
+    run();
+    coordinator.join();
+    for (int loss = 0; loss < std::max(losses, 1); ++loss) {
+      std::fprintf(stderr, "kill %d\n", loss);
+      for (int i = 0; losses > 0 && i < 60000 && !a_ps_is_lost(coordinator); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      run();
+      coordinator.join();
+    }
+    const std::vector<double> rows = sharded.pull();
+    const std::vector<double> updated = momentum.pull();
+    const auto half = rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / kPs);
+    std::printf("ps0 %.0f %.6f %lld\n", std::accumulate(rows.begin(), half, 0.0) / kWidth - kRows / kPs, updated[0],
+                static_cast<long long>(first.value()));
+    std::printf("ps1 %.0f %.6f %lld\n", std::accumulate(half, rows.end(), 0.0) / kWidth - kRows / kPs, updated[1],
+                static_cast<long long>(second.value()));
+    for (const cs::TaskState& state : coordinator.task_states())
+      std::printf("%s%s\n", state.name.c_str(), state.lost ? " is lost" : "");
+    std::printf("%s", strategy.describe_loads().c_str());
+    if (checkpoints) checkpoints->save(2);  // by all ps that there are now
+  } catch (const cs::Error& error) {
+    std::fprintf(stderr, "%s: %s\n", std::string(cs::to_string(error.code())).c_str(), error.what());
+    return 4;
+  }
+  return 0;
+}
