@@ -65,7 +65,8 @@ Client::~Client() = default;
 void Client::take_returned(const transport::Message& message) {
   shard::PsReturned returned;
   auto ps = from_bytes<cluster::Member>(message.payload);
-  if (message.header.size() != sizeof returned || ps.rank < 0 || ps.rank >= runtime_->table().places()) return;
+  if (message.header.size() != sizeof returned || ps.rank < 0 || ps.rank >= runtime_->table().places())
+    return;
   std::memcpy(&returned, message.header.data(), sizeof returned);
   Process& process = processes_[ps.rank];
   if (returned.life < process.life || (returned.life == process.life && ps.pid == process.pid)) return;

@@ -110,8 +110,8 @@ void PsLink::connect() { meet(ask_to_connect()); }
 void PsLink::meet(const shard::ConnectReply& reply) {
   if (reply.life != ps_life_) {
     PlacesNow places;
-    for (const auto& now : from_bytes<std::vector<shard::PlaceNow>>(rpc_.call(
-             peer_, cluster::kPlacesNow, {}, runtime_.patience(), "say where its shards lie"))) {
+    for (const auto& now : from_bytes<std::vector<shard::PlaceNow>>(
+             rpc_.call(peer_, cluster::kPlacesNow, {}, runtime_.patience(), "say where its shards lie"))) {
       places.emplace(std::pair(now.variable, now.shard), now.place);
     }
     places_ = std::move(places);
@@ -149,10 +149,10 @@ void PsLink::await_return() {
   if (!may || !transport::progress_until(runtime_.data(), transport::deadline_in(wait), settled) || !back()) {
     throw Error(Code::unavailable,
                 peer_.name() + " is gone" +
-                    (!may ? ""
-                     : runtime_.ps_given_up()
-                         ? ", and nothing has taken its place"
-                         : ", and has not come back within " + std::to_string(wait.count()) + " ms (--ps-wait)"));
+                    (!may                     ? ""
+                     : runtime_.ps_given_up() ? ", and nothing has taken its place"
+                                              : ", and has not come back within " +
+                                                    std::to_string(wait.count()) + " ms (--ps-wait)"));
   }
   ++returns_;
   auto ps = returned_.extract(peer_.rank());

@@ -159,7 +159,7 @@ class PsLink {
   std::uint64_t returns_ = 0;
   std::uint64_t& moves_;
   std::uint32_t ps_life_ = 0;  // of the ps
-  PlacesNow places_;        // empty in its first life
+  PlacesNow places_;           // empty in its first life
   shard::RingPlace ring_;
   transport::Window* ring_window_ = nullptr;
   std::uint64_t tail_ = 0;          // bytes written so far

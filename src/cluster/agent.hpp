@@ -42,8 +42,8 @@ class AgentLink {
 ///
 /// How the agent's exit code follows from its child's end:
 ///  * coordinator: the child's own code, or 128 + signal: it decides about the job.
-///  * worker that is not started again, evaluator, spare: 0 however the child ended once the cluster was up, with a
-///  line that says so: the job goes on.
+///  * worker that is not started again, evaluator, spare: 0 however the child ended once the cluster was up,
+///  with a line that says so: the job goes on.
 ///  * ps that is not started again: the child's own code; when it was lost, or has lost the coordinator, 4,
 ///  after a pause in which the coordinator ends the job by itself.
 ///  * any, killed by a signal before the cluster was up: 4, with a line that says so.

@@ -19,12 +19,14 @@ struct RoleRequest {
   int ps = 0;
   int workers = 0;
   bool evaluator = false;
-  int spares = 0;
+  int spares = 0;         // of no ps
+  bool replicas = false;  // a spare for each ps, that follows it
 
-  /// From --ps, --workers, --evaluator, --spares and --roles ("coordinator:1,ps:4,worker:*"), which beats the others.
+  /// From --ps, --workers, --evaluator, --spares and --roles ("coordinator:1,ps:4,worker:*"), which beats the
+  /// others.
   static RoleRequest from(const Settings& settings);
-  /// For comparing what ranks were told: "ps=2 workers=0 evaluator=0", and " spares=1" where
-  /// there are any.
+  /// For comparing what ranks were told: "ps=2 workers=0 evaluator=0", then " spares=1" and "
+  /// replicas-of-ps=2" where there are any.
   std::string text() const;
 };
 
@@ -36,7 +38,8 @@ struct Place {
 
 /// One place for each of `hosts` (host name by rank). Rank 0 is the coordinator; ps ranks are spread over the
 /// hosts, by default one a host but at most a quarter of the ranks and at least one; the evaluator is the
-/// last rank; spares are spread too, first over the hosts that have the fewest ps; the rest are workers. Throws Error(invalid_argument) that says what would fit.
+/// last rank; spares are spread too, first over the hosts that have the fewest ps; the rest are workers.
+/// Throws Error(invalid_argument) that says what would fit.
 std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request);
 
 /// The members in rank order. Throws Error: failed_precondition naming a rank whose binary or role settings

@@ -184,9 +184,9 @@ std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settin
 std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   const RoleRequest request = RoleRequest::from(settings);
   if (request.spares > 0) {
-    throw Error(Code::invalid_argument,
-                "a job of one process has no ps that could be lost, so --spares " +
-                    std::to_string(request.spares) + " makes no sense: leave it out, or start ranks (mpirun)");
+    throw Error(Code::invalid_argument, "a job of one process has no ps that could be lost, so --spares " +
+                                            std::to_string(request.spares) +
+                                            " makes no sense: leave it out, or start ranks (mpirun)");
   }
   const int ranks = 1 + std::max(1, request.ps) + std::max(1, request.workers);
   Settings complete = settings;

@@ -79,6 +79,12 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     const auto* text = reinterpret_cast<const char*>(message.payload.data());
     not_taken_.emplace_back(rank, std::string(text, message.payload.size()));
   });
+  fabric.on_message(cluster::kReplicaLost, [this](const transport::Message& message) {
+    const cluster::Member& ps = runtime_.member(message.from);
+    if (ps.role != Role::ps) return;
+    // Where the replica has its place already, that ps counts as lost, and hears nothing.
+    if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(cluster::kReplicaDropped, {});
+  });
   fabric.on_message(cluster::kHeartbeat, [this](const transport::Message& message) {
     if (is_worker(message.from)) heartbeats_.heard(message.from, Heartbeats::Clock::now());
   });
@@ -235,8 +241,8 @@ std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worke
 
 void Coordinator::lose_ps(transport::Peer& peer) {
   if (runtime_.ps_may_be_replaced()) {
-    const auto wait = runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait")
-                                               : std::chrono::milliseconds(0);
+    const auto wait =
+        runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait") : std::chrono::milliseconds(0);
     away_[peer.rank()] = std::chrono::steady_clock::now() + wait;
     log::warn("{} is gone; all that need it wait until it is back", peer.name());
     return;
@@ -291,17 +297,18 @@ void Coordinator::wait_for_ps() {
     if (now < until) continue;
     const bool spares = runtime_.count(Role::spare) > 0;
     if (spares && takeovers_.advance(runtime_.member(rank), dead_workers(), now)) continue;
-    const std::string waited =
-        runtime_.ps_may_return() ? fmt::format(", and it has not come back within {} ms (--ps-wait)",
-                                               runtime_.settings().duration("ps-wait").count())
-                                 : "";
+    const std::string waited = runtime_.ps_may_return()
+                                   ? fmt::format(", and it has not come back within {} ms (--ps-wait)",
+                                                 runtime_.settings().duration("ps-wait").count())
+                                   : "";
     const std::string no_spare =
         spares ? fmt::format("; no spare has taken its place: {}", takeovers_.why(rank)) : "";
     runtime_.give_up_ps();
     queue_.break_down(
         Code::unavailable,
-        fmt::format("{} is gone, its shards with it{}{}; start again with --resume to go on from the last checkpoint",
-                    runtime_.name_of(rank), waited, no_spare));
+        fmt::format(
+            "{} is gone, its shards with it{}{}; start again with --resume to go on from the last checkpoint",
+            runtime_.name_of(rank), waited, no_spare));
     away_.clear();
     break;
   }
@@ -346,7 +353,8 @@ void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
   }
 }
 
-/// A function past its deadline is waited for no longer; one that does not end keeps its worker from all else.
+/// A function past its deadline is waited for no longer; one that does not end keeps its worker from all
+/// else.
 void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
   const auto grace = runtime_.settings().duration("deadline-grace");
   const Dispatcher::Overrun overrun = dispatcher_.overrun();
@@ -359,9 +367,9 @@ void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
     overruns_ = false;
     return;
   }
-  const std::string text = fmt::format(
-      "{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
-      short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
+  const std::string text =
+      fmt::format("{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
+                  short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
   log::warn("{}", text);
   heartbeats_.forget(peer.rank());
   peer.send(cluster::kFenced, {}, std::as_bytes(std::span(text)));

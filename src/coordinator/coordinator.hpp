@@ -86,13 +86,13 @@ class Coordinator {
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
   bool overruns_ = false;  // a function may be running past its deadline
   std::map<int, std::chrono::steady_clock::time_point>
-      away_;                               // ps that died, by rank, and until when they may return
+      away_;  // ps that died, by rank, and until when they may return
   struct Returned {
     cluster::Member ps;
     std::uint32_t life = 0;
   };
-  std::vector<Returned> returned_;                        // not greeted yet
-  std::vector<std::pair<int, std::string>> not_taken_;    // spares that cannot, and why
+  std::vector<Returned> returned_;                      // not greeted yet
+  std::vector<std::pair<int, std::string>> not_taken_;  // spares that cannot, and why
   Takeovers takeovers_;
   Heartbeats heartbeats_;
   Watchdog watchdog_;

@@ -38,6 +38,10 @@ class Takeovers {
   /// It says that it cannot take the place that it was told to.
   void fail(int rank, const std::string& why);
 
+  /// A ps says that its replica does not follow it any more. True when that replica will not take its place.
+  /// Inside progress(), too.
+  bool drop_replica(const cluster::Member& ps);
+
   /// Spares that nothing is asked of yet. Any thread.
   int waiting() const;
   /// "now ps 1", or nothing. Any thread.
@@ -48,13 +52,14 @@ class Takeovers {
   struct Spare {
     int rank = 0;
     State state = State::waits;
-    int ps = 0;           // rank, when it takes or stands
+    int ps = 0;  // rank, when it takes or stands
     int ps_index = 0;
     std::uint32_t life = 0;
     Clock::time_point by{};  // when it takes
   };
   Spare* find(State state, int ps);
   Spare* choose(const cluster::Member& ps);
+  shard::TakeOver takeover_of(const cluster::Member& ps) const;
   bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
             Clock::time_point now);
   void set(Spare& spare, State state);

@@ -320,8 +320,8 @@ void WorkerServer::execute(const Task& task) {
   } catch (const Error& error) {
     failed(error.code(), error.what());
   } catch (const std::bad_alloc& error) {
-    failed(Code::resource_exhausted, fmt::format("the function had no memory left on {}: {}",
-                                                 runtime_->self().name(), error.what()));
+    failed(Code::resource_exhausted,
+           fmt::format("the function had no memory left on {}: {}", runtime_->self().name(), error.what()));
   } catch (const std::exception& error) {
     failed(Code::unknown, error.what());
   } catch (...) {

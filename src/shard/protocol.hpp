@@ -18,7 +18,7 @@ struct ConnectReply {
   std::string bell;
   std::uint64_t sink = 0;
   std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
-  std::uint32_t life = 0;     // of the ps; when it is another one than before, shards lie elsewhere (kPlacesNow)
+  std::uint32_t life = 0;  // of the ps; when it is another one than before, shards lie elsewhere (kPlacesNow)
   std::uint32_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
 };
 

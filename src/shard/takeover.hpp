@@ -17,7 +17,7 @@ struct TakeOver {
   /// Where the shards' values come from.
   enum class Source : std::uint32_t {
     checkpoint = 0,  // `folder`
-    mirror = 1,      // the kept memory of the spare itself
+    replica = 1,     // what the spare has followed
   };
 
   std::int32_t rank = 0;  // of the ps
@@ -25,10 +25,10 @@ struct TakeOver {
   std::uint32_t life = 0;  // 1 for the first spare in its place, and so on
   Source source = Source::checkpoint;
   std::string folder;
-  std::vector<CreateShard> shards;                                   // in the order of their creation
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;     // as they were at the checkpoint
-  std::vector<std::int32_t> gone;                                    // ranks that count as dead
-  std::vector<cluster::Member> members;                              // workers that came after the start
+  std::vector<CreateShard> shards;                                // in the order of their creation
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  // as they were at the checkpoint
+  std::vector<std::int32_t> gone;                                 // ranks that count as dead
+  std::vector<cluster::Member> members;                           // workers that came after the start
 };
 
 /// kPsReturned, whose payload is the Member. Of two processes that say they are one ps, the one of the later

@@ -38,7 +38,10 @@ std::vector<std::byte> PsServer::change(std::uint16_t type, int from, transport:
 }
 
 void PsServer::serve_replica() {
-  fabric_.on_message(cluster::kReplicate, [this](const transport::Message& m) { replicated_.receive(m); });
+  // From one whose place this rank has taken nothing counts any more, and it will not hear that anything did.
+  fabric_.on_message(cluster::kReplicate, [this](const transport::Message& message) {
+    if (following_) replicated_.receive(message);
+  });
   fabric_.on_message(cluster::kReplicated, [this](const transport::Message& message) {
     shard::ReplicaProgress progress;
     if (!replica_ || message.header.size() != sizeof progress) return;
@@ -82,7 +85,23 @@ void PsServer::await_replica() {
   }
 }
 
-void PsServer::follow(std::uint16_t type, int from, transport::Bytes request) {
+std::optional<shard::TakeOver> PsServer::follow() {
+  std::optional<shard::TakeOver> order;
+  following_ = true;
+  fabric_.on_message(cluster::kTakeOver, [&order](const transport::Message& message) {
+    order = from_bytes<shard::TakeOver>(message.payload);
+  });
+  // Traffic both ways is what makes either end's death visible to the other.
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
+  while (!order && !over_ && lost_.empty()) {
+    if (!look_at_the_wire()) fabric_.wait(std::chrono::milliseconds(500));
+  }
+  fabric_.on_message(cluster::kTakeOver, [](const transport::Message&) {});
+  if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this replica of a ps ends");
+  return order;
+}
+
+void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {
   if (type == cluster::kWorkerGone) {
     replicated_.close(from);
     take_gone({from, 0});

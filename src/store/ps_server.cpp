@@ -44,15 +44,16 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
                 ? nullptr
                 : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
                                               entry_bytes(*runtime_))),
-      board_(kept_ ? kept_->board(shard::BoardLayout(places()).bytes())
-                   : fabric_.allocate(shard::BoardLayout(places()).bytes())),
+      regions_(kept_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
+      board_(allocate_board()),
       layout_(places()),
       store_(
           fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
           [this](std::uint32_t group, std::uint64_t steps) {
             word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
           },
-          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get()),
+          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get(),
+          regions_.get()),
       replica_(replica_of(*runtime_)),
       rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get(), replica_.get()),
       inbox_(
@@ -67,7 +68,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
       rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
       replicated_(
           store_,
-          [this](std::uint16_t type, int from, transport::Bytes request) { follow(type, from, request); },
+          [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
           [this](const shard::ReplicaProgress& progress) {
             runtime_->control_peer(runtime_->member(Role::ps, runtime_->self().index))
                 .send(cluster::kReplicated, transport::as_bytes(progress));
@@ -91,21 +92,22 @@ void PsServer::take_over(const shard::TakeOver& takeover) {
       if (!takeover.shards.empty()) store_.restore(takeover.folder);
       for (const auto& [counter, value] : takeover.counters) add_to_counter(counter, value);
       break;
-    case shard::TakeOver::Source::mirror:
-      throw Error(Code::unimplemented, "this spare mirrors no ps");
+    case shard::TakeOver::Source::replica:
+      following_ = false;
+      replicated_.end();
+      break;
   }
-  for (const cluster::Member& member : takeover.members) {
-    runtime_->add(member);
-    if (kept_) kept_->append(KeptState::Record::member, to_bytes(member));
-  }
-  for (const std::int32_t rank : takeover.gone) {
-    gone_.insert(rank);
-    rpc_.refuse(rank);
-    if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});
-  }
+  for (const cluster::Member& member : takeover.members) take_member(to_bytes(member));
+  for (const std::int32_t rank : takeover.gone) take_gone({rank, 0});
   if (!kept_) return;
   const TakenPlace place{takeover.rank, takeover.index, takeover.life};  // last: all is there
   kept_->append(KeptState::Record::place, transport::as_bytes(place));
+}
+
+std::unique_ptr<transport::Region> PsServer::allocate_board() {
+  const std::uint64_t bytes = shard::BoardLayout(places()).bytes();
+  if (kept_) return kept_->board(bytes);
+  return regions_ ? regions_->allocate(bytes) : fabric_.allocate(bytes);
 }
 
 void PsServer::recover() {
@@ -133,8 +135,7 @@ void PsServer::say_that_it_is_back() {
   runtime_->control_peer(coordinator).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   client(coordinator.rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   for (const int rank : runtime_->worker_ranks()) {
-    if (!gone_.contains(rank))
-      client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+    if (!gone_.contains(rank)) client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   }
 }
 
@@ -144,8 +145,8 @@ void PsServer::serve_requests() {
     // from here.
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
-    shard::ConnectReply reply{board_->key(), fabric_.bell(), 0, rings_.applied(from).value_or(by_message),
-                              life_, replica_ ? 1U : 0U};
+    shard::ConnectReply reply{board_->key(), fabric_.bell(),    0, rings_.applied(from).value_or(by_message),
+                              life_,         replica_ ? 1U : 0U};
     if (runtime_->in_process())
       reply.sink = reinterpret_cast<std::uint64_t>(static_cast<shard::PushSink*>(&store_));
     return to_bytes(reply);

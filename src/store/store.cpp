@@ -73,11 +73,14 @@ class Store::Writing {
 };
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
-             Count count, KeptState* kept)
+             Count count, KeptState* kept, SharedRegions* regions)
     : kept_(kept),
-      heap_(kept == nullptr
-                ? Heap(fabric, slab_bytes)
-                : Heap([kept](std::uint64_t bytes) { return kept->allocate(bytes); }, slab_bytes)),
+      heap_(
+          [&fabric, kept, regions](std::uint64_t bytes) {
+            if (kept != nullptr) return kept->allocate(bytes);
+            return regions != nullptr ? regions->allocate(bytes) : fabric.allocate(bytes);
+          },
+          slab_bytes),
       ps_index_(ps_index),
       groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
               std::move(publish)),
@@ -108,7 +111,7 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
   check_optimizer(request);
   const Room before = room();
   try {
-    Shard made = make(request);
+    Shard made = make(request, filled);
     const shard::ShardPlace place = made.place;
     shards_.emplace(key, std::move(made));
     const bool further = newest_ && newest_->variable == request.variable && newest_->after == before;
@@ -121,11 +124,11 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
     for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot)
       row += size_of(shard::slot_dtype(request.dtype));
     row = shard::width_of(request.shape) * (row + size_of(request.dtype));
-    throw Error(error.code(),
-                fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
-                            "optimizer's slots: {}",
-                            request.name, ps_index_, request.shard, request.rows, request.rows * row,
-                            error.what()));
+    throw Error(
+        error.code(),
+        fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
+                    "optimizer's slots: {}",
+                    request.name, ps_index_, request.shard, request.rows, request.rows * row, error.what()));
   } catch (...) {
     back_to(before);
     throw;
@@ -155,7 +158,7 @@ void Store::drop(std::uint32_t variable) {
   newest_.reset();
 }
 
-Store::Shard Store::make(const shard::CreateShard& request) {
+Store::Shard Store::make(const shard::CreateShard& request, bool filled) {
   Shard made;
   made.description = request;
   const std::uint64_t elements = request.rows * made.width();

@@ -17,6 +17,7 @@
 #include "store/closure_ledger.hpp"
 #include "store/heap.hpp"
 #include "store/kept_state.hpp"
+#include "store/shared_regions.hpp"
 #include "store/update_groups.hpp"
 
 namespace capstan::store {
@@ -28,11 +29,12 @@ class Store final : public shard::PushSink {
   using Count = std::function<void(std::uint32_t counter, std::uint64_t delta)>;
 
   /// `publish` is called when a step of an update group has ended, `count` adds to a counter. What is in
-  /// `kept` outlives this process.
+  /// `kept` outlives this process; without it memory comes from `regions`, or else from the fabric.
   Store(
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
-      Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr);
+      Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr,
+      SharedRegions* regions = nullptr);
 
   /// What an earlier process left in the kept memory: its shards, as after the last push that it ended.
   /// `middles`: of ranks whose entries go on where they were. Throws Error(unavailable) where there
@@ -121,7 +123,7 @@ class Store final : public shard::PushSink {
   };
   Room room() const noexcept;
   void back_to(const Room& room) noexcept;
-  Shard make(const shard::CreateShard& request);
+  Shard make(const shard::CreateShard& request, bool filled);
 
   Shard& find(std::uint32_t variable, std::uint32_t shard);
   Piece new_version();

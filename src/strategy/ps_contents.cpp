@@ -30,13 +30,15 @@ std::optional<PsContents::Checkpoint> PsContents::checkpoint() const {
 shard::TakeOver PsContents::takeover_of(int ps) const {
   const std::lock_guard lock(mutex_);
   if (!group_.empty()) {
-    throw Error(Code::unavailable,
-                fmt::format("what the workers of update group \"{}\" had pushed in their last step is lost", group_));
+    throw Error(
+        Code::unavailable,
+        fmt::format("what the workers of update group \"{}\" had pushed in their last step is lost", group_));
   }
   if (!checkpoint_) {
-    throw Error(Code::unavailable,
-                "no checkpoint was saved or restored in this run (CheckpointManager) that its shards could be "
-                "taken from");
+    throw Error(
+        Code::unavailable,
+        "no checkpoint was saved or restored in this run (CheckpointManager) that its shards could be "
+        "taken from");
   }
   shard::TakeOver takeover;
   takeover.index = ps;

@@ -58,7 +58,7 @@ TEST(RoleRequest, ALineThatIsWrongIsRefusedWithTheReason) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
       EXPECT_EQ(std::string(error.what()),
                 "roles \"" + std::string(text) + "\": " + reason +
-                    "; expected ROLE:COUNT,... with roles coordinator, ps, worker, evaluator, such as "
+                    "; expected ROLE:COUNT,... with roles coordinator, ps, worker, evaluator, spare, such as "
                     "\"coordinator:1,ps:4,worker:*\"");
     }
   }

@@ -6,7 +6,8 @@
 // says "kill" and waits until a ps is lost, and runs as many once more. With LOSSES of 2 it does the last
 // twice. LOSSES of 0 waits for nobody, and the last of them are run while ranks are killed.
 //
-// Prints for each ps what its rows, its optimizer's slots and its counter have summed up to, and who is there.
+// Prints for each ps what its rows, its optimizer's slots and its counter have summed up to, and who is
+// there.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -26,8 +27,8 @@ constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
 constexpr int kPs = 2;
 
-void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded, cs::Variable<double> momentum,
-             std::int64_t i, std::int64_t microseconds) {
+void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded,
+             cs::Variable<double> momentum, std::int64_t i, std::int64_t microseconds) {
   const std::vector<double> ones(kWidth, 1);
   const std::int64_t row = i % (kRows / kPs);
   sharded.push(cs::IndexedSlices<double>{{row}, ones});
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
   const auto scope = strategy.scope();
   const cs::Counter first("first");
   const cs::Counter second("second");
-  const cs::Variable<double> sharded("sharded", {kRows, kWidth}, cs::initializers::Constant{1},
+  const cs::Variable<double> sharded("sharded", {kRows, kWidth}, cs::initializers::constant(1),
                                      {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
   const cs::Variable<double> momentum("momentum", {kPs, 1}, {},
                                       {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1}});
@@ -86,10 +87,10 @@ int main(int argc, char** argv) {
     const std::vector<double> rows = sharded.pull();
     const std::vector<double> updated = momentum.pull();
     const auto half = rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / kPs);
-    std::printf("ps0 %.0f %.6f %lld\n", std::accumulate(rows.begin(), half, 0.0) / kWidth - kRows / kPs, updated[0],
-                static_cast<long long>(first.value()));
-    std::printf("ps1 %.0f %.6f %lld\n", std::accumulate(half, rows.end(), 0.0) / kWidth - kRows / kPs, updated[1],
-                static_cast<long long>(second.value()));
+    std::printf("ps0 %.0f %.6f %lld\n", std::accumulate(rows.begin(), half, 0.0) / kWidth - kRows / kPs,
+                updated[0], static_cast<long long>(first.value()));
+    std::printf("ps1 %.0f %.6f %lld\n", std::accumulate(half, rows.end(), 0.0) / kWidth - kRows / kPs,
+                updated[1], static_cast<long long>(second.value()));
     for (const cs::TaskState& state : coordinator.task_states())
       std::printf("%s%s\n", state.name.c_str(), state.lost ? " is lost" : "");
     std::printf("%s", strategy.describe_loads().c_str());
