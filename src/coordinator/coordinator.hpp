@@ -16,6 +16,7 @@
 #include "coordinator/control_loop.hpp"
 #include "coordinator/dispatcher.hpp"
 #include "coordinator/heartbeats.hpp"
+#include "coordinator/ps_watch.hpp"
 #include "coordinator/late_workers.hpp"
 #include "coordinator/lost_ranks.hpp"
 #include "coordinator/returning_workers.hpp"
@@ -60,6 +61,8 @@ class Coordinator {
   bool is_worker(int rank) const;
   void watch_returned(Heartbeats::Clock::time_point now);
   void look_for_silent_workers(Heartbeats::Clock::time_point now);
+  void take_heartbeat(const transport::Message& message);
+  void look_for_silent_hosts(Heartbeats::Clock::time_point now);
   void look_for_overruns(Heartbeats::Clock::time_point now);
   void look_for_silent_ps();
   void lose_worker(transport::Peer& peer, bool may_live = false);
@@ -85,6 +88,7 @@ class Coordinator {
       away_;                               // ps that died, by rank, and until when they may return
   std::vector<cluster::Member> returned_;  // ps, not greeted yet
   Heartbeats heartbeats_;
+  PsWatch ps_watch_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

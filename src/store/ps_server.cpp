@@ -56,7 +56,8 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
           kept_.get()),
       // Clients ask from their data fabrics, and want the answer there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
-      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }) {
+      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
+      pulse_(*runtime_) {
   serve_requests();
   serve_fabric();
   if (kept_ && kept_->found()) recover();
@@ -112,6 +113,7 @@ void PsServer::serve_requests() {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });
   rpc_.serve(cluster::kCreateVariable, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
   rpc_.serve(cluster::kDropVariable, [this](int, transport::Bytes request) {
@@ -132,10 +134,12 @@ void PsServer::serve_requests() {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     const auto save = from_bytes<shard::SavePart>(request);
     return to_bytes(store_.save(save.folder, runtime_->count(Role::ps), save.parts));
   });
   rpc_.serve(cluster::kRestorePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     store_.restore(from_bytes<shard::RestorePart>(request).folder);
     return std::vector<std::byte>{};
   });
@@ -201,6 +205,7 @@ void PsServer::serve_fabric() {
   });
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
+  fabric_.on_message(cluster::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
     shard::WorkerGone worker;
@@ -283,6 +288,8 @@ bool PsServer::look_at_the_wire() {
   busy |= rpc_.answer_pending();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
+  pulse_.beat();
+  if (pulse_.is_alone()) lost_ = runtime_->member(Role::coordinator, 0).name();
   return busy;
 }
 
@@ -298,7 +305,7 @@ void PsServer::sleep() {
   asleep.store(1, std::memory_order_seq_cst);
   // A pusher stores its tail, then looks at `asleep`: one of the two sees the other. Remote pushers send
   // messages always; the time-out is for what nothing tells.
-  if (!rings_.has_work()) fabric_.wait(std::chrono::milliseconds(rows_.busy() ? 1 : 500));
+  if (!rings_.has_work()) fabric_.wait(rows_.busy() ? std::chrono::milliseconds(1) : pulse_.period());
   asleep.store(0, std::memory_order_relaxed);
 }
 

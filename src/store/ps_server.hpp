@@ -8,6 +8,7 @@
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
 #include "store/kept_state.hpp"
+#include "store/ps_pulse.hpp"
 #include "store/push_inbox.hpp"
 #include "store/ring_reader.hpp"
 #include "store/row_sender.hpp"
@@ -58,6 +59,7 @@ class PsServer {
   cluster::RpcServer rpc_;
   bool over_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
+  PsPulse pulse_;
   std::string lost_;    // the coordinator's name when it has died
 };
 
