@@ -111,6 +111,11 @@ class TwoHosts:
             within = ["nsenter", "-t", holder.pid, "-n"]
             self.ip("addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0", within=within)
             self.ip("link", "set", "eth0", "up", within=within)
+            if self.cable:
+                # Where the kernel has this: after a cut it tries again each second, not ever more seldom.
+                soon = "test ! -e $0 || echo 1000 > $0"
+                command = [*within, "sh", "-c", soon, "/proc/sys/net/ipv4/tcp_rto_max_ms"]
+                subprocess.run([str(word) for word in command], check=True)
         agent = self.folder / "agent.sh"
         cases = "".join(f"  {name}) pid={holder.pid} ;;\n" for name, holder in zip(NAMES, self.holders))
         agent.write_text(
