@@ -51,7 +51,7 @@ enum MessageType : std::uint16_t {
   kWorkerClosed,  // ps to coordinator: all that a rank pushed, by number, has been applied
   kJoin,          // worker that was started again to coordinator: its Member
   kMemberKnown,   // ps to coordinator: it takes pushes and questions from a rank, by number
-  kHeartbeat,     // worker to coordinator: its process runs
+  kHeartbeat,     // worker, or ps that has had one, to coordinator: its process runs; answered with the same
   kFenced,        // coordinator to worker: it counts as dead, and nothing of it is taken any more
   kLeave,         // worker to coordinator: it wants to end; answered with kShutdown when it holds nothing
 

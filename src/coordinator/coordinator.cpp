@@ -43,6 +43,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       takeovers_(runtime_, strategy.contents()),
       heartbeats_(runtime_.in_process() ? std::chrono::milliseconds(0)
                                         : runtime_.settings().duration("heartbeat-timeout")),
+      ps_watch_(runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
       late_(
           runtime_, [this] { return status(); }, [this] { loop_->nudge_sleeper(); }) {
@@ -85,9 +86,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     // Where the replica has its place already, that ps counts as lost, and hears nothing.
     if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(cluster::kReplicaDropped, {});
   });
-  fabric.on_message(cluster::kHeartbeat, [this](const transport::Message& message) {
-    if (is_worker(message.from)) heartbeats_.heard(message.from, Heartbeats::Clock::now());
-  });
+  fabric.on_message(cluster::kHeartbeat,
+                    [this](const transport::Message& message) { take_heartbeat(message); });
   fabric.on_message(cluster::kLeave,
                     [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
@@ -97,6 +97,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
     if (member.role == Role::worker) dispatcher_.add(peer);
+    if (member.role == Role::ps) peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
   }
   loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
   try {
@@ -114,6 +115,10 @@ void Coordinator::end() {
   loop_->stop();
   queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
   runtime_.control().silence();
+  for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
+    if (!peer.failed()) peer.send(cluster::kHeartbeat, {});
+  }
   dispatcher_.send_to_all(cluster::kShutdown);
   returning_.send_to_all(cluster::kShutdown);
   runtime_.control().progress();
@@ -135,6 +140,7 @@ ControlLoop::Round Coordinator::round() {
   if (heartbeats_.on()) {
     if (returned) watch_returned(now);
     look_for_silent_workers(now);
+    look_for_silent_hosts(now);
   }
   const bool expired = timed && queue_.expire(now);
   overruns_ = overruns_ || expired;
@@ -240,6 +246,7 @@ std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worke
 }
 
 void Coordinator::lose_ps(transport::Peer& peer) {
+  ps_watch_.forget(peer.rank());
   if (runtime_.ps_may_be_replaced()) {
     const auto wait =
         runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait") : std::chrono::milliseconds(0);
@@ -279,6 +286,7 @@ bool Coordinator::greet_returned_ps() {
     lost_ranks_.remove(takeovers_.spare_of(member.rank));
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
+    peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
       peer.send(cluster::kWorkerGone, transport::as_bytes(shard::WorkerGone{rank, 0}));
     }
@@ -332,6 +340,37 @@ bool Coordinator::is_worker(int rank) const {
     if (dispatcher_.worker(index)->rank() == rank) return true;
   }
   return returning_.contains(rank);
+}
+
+/// Each is answered, so that who beats knows that it is heard.
+void Coordinator::take_heartbeat(const transport::Message& message) {
+  const auto now = Heartbeats::Clock::now();
+  const auto answer = [&] {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(message.from));
+    if (!peer.failed()) peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
+  };
+  if (is_worker(message.from)) {
+    heartbeats_.heard(message.from, now);
+    answer();
+  } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
+    shard::PsBeat beat;
+    std::memcpy(&beat, message.header.data(), std::min(sizeof beat, message.header.size()));
+    if (ps_watch_.heard(message.from, beat.busy != 0, now)) {
+      away_.erase(message.from);
+      log::info("{} is heard again", runtime_.name_of(message.from));
+    }
+    answer();
+  }
+}
+
+/// Neither a death nor an error reaches this process when a host, or the way to it, is gone.
+void Coordinator::look_for_silent_hosts(Heartbeats::Clock::time_point now) {
+  for (const int rank : ps_watch_.silent(now)) {
+    away_[rank] = now + runtime_.settings().duration("ps-wait");
+    log::warn(
+        "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
+        runtime_.name_of(rank), runtime_.settings().duration("heartbeat-timeout").count());
+  }
 }
 
 /// They have said that they are there, and may fall silent before their first heartbeat.

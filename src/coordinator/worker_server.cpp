@@ -73,6 +73,7 @@ WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
       beat_every_(runtime_->in_process()
                       ? std::chrono::milliseconds(0)
                       : Heartbeats(runtime_->settings().duration("heartbeat-timeout")).period()),
+      silence_(beat_every_, runtime_->patience()),
       has_agent_(!runtime_->in_process() && cluster::Pulse::watched()),
       loop_(
           runtime_->control(), [this] { return round(); }, kLooks) {}
@@ -123,6 +124,8 @@ void WorkerServer::listen() {
     over_ = true;
     end_by_ = std::chrono::steady_clock::now() + kGraceAtTheEnd;
   });
+  fabric.on_message(cluster::kHeartbeat,
+                    [this](const transport::Message&) { silence_.heard(std::chrono::steady_clock::now()); });
   fabric.on_message(cluster::kFenced, [this](const transport::Message& message) {
     const std::lock_guard lock(mutex_);
     fenced_ = true;
@@ -215,6 +218,8 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
     no_later_than(next_beat_);
   }
   const std::lock_guard lock(mutex_);
+  // It answers from its first answer on; its end, or the end of the way to it, may come without a word.
+  if (silence_.too_long(now) && !over_ && lost_.empty()) lost_ = coordinator_->name();
   if (!(over_ || fenced_) || !(has_agent_ || runtime_->came_late())) return rest;
   if (now < end_by_) {
     no_later_than(end_by_);

@@ -14,6 +14,7 @@
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
 #include "cluster/runtime.hpp"
+#include "cluster/silence.hpp"
 #include "coordinator/control_loop.hpp"
 #include "coordinator/protocol.hpp"
 #include "strategy/context.hpp"
@@ -87,6 +88,7 @@ class WorkerServer {
   std::string lost_;                                // the coordinator's name when it has died
   std::chrono::milliseconds beat_every_;            // 0: never
   std::chrono::steady_clock::time_point next_beat_{};
+  cluster::Silence silence_;  // of the coordinator
   bool has_agent_;
   ControlLoop loop_;  // last: its keeper uses all of the above
 };

@@ -4,10 +4,16 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+#include "cluster/pulse.hpp"
 #include "store/ps_server.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::store {
+namespace {
+
+constexpr std::chrono::milliseconds kBeat{200};
+
+}  // namespace
 
 void PsServer::serve_change(std::uint16_t type, Request handler) {
   changes_[type] = std::move(handler);
@@ -82,6 +88,7 @@ void PsServer::await_replica() {
     transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
                               [this] { return !replica_->waits() || !lost_.empty(); });
     look_at_replica();
+    pulse_.beat();
   }
 }
 
@@ -94,8 +101,10 @@ std::optional<shard::TakeOver> PsServer::follow() {
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
   while (!order && !over_ && lost_.empty()) {
-    if (!look_at_the_wire()) fabric_.wait(std::chrono::milliseconds(500));
+    cluster::Pulse::beat();  // its agent ends one that stands still
+    if (!look_at_the_wire()) fabric_.wait(kBeat);
   }
+  cluster::Pulse::rest();
   fabric_.on_message(cluster::kTakeOver, [](const transport::Message&) {});
   if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this replica of a ps ends");
   return order;

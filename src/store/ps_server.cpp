@@ -72,7 +72,9 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
           [this](const shard::ReplicaProgress& progress) {
             runtime_->control_peer(runtime_->member(Role::ps, runtime_->self().index))
                 .send(cluster::kReplicated, transport::as_bytes(progress));
-          }) {
+          }),
+
+      pulse_(*runtime_) {
   serve_requests();
   serve_fabric();
   serve_replica();
@@ -164,6 +166,7 @@ void PsServer::serve_requests() {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });
   serve_change(cluster::kCreateVariable, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
   serve_change(cluster::kDropVariable, [this](int, transport::Bytes request) {
@@ -184,10 +187,12 @@ void PsServer::serve_requests() {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     const auto save = from_bytes<shard::SavePart>(request);
     return to_bytes(store_.save(save.folder, runtime_->count(Role::ps), save.parts));
   });
   serve_change(cluster::kRestorePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     store_.restore(from_bytes<shard::RestorePart>(request).folder);
     return std::vector<std::byte>{};
   });
@@ -256,6 +261,7 @@ void PsServer::serve_fabric() {
   });
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
+  fabric_.on_message(cluster::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
     shard::WorkerGone worker;
@@ -357,6 +363,8 @@ bool PsServer::look_at_the_wire() {
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
   if (replica_) busy |= look_at_replica();
+  pulse_.beat();
+  if (pulse_.is_alone()) lost_ = runtime_->member(Role::coordinator, 0).name();
   return busy;
 }
 
@@ -372,7 +380,7 @@ void PsServer::sleep() {
   asleep.store(1, std::memory_order_seq_cst);
   // A pusher stores its tail, then looks at `asleep`: one of the two sees the other. Remote pushers send
   // messages always; the time-out is for what nothing tells.
-  if (!rings_.has_work()) fabric_.wait(std::chrono::milliseconds(rows_.busy() ? 1 : 500));
+  if (!rings_.has_work()) fabric_.wait(rows_.busy() ? std::chrono::milliseconds(1) : pulse_.period());
   asleep.store(0, std::memory_order_relaxed);
 }
 

@@ -13,6 +13,7 @@
 #include "cluster/runtime.hpp"
 #include "shard/takeover.hpp"
 #include "store/kept_state.hpp"
+#include "store/ps_pulse.hpp"
 #include "store/push_inbox.hpp"
 #include "store/replica_inbox.hpp"
 #include "store/replica_stream.hpp"
@@ -105,7 +106,8 @@ class PsServer {
   bool following_ = false;  // this is a replica
   bool over_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
-  std::string lost_;    // the coordinator's name when it has died
+  PsPulse pulse_;
+  std::string lost_;  // the coordinator's name when it has died
 };
 
 }  // namespace capstan::store

@@ -20,9 +20,9 @@ REPLICAS, PS = {0: 4, 1: 3}, {0: 5, 1: 6}
 
 
 class PsReplica(JobTest):
-    def begin(self, *options, closures=CLOSURES, microseconds=600):
+    def begin(self, *options, closures=CLOSURES, microseconds=600, outlives=False):
         job = self.start([SUMS, closures, microseconds, "--capstan-ps=2", "--capstan-replicas-of-ps=2", *options], 7,
-                         launcher=[MPIEXEC, "--enable-recovery"])
+                         launcher=[MPIEXEC, *(["--enable-recovery"] if outlives else [])])
         self.assertTrue(job.wait_for_text("begins"), job.stderr)
         time.sleep(0.5)  # until all have connected: see docs/failures.md
         return job
@@ -50,7 +50,7 @@ class PsReplica(JobTest):
         self.assertRegex(job.stderr, self.taken_over(0))
 
     def test_with_its_agent_by_messages(self):
-        job = self.begin("--capstan-window=am")
+        job = self.begin("--capstan-window=am", outlives=True)
         self.kill(job, PS[0], agent=True)
         self.assert_exact(job)
         self.assertRegex(job.stderr, self.taken_over(0))

@@ -111,6 +111,11 @@ class TwoHosts:
             within = ["nsenter", "-t", holder.pid, "-n"]
             self.ip("addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0", within=within)
             self.ip("link", "set", "eth0", "up", within=within)
+            if self.cable:
+                # Where the kernel has this: after a cut it tries again each second, not ever more seldom, and as long.
+                soon = "test ! -e $0/tcp_rto_max_ms || (echo 1000 > $0/tcp_rto_max_ms && echo 250 > $0/tcp_retries2)"
+                command = [*within, "sh", "-c", soon, "/proc/sys/net/ipv4"]
+                subprocess.run([str(word) for word in command], check=True)
         agent = self.folder / "agent.sh"
         cases = "".join(f"  {name}) pid={holder.pid} ;;\n" for name, holder in zip(NAMES, self.holders))
         agent.write_text(
@@ -159,6 +164,10 @@ class TwoHosts:
             "--mca", "oob_tcp_if_include", subnet, "--mca", "btl_tcp_if_include", subnet,
             "-H", ",".join(f"{name}:{slots}" for name in NAMES),
         ]  # fmt: skip
+
+    def on_first(self, *command):
+        """A command on the first host, as the process that is started."""
+        return ["nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", *command]
 
     def on_second(self, *command):
         """A command on the second host, as the process that is started."""
