@@ -166,10 +166,11 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
         Code::invalid_argument,
         fmt::format(
             "{} ranks cannot hold 1 coordinator, {} ps{}, {} workers{}{}: that makes {}. Start {} ranks, or "
-            "change --ps and --workers (each at least 1)",
+            "change --ps{} and --workers (each at least 1)",
             ranks, std::max(ps, 1), request.replicas ? " and as many replicas" : "", std::max(workers, 1),
             request.evaluator ? ", 1 evaluator" : "",
-            request.spares > 0 ? fmt::format(", {} spares", request.spares) : "", wanted, wanted));
+            request.spares > 0 ? fmt::format(", {} spares", request.spares) : "", wanted, wanted,
+            request.spares > 0 ? ", --spares" : ""));
   }
   std::set<int> taken{0};
   if (request.evaluator) taken.insert(ranks - 1);

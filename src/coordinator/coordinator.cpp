@@ -247,6 +247,7 @@ std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worke
 
 void Coordinator::lose_ps(transport::Peer& peer) {
   ps_watch_.forget(peer.rank());
+  if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) lost_ranks_.add(spare);
   if (runtime_.ps_may_be_replaced()) {
     const auto wait =
         runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait") : std::chrono::milliseconds(0);
@@ -283,7 +284,7 @@ bool Coordinator::greet_returned_ps() {
     runtime_.ps_returned_to_control(member);
     away_.erase(member.rank);
     lost_ranks_.remove(member.rank);
-    lost_ranks_.remove(takeovers_.spare_of(member.rank));
+    if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) lost_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
     peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));

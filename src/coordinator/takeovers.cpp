@@ -136,6 +136,12 @@ int Takeovers::spare_of(int ps) const {
   return -1;
 }
 
+int Takeovers::lose_ps(int ps) {
+  const int rank = spare_of(ps);
+  if (Spare* spare = find(State::stands, ps)) set(*spare, State::gone);
+  return rank;
+}
+
 void Takeovers::lose(int rank) {
   for (Spare& spare : spares_) {
     if (spare.rank != rank || spare.state == State::gone) continue;

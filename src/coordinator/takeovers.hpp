@@ -33,6 +33,8 @@ class Takeovers {
   bool welcome(const cluster::Member& ps, std::uint32_t life);
   /// The rank of the spare that is in its place; -1 when none is.
   int spare_of(int ps) const;
+  /// The ps is gone, and so is the spare that was in its place: its rank, or -1.
+  int lose_ps(int ps);
   /// A spare has died, whatever it was doing.
   void lose(int rank);
   /// It says that it cannot take the place that it was told to.

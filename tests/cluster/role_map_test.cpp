@@ -23,10 +23,10 @@ std::vector<std::string> hosts_of(const std::string& letters) {
 /// Roles by rank, one letter each. Indices must count up with the ranks.
 std::string roles_of(const std::vector<Place>& places) {
   std::string letters;
-  std::array<int, 4> next{};
+  std::array<int, 5> next{};
   for (const Place& place : places) {
     const auto role = static_cast<std::size_t>(place.role);
-    letters += "CPWE"[role];
+    letters += "CPWES"[role];
     EXPECT_EQ(place.index, next[role]++) << letters;
   }
   return letters;
@@ -76,6 +76,14 @@ TEST(RoleMap, ANumberOfPsThatIsAskedForIsSpreadOverTheHosts) {
   EXPECT_EQ(map("aaaaaabbb", {.ps = 5}), "CWWPPPWPP");
 }
 
+TEST(RoleMap, SparesAreSpreadAndStandFirstWhereTheFewestPsAre) {
+  EXPECT_EQ(map("aaaaa", {.ps = 2, .spares = 1}), "CWSPP");
+  EXPECT_EQ(map("aaabbb", {.ps = 1, .spares = 1}), "CWPWWS");
+  EXPECT_EQ(map("aaabbb", {.ps = 2, .spares = 1}), "CSPWWP");  // the first host's loss ends the job anyway
+  EXPECT_EQ(map("aaabbbccc", {.ps = 2, .spares = 2}), "CSPWWPWWS");
+  EXPECT_EQ(map("aaaabbbb", {.ps = 2, .evaluator = true, .spares = 2}), "CWSPWSPE");
+}
+
 TEST(RoleMap, WorkersThatAreAskedForLeaveTheRestToThePs) {
   EXPECT_EQ(map("aaaaaa", {.workers = 2}), "CWWPPP");
   EXPECT_EQ(map("aaa", {.workers = 1}), "CWP");
@@ -111,6 +119,12 @@ TEST(RoleMap, RolesThatDoNotFitAreRefusedWithHowManyRanksWould) {
   expect_refused("aaa", {.evaluator = true},
                  "3 ranks cannot hold 1 coordinator, 1 ps, 1 workers, 1 evaluator: that makes 4. Start 4 "
                  "ranks, or change --ps and --workers (each at least 1)");
+}
+
+TEST(RoleMap, SparesThatDoNotFitAreRefused) {
+  expect_refused("aaa", {.spares = 1},
+                 "3 ranks cannot hold 1 coordinator, 1 ps, 1 workers, 1 spares: that makes 4. Start 4 ranks, "
+                 "or change --ps, --spares and --workers (each at least 1)");
 }
 
 TEST(RoleMap, EveryShapeOfJobHasEveryRoleItNeeds) {

@@ -18,12 +18,14 @@ TEST(RoleRequest, NothingAskedForLeavesAllToTheRule) { EXPECT_EQ(request({}), "p
 
 TEST(RoleRequest, EachFlagSetsItsRole) {
   EXPECT_EQ(request({{"ps", "3"}}), "ps=3 workers=0 evaluator=0");
+  EXPECT_EQ(request({{"spares", "2"}}), "ps=0 workers=0 evaluator=0 spares=2");
   EXPECT_EQ(request({{"workers", "5"}, {"evaluator", "true"}}), "ps=0 workers=5 evaluator=1");
 }
 
 TEST(RoleRequest, OneLineSetsAllRolesAndBeatsTheOtherFlags) {
   EXPECT_EQ(request({{"roles", "coordinator:1,ps:4,worker:*"}}), "ps=4 workers=0 evaluator=0");
   EXPECT_EQ(request({{"roles", "chief:1,ps:2,worker:3,evaluator:1"}}), "ps=2 workers=3 evaluator=1");
+  EXPECT_EQ(request({{"roles", "ps:2,spare:1"}}), "ps=2 workers=0 evaluator=0 spares=1");
   EXPECT_EQ(request({{"roles", "worker:2"}}), "ps=0 workers=2 evaluator=0");
   EXPECT_EQ(request({{"roles", "ps:1,evaluator:0"}, {"ps", "9"}, {"evaluator", "true"}}),
             "ps=1 workers=0 evaluator=0");

@@ -44,6 +44,43 @@ TEST(Runtime, RanksAsThreadsHaveTheRolesOfTheMap) {
   EXPECT_EQ(runtimes[2]->log_tag(), "worker 1@" + host_name());
 }
 
+TEST(Runtime, APsIsWhereTheSpareIsThatHasTakenItsPlace) {
+  transport::LoopHub hub;
+  const auto runtimes = Runtime::as_threads(with({{"ps", "1"}, {"spares", "1"}}), 4, hub);
+  Runtime& spare = *runtimes[2];
+  ASSERT_EQ(spare.self().role, Role::spare);
+  EXPECT_EQ(&spare.control(), &spare.data());
+  EXPECT_TRUE(spare.ps_may_be_replaced());
+  EXPECT_FALSE(spare.ps_may_return());
+  Member ps = spare.member(Role::ps, 0);
+  ps.host = "elsewhere";
+  ps.pid = 77;
+  ps.control_address = ps.data_address = spare.self().control_address;
+  spare.become(ps);
+  EXPECT_EQ(spare.self().name(), "ps 0 (rank 3 on elsewhere)");
+  EXPECT_EQ(spare.log_tag(), "ps 0@elsewhere");
+  // Others learn it where they talk to it.
+  Runtime& worker = *runtimes[1];
+  worker.ps_returned_to_data(ps);
+  EXPECT_EQ(worker.member(Role::ps, 0).host, "elsewhere");
+  EXPECT_EQ(worker.member(3).pid, 77);
+  EXPECT_EQ(worker.name_of(3), "ps 0 (rank 3 on elsewhere)");
+  const Table now = worker.table_now();
+  EXPECT_EQ(now.members[3].host, "elsewhere");
+  EXPECT_EQ(now.members[3].data_address, ps.data_address);
+  EXPECT_NE(worker.members()[3].host, "elsewhere");
+}
+
+TEST(Runtime, OneProcessHasNoUseForASpare) {
+  try {
+    (void)Runtime::embedded_cluster(with({{"spares", "2"}}));
+    ADD_FAILURE() << "it was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_NE(std::string(error.what()).find("--spares 2 makes no sense"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Runtime, AWorkerThatWasStartedAgainIsKnownByItsNewRank) {
   transport::LoopHub hub;
   auto old = Runtime::as_threads(with({{"ps", "1"}}), 4, hub);

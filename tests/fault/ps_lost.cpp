@@ -2,8 +2,8 @@
 //
 //   mpirun -np 6 ps_lost FOLDER CLOSURES MICROSECONDS LOSSES --capstan-ps=2 --capstan-spares=1
 //
-// CLOSURES of MICROSECONDS each are run and saved (but not with FOLDER "-"); as many again are run; then it
-// says "kill" and waits until a ps is lost, and runs as many once more. With LOSSES of 2 it does the last
+// CLOSURES are run and saved (but not with FOLDER "-"); as many again are run; then it says "kill" and waits
+// until a ps is lost, and runs as many once more, each for MICROSECONDS. With LOSSES of 2 it does the last
 // twice. LOSSES of 0 waits for nobody, and the last of them are run while ranks are killed.
 //
 // Prints for each ps what its rows, its optimizer's slots and its counter have summed up to, and who is
@@ -63,25 +63,25 @@ int main(int argc, char** argv) {
   const cs::Variable<double> momentum("momentum", {kPs, 1}, {},
                                       {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1}});
   cs::ClusterCoordinator coordinator(strategy);
-  const auto run = [&] {
+  const auto run = [&](std::int64_t time) {
     for (std::int64_t i = 0; i < closures; ++i)
-      coordinator.schedule<&add_one>(first, second, sharded, momentum, i, microseconds);
+      coordinator.schedule<&add_one>(first, second, sharded, momentum, i, time);
   };
   try {
-    run();
+    run(0);
     coordinator.join();
     std::optional<cs::CheckpointManager> checkpoints;
     if (folder != "-") {
       checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = folder});
       checkpoints->save(1);
     }
-    run();
+    run(0);
     coordinator.join();
     for (int loss = 0; loss < std::max(losses, 1); ++loss) {
       std::fprintf(stderr, "kill %d\n", loss);
       for (int i = 0; losses > 0 && i < 60000 && !a_ps_is_lost(coordinator); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      run();
+      run(microseconds);
       coordinator.join();
     }
     const std::vector<double> rows = sharded.pull();

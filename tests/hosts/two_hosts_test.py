@@ -10,7 +10,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_hosts
-from job import CAPSTAN, LEARNT, MPIEXEC, SECONDS_TO_END, TRAINS, JobTest, main, train
+from job import CAPSTAN, LEARNT, MPIEXEC, SECONDS_TO_END, TRAINS, JobTest, agent_of, main, outlived, train
 
 SCRATCH = pathlib.Path(sys.argv[3])
 del sys.argv[3]
@@ -36,10 +36,11 @@ class OnTwoHosts(JobTest):
             self.skipTest(self.reason)
         super().setUp()
 
-    def start_training(self, *options, epochs):
+    def start_training(self, *options, epochs, outlive=False):
         options = ["--ps", 2, "--eval-every", 10, "--summary", self.folder / "summary.json", *options]
+        command = train(self.graph(), *options, epochs=epochs)
         return self.start(
-            train(self.graph(), *options, epochs=epochs),
+            outlived(command) if outlive else command,
             RANKS,
             launcher=self.hosts.launcher(MPIEXEC, SLOTS),
             env=self.hosts.environment,
@@ -106,6 +107,18 @@ class OnTwoHosts(JobTest):
         os.kill(job.ranks()[5][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn(f"{PS[5]} is back", job.stderr)
+        self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+
+    def test_a_ps_lost_with_the_other_host_is_replaced(self):
+        # Rank 1, on the first host, is the spare; the workers, 3 and 4, are on the second.
+        folder = self.folder / "checkpoints"
+        options = ["--checkpoint-dir", folder, "--checkpoint-every", 100, "--spares", 1, "--ps-wait", "300ms"]
+        job = self.start_training("--slice-batches", 1, *options, epochs=1000, outlive=True)
+        self.assertTrue(job.wait_for_text(r"epoch +1[0-4]0\b"), job.stderr)
+        os.kill(agent_of(job, 5), signal.SIGKILL)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn(f"{PS[5]} is lost; spare 0 (rank 1 on host1) takes its shards over from checkpoint {folder}", job.stderr)
+        self.assertIn("ps 1 (rank 5 on host1) is back", job.stderr)
         self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
 
     def test_a_ps_of_the_other_host_killed(self):

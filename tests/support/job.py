@@ -130,6 +130,20 @@ def child_of(pid):
     return int(found[0]) if found else None
 
 
+def outlived(command):
+    """The command of ranks of which an agent may be killed: a launcher ends the job of a process that is killed, and does
+    not see it where a shell has started it. The job's exit code is rank 0's."""
+    script = '"$0" "$@"; code=$?; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && exit $code; exit 0'
+    return ["sh", "-c", script, *command]
+
+
+def agent_of(job, rank):
+    """Of a rank, whether or not a shell has started it."""
+    pid = job.ranks()[rank][0]
+    child = child_of(pid)
+    return child if child and child_of(child) else pid
+
+
 class JobTest(unittest.TestCase):
     """Has a folder for each test, and fails a test that leaves a process behind."""
 
