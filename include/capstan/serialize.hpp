@@ -109,7 +109,7 @@ concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T
 
 struct Anything {
   template <class T>
-  constexpr operator T() const noexcept;  // never defined: only counts members
+  operator T() const noexcept;  // never defined: only counts members
 };
 
 template <class T, class... Args>

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 namespace capstan::io::h5 {
 namespace {
 
@@ -20,6 +22,7 @@ herr_t keep_first(unsigned depth, const H5E_error2_t* record, void* text) {
 std::string error_stack() {
   std::string text;
   if (H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &text) < 0 || text.empty()) text = "no reason given";
+  std::erase(text, '\n');  // of a time of day, in the middle of it
   return text;
 }
 

@@ -44,6 +44,17 @@ constexpr std::array kTable{
             .kind = flag,
             .initial = "false",
             .help = "one rank evaluates checkpoints"},
+    Setting{
+        .name = "replicas-of-ps",
+        .group = "runtime",
+        .kind = integer,
+        .initial = "1",
+        .help =
+            "2: each ps has a replica, a rank more, that holds all that the ps has acknowledged and takes "
+            "its place when it is lost; the same on every rank",
+        .unit = "processes",
+        .minimum = 1,
+        .maximum = 2},
     Setting{.name = "spares",
             .group = "runtime",
             .kind = integer,
@@ -95,6 +106,13 @@ constexpr std::array kTable{
             .initial = "5s",
             .help = "a worker whose process has shown no sign of life for so long counts as dead, and after "
                     "twice the time its agent kills it; 0 = never, for debuggers; the same on every rank",
+            .minimum = 0},
+    Setting{.name = "deadline-grace",
+            .group = "runtime",
+            .kind = duration,
+            .initial = "5s",
+            .help = "a worker at a function that has not ended so long after its deadline is given up, and "
+                    "started again by its agent; 0 = never",
             .minimum = 0},
     Setting{.name = "run-dir",
             .group = "runtime",

@@ -123,6 +123,7 @@ void PsLink::meet(const shard::ConnectReply& reply) {
       reply.board, same_host || wanted == "mapped" ? window_path(wanted) : transport::WindowPath::rma);
   tail_ = published_ = applied_ = reply.applied;
   bell_ = reply.bell;
+  counts_by_call_ = reply.counts_by_call != 0;
   sink_ = reinterpret_cast<shard::PushSink*>(reply.sink);
   if (board_->mapped() != nullptr) {
     life_ = board_->mapped() + layout_.life();
@@ -470,8 +471,8 @@ std::uint64_t PsLink::steps_of(std::uint32_t group) {
 std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {
   require_alive();
   // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which do not see
-  // each other: so the owner adds for all.
-  if (!single_host_ || path_ == Path::messages) {
+  // each other: so the owner adds for all. So it does where it has a replica, which has to hear of it.
+  if (!single_host_ || path_ == Path::messages || counts_by_call_) {
     return from_bytes<std::uint64_t>(
         call(cluster::kFetchAdd, to_bytes(shard::FetchAdd{index, delta}), "add to a counter"));
   }

@@ -148,6 +148,7 @@ class PsLink {
   shard::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;
   std::string bell_;
+  bool counts_by_call_ = false;
   const std::byte* life_ = nullptr;  // the ps's life word, where it is mapped
   shard::PushSink* sink_ = nullptr;
   Path path_ = Path::messages;

@@ -301,9 +301,10 @@ class Agent {
                    end_of(status).c_str(),
                    self_.role == Role::worker ? "; its work goes on elsewhere"
                    : job_goes_on              ? "; the job goes on without it"
+                   : is_replaced(by_signal)   ? "; a spare is to take its place"
                                               : "");
     }
-    if (job_goes_on) _exit(0);
+    if (job_goes_on || is_replaced(by_signal)) _exit(0);
     if (self_.role == Role::ps) {
       // Killed when the job was about to end: it came back to nobody. How the job ended is for the
       // coordinator's agent.
@@ -312,6 +313,11 @@ class Agent {
       _exit(by_signal ? kExitLostRank : code);
     }
     _exit(code);
+  }
+
+  /// Where the spare cannot, the coordinator ends the job.
+  bool is_replaced(bool by_signal) const {
+    return by_signal && self_.role == Role::ps && table_.count(Role::spare) > 0;
   }
 
   /// The launcher ends the job when the coordinator's agent exits; a signal from it, or its own end, ends

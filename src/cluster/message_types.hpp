@@ -25,10 +25,17 @@ enum MessageType : std::uint16_t {
   kCreateGroup,
   kRestartGroup,
   kGroupClocks,
+  kDropVariable,  // some shard of it could not be made
   kWorkerGone,    // coordinator to ps: a rank that counts as dead; answered with kWorkerClosed
   kPushEntry,     // an entry that would lie in a ring, where windows are not mapped
   kMemberJoined,  // coordinator to ps: a Member, of a worker that was started again; answered with
                   // kMemberKnown
+
+  // ps and its replica (shard/replica_format.hpp)
+  kReplicate = 36,  // what changes the ps's state
+  kReplicated,      // how much of it the replica has done
+  kReplicaLost,     // ps to coordinator: its replica does not follow any more; answered with
+  kReplicaDropped,  // coordinator to ps: that replica will not take over
 
   // ps to client
   kRowsPiece = 40,
@@ -44,7 +51,7 @@ enum MessageType : std::uint16_t {
   kWorkerClosed,  // ps to coordinator: all that a rank pushed, by number, has been applied
   kJoin,          // worker that was started again to coordinator: its Member
   kMemberKnown,   // ps to coordinator: it takes pushes and questions from a rank, by number
-  kHeartbeat,     // worker to coordinator: its process runs
+  kHeartbeat,     // worker, or ps that has had one, to coordinator: its process runs; answered with the same
   kFenced,        // coordinator to worker: it counts as dead, and nothing of it is taken any more
   kLeave,         // worker to coordinator: it wants to end; answered with kShutdown when it holds nothing
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
@@ -93,17 +94,53 @@ std::set<int> choose(std::span<const std::string> hosts, int wanted, const std::
   return chosen;
 }
 
+/// The rank of the replica of each ps, on another host than the ps where there is one.
+std::vector<int> choose_replicas(std::span<const std::string> hosts, const std::set<int>& ps_ranks,
+                                 std::set<int> taken) {
+  std::map<std::string, int> has;
+  std::vector<int> replicas;
+  for (const int ps : ps_ranks) {
+    int best = -1;
+    const auto worse = [&](int rank) {
+      const std::string& host = hosts[static_cast<std::size_t>(rank)];
+      return std::tuple(host == hosts[static_cast<std::size_t>(ps)], has[host], -rank);
+    };
+    for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
+      if (!taken.contains(rank) && (best < 0 || worse(rank) < worse(best))) best = rank;
+    }
+    taken.insert(best);
+    ++has[hosts[static_cast<std::size_t>(best)]];
+    replicas.push_back(best);
+  }
+  return replicas;
+}
+
 }  // namespace
 
 RoleRequest RoleRequest::from(const Settings& settings) {
-  if (!settings.text("roles").empty()) return parse_roles(settings.text("roles"));
-  return {static_cast<int>(settings.integer("ps")), static_cast<int>(settings.integer("workers")),
-          settings.flag("evaluator"), static_cast<int>(settings.integer("spares"))};
+  RoleRequest request;
+  if (!settings.text("roles").empty()) {
+    request = parse_roles(settings.text("roles"));
+  } else {
+    request.ps = static_cast<int>(settings.integer("ps"));
+    request.workers = static_cast<int>(settings.integer("workers"));
+    request.evaluator = settings.flag("evaluator");
+    request.spares = static_cast<int>(settings.integer("spares"));
+  }
+  request.replicas = settings.integer("replicas-of-ps") > 1;
+  if (request.replicas && request.spares > 0) {
+    throw Error(
+        Code::invalid_argument,
+        "--spares does not go with --replicas-of-ps 2, which makes each ps a spare of its own: give one "
+        "of the two");
+  }
+  return request;
 }
 
 std::string RoleRequest::text() const {
-  return fmt::format("ps={} workers={} evaluator={}{}", ps, workers, evaluator ? 1 : 0,
-                     spares > 0 ? fmt::format(" spares={}", spares) : "");
+  return fmt::format("ps={} workers={} evaluator={}{}{}", ps, workers, evaluator ? 1 : 0,
+                     spares > 0 ? fmt::format(" spares={}", spares) : "",
+                     replicas ? " replicas-of-ps=2" : "");
 }
 
 std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request) {
@@ -114,30 +151,34 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
                 "(mpirun -np 4), or one for all roles in one process");
   }
   const int others = 1 + (request.evaluator ? 1 : 0) + request.spares;
+  const int of_each_ps = request.replicas ? 2 : 1;
   const int hosts_count = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
   int ps = request.ps;
   if (ps == 0 && request.workers > 0) {
-    ps = ranks - others - request.workers;
+    ps = (ranks - others - request.workers) / of_each_ps;
   } else if (ps == 0) {
     ps = std::max(1, std::min(hosts_count, ranks / 4));
   }
-  const int workers = request.workers > 0 ? request.workers : ranks - others - ps;
-  if (ps < 1 || workers < 1 || others + ps + workers != ranks) {
+  const int workers = request.workers > 0 ? request.workers : ranks - others - of_each_ps * ps;
+  if (ps < 1 || workers < 1 || others + of_each_ps * ps + workers != ranks) {
+    const int wanted = others + of_each_ps * std::max(ps, 1) + std::max(workers, 1);
     throw Error(
         Code::invalid_argument,
         fmt::format(
-            "{} ranks cannot hold 1 coordinator, {} ps, {} workers{}{}: that makes {}. Start {} ranks, or "
+            "{} ranks cannot hold 1 coordinator, {} ps{}, {} workers{}{}: that makes {}. Start {} ranks, or "
             "change --ps{} and --workers (each at least 1)",
-            ranks, std::max(ps, 1), std::max(workers, 1), request.evaluator ? ", 1 evaluator" : "",
-            request.spares > 0 ? fmt::format(", {} spares", request.spares) : "",
-            others + std::max(ps, 1) + std::max(workers, 1),
-            others + std::max(ps, 1) + std::max(workers, 1), request.spares > 0 ? ", --spares" : ""));
+            ranks, std::max(ps, 1), request.replicas ? " and as many replicas" : "", std::max(workers, 1),
+            request.evaluator ? ", 1 evaluator" : "",
+            request.spares > 0 ? fmt::format(", {} spares", request.spares) : "", wanted, wanted,
+            request.spares > 0 ? ", --spares" : ""));
   }
   std::set<int> taken{0};
   if (request.evaluator) taken.insert(ranks - 1);
   const std::set<int> ps_ranks = choose(hosts, ps, taken);
   taken.insert(ps_ranks.begin(), ps_ranks.end());
   const std::set<int> spare_ranks = choose(hosts, request.spares, taken, ps_ranks);
+  const std::vector<int> replica_ranks =
+      request.replicas ? choose_replicas(hosts, ps_ranks, taken) : std::vector<int>{};
 
   std::vector<Place> places;
   int next_ps = 0;
@@ -148,6 +189,9 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
       places.push_back({Role::coordinator, 0});
     } else if (ps_ranks.contains(rank)) {
       places.push_back({Role::ps, next_ps++});
+    } else if (const auto found = std::find(replica_ranks.begin(), replica_ranks.end(), rank);
+               found != replica_ranks.end()) {
+      places.push_back({Role::spare, static_cast<int>(found - replica_ranks.begin())});
     } else if (spare_ranks.contains(rank)) {
       places.push_back({Role::spare, next_spare++});
     } else if (taken.contains(rank)) {
@@ -196,6 +240,7 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
   std::sscanf(hellos[0].roles.c_str(), "ps=%d workers=%d evaluator=%d spares=%d", &request.ps,
               &request.workers, &evaluator, &request.spares);
   request.evaluator = evaluator != 0;
+  request.replicas = hellos[0].roles.find("replicas-of-ps=2") != std::string::npos;
 
   const std::vector<Place> places = map_roles(hosts, request);
   std::vector<Member> members;

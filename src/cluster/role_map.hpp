@@ -19,13 +19,14 @@ struct RoleRequest {
   int ps = 0;
   int workers = 0;
   bool evaluator = false;
-  int spares = 0;
+  int spares = 0;         // of no ps
+  bool replicas = false;  // a spare for each ps, that follows it
 
   /// From --ps, --workers, --evaluator, --spares and --roles ("coordinator:1,ps:4,worker:*"), which beats the
   /// others.
   static RoleRequest from(const Settings& settings);
-  /// For comparing what ranks were told: "ps=2 workers=0 evaluator=0", and " spares=1" where
-  /// there are any.
+  /// For comparing what ranks were told: "ps=2 workers=0 evaluator=0", then " spares=1" and "
+  /// replicas-of-ps=2" where there are any.
   std::string text() const;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "base/log.hpp"
@@ -42,6 +43,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       takeovers_(runtime_, strategy.contents()),
       heartbeats_(runtime_.in_process() ? std::chrono::milliseconds(0)
                                         : runtime_.settings().duration("heartbeat-timeout")),
+      ps_watch_(runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
       late_(
           runtime_, [this] { return status(); }, [this] { loop_->nudge_sleeper(); }) {
@@ -78,9 +80,14 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     const auto* text = reinterpret_cast<const char*>(message.payload.data());
     not_taken_.emplace_back(rank, std::string(text, message.payload.size()));
   });
-  fabric.on_message(cluster::kHeartbeat, [this](const transport::Message& message) {
-    if (is_worker(message.from)) heartbeats_.heard(message.from, Heartbeats::Clock::now());
+  fabric.on_message(cluster::kReplicaLost, [this](const transport::Message& message) {
+    const cluster::Member& ps = runtime_.member(message.from);
+    if (ps.role != Role::ps) return;
+    // Where the replica has its place already, that ps counts as lost, and hears nothing.
+    if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(cluster::kReplicaDropped, {});
   });
+  fabric.on_message(cluster::kHeartbeat,
+                    [this](const transport::Message& message) { take_heartbeat(message); });
   fabric.on_message(cluster::kLeave,
                     [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
@@ -90,6 +97,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
     if (member.role == Role::worker) dispatcher_.add(peer);
+    if (member.role == Role::ps) peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
   }
   loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
   try {
@@ -107,6 +115,10 @@ void Coordinator::end() {
   loop_->stop();
   queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
   runtime_.control().silence();
+  for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
+    if (!peer.failed()) peer.send(cluster::kHeartbeat, {});
+  }
   dispatcher_.send_to_all(cluster::kShutdown);
   returning_.send_to_all(cluster::kShutdown);
   runtime_.control().progress();
@@ -119,7 +131,8 @@ ControlLoop::Round Coordinator::round() {
   if (late_.any()) {
     for (cluster::Member& member : late_.take()) returning_.ask(std::move(member));
   }
-  const bool returned = greet_returned_ps() | returning_.advance();
+  const bool ps_returned = greet_returned_ps();
+  const bool returned = returning_.advance() || ps_returned;
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
   const bool timed = queue_.next_deadline() != Clock::time_point::max();
@@ -127,8 +140,11 @@ ControlLoop::Round Coordinator::round() {
   if (heartbeats_.on()) {
     if (returned) watch_returned(now);
     look_for_silent_workers(now);
+    look_for_silent_hosts(now);
   }
   const bool expired = timed && queue_.expire(now);
+  overruns_ = overruns_ || expired;
+  if (overruns_) look_for_overruns(Clock::now());
   const bool sent = dispatcher_.dispatch();
   while (transport::Peer* leaver = dispatcher_.leaver()) let_go(*leaver);
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
@@ -230,6 +246,7 @@ std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worke
 }
 
 void Coordinator::lose_ps(transport::Peer& peer) {
+  ps_watch_.forget(peer.rank());
   if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) lost_ranks_.add(spare);
   if (runtime_.ps_may_be_replaced()) {
     const auto wait =
@@ -270,6 +287,7 @@ bool Coordinator::greet_returned_ps() {
     if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) lost_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
+    peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
       peer.send(cluster::kWorkerGone, transport::as_bytes(shard::WorkerGone{rank, 0}));
     }
@@ -325,6 +343,37 @@ bool Coordinator::is_worker(int rank) const {
   return returning_.contains(rank);
 }
 
+/// Each is answered, so that who beats knows that it is heard.
+void Coordinator::take_heartbeat(const transport::Message& message) {
+  const auto now = Heartbeats::Clock::now();
+  const auto answer = [&] {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(message.from));
+    if (!peer.failed()) peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
+  };
+  if (is_worker(message.from)) {
+    heartbeats_.heard(message.from, now);
+    answer();
+  } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
+    shard::PsBeat beat;
+    std::memcpy(&beat, message.header.data(), std::min(sizeof beat, message.header.size()));
+    if (ps_watch_.heard(message.from, beat.busy != 0, now)) {
+      away_.erase(message.from);
+      log::info("{} is heard again", runtime_.name_of(message.from));
+    }
+    answer();
+  }
+}
+
+/// Neither a death nor an error reaches this process when a host, or the way to it, is gone.
+void Coordinator::look_for_silent_hosts(Heartbeats::Clock::time_point now) {
+  for (const int rank : ps_watch_.silent(now)) {
+    away_[rank] = now + runtime_.settings().duration("ps-wait");
+    log::warn(
+        "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
+        runtime_.name_of(rank), runtime_.settings().duration("heartbeat-timeout").count());
+  }
+}
+
 /// They have said that they are there, and may fall silent before their first heartbeat.
 void Coordinator::watch_returned(Heartbeats::Clock::time_point now) {
   for (int index = 0; index < dispatcher_.workers(); ++index) {
@@ -342,6 +391,30 @@ void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
     returning_.forget(peer);
     lose_worker(peer, /*may_live=*/true);
   }
+}
+
+/// A function past its deadline is waited for no longer; one that does not end keeps its worker from all
+/// else.
+void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
+  const auto grace = runtime_.settings().duration("deadline-grace");
+  const Dispatcher::Overrun overrun = dispatcher_.overrun();
+  overruns_ = overrun.peer != nullptr && grace.count() > 0 && !runtime_.in_process();
+  if (!overruns_ || now < overrun.deadline + grace) return;
+  transport::Peer& peer = *overrun.peer;
+  // Without an agent its process would go on, and nobody take its place.
+  const bool ends = runtime_.table().restarts > 0 || runtime_.table().is_late(peer.rank());
+  if (!ends) {
+    overruns_ = false;
+    return;
+  }
+  const std::string text =
+      fmt::format("{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
+                  short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
+  log::warn("{}", text);
+  heartbeats_.forget(peer.rank());
+  peer.send(cluster::kFenced, {}, std::as_bytes(std::span(text)));
+  returning_.forget(peer);
+  lose_worker(peer, /*may_live=*/true);
 }
 
 /// Closures of a lost worker wait for every ps.

@@ -18,6 +18,7 @@
 #include "coordinator/heartbeats.hpp"
 #include "coordinator/late_workers.hpp"
 #include "coordinator/lost_ranks.hpp"
+#include "coordinator/ps_watch.hpp"
 #include "coordinator/returning_workers.hpp"
 #include "coordinator/takeovers.hpp"
 #include "coordinator/watchdog.hpp"
@@ -61,6 +62,9 @@ class Coordinator {
   bool is_worker(int rank) const;
   void watch_returned(Heartbeats::Clock::time_point now);
   void look_for_silent_workers(Heartbeats::Clock::time_point now);
+  void take_heartbeat(const transport::Message& message);
+  void look_for_silent_hosts(Heartbeats::Clock::time_point now);
+  void look_for_overruns(Heartbeats::Clock::time_point now);
   void look_for_silent_ps();
   void lose_worker(transport::Peer& peer, bool may_live = false);
   void let_go(transport::Peer& peer);
@@ -83,6 +87,7 @@ class Coordinator {
   ReturningWorkers returning_;
   std::string last_lost_;                                             // the worker
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
+  bool overruns_ = false;  // a function may be running past its deadline
   std::map<int, std::chrono::steady_clock::time_point>
       away_;  // ps that died, by rank, and until when they may return
   struct Returned {
@@ -93,6 +98,7 @@ class Coordinator {
   std::vector<std::pair<int, std::string>> not_taken_;  // spares that cannot, and why
   Takeovers takeovers_;
   Heartbeats heartbeats_;
+  PsWatch ps_watch_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

@@ -388,6 +388,18 @@ std::optional<std::size_t> Dispatcher::lose(const transport::Peer& peer, std::se
   return std::nullopt;
 }
 
+/// What a worker holds behind the first one waits, as all else that it is given.
+Dispatcher::Overrun Dispatcher::overrun() const {
+  Overrun longest{nullptr, 0, Clock::time_point::max()};
+  for (const Worker& worker : workers_) {
+    if (!worker.alive || worker.running.empty()) continue;
+    const Closure& first = worker.running.front().closure;
+    if (!first.special || !first.extras()->expired || *first.extras()->deadline >= longest.deadline) continue;
+    longest = {worker.peer, first.function, *first.extras()->deadline};
+  }
+  return longest;
+}
+
 std::vector<Dispatcher::Holding> Dispatcher::holding() const {
   std::vector<Holding> all;
   for (const Worker& worker : workers_) {

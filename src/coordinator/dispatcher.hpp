@@ -75,6 +75,14 @@ class Dispatcher {
   /// A ps that has not applied what a lost worker pushed, after the deadline.
   std::optional<Overdue> overdue() const;
 
+  struct Overrun {
+    transport::Peer* peer;  // null: no function runs past its deadline
+    std::uint32_t function;
+    Clock::time_point deadline;
+  };
+  /// The worker at a function that has run past its deadline for the longest.
+  Overrun overrun() const;
+
   struct Holding {
     int worker;
     std::size_t closures;

@@ -44,8 +44,14 @@ Takeovers::Spare* Takeovers::find(State state, int ps) {
   return found == spares_.end() ? nullptr : &*found;
 }
 
-/// One on another host than the ps had, if there is one.
+/// Its replica; or one on another host than the ps had, if there is one.
 Takeovers::Spare* Takeovers::choose(const cluster::Member& ps) {
+  if (runtime_.ps_have_replicas()) {
+    const int replica = runtime_.member(Role::spare, ps.index).rank;
+    const auto found =
+        std::find_if(spares_.begin(), spares_.end(), [&](const Spare& s) { return s.rank == replica; });
+    return found->state == State::waits ? &*found : nullptr;
+  }
   Spare* best = nullptr;
   for (Spare& spare : spares_) {
     if (spare.state != State::waits) continue;
@@ -64,15 +70,25 @@ bool Takeovers::advance(const cluster::Member& ps, const std::vector<std::int32_
     set(*spare, State::gone);
   }
   if (Spare* spare = choose(ps)) return tell(*spare, ps, gone, now);
-  if (why_[ps.rank].empty()) why_[ps.rank] = "no spare is left (--spares)";
+  if (why_[ps.rank].empty())
+    why_[ps.rank] =
+        runtime_.ps_have_replicas() ? "it has no replica any more" : "no spare is left (--spares)";
   return false;
+}
+
+shard::TakeOver Takeovers::takeover_of(const cluster::Member& ps) const {
+  if (!runtime_.ps_have_replicas()) return contents_.takeover_of(ps.index);
+  shard::TakeOver takeover;
+  takeover.index = ps.index;
+  takeover.source = shard::TakeOver::Source::replica;
+  return takeover;
 }
 
 bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
                      Clock::time_point now) {
   shard::TakeOver takeover;
   try {
-    takeover = contents_.takeover_of(ps.index);
+    takeover = takeover_of(ps);
   } catch (const Error& error) {
     why_[ps.rank] = error.what();
     return false;
@@ -90,8 +106,11 @@ bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<
              ps.index,   takeover.life, now + runtime_.patience() + reading(takeover)};
   }
   const auto checkpoint = contents_.checkpoint();
-  log::warn("{} is lost; {} takes its shards over from checkpoint {} (step {})", ps.name(),
-            runtime_.name_of(spare.rank), takeover.folder, checkpoint ? checkpoint->step : 0);
+  log::warn(
+      "{} is lost; {} takes its shards over {}", ps.name(), runtime_.name_of(spare.rank),
+      takeover.source == shard::TakeOver::Source::replica
+          ? "with all that it had acknowledged"
+          : fmt::format("from checkpoint {} (step {})", takeover.folder, checkpoint ? checkpoint->step : 0));
   runtime_.control_peer(runtime_.member(spare.rank)).send(cluster::kTakeOver, {}, to_bytes(takeover));
   return true;
 }
@@ -145,6 +164,20 @@ void Takeovers::fail(int rank, const std::string& why) {
     why_[spare.ps] = fmt::format("{} could not take its place: {}", runtime_.name_of(rank), why);
     log::warn("{} has not got the shards of {}: {}", runtime_.name_of(rank), runtime_.name_of(spare.ps), why);
   }
+}
+
+bool Takeovers::drop_replica(const cluster::Member& ps) {
+  if (!runtime_.ps_have_replicas()) return false;
+  const int replica = runtime_.member(Role::spare, ps.index).rank;
+  for (Spare& spare : spares_) {
+    if (spare.rank != replica) continue;
+    if (spare.state == State::takes || spare.state == State::stands) return false;
+    if (spare.state == State::waits) {
+      log::warn("{} goes on without {}", ps.name(), runtime_.name_of(replica));
+      set(spare, State::gone);
+    }
+  }
+  return true;
 }
 
 int Takeovers::waiting() const {

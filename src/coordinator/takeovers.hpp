@@ -40,6 +40,10 @@ class Takeovers {
   /// It says that it cannot take the place that it was told to.
   void fail(int rank, const std::string& why);
 
+  /// A ps says that its replica does not follow it any more. True when that replica will not take its place.
+  /// Inside progress(), too.
+  bool drop_replica(const cluster::Member& ps);
+
   /// Spares that nothing is asked of yet. Any thread.
   int waiting() const;
   /// "now ps 1", or nothing. Any thread.
@@ -57,6 +61,7 @@ class Takeovers {
   };
   Spare* find(State state, int ps);
   Spare* choose(const cluster::Member& ps);
+  shard::TakeOver takeover_of(const cluster::Member& ps) const;
   bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
             Clock::time_point now);
   void set(Spare& spare, State state);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <set>
 #include <span>
 #include <string_view>
@@ -68,9 +69,11 @@ constexpr const char* kFencedText =
 WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
     : runtime_(std::move(runtime)),
       context_(runtime_),
+      fenced_why_(kFencedText),
       beat_every_(runtime_->in_process()
                       ? std::chrono::milliseconds(0)
                       : Heartbeats(runtime_->settings().duration("heartbeat-timeout")).period()),
+      silence_(beat_every_, runtime_->patience()),
       has_agent_(!runtime_->in_process() && cluster::Pulse::watched()),
       loop_(
           runtime_->control(), [this] { return round(); }, kLooks) {}
@@ -103,7 +106,7 @@ void WorkerServer::run() {
   current_worker = nullptr;
   strategy::Context::set_current(nullptr);
   resources_.clear();
-  if (fenced_) throw Error(Code::aborted, kFencedText);
+  if (fenced_) throw Error(Code::aborted, fenced_why_);
   if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this worker ends");
 }
 
@@ -121,9 +124,15 @@ void WorkerServer::listen() {
     over_ = true;
     end_by_ = std::chrono::steady_clock::now() + kGraceAtTheEnd;
   });
-  fabric.on_message(cluster::kFenced, [this](const transport::Message&) {
+  fabric.on_message(cluster::kHeartbeat,
+                    [this](const transport::Message&) { silence_.heard(std::chrono::steady_clock::now()); });
+  fabric.on_message(cluster::kFenced, [this](const transport::Message& message) {
     const std::lock_guard lock(mutex_);
     fenced_ = true;
+    if (!message.payload.empty()) {
+      const auto* text = reinterpret_cast<const char*>(message.payload.data());
+      fenced_why_.assign(text, message.payload.size());
+    }
     end_by_ = std::chrono::steady_clock::now() + kGraceOfTheFenced;
   });
   fabric.on_failure([this](transport::Peer& peer) {
@@ -209,13 +218,15 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
     no_later_than(next_beat_);
   }
   const std::lock_guard lock(mutex_);
+  // It answers from its first answer on; its end, or the end of the way to it, may come without a word.
+  if (silence_.too_long(now) && !over_ && lost_.empty()) lost_ = coordinator_->name();
   if (!(over_ || fenced_) || !(has_agent_ || runtime_->came_late())) return rest;
   if (now < end_by_) {
     no_later_than(end_by_);
     return rest;
   }
   if (fenced_) {
-    log::error("{}", kFencedText);
+    log::error("{}", fenced_why_);
   } else {
     log::warn("the job is over; this worker ends in the middle of a function that does not");
   }
@@ -313,6 +324,9 @@ void WorkerServer::execute(const Task& task) {
     result = run_until_no_ps_dies(function, task);
   } catch (const Error& error) {
     failed(error.code(), error.what());
+  } catch (const std::bad_alloc& error) {
+    failed(Code::resource_exhausted,
+           fmt::format("the function had no memory left on {}: {}", runtime_->self().name(), error.what()));
   } catch (const std::exception& error) {
     failed(Code::unknown, error.what());
   } catch (...) {

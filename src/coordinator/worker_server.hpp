@@ -14,6 +14,7 @@
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
 #include "cluster/runtime.hpp"
+#include "cluster/silence.hpp"
 #include "coordinator/control_loop.hpp"
 #include "coordinator/protocol.hpp"
 #include "strategy/context.hpp"
@@ -81,11 +82,13 @@ class WorkerServer {
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
   bool has_asked_to_leave_ = false;                       // of the thread that drives the loop
   bool over_ = false;
-  bool fenced_ = false;                             // it counts as dead
+  bool fenced_ = false;  // it counts as dead
+  std::string fenced_why_;
   std::chrono::steady_clock::time_point end_by_{};  // when it is over or fenced, whatever the closure does
   std::string lost_;                                // the coordinator's name when it has died
   std::chrono::milliseconds beat_every_;            // 0: never
   std::chrono::steady_clock::time_point next_beat_{};
+  cluster::Silence silence_;  // of the coordinator
   bool has_agent_;
   ControlLoop loop_;  // last: its keeper uses all of the above
 };

@@ -19,7 +19,7 @@ struct ConnectReply {
   std::uint64_t sink = 0;
   std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
   std::uint32_t life = 0;  // of the ps; when it is another one than before, shards lie elsewhere (kPlacesNow)
-  std::uint32_t reserved = 0;
+  std::uint32_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
 };
 
 /// kOpenRing: bytes wanted -> where it lies.
@@ -122,6 +122,12 @@ struct RestorePart {
 struct FetchAdd {
   std::uint64_t counter = 0;
   std::uint64_t delta = 0;
+};
+
+/// Header of a ps's kHeartbeat. The coordinator's to a ps has one of the same size, or none when it listens
+/// no more.
+struct PsBeat {
+  std::int32_t busy = 0;  // 1: until the next one it may be silent for long
 };
 
 /// Header of kWorkerGone; kWorkerClosed answers with the same.

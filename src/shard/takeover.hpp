@@ -17,7 +17,7 @@ struct TakeOver {
   /// Where the shards' values come from.
   enum class Source : std::uint32_t {
     checkpoint = 0,  // `folder`
-    mirror = 1,      // the kept memory of the spare itself
+    replica = 1,     // what the spare has followed
   };
 
   std::int32_t rank = 0;  // of the ps

@@ -1,6 +1,7 @@
 // heap.cpp -- bump allocation out of slabs.
 #include "store/heap.hpp"
 
+#include <cstring>
 #include <string>
 
 #include "capstan/error.hpp"
@@ -30,6 +31,20 @@ Piece Heap::allocate(std::uint64_t bytes) {
   const Piece piece{open_slab_, used_, regions_[open_slab_]->memory().data() + used_};
   used_ += size;
   return piece;
+}
+
+void Heap::back_to(const Mark& mark) noexcept {
+  // Zeroed is what the next piece has to be.
+  if (mark.open_slab != kNone) {
+    const std::uint64_t end = open_slab_ == mark.open_slab ? used_ : slab_bytes_;
+    std::memset(regions_[mark.open_slab]->memory().data() + mark.used, 0, end - mark.used);
+  }
+  while (regions_.size() > mark.regions) {
+    bytes_ -= regions_.back()->memory().size();
+    regions_.pop_back();
+  }
+  open_slab_ = mark.open_slab;
+  used_ = mark.used;
 }
 
 void Heap::add(std::unique_ptr<transport::Region> region) {

@@ -18,7 +18,8 @@ struct Piece {
 };
 
 /// Regions are registered as they are needed: small pieces share slabs, a piece larger than a slab gets a
-/// region of its own. Pieces live as long as the heap. One thread.
+/// region of its own. Pieces live as long as the heap, or until it goes back to where it was before them. One
+/// thread.
 class Heap {
  public:
   using Allocate = std::function<std::unique_ptr<transport::Region>(std::uint64_t bytes)>;
@@ -37,6 +38,15 @@ class Heap {
   void add(std::unique_ptr<transport::Region> region);
   /// REQUIRES: the piece was allocated.
   Piece at(std::uint64_t region, std::uint64_t offset) const;
+  struct Mark {
+    std::uint64_t regions = 0;
+    std::uint64_t open_slab = 0;
+    std::uint64_t used = 0;
+    bool operator==(const Mark&) const = default;
+  };
+  Mark mark() const noexcept { return {regions_.size(), open_slab_, used_}; }
+  /// What was allocated since is given back. REQUIRES: nobody uses it, and nobody has a key of it.
+  void back_to(const Mark& mark) noexcept;
   /// Registered so far.
   std::uint64_t bytes() const noexcept { return bytes_; }
 

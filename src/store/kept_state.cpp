@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/first_touch.hpp"
 #include "base/topology.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
@@ -138,16 +139,34 @@ std::unique_ptr<transport::Region> KeptState::allocate(std::uint64_t bytes) {
   const std::span<std::byte> memory = memory_->map(at, bytes);
   topology::bind_near_this_thread(memory);
   topology::advise_huge_pages(memory);
-  std::memset(memory.data(), 0, memory.size());  // the first touch, by the thread that will use it
-  auto region = fabric_.adopt(memory, memory_->place(at));
-  append_words(Record::region, {at, bytes});
-  next_region_ = at + to_pages(bytes);
-  return region;
+  regions_[at] = memory;
+  try {
+    touch_first(memory);
+    auto region = fabric_.adopt(memory, memory_->place(at));
+    append_words(Record::region, {at, bytes});
+    next_region_ = at + to_pages(bytes);
+    return region;
+  } catch (...) {
+    back_to(mark());
+    throw;
+  }
+}
+
+void KeptState::back_to(const Mark& mark) noexcept {
+  head_->manifest_bytes = mark.manifest_bytes;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::vector<std::span<std::byte>> gone;
+  for (auto at = regions_.lower_bound(mark.regions_end); at != regions_.end(); at = regions_.erase(at)) {
+    gone.push_back(at->second);
+  }
+  memory_->unmap(mark.regions_end, gone);
+  next_region_ = mark.regions_end;
 }
 
 std::unique_ptr<transport::Region> KeptState::again(std::uint64_t offset, std::uint64_t bytes) {
   const std::span<std::byte> memory = memory_->map(offset, bytes);
   topology::advise_huge_pages(memory);
+  regions_[offset] = memory;
   next_region_ = offset + to_pages(bytes);
   return fabric_.adopt(memory, memory_->place(offset));
 }

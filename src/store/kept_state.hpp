@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,6 +54,7 @@ class KeptState {
     gone,           // rank: counts as dead
     member,         // cluster::Member
     group,          // shard::CreateGroup
+    dropped,        // variable, by number: its shards are no more
     place,          // TakenPlace: a spare has become a ps; the last one counts
   };
   struct Item {
@@ -79,6 +81,15 @@ class KeptState {
   std::unique_ptr<transport::Region> board(std::uint64_t bytes);
   /// A further region, zeroed, and noted.
   std::unique_ptr<transport::Region> allocate(std::uint64_t bytes);
+  /// How far the manifest and the regions have come.
+  struct Mark {
+    std::uint64_t manifest_bytes = 0;
+    std::uint64_t regions_end = 0;
+    bool operator==(const Mark&) const = default;
+  };
+  Mark mark() const noexcept { return {head_->manifest_bytes, next_region_}; }
+  /// What came after is forgotten, and its memory given back. REQUIRES: nobody uses it.
+  void back_to(const Mark& mark) noexcept;
   /// One that was noted.
   std::unique_ptr<transport::Region> again(std::uint64_t offset, std::uint64_t bytes);
 
@@ -122,6 +133,7 @@ class KeptState {
   std::byte* board_ = nullptr;
   std::uint64_t board_at_ = 0;
   std::uint64_t next_region_ = 0;
+  std::map<std::uint64_t, std::span<std::byte>> regions_;  // by their place in the file
   bool found_ = false;
   Journal journal_;
 };

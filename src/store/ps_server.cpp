@@ -10,6 +10,7 @@
 #include "base/stacks.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+#include "shard/replica_format.hpp"
 #include "transport/bytes.hpp"
 #include "transport/life_word.hpp"
 
@@ -28,37 +29,55 @@ std::atomic_ref<std::uint64_t> word(std::byte* at) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
 }
 
+std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
+  if (!runtime.ps_have_replicas() || runtime.self().role != Role::ps) return nullptr;
+  return std::make_unique<ReplicaStream>(
+      runtime.control_peer(runtime.member(Role::spare, runtime.self().index)));
+}
+
 }  // namespace
 
 PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shard::TakeOver> takeover)
     : runtime_(std::move(runtime)),
       fabric_(runtime_->control()),
-      kept_(runtime_->kept_memory() == nullptr
+      kept_(runtime_->kept_memory() == nullptr || runtime_->ps_have_replicas()
                 ? nullptr
                 : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
                                               entry_bytes(*runtime_))),
-      board_(kept_ ? kept_->board(shard::BoardLayout(places()).bytes())
-                   : fabric_.allocate(shard::BoardLayout(places()).bytes())),
+      regions_(kept_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
+      board_(allocate_board()),
       layout_(places()),
       store_(
           fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
           [this](std::uint32_t group, std::uint64_t steps) {
             word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
           },
-          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get()),
-      rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get()),
+          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get(),
+          regions_.get()),
+      replica_(replica_of(*runtime_)),
+      rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get(), replica_.get()),
       inbox_(
           store_,
           [this](int rank, std::uint64_t bytes) {
             const shard::PushApplied applied{bytes, life_};
             client(rank).send(cluster::kPushApplied, transport::as_bytes(applied));
           },
-          kept_.get()),
+          kept_.get(), replica_.get()),
       // Clients ask from their data fabrics, and want the answer there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
-      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }) {
+      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
+      replicated_(
+          store_,
+          [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
+          [this](const shard::ReplicaProgress& progress) {
+            runtime_->control_peer(runtime_->member(Role::ps, runtime_->self().index))
+                .send(cluster::kReplicated, transport::as_bytes(progress));
+          }),
+
+      pulse_(*runtime_) {
   serve_requests();
   serve_fabric();
+  serve_replica();
   if (takeover) {
     take_over(*takeover);
   } else if (kept_ && kept_->found()) {
@@ -75,21 +94,22 @@ void PsServer::take_over(const shard::TakeOver& takeover) {
       if (!takeover.shards.empty()) store_.restore(takeover.folder);
       for (const auto& [counter, value] : takeover.counters) add_to_counter(counter, value);
       break;
-    case shard::TakeOver::Source::mirror:
-      throw Error(Code::unimplemented, "this spare mirrors no ps");
+    case shard::TakeOver::Source::replica:
+      following_ = false;
+      replicated_.end();
+      break;
   }
-  for (const cluster::Member& member : takeover.members) {
-    runtime_->add(member);
-    if (kept_) kept_->append(KeptState::Record::member, to_bytes(member));
-  }
-  for (const std::int32_t rank : takeover.gone) {
-    gone_.insert(rank);
-    rpc_.refuse(rank);
-    if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});
-  }
+  for (const cluster::Member& member : takeover.members) take_member(to_bytes(member));
+  for (const std::int32_t rank : takeover.gone) take_gone({rank, 0});
   if (!kept_) return;
   const TakenPlace place{takeover.rank, takeover.index, takeover.life};  // last: all is there
   kept_->append(KeptState::Record::place, transport::as_bytes(place));
+}
+
+std::unique_ptr<transport::Region> PsServer::allocate_board() {
+  const std::uint64_t bytes = shard::BoardLayout(places()).bytes();
+  if (kept_) return kept_->board(bytes);
+  return regions_ ? regions_->allocate(bytes) : fabric_.allocate(bytes);
 }
 
 void PsServer::recover() {
@@ -127,8 +147,8 @@ void PsServer::serve_requests() {
     // from here.
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
-    shard::ConnectReply reply{board_->key(), fabric_.bell(), 0, rings_.applied(from).value_or(by_message),
-                              life_};
+    shard::ConnectReply reply{board_->key(), fabric_.bell(),    0, rings_.applied(from).value_or(by_message),
+                              life_,         replica_ ? 1U : 0U};
     if (runtime_->in_process())
       reply.sink = reinterpret_cast<std::uint64_t>(static_cast<shard::PushSink*>(&store_));
     return to_bytes(reply);
@@ -145,16 +165,21 @@ void PsServer::serve_requests() {
   rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });
-  rpc_.serve(cluster::kCreateVariable, [this](int, transport::Bytes request) {
+  serve_change(cluster::kCreateVariable, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
-  rpc_.serve(cluster::kCreateGroup, [this](int, transport::Bytes request) {
+  serve_change(cluster::kDropVariable, [this](int, transport::Bytes request) {
+    store_.drop(from_bytes<std::uint32_t>(request));
+    return std::vector<std::byte>{};
+  });
+  serve_change(cluster::kCreateGroup, [this](int, transport::Bytes request) {
     auto group = from_bytes<shard::CreateGroup>(request);
     std::erase_if(group.workers, [this](std::int32_t rank) { return gone_.contains(rank); });
     store_.create_group(group);
     return std::vector<std::byte>{};
   });
-  rpc_.serve(cluster::kRestartGroup, [this](int, transport::Bytes request) {
+  serve_change(cluster::kRestartGroup, [this](int, transport::Bytes request) {
     store_.restart_group(from_bytes<std::uint32_t>(request));
     return std::vector<std::byte>{};
   });
@@ -162,14 +187,16 @@ void PsServer::serve_requests() {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     const auto save = from_bytes<shard::SavePart>(request);
     return to_bytes(store_.save(save.folder, runtime_->count(Role::ps), save.parts));
   });
-  rpc_.serve(cluster::kRestorePart, [this](int, transport::Bytes request) {
+  serve_change(cluster::kRestorePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
     store_.restore(from_bytes<shard::RestorePart>(request).folder);
     return std::vector<std::byte>{};
   });
-  rpc_.serve(cluster::kFetchAdd, [this](int, transport::Bytes request) {
+  serve_change(cluster::kFetchAdd, [this](int, transport::Bytes request) {
     const auto add = from_bytes<shard::FetchAdd>(request);
     if (add.counter >= shard::BoardLayout::kCounters) {
       throw Error(Code::out_of_range, "a board has no counter " + std::to_string(add.counter));
@@ -192,6 +219,9 @@ struct alignas(16) Counted {
   std::uint64_t by;
 };
 
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Watomic-alignment"  // it is a call of libatomic, and that is well
+#endif
 void add(std::byte* at, std::uint64_t delta, std::uint64_t by) {
   auto* counted = reinterpret_cast<Counted*>(at);
   Counted now = *counted;
@@ -231,41 +261,54 @@ void PsServer::serve_fabric() {
   });
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
+  fabric_.on_message(cluster::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
     shard::WorkerGone worker;
     if (message.header.size() != sizeof worker) return;
     std::memcpy(&worker, message.header.data(), sizeof worker);
-    const int rank = worker.rank;
-    // Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
-    // and its ring, which it may write to, is kept until the connection ends.
-    gone_.insert(rank);
-    rpc_.refuse(rank);
+    const bool fenced = inbox_.knows(worker.rank) && worker.may_live != 0;
+    take_gone(worker);
     // UCX 1.13 may abort a process that sends to one that has just been killed.
-    if (inbox_.close(rank) && worker.may_live != 0) {
-      client(rank).send(cluster::kPushApplied,
-                        transport::as_bytes(shard::PushApplied{shard::kFenced, life_}));
-    }
-    forget(rank);
-    if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});
-    runtime_->control_peer(runtime_->member(Role::coordinator, 0))
-        .send(cluster::kWorkerClosed, message.header);
+    if (fenced)
+      client(worker.rank)
+          .send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced, life_}));
+    when_safe([this, worker] {
+      runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+          .send(cluster::kWorkerClosed, transport::as_bytes(worker));
+    });
   });
   fabric_.on_message(cluster::kMemberJoined, [this](const transport::Message& message) {
-    const auto member = from_bytes<cluster::Member>(message.payload);
-    if (runtime_->knows(member.rank)) return say_known(member.rank);  // its predecessor was told
-    runtime_->add(member);
-    store_.join(member.rank);
-    if (kept_) kept_->append(KeptState::Record::member, message.payload);
-    say_known(member.rank);
+    const auto rank = from_bytes<cluster::Member>(message.payload).rank;
+    take_member(message.payload);
+    when_safe([this, rank] { say_known(rank); });
   });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
+    if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
     forget(peer.rank());
     rings_.release(peer.rank());
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) lost_ = peer.name();
   });
+}
+
+/// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
+/// and its ring, which it may write to, is kept until the connection ends.
+void PsServer::take_gone(const shard::WorkerGone& worker) {
+  gone_.insert(worker.rank);
+  rpc_.refuse(worker.rank);
+  forget(worker.rank);
+  if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(worker.rank)});
+}
+
+void PsServer::take_member(transport::Bytes bytes) {
+  const auto member = from_bytes<cluster::Member>(bytes);
+  if (runtime_->knows(member.rank)) return;  // this process's predecessor was told
+  runtime_->add(member);
+  store_.join(member.rank);
+  if (kept_) kept_->append(KeptState::Record::member, bytes);
+  if (replica_) replica_->call(cluster::kMemberJoined, member.rank, bytes);
 }
 
 void PsServer::say_known(std::int32_t rank) {
@@ -284,6 +327,7 @@ void PsServer::forget(int rank) {
   inbox_.close(rank);
   rows_.close(rank);
   store_.remove(rank);
+  if (replica_) replica_->call(cluster::kWorkerGone, rank, transport::as_bytes(shard::WorkerGone{rank, 0}));
 }
 
 void PsServer::run() {
@@ -315,8 +359,12 @@ void PsServer::run() {
 bool PsServer::look_at_the_wire() {
   bool busy = fabric_.progress() != 0;
   busy |= rpc_.answer_pending();
+  busy |= replicated_.apply_some();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
+  if (replica_) busy |= look_at_replica();
+  pulse_.beat();
+  if (pulse_.is_alone()) lost_ = runtime_->member(Role::coordinator, 0).name();
   return busy;
 }
 
@@ -332,7 +380,7 @@ void PsServer::sleep() {
   asleep.store(1, std::memory_order_seq_cst);
   // A pusher stores its tail, then looks at `asleep`: one of the two sees the other. Remote pushers send
   // messages always; the time-out is for what nothing tells.
-  if (!rings_.has_work()) fabric_.wait(std::chrono::milliseconds(rows_.busy() ? 1 : 500));
+  if (!rings_.has_work()) fabric_.wait(rows_.busy() ? std::chrono::milliseconds(1) : pulse_.period());
   asleep.store(0, std::memory_order_relaxed);
 }
 

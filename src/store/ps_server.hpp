@@ -1,6 +1,9 @@
 // ps_server.hpp -- the life of a ps: apply pushes, answer clients, sleep when there is nothing to do.
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -10,7 +13,10 @@
 #include "cluster/runtime.hpp"
 #include "shard/takeover.hpp"
 #include "store/kept_state.hpp"
+#include "store/ps_pulse.hpp"
 #include "store/push_inbox.hpp"
+#include "store/replica_inbox.hpp"
+#include "store/replica_stream.hpp"
 #include "store/ring_reader.hpp"
 #include "store/row_sender.hpp"
 #include "store/store.hpp"
@@ -35,16 +41,39 @@ class PsServer {
   /// Until the coordinator says that the job is over. Throws Error(unavailable) when the coordinator dies, or
   /// with the reason that it gave when the job failed.
   void run();
+  /// As the replica of the ps with this spare's index: does what that ps does, until the coordinator says
+  /// that it is to take its place, or that the job is over: then there is nothing to take over.
+  std::optional<shard::TakeOver> follow();
+  /// This rank has become the ps (Runtime::become). Throws Error when the shards cannot be had from where it
+  /// says.
+  void take_over(const shard::TakeOver& takeover);
 
  private:
+  using Request = cluster::RpcServer::Handler;
+
   void serve_requests();
+  /// A request that changes what this ps holds: its replica does it as well.
+  void serve_change(std::uint16_t type, Request handler);
+  std::vector<std::byte> change(std::uint16_t type, int from, transport::Bytes request);
   void serve_fabric();
+  void serve_replica();
+  /// Returns when the replica has done all that it was told, or is no more.
+  void await_replica();
+  /// It does not answer, or not as it should: goes on without it when the coordinator knows.
+  void give_up_replica(const std::string& why);
+  bool look_at_replica();
+  /// Does it at once, or when the replica has done all that it was told so far.
+  void when_safe(std::function<void()> then);
+  /// The replica's side: what the ps that it follows has done.
+  void repeat(std::uint16_t type, int from, transport::Bytes request);
+  void take_gone(const shard::WorkerGone& worker);
+  void take_member(transport::Bytes member);
   /// A rank has died: what it has shown whole is applied, the rest is dropped.
   void forget(int rank);
   std::uint64_t add_to_counter(std::uint64_t counter, std::uint64_t delta);
   void count(std::uint32_t counter, std::uint64_t delta);
+  std::unique_ptr<transport::Region> allocate_board();
   void recover();
-  void take_over(const shard::TakeOver& takeover);
   void undo_cut_off_count();
   /// It is not the process that the table of the job's start tells of.
   bool came_back() const { return life_ > 0 || (kept_ && kept_->found()); }
@@ -59,18 +88,26 @@ class PsServer {
 
   std::shared_ptr<cluster::Runtime> runtime_;
   transport::Fabric& fabric_;
-  std::unique_ptr<KeptState> kept_;  // null: nothing outlives this process
+  std::unique_ptr<KeptState> kept_;         // null: nothing outlives this process
+  std::unique_ptr<SharedRegions> regions_;  // null: `kept_` has them, or nobody maps them
   std::unique_ptr<transport::Region> board_;
   shard::BoardLayout layout_;
   std::uint32_t life_ = 0;  // which spare this is in the place of the ps; 0: none
   Store store_;
+  std::unique_ptr<ReplicaStream> replica_;  // null: there never was one
   RingReader rings_;
   PushInbox inbox_;
   RowSender rows_;
   cluster::RpcServer rpc_;
+  std::map<std::uint16_t, Request> changes_;       // by type
+  ReplicaInbox replicated_;                        // of the ps whose replica this is
+  std::chrono::steady_clock::time_point heard_{};  // of this ps's replica, while it has something to do
+  bool replica_given_up_ = false;
+  bool following_ = false;  // this is a replica
   bool over_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
-  std::string lost_;    // the coordinator's name when it has died
+  PsPulse pulse_;
+  std::string lost_;  // the coordinator's name when it has died
 };
 
 }  // namespace capstan::store

@@ -17,8 +17,9 @@ void PushInbox::receive(const transport::Message& message) {
   std::memcpy(&header, message.header.data(), sizeof header);
   header.rank = static_cast<std::uint32_t>(message.from);
   Pusher& pusher = this->pusher(message.from);
-  if (!pusher.waiting.empty() || !sink_.ready(header)) {
-    pusher.waiting.push_back({header, {message.payload.begin(), message.payload.end()}});
+  const std::uint64_t record = replica_ != nullptr ? replica_->push(header, message.payload) : 0;
+  if (replica_ != nullptr || !pusher.waiting.empty() || !sink_.ready(header)) {
+    pusher.waiting.push_back({header, {message.payload.begin(), message.payload.end()}, record});
     news_ = true;
     return;
   }
@@ -66,7 +67,7 @@ bool PushInbox::apply_some() {
   news_ = false;
   bool any = false;
   for (auto& [rank, pusher] : pushers_) {
-    while (!pusher.waiting.empty() && sink_.ready(pusher.waiting.front().header)) {
+    while (!pusher.waiting.empty() && may_apply(pusher.waiting.front())) {
       const Entry entry = std::move(pusher.waiting.front());
       pusher.waiting.pop_front();
       apply(rank, pusher, entry.header, entry.payload);

@@ -9,6 +9,7 @@
 
 #include "shard/push_format.hpp"
 #include "store/kept_state.hpp"
+#include "store/replica_stream.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::store {
@@ -20,10 +21,14 @@ class PushInbox {
   /// Says to a rank how many bytes of its entries have been applied.
   using Acknowledge = std::function<void(int rank, std::uint64_t bytes)>;
 
-  /// How far each rank's entries have been applied is noted in `kept`, too.
-  PushInbox(shard::PushSink& sink, Acknowledge acknowledge, KeptState* kept = nullptr)
-      : sink_(sink), acknowledge_(std::move(acknowledge)), kept_(kept) {}
+  /// How far each rank's entries have been applied is noted in `kept`, too. What comes is told to `replica`,
+  /// and applied when it is safe there.
+  PushInbox(shard::PushSink& sink, Acknowledge acknowledge, KeptState* kept = nullptr,
+            ReplicaStream* replica = nullptr)
+      : sink_(sink), acknowledge_(std::move(acknowledge)), kept_(kept), replica_(replica) {}
 
+  /// The rank has pushed.
+  bool knows(int rank) const { return pushers_.contains(rank); }
   /// Bytes of the rank's entries that have been applied, after all that has come.
   std::uint64_t settle(int rank);
 
@@ -38,6 +43,7 @@ class PushInbox {
   struct Entry {
     shard::PushHeader header;
     std::vector<std::byte> payload;
+    std::uint64_t record = 0;  // what the replica was told
   };
   struct Pusher {
     std::uint64_t applied = 0;  // bytes
@@ -47,11 +53,15 @@ class PushInbox {
   };
 
   Pusher& pusher(int rank);
+  bool may_apply(const Entry& entry) {
+    return (replica_ == nullptr || replica_->safe(entry.record)) && sink_.ready(entry.header);
+  }
   void apply(int rank, Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload);
 
   shard::PushSink& sink_;
   Acknowledge acknowledge_;
   KeptState* kept_;
+  ReplicaStream* replica_;
   std::map<int, Pusher> pushers_;  // by rank
   bool news_ = false;              // somebody waits for an acknowledgement, or an entry for its turn
 };

@@ -16,6 +16,12 @@ std::atomic_ref<std::uint64_t> word(std::byte* at) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
 }
 
+/// Bytes of an entry's row numbers.
+std::uint64_t numbers_of(const shard::PushHeader& header) {
+  const bool sparse = header.kind == shard::PushKind::sparse;
+  return sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0;
+}
+
 }  // namespace
 
 shard::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
@@ -130,7 +136,13 @@ std::uint64_t RingReader::tail_of(const Ring& ring) const noexcept {
 }
 
 bool RingReader::has_work() const {
-  return std::any_of(rings_.begin(), rings_.end(), [this](const Ring& r) { return tail_of(r) != r.applied; });
+  return std::any_of(rings_.begin(), rings_.end(), [this](const Ring& ring) {
+    if (tail_of(ring) == ring.applied) return false;
+    // A message of the replica's wakes the ps.
+    const bool waits = !ring.unsafe.empty() && ring.unsafe.front().first == ring.applied &&
+                       !replica_->safe(ring.unsafe.front().second);
+    return !waits || ring.told != tail_of(ring);
+  });
 }
 
 bool RingReader::apply_some() {
@@ -141,38 +153,73 @@ bool RingReader::apply_some() {
   return any;
 }
 
+std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uint64_t position,
+                                                      std::uint64_t tail) {
+  // Not even a header fits: the tail is nothing that a pusher writes.
+  if ((position | tail) % shard::kCacheLine != 0) return std::nullopt;
+  const std::uint64_t place = position % ring.bytes;
+  const std::uint64_t room = std::min(ring.bytes - place, tail - position);
+  Entry entry;
+  std::memcpy(&entry.header, ring.piece.data + place, sizeof entry.header);
+  entry.header.rank = static_cast<std::uint32_t>(ring.rank);
+  entry.rest = ring.piece.data + place + sizeof entry.header;
+  const std::uint64_t bytes = entry.header.bytes;
+  if (bytes < sizeof entry.header + numbers_of(entry.header) || bytes % shard::kCacheLine != 0 ||
+      bytes > room) {
+    return std::nullopt;
+  }
+  return entry;
+}
+
+void RingReader::tell(Ring& ring, std::uint64_t tail) {
+  while (ring.told < tail) {
+    const auto entry = entry_at(ring, ring.told, tail);
+    if (!entry) {
+      ring.told = tail;  // it will be dropped
+      return;
+    }
+    if (entry->header.kind != shard::PushKind::padding) {
+      ring.unsafe.emplace_back(
+          ring.told,
+          replica_->push(entry->header, {entry->rest, entry->header.bytes - sizeof entry->header}));
+    }
+    ring.told += entry->header.bytes;
+  }
+}
+
+std::uint64_t RingReader::safe_tail(Ring& ring, std::uint64_t tail) {
+  if (replica_ == nullptr) return tail;
+  tell(ring, tail);
+  while (!ring.unsafe.empty() && replica_->safe(ring.unsafe.front().second)) ring.unsafe.pop_front();
+  return ring.unsafe.empty() ? tail : ring.unsafe.front().first;
+}
+
 bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
   const std::uint64_t tail = tail_of(ring);
   if (tail == ring.applied) return false;
+  const std::uint64_t safe = safe_tail(ring, tail);
+  const std::uint64_t end = whatever_waits ? tail : safe;
   auto applied = word(board_ + layout_.applied(static_cast<std::uint64_t>(ring.rank)));
   int entries = 0;
-  for (; ring.applied < tail && entries < kMaxBatch; ++entries) {
-    const std::uint64_t place = ring.applied % ring.bytes;
-    const std::uint64_t room = std::min(ring.bytes - place, tail - ring.applied);
-    shard::PushHeader header;
-    header.bytes = 0;
-    // Not even a header fits: the tail is nothing that a pusher writes.
-    const bool aligned = (ring.applied | tail) % shard::kCacheLine == 0;
-    const std::byte* at = ring.piece.data + place;
-    if (aligned) std::memcpy(&header, at, sizeof header);
-    header.rank = static_cast<std::uint32_t>(ring.rank);
-    const bool sparse = header.kind == shard::PushKind::sparse;
-    const std::uint64_t values_at =
-        sizeof header + (sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0);
-    if (header.bytes < values_at || header.bytes % shard::kCacheLine != 0 || header.bytes > room) {
-      log::error("the ring of rank {} holds an entry of {} bytes; its pushes up to here are dropped",
-                 ring.rank, header.bytes);
+  for (; ring.applied < end && entries < kMaxBatch; ++entries) {
+    const auto entry = entry_at(ring, ring.applied, tail);
+    if (!entry) {
+      log::error(
+          "the ring of rank {} holds an entry of an impossible size; its pushes up to here are dropped",
+          ring.rank);
       ring.unfinished.abandon(sink_);
       ring.applied = tail;
       applied.store(tail, std::memory_order_release);
       return true;
     }
+    const shard::PushHeader& header = entry->header;
     if (header.kind != shard::PushKind::padding) {
       if (!whatever_waits && !sink_.ready(header)) break;
       ring.unfinished.note(header, sink_);
-      const std::byte* numbers = at + sizeof header;
-      sink_.apply(header, {reinterpret_cast<const std::uint32_t*>(numbers), sparse ? header.rows : 0U},
-                  at + values_at);
+      const std::uint64_t numbers = numbers_of(header);
+      sink_.apply(header,
+                  {reinterpret_cast<const std::uint32_t*>(entry->rest), numbers != 0 ? header.rows : 0U},
+                  entry->rest + numbers);
     }
     ring.applied += header.bytes;
     applied.store(ring.applied, std::memory_order_release);

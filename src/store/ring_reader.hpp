@@ -2,24 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
 #include "store/heap.hpp"
 #include "store/kept_state.hpp"
+#include "store/replica_stream.hpp"
 
 namespace capstan::store {
 
 class RingReader {
  public:
   /// `board` is this ps's board for `ranks` ranks.
-  /// Rings that are in `kept` are noted there.
+  /// Rings that are in `kept` are noted there. What is published is told to `replica`, and applied when it is
+  /// safe there.
   RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, shard::PushSink& sink,
-             KeptState* kept = nullptr)
-      : board_(board), layout_(ranks), heap_(heap), sink_(sink), kept_(kept) {}
+             KeptState* kept = nullptr, ReplicaStream* replica = nullptr)
+      : board_(board), layout_(ranks), heap_(heap), sink_(sink), kept_(kept), replica_(replica) {}
 
   /// The rings of an earlier process, with what lies in them. REQUIRES: the heap has been recovered.
   void recover();
@@ -54,12 +58,25 @@ class RingReader {
     std::uint64_t bytes = 0;
     std::uint64_t applied = 0;
     shard::UnfinishedPush unfinished = {};
+    // With a replica:
+    std::uint64_t told = 0;                                           // bytes
+    std::deque<std::pair<std::uint64_t, std::uint64_t>> unsafe = {};  // where an entry begins; its record
+  };
+  /// An entry as it lies in a ring.
+  struct Entry {
+    shard::PushHeader header;
+    const std::byte* rest = nullptr;  // what follows the header
   };
   static constexpr int kMaxBatch = 16;  // then the next ring, so that one pusher cannot starve the others
 
   static void replay(const KeptState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
                      std::vector<Ring>& unused);
   bool apply_from(Ring& ring, bool whatever_waits);
+  /// The entry at `position`, of which `tail` is the end of the last; nothing where none makes sense.
+  static std::optional<Entry> entry_at(const Ring& ring, std::uint64_t position, std::uint64_t tail);
+  void tell(Ring& ring, std::uint64_t tail);
+  /// How far entries may be applied.
+  std::uint64_t safe_tail(Ring& ring, std::uint64_t tail);
   std::uint64_t tail_of(const Ring& ring) const noexcept;
 
   std::byte* board_;
@@ -67,6 +84,7 @@ class RingReader {
   Heap& heap_;
   shard::PushSink& sink_;
   KeptState* kept_;
+  ReplicaStream* replica_;
   std::vector<Ring> rings_;
   std::vector<Ring> closed_;
   std::vector<Ring> unused_;

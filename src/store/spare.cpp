@@ -86,10 +86,20 @@ std::unique_ptr<PsServer> become_ps(const std::shared_ptr<cluster::Runtime>& run
   }
 }
 
+void follow_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
+  PsServer server(runtime);
+  const auto order = server.follow();
+  if (!order) return;
+  runtime->become(as_ps(*runtime, order->rank, order->index));
+  server.take_over(*order);
+  server.run();
+}
+
 }  // namespace
 
 void run_spare(const std::shared_ptr<cluster::Runtime>& runtime) {
   log::set_rank_tag(runtime->log_tag());
+  if (runtime->ps_have_replicas()) return follow_ps(runtime);
   if (runtime->kept_memory() != nullptr && runtime->kept_memory()->used()) return go_on_as_ps(runtime);
   auto order = wait_for_order(*runtime);
   if (order) become_ps(runtime, *std::move(order))->run();

@@ -73,11 +73,14 @@ class Store::Writing {
 };
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
-             Count count, KeptState* kept)
+             Count count, KeptState* kept, SharedRegions* regions)
     : kept_(kept),
-      heap_(kept == nullptr
-                ? Heap(fabric, slab_bytes)
-                : Heap([kept](std::uint64_t bytes) { return kept->allocate(bytes); }, slab_bytes)),
+      heap_(
+          [&fabric, kept, regions](std::uint64_t bytes) {
+            if (kept != nullptr) return kept->allocate(bytes);
+            return regions != nullptr ? regions->allocate(bytes) : fabric.allocate(bytes);
+          },
+          slab_bytes),
       ps_index_(ps_index),
       groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
               std::move(publish)),
@@ -106,6 +109,56 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
                                                   request.variable, request.name, request.shard));
   }
   check_optimizer(request);
+  const Room before = room();
+  try {
+    Shard made = make(request, filled);
+    const shard::ShardPlace place = made.place;
+    shards_.emplace(key, std::move(made));
+    const bool further = newest_ && newest_->variable == request.variable && newest_->after == before;
+    newest_ = Newest{request.variable, further ? newest_->before : before, room()};
+    return place;
+  } catch (const Error& error) {
+    back_to(before);
+    if (error.code() != Code::resource_exhausted) throw;
+    std::uint64_t row = 0;
+    for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot)
+      row += size_of(shard::slot_dtype(request.dtype));
+    row = shard::width_of(request.shape) * (row + size_of(request.dtype));
+    throw Error(
+        error.code(),
+        fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
+                    "optimizer's slots: {}",
+                    request.name, ps_index_, request.shard, request.rows, request.rows * row, error.what()));
+  } catch (...) {
+    back_to(before);
+    throw;
+  }
+}
+
+Store::Room Store::room() const noexcept {
+  return {heap_.mark(), kept_ == nullptr ? KeptState::Mark{} : kept_->mark(), versions_, versions_used_};
+}
+
+/// Regions are unregistered before their memory goes.
+void Store::back_to(const Room& room) noexcept {
+  heap_.back_to(room.heap);
+  if (kept_ != nullptr) kept_->back_to(room.kept);
+  versions_ = room.versions;
+  versions_used_ = room.versions_used;
+}
+
+void Store::drop(std::uint32_t variable) {
+  const std::lock_guard lock(mutex_);
+  if (std::erase_if(shards_, [&](const auto& entry) { return entry.first.first == variable; }) == 0) return;
+  if (newest_ && newest_->variable == variable && newest_->after == room()) {
+    back_to(newest_->before);
+  } else if (kept_ != nullptr) {  // rings have come since; the memory stays unused
+    kept_->append_words(KeptState::Record::dropped, {variable});
+  }
+  newest_.reset();
+}
+
+Store::Shard Store::make(const shard::CreateShard& request, bool filled) {
   Shard made;
   made.description = request;
   const std::uint64_t elements = request.rows * made.width();
@@ -135,9 +188,7 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
   }
   if (kept_ != nullptr)
     kept_->append(KeptState::Record::shard, to_bytes(ShardRecord{request, std::move(pieces)}));
-  const shard::ShardPlace place = made.place;
-  shards_.emplace(key, std::move(made));
-  return place;
+  return made;
 }
 
 std::vector<shard::PlaceNow> Store::places() {

@@ -17,6 +17,7 @@
 #include "store/closure_ledger.hpp"
 #include "store/heap.hpp"
 #include "store/kept_state.hpp"
+#include "store/shared_regions.hpp"
 #include "store/update_groups.hpp"
 
 namespace capstan::store {
@@ -28,11 +29,12 @@ class Store final : public shard::PushSink {
   using Count = std::function<void(std::uint32_t counter, std::uint64_t delta)>;
 
   /// `publish` is called when a step of an update group has ended, `count` adds to a counter. What is in
-  /// `kept` outlives this process.
+  /// `kept` outlives this process; without it memory comes from `regions`, or else from the fabric.
   Store(
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
-      Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr);
+      Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr,
+      SharedRegions* regions = nullptr);
 
   /// What an earlier process left in the kept memory: its shards, as after the last push that it ended.
   /// `middles`: of ranks whose entries go on where they were. Throws Error(unavailable) where there
@@ -60,6 +62,9 @@ class Store final : public shard::PushSink {
   void remove(int rank);
   /// A worker that was started again may take part in every update group.
   void join(int rank);
+
+  /// Shards of a variable that could not be made on all ps; nobody has used them.
+  void drop(std::uint32_t variable);
 
   /// For reads that the ps serves. Throws Error(not_found).
   struct RowsView {
@@ -106,6 +111,20 @@ class Store final : public shard::PushSink {
   /// Makes the shard's version odd while it lives, unless an unfinished push has done so already.
   class Writing;
 
+  /// What making a shard takes.
+  struct Room {
+    Heap::Mark heap;
+    KeptState::Mark kept;
+    Piece versions;
+    std::uint64_t versions_used = 0;
+    bool operator==(const Room& other) const noexcept {
+      return heap == other.heap && kept == other.kept && versions_used == other.versions_used;
+    }
+  };
+  Room room() const noexcept;
+  void back_to(const Room& room) noexcept;
+  Shard make(const shard::CreateShard& request, bool filled);
+
   Shard& find(std::uint32_t variable, std::uint32_t shard);
   Piece new_version();
   static bool fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows);
@@ -126,6 +145,13 @@ class Store final : public shard::PushSink {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Shard> shards_;  // by (variable, shard)
   Piece versions_;  // a page of version words, handed out one cache line at a time
   std::uint64_t versions_used_ = 0;
+  /// The variable that was created last: the room before its shards and after them.
+  struct Newest {
+    std::uint32_t variable;
+    Room before;
+    Room after;
+  };
+  std::optional<Newest> newest_;
   shard::PsStatistics statistics_;
   UpdateGroups groups_;
   Count count_;

@@ -52,6 +52,11 @@ void Store::recover(std::span<shard::UnfinishedPush> middles) {
       case KeptState::Record::shard:
         add_shard(from_bytes<ShardRecord>(item.bytes));
         break;
+      case KeptState::Record::dropped: {
+        const auto variable = from_bytes<std::uint64_t>(item.bytes);
+        std::erase_if(shards_, [&](const auto& entry) { return entry.first.first == variable; });
+        break;
+      }
       case KeptState::Record::gone:
         ledger_.close(static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
         break;

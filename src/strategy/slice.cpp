@@ -35,7 +35,7 @@ class Resolver {
       : variable_(variable), of_(of) {
     std::size_t named = 0;
     for (const Index& index : indices)
-      named += std::visit([this](const auto& i) { return axes(i); }, index.value());
+      named += std::visit([this](const auto& i) { return this->axes(i); }, index.value());
     if (named > of.size()) {
       refuse(Code::invalid_argument, fmt::format("{} indices are given for the {} axes of shape {}", named,
                                                  of.size(), to_string(of)));

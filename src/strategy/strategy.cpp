@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
@@ -163,6 +165,7 @@ std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
     std::vector<std::byte> request;
   };
   std::vector<Call> calls;
+  const auto placed = std::tuple(next_ps_, placed_bytes_, placed_shards_);
   for (std::uint64_t s = 0; s < shards; ++s) {
     const int ps = next_place(partition.rows_of(s) * (descriptor.row_bytes() + slots_width));
     log::debug("variable \"{}\" shard {} of {}: {} rows on ps {}", descriptor.name, s, shards,
@@ -180,6 +183,7 @@ std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
     calls.push_back({id, ps, std::move(bytes)});
     requests.emplace_back(ps, request);
   }
+  std::optional<Error> failed;
   for (Call& call : calls) {
     // A large table takes its time to fill, so the wait grows with it: a tenth of a GB/s is slower than any
     // ps.
@@ -188,7 +192,7 @@ std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
       return rpc.wait(call.id, runtime_->patience() + filling, "create variable \"" + descriptor.name + "\"");
     };
     std::vector<std::byte> place;
-    context_.client().retry([&] {
+    const auto create = [&] {
       try {
         place = wait();
       } catch (const Error& error) {
@@ -197,8 +201,23 @@ std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
           call.id = rpc.start(context_.client().link(call.ps).peer(), cluster::kCreateVariable, call.request);
         throw;
       }
-    });
-    descriptor.shards.push_back(from_bytes<shard::ShardPlace>(place));
+    };
+    try {
+      context_.client().retry(create);
+      descriptor.shards.push_back(from_bytes<shard::ShardPlace>(place));
+    } catch (const Error& error) {
+      // One that does not answer is lost, and its shards with it.
+      if (error.code() == Code::unavailable || error.code() == Code::deadline_exceeded) throw;
+      if (!failed) failed = error;
+    }
+  }
+  if (failed) {
+    std::tie(next_ps_, placed_bytes_, placed_shards_) = placed;
+    if (!descriptor.shards.empty()) {
+      ask_every_ps(cluster::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
+                   "forget variable \"" + descriptor.name + "\"");
+    }
+    throw *failed;
   }
   if (context_.client().moves() != moves) {
     throw Error(Code::unavailable, "a spare took the place of a ps while variable \"" + descriptor.name +

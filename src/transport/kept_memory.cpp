@@ -42,8 +42,18 @@ std::span<std::byte> KeptMemory::map(std::uint64_t offset, std::uint64_t bytes) 
   if (static_cast<std::uint64_t>(now.st_size) < end && ftruncate(fd_, static_cast<off_t>(end)) != 0)
     fail("ftruncate");
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
-  if (at == MAP_FAILED) fail("mmap");
+  if (at == MAP_FAILED) {
+    const int why = errno;
+    unmap(static_cast<std::uint64_t>(now.st_size), {});
+    errno = why;
+    fail("mmap");
+  }
   return {static_cast<std::byte*>(at), bytes};
+}
+
+void KeptMemory::unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept {
+  for (const std::span<std::byte> memory : mapped) (void)munmap(memory.data(), memory.size());
+  (void)ftruncate(fd_, static_cast<off_t>(offset));
 }
 
 bool KeptMemory::used() const noexcept {

@@ -1,9 +1,23 @@
 // ucx_context.cpp -- one configuration and one set of features for all of Capstan.
 #include "transport/ucx_context.hpp"
 
+#include <cstdlib>
+
 namespace capstan::transport {
 
+namespace {
+
+/// UCX 1.13 gives a TCP connection up that has been silent for 16 s while the link was cut, at one end first.
+/// Who is lost is for the coordinator to say, by --heartbeat-timeout and --ps-wait. A value of the user's stays.
+void let_connections_outlive_a_cut() {
+  static const int set = setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
+  (void)set;
+}
+
+}  // namespace
+
 Handle<ConfigTraits> read_config() {
+  let_connections_outlive_a_cut();
   Handle<ConfigTraits> config;
   check(ucp_config_read("CAPSTAN", nullptr, config.out()), "ucp_config_read");
   return config;

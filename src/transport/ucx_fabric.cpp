@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/assert.hpp"
+#include "base/first_touch.hpp"
 #include "base/log.hpp"
 #include "base/topology.hpp"
 #include "transport/ucx_context.hpp"
@@ -55,7 +56,12 @@ class UcxRegion final : public Region {
     bytes_ = bytes;
     topology::bind_near_this_thread({address_, bytes_});
     topology::advise_huge_pages({address_, bytes_});
-    std::memset(address_, 0, bytes_);  // the first touch, by the thread that will use it
+    try {
+      touch_first({address_, bytes_});
+    } catch (...) {
+      unmap();
+      throw;
+    }
   }
   /// Memory that is another's.
   UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::span<std::byte> memory, FilePlace place)

@@ -150,7 +150,7 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     const int inflight = std::stoi(GetParam().inflight);
     const int places = GetParam().workers * (inflight == 0 ? 2 : inflight);
     for (int i = 0; i < places; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
-    EXPECT_TRUE(wait_for([this] { return arrived >= GetParam().workers; }));
+    EXPECT_TRUE(wait_for([] { return arrived >= GetParam().workers; }));
     return out;
   }
   int workers() const { return GetParam().workers; }

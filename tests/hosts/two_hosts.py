@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Two hosts on one machine: a network, host name, IPC and mount namespace each, joined by a cable (a veth pair).
+"""Two hosts on one machine: a network, host name, IPC and mount namespace each, joined by a cable: a veth pair, or `cable.py`, which
+loses frames, takes its time, or is cut.
 
 `with TwoHosts(folder) as hosts:` makes them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first of
 them. A host lives as long as its processes do, and with it its end of the cable. Leaving the block kills whatever runs
@@ -68,11 +69,14 @@ def kill_marked(mark):
 
 
 class TwoHosts:
-    def __init__(self, folder):
+    def __init__(self, folder, cable=False):
+        """`cable`: `delay`, `loss`, `cut` and `mend` are there, and the network is slower."""
         # Two runs at a time have two pids, and so folders, marks and cables of their own.
         self.folder = pathlib.Path(folder, f"hosts-{os.getpid()}").resolve()
         self.mark = str(self.folder)
         self.holders = []
+        self.cable = None
+        self.wants_cable = cable
 
     def __enter__(self):
         self.folder.mkdir(parents=True)
@@ -101,12 +105,17 @@ class TwoHosts:
                     raise RuntimeError(f"{name} does not start")
                 time.sleep(0.01)
         ends = [f"cap{os.getpid()}{end}" for end in "ab"]
-        self.ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+        self.connect(ends)
         for number, (end, holder) in enumerate(zip(ends, self.holders), start=1):
             self.ip("link", "set", end, "netns", holder.pid, "name", "eth0")
             within = ["nsenter", "-t", holder.pid, "-n"]
             self.ip("addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0", within=within)
             self.ip("link", "set", "eth0", "up", within=within)
+            if self.cable:
+                # Where the kernel has this: after a cut it tries again each second, not ever more seldom, and as long.
+                soon = "test ! -e $0/tcp_rto_max_ms || (echo 1000 > $0/tcp_rto_max_ms && echo 250 > $0/tcp_retries2)"
+                command = [*within, "sh", "-c", soon, "/proc/sys/net/ipv4"]
+                subprocess.run([str(word) for word in command], check=True)
         agent = self.folder / "agent.sh"
         cases = "".join(f"  {name}) pid={holder.pid} ;;\n" for name, holder in zip(NAMES, self.holders))
         agent.write_text(
@@ -114,6 +123,21 @@ class TwoHosts:
             f'exec nsenter -t $pid {" ".join(NAMESPACES)} -- sh -c "$*"\n'
         )
         agent.chmod(0o755)
+
+    def connect(self, ends):
+        if not self.wants_cable:
+            return self.ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+        command = [sys.executable, "-B", pathlib.Path(__file__).resolve().parent / "cable.py", *ends]
+        self.cable = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      text=True, preexec_fn=die_with_parent)
+        if self.cable.stdout.readline() != "ready\n":
+            raise RuntimeError("the cable is not ready")
+
+    def tell_cable(self, *words):
+        """What the cable has carried and lost so far."""
+        self.cable.stdin.write(" ".join(map(str, words)) + "\n")
+        self.cable.stdin.flush()
+        return self.cable.stdout.readline().strip()
 
     @staticmethod
     def ip(*words, within=()):
@@ -123,6 +147,10 @@ class TwoHosts:
         kill_marked(self.mark)
         for holder in self.holders:
             holder.wait()
+        if self.cable:
+            self.cable.stdin.close()
+            self.cable.stdout.close()
+            self.cable.wait()
         # Gone with its namespace, unless making it was interrupted.
         subprocess.run(["ip", "link", "del", f"cap{os.getpid()}a"], capture_output=True)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -136,6 +164,10 @@ class TwoHosts:
             "--mca", "oob_tcp_if_include", subnet, "--mca", "btl_tcp_if_include", subnet,
             "-H", ",".join(f"{name}:{slots}" for name in NAMES),
         ]  # fmt: skip
+
+    def on_first(self, *command):
+        """A command on the first host, as the process that is started."""
+        return ["nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", *command]
 
     def on_second(self, *command):
         """A command on the second host, as the process that is started."""

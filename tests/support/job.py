@@ -17,6 +17,7 @@ import unittest
 
 import small_graph
 from die_with_parent import die_with_parent
+import nothing_left
 from no_process_left import Job, report
 
 BIN, MPIEXEC = (pathlib.Path(sys.argv[1]), sys.argv[2]) if len(sys.argv) > 2 else (None, None)
@@ -41,6 +42,8 @@ class RankedJob(Job):
 
     def __init__(self, command, ranks=0, launcher=None, env=None, cwd=None):
         self.folder = tempfile.TemporaryDirectory(prefix="capstan-job-", dir=cwd)
+        self.started = time.time()
+        self.words = command
         self.out_path = pathlib.Path(self.folder.name, "stdout")
         self.err_path = pathlib.Path(self.folder.name, "stderr")
         if ranks:
@@ -145,7 +148,7 @@ def agent_of(job, rank):
 
 
 class JobTest(unittest.TestCase):
-    """Has a folder for each test, and fails a test that leaves a process behind."""
+    """Has a folder for each test, and fails a test that leaves a process behind, or anything else that a job may."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="capstan-test-"))
@@ -173,6 +176,11 @@ class JobTest(unittest.TestCase):
             report(job, f"left behind after {seconds} s")
             left = job.processes()
             self.fail(f"left behind after {seconds} s: {left}; the job said:\n{job.stderr}")
+        left = nothing_left.shared_memory_for_long(job.started, seconds) + nothing_left.sockets_in(self.folder)
+        # When the coordinator and its agent were both killed there is nobody to clear it; the next job does.
+        if job.command.returncode == 0:
+            left += nothing_left.run_directory(job.words)
+        self.assertEqual(left, [], f"left behind; the job said:\n{job.stderr}")
 
     def run_to_end(self, command, ranks=0, **options):
         """Runs a healthy job; returns it, ended, with exit code 0."""

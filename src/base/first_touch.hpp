@@ -1,0 +1,18 @@
+// first_touch.hpp -- memory that becomes real: checked before the system has to kill somebody for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace capstan {
+
+/// What can still be used on this machine and in this control group, in bytes; much where nobody can tell.
+std::uint64_t memory_left();
+
+/// Writes zeros to memory that nobody has touched yet, so that its pages lie near the calling thread. Linux
+/// promises memory that it does not have and kills a process when the promise falls due: so this looks before
+/// each piece. Throws Error(resource_exhausted); what it has touched by then is the caller's to give back.
+void touch_first(std::span<std::byte> memory);
+
+}  // namespace capstan

@@ -1,0 +1,126 @@
+// ps_replica.cpp -- what a ps does for its replica, and what the replica does.
+#include <cstring>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/pulse.hpp"
+#include "store/ps_server.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::chrono::milliseconds kBeat{200};
+
+}  // namespace
+
+void PsServer::serve_change(std::uint16_t type, Request handler) {
+  changes_[type] = std::move(handler);
+  rpc_.serve(type, [this, type](int from, transport::Bytes request) { return change(type, from, request); });
+}
+
+std::vector<std::byte> PsServer::change(std::uint16_t type, int from, transport::Bytes request) {
+  const Request& here = changes_.at(type);
+  if (!replica_ || replica_->ended()) return here(from, request);
+  const std::uint64_t refused = replica_->refused();
+  replica_->call(type, from, request);
+  await_replica();
+  const bool refused_there = !replica_->ended() && replica_->refused() != refused;
+  try {
+    std::vector<std::byte> reply = here(from, request);
+    if (refused_there) {
+      give_up_replica("could not do what it was told");
+      await_replica();
+    }
+    return reply;
+  } catch (const Error&) {
+    if (!refused_there && !replica_->ended()) {
+      give_up_replica("did what could not be done here");
+      await_replica();
+    }
+    throw;
+  }
+}
+
+void PsServer::serve_replica() {
+  // From one whose place this rank has taken nothing counts any more, and it will not hear that anything did.
+  fabric_.on_message(cluster::kReplicate, [this](const transport::Message& message) {
+    if (following_) replicated_.receive(message);
+  });
+  fabric_.on_message(cluster::kReplicated, [this](const transport::Message& message) {
+    shard::ReplicaProgress progress;
+    if (!replica_ || message.header.size() != sizeof progress) return;
+    std::memcpy(&progress, message.header.data(), sizeof progress);
+    replica_->take(progress);
+    heard_ = std::chrono::steady_clock::now();
+  });
+  // The coordinator will not have the replica take over any more.
+  fabric_.on_message(cluster::kReplicaDropped, [this](const transport::Message&) {
+    if (replica_) replica_->end();
+  });
+}
+
+void PsServer::when_safe(std::function<void()> then) {
+  if (!replica_) return then();
+  replica_->when_safe(std::move(then));
+}
+
+void PsServer::give_up_replica(const std::string& why) {
+  if (std::exchange(replica_given_up_, true)) return;
+  log::warn("the replica of this ps, {}, {}: it goes on without one", replica_->peer().name(), why);
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kReplicaLost, {});
+}
+
+bool PsServer::look_at_replica() {
+  const auto now = std::chrono::steady_clock::now();
+  const auto patience = runtime_->settings().duration("heartbeat-timeout");
+  if (!replica_->waits()) {
+    heard_ = now;
+  } else if (patience.count() > 0 && now - heard_ > patience) {
+    give_up_replica("does not answer");
+  }
+  return replica_->advance();
+}
+
+void PsServer::await_replica() {
+  while (replica_->waits() && lost_.empty()) {
+    transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
+                              [this] { return !replica_->waits() || !lost_.empty(); });
+    look_at_replica();
+    pulse_.beat();
+  }
+}
+
+std::optional<shard::TakeOver> PsServer::follow() {
+  std::optional<shard::TakeOver> order;
+  following_ = true;
+  fabric_.on_message(cluster::kTakeOver, [&order](const transport::Message& message) {
+    order = from_bytes<shard::TakeOver>(message.payload);
+  });
+  // Traffic both ways is what makes either end's death visible to the other.
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
+  while (!order && !over_ && lost_.empty()) {
+    cluster::Pulse::beat();  // its agent ends one that stands still
+    if (!look_at_the_wire()) fabric_.wait(kBeat);
+  }
+  cluster::Pulse::rest();
+  fabric_.on_message(cluster::kTakeOver, [](const transport::Message&) {});
+  if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this replica of a ps ends");
+  return order;
+}
+
+void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {
+  if (type == cluster::kWorkerGone) {
+    replicated_.close(from);
+    take_gone({from, 0});
+  } else if (type == cluster::kMemberJoined) {
+    take_member(request);
+  } else if (const auto found = changes_.find(type); found != changes_.end()) {
+    found->second(from, request);
+  } else {
+    log::error("the ps that this one follows has done something unknown, {}", type);
+  }
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,75 @@
+// replica_inbox.cpp -- receiving and applying.
+#include "store/replica_inbox.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "cluster/message_types.hpp"
+
+namespace capstan::store {
+
+void ReplicaInbox::receive(const transport::Message& message) {
+  Record record;
+  const bool headed = message.header.size() >= sizeof record.head;
+  if (headed) std::memcpy(&record.head, message.header.data(), sizeof record.head);
+  const bool push = record.head.type == cluster::kPushEntry;
+  if (!headed || message.header.size() != sizeof record.head + (push ? sizeof record.push : 0)) {
+    log::error("dropped a record of {} bytes from rank {}", message.header.size(), message.from);
+    return;
+  }
+  if (push) std::memcpy(&record.push, message.header.data() + sizeof record.head, sizeof record.push);
+  record.payload.assign(message.payload.begin(), message.payload.end());
+  records_.push_back(std::move(record));
+}
+
+bool ReplicaInbox::apply_some() {
+  if (records_.empty()) return false;
+  for (const Record& record : std::exchange(records_, {})) {
+    apply(record);
+    done_.number = record.head.number;
+  }
+  progress_(done_);
+  return true;
+}
+
+void ReplicaInbox::apply(const Record& record) {
+  if (record.head.type != cluster::kPushEntry) {
+    try {
+      call_(static_cast<std::uint16_t>(record.head.type), record.head.from, record.payload);
+    } catch (const Error&) {
+      ++done_.refused;  // as it was, or will be, where it came from
+    }
+    return;
+  }
+  const shard::PushHeader& header = record.push;
+  const bool sparse = header.kind == shard::PushKind::sparse;
+  const std::uint64_t values_at =
+      sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0;
+  if (record.payload.size() + sizeof header != header.bytes || values_at > record.payload.size()) {
+    log::error("dropped a push of rank {} to variable {} shard {}: {} bytes came where its header says {}",
+               header.rank, header.variable, header.shard, record.payload.size() + sizeof header,
+               header.bytes);
+    return;
+  }
+  unfinished_[static_cast<int>(header.rank)].note(header, sink_);
+  sink_.apply(header,
+              {reinterpret_cast<const std::uint32_t*>(record.payload.data()), sparse ? header.rows : 0U},
+              record.payload.data() + values_at);
+}
+
+void ReplicaInbox::close(int rank) {
+  const auto found = unfinished_.find(rank);
+  if (found == unfinished_.end()) return;
+  found->second.abandon(sink_);
+  unfinished_.erase(found);
+}
+
+void ReplicaInbox::end() {
+  apply_some();
+  for (auto& [rank, push] : unfinished_) push.abandon(sink_);
+  unfinished_.clear();
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,212 @@
+// closure_faults.cpp -- functions that fail as functions do, and a ps without memory or disk; after each the
+// cluster works.
+//
+//   mpirun -np 5 closure_faults errors|endless --capstan-ps=2
+//   mpirun -np 5 closure_faults disk|memory FOLDER --capstan-ps=2
+//
+// Prints "WHAT CODE: MESSAGE" for each error, and "works N" after it, where N functions have counted.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <capstan/capstan.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace cs = capstan;
+using namespace std::chrono_literals;
+
+constexpr int kHealthy = 50;
+
+/// An exception of the program's own.
+struct Misfit : std::runtime_error {
+  explicit Misfit(int shoe) : std::runtime_error("no foot fits shoe " + std::to_string(shoe)) {}
+};
+
+void throw_misfit() { throw Misfit(43); }
+void throw_number() { throw 7; }  // NOLINT
+
+/// Memory that a limit on the address space does not allow; the limit is lifted again.
+void take_too_much() {
+  rlimit before{};
+  (void)getrlimit(RLIMIT_AS, &before);
+  long pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (256 << 20);
+  (void)setrlimit(RLIMIT_AS, &tight);
+  const auto lift = [&before](void*) { (void)setrlimit(RLIMIT_AS, &before); };
+  const std::unique_ptr<void, decltype(lift)> lifted(&before, lift);
+  const std::vector<char> much(std::size_t{4} << 30, 'x');
+  std::printf("%c", much.back());
+}
+
+/// Until the disk has no room for it.
+void fill_disk(const std::string& folder) {
+  const std::string name = folder + "/filler";
+  std::FILE* file = std::fopen(name.c_str(), "wb");
+  if (file == nullptr) throw std::system_error(errno, std::generic_category(), name);
+  const std::vector<char> block(1 << 16, 'x');
+  while (std::fwrite(block.data(), 1, block.size(), file) == block.size() && std::fflush(file) == 0) {
+  }
+  const int why = errno;
+  std::fclose(file);
+  throw std::system_error(why, std::generic_category(), name);
+}
+
+void never_end() {
+  while (true) std::this_thread::sleep_for(1s);
+}
+
+void add_one(cs::Counter counter, cs::Variable<float> table, std::int64_t i) {
+  table.push(cs::IndexedSlices<float>{{i % 8}, std::vector<float>(4, -1)});
+  counter.add(1);
+}
+
+void fill_first_shard_alone(const cs::Partition& partition, std::span<float> out) {
+  if (partition.partition_offset[0] > 0) throw Misfit(12);
+  for (float& value : out) value = 1;
+}
+
+class Faults {
+ public:
+  explicit Faults(const cs::Cluster& cluster)
+      : strategy_(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}}),
+        scope_(strategy_.scope()),
+        counter_("count"),
+        table_("table", {8, 4}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = 1}}),
+        coordinator_(strategy_) {}
+
+  void expect(const char* what, const std::function<void()>& fails) {
+    try {
+      fails();
+      std::printf("%s no error\n", what);
+    } catch (const cs::Error& error) {
+      std::printf("%s %s: %s\n", what, std::string(cs::to_string(error.code())).c_str(), error.what());
+    }
+    std::fflush(stdout);
+  }
+
+  void expect_works() {
+    for (int i = 0; i < kHealthy; ++i) coordinator_.schedule<&add_one>(counter_, table_, i);
+    coordinator_.join();
+    functions_ += kHealthy;
+    double sum = 0;
+    for (const float value : table_.pull()) sum += value;
+    if (sum != 4.0 * functions_ || counter_.value() != functions_) std::printf("wrong sums: %f\n", sum);
+    std::printf("works %d\n", functions_);
+    std::fflush(stdout);
+  }
+
+  void errors() {
+    for (int round = 0; round < 2; ++round) {
+      coordinator_.schedule<&throw_misfit>();
+      expect("own", [&] { coordinator_.join(); });
+      expect_works();
+      coordinator_.schedule<&throw_number>();
+      expect("number", [&] { coordinator_.join(); });
+      expect_works();
+      coordinator_.schedule<&take_too_much>();
+      expect("closure-memory", [&] { coordinator_.join(); });
+      expect_works();
+    }
+  }
+
+  void memory(const std::string& folder) {
+    const auto loads = [this] {
+      std::string text;
+      for (const cs::PsLoad& load : strategy_.loads())
+        text += std::to_string(load.shards) + " shards " + std::to_string(load.bytes) + " bytes; ";
+      return text;
+    };
+    const std::string before = loads();
+    for (int round = 0; round < 3; ++round) {
+      // 16 TiB, and with slots; then a table of which one half can be made.
+      expect("ps-memory", [] { cs::Variable<float>("huge", {std::int64_t{1} << 36, 64}, {}, {}); });
+      expect("ps-slots", [] {
+        cs::Variable<double>("slots", {std::int64_t{1} << 36, 8}, {}, {.optimizer = cs::optimizers::Adam{}});
+      });
+      expect("half", [] {
+        cs::Variable<float>("half", {64, 1 << 16}, cs::from_partitions<float, &fill_first_shard_alone>());
+      });
+      if (loads() != before) std::printf("loads are %s were %s\n", loads().c_str(), before.c_str());
+      expect_works();
+    }
+    const cs::Variable<float> huge("huge", {64, 4}, cs::initializers::constant(3));
+    const cs::Variable<float> half("half", {64, 4}, cs::initializers::constant(4));
+    std::printf("huge %.0f half %.0f\n", huge.pull().back(), half.pull().front());
+    expect_works();
+    cs::CheckpointManager(strategy_, {.directory = folder + "/checkpoints"}).save(1);
+    std::printf("saved\n");
+    expect_works();
+  }
+
+  void disk(const std::string& folder) {
+    // 8 MiB a ps; the folder has room for two checkpoints.
+    const cs::Variable<float> weights("weights", {4096, 1024}, cs::initializers::constant(1));
+    cs::CheckpointManager checkpoints(strategy_, {.directory = folder + "/checkpoints", .max_to_keep = 0});
+    checkpoints.save(1);
+    coordinator_.schedule<&fill_disk>(folder);
+    expect("closure-disk", [&] { coordinator_.join(); });
+    expect_works();
+    weights.assign_add(std::vector<float>(4096 * 1024, 1));
+    for (int round = 0; round < 2; ++round) {
+      expect("save", [&] { checkpoints.save(2); });
+      expect_works();
+    }
+    std::printf("latest %d\n", static_cast<int>(checkpoints.latest().value_or(-1)));
+    std::filesystem::remove(folder + "/filler");
+    checkpoints.save(3);
+    std::printf("latest %d\n", static_cast<int>(checkpoints.latest().value_or(-1)));
+    weights.assign(std::vector<float>(4096 * 1024, 9));
+    checkpoints.restore_latest();
+    std::printf("weights %.0f\n", weights.pull().back());
+  }
+
+  /// All workers but none are left for others.
+  void endless() {
+    for (int round = 0; round < 2; ++round) {
+      const int workers = coordinator_.workers();
+      for (int i = 0; i < workers; ++i)
+        coordinator_.schedule_with<&never_end>({.affinity = i, .deadline = 200ms});
+      const auto begin = std::chrono::steady_clock::now();
+      expect("endless", [&] { coordinator_.join(); });
+      if (std::chrono::steady_clock::now() - begin > 20s) std::printf("endless took too long\n");
+      expect_works();
+    }
+  }
+
+ private:
+  cs::ParameterServerStrategy strategy_;
+  cs::ParameterServerStrategy::Scope scope_;
+  cs::Counter counter_;
+  cs::Variable<float> table_;
+  cs::ClusterCoordinator coordinator_;
+  int functions_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  const std::string what = argc > 1 ? argv[1] : "";
+  Faults faults(cluster);
+  std::fprintf(stderr, "begins\n");
+  if (what == "errors") faults.errors();
+  if (what == "memory") faults.memory(argv[2]);
+  if (what == "disk") faults.disk(argv[2]);
+  if (what == "endless") faults.endless();
+  return 0;
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""What a function does wrong, and a ps without memory or disk, is a named error; the cluster goes on, nothing is left."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, HOST, JobTest, main
+
+PROGRAM = BIN / "closure_faults"
+RANKS, PS = 5, 2
+
+
+class ClosureFaults(JobTest):
+    def lines(self, *arguments):
+        """What it printed, each line as (what, the rest); every healthy step has counted."""
+        options = [f"--capstan-ps={PS}", "--capstan-deadline-grace=500ms"]
+        self.job = self.run_to_end([PROGRAM, *arguments, *options], RANKS)
+        lines = [line.partition(" ")[::2] for line in self.job.stdout.splitlines()]
+        works = [int(rest) for what, rest in lines if what == "works"]
+        self.assertEqual(works, [50 * (i + 1) for i in range(len(works))])
+        self.assertNotIn("wrong", [what for what, _ in lines])
+        return [line for line in lines if line[0] != "works"]
+
+    def test_errors_of_functions(self):
+        lines = self.lines("errors")
+        self.assertEqual([what for what, _ in lines], ["own", "number", "closure-memory"] * 2)
+        for own, number, memory in (lines[:3], lines[3:]):
+            self.assertEqual(own[1], "unknown: no foot fits shoe 43")
+            self.assertEqual(number[1], "unknown: the function threw something that is no std::exception")
+            self.assertRegex(memory[1], rf"resource_exhausted: .* worker \d \(rank \d on {HOST}\): std::bad_alloc")
+
+    def test_a_ps_without_memory_for_a_variable(self):
+        lines = self.lines("memory", self.folder)
+        self.assertEqual([what for what, _ in lines], ["ps-memory", "ps-slots", "half"] * 3 + ["huge", "saved"])
+        for memory, slots, half in (lines[0:3], lines[3:6], lines[6:9]):
+            rows = 2**35
+            self.assertRegex(memory[1], rf'^resource_exhausted: variable "huge": ps \d has no room for shard \d, {rows} rows, '
+                                        rf"{rows * 64 * 4} bytes with the optimizer's slots: ")
+            self.assertIn(f"{rows * 8 * 8 * 3} bytes with", slots[1])
+            self.assertIn("no foot fits shoe 12", half[1])
+        self.assertEqual(lines[9][1], "3 half 4")
+
+    def test_a_function_that_never_ends(self):
+        lines = self.lines("endless")
+        self.assertEqual(lines, [("endless", "deadline_exceeded: a function had not ended at its deadline")] * 2)
+        given_up = re.findall(r"never_end ran 500 ms past its deadline \(--deadline-grace\) on worker \d", self.job.stderr)
+        self.assertGreaterEqual(len(given_up), 2, self.job.stderr)
+        self.assertIn("it is started again", self.job.stderr)
+
+    def test_a_full_disk(self):
+        if os.geteuid() != 0:
+            self.skipTest("a small disk needs root, to mount one")
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", disk], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"no small disk here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        lines = self.lines("disk", disk)
+        self.assertEqual([what for what, _ in lines], ["closure-disk", "save", "save", "latest", "latest", "weights"])
+        self.assertEqual(lines[0][1], f"unknown: {disk}/filler: No space left on device")
+        for _, save in lines[1:3]:
+            self.assertRegex(save, rf"^resource_exhausted: .*{disk}/checkpoints/\S*2.*No space left on device")
+        self.assertEqual([rest for _, rest in lines[3:]], ["1", "3", "2"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""The link between two hosts loses frames, is slow, is cut for a moment or for good: exact sums, or an error that names the ps."""
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import two_hosts
+from job import BIN, MPIEXEC, SECONDS_TO_END, JobTest, main
+
+SCRATCH = pathlib.Path(sys.argv[3])
+del sys.argv[3]
+PROGRAM = BIN / "sums_until_death"
+SLOTS = 3
+MICROSECONDS = 1000
+LONG = os.environ.get("CAPSTAN_TEST_LONG")
+# Of what is left of Open MPI on a host that was cut off: its daemon, and whom mpirun waits for.
+SECONDS_OF_THE_LAUNCHER = 40
+
+
+class Links(JobTest):
+    reason = two_hosts.reason_to_skip(MPIEXEC) or (None if os.path.exists("/dev/net/tun") else "no /dev/net/tun here")
+
+    def setUp(self):
+        if self.reason:
+            self.skipTest(self.reason)
+        super().setUp()
+        two_hosts.clean(SCRATCH)
+        self.hosts = self.enterContext(two_hosts.TwoHosts(SCRATCH, cable=True))
+
+    def start_sums(self, closures, *options):
+        job = self.start([PROGRAM, closures, MICROSECONDS, *options], 2 * SLOTS, launcher=self.hosts.launcher(MPIEXEC, SLOTS),
+                         env=self.hosts.environment)
+        self.assertTrue(job.wait_for_text("begins"), job.stderr)
+        time.sleep(0.5)
+        return job
+
+    def assert_far_ranks_end(self, job, children, seconds):
+        """Without the link: their agents wait a little longer for what the launcher says."""
+        deadline = time.monotonic() + seconds
+        while left := [pid for pid in children if pid in job.processes()]:
+            self.assertLess(time.monotonic(), deadline, f"still there on host2: {left}; the job said:\n{job.stderr}")
+            time.sleep(0.05)
+
+    @staticmethod
+    def far_children(job):
+        return [child for rank, (_, child) in job.ranks().items() if rank >= SLOTS]
+
+    def assert_exact(self, job, closures, seconds=120):
+        self.assertEqual(self.exit_code(job, seconds), 0, job.stderr)
+        figures = dict(line.split() for line in job.stdout.splitlines())
+        self.assertEqual({name: int(figures[name]) for name in ("counter", "sharded", "other")},
+                         {"counter": closures, "sharded": closures, "other": closures})
+
+    def spoil(self, *words, seconds):
+        self.hosts.tell_cable(*words)
+        time.sleep(seconds)
+
+    def test_lossy_slow_and_cut_for_a_second(self):
+        closures = 20000 if LONG else 2500
+        job = self.start_sums(closures, "--capstan-ps=2")
+        for _ in range(10 if LONG else 1):
+            self.spoil("loss", 0.02, seconds=1)
+            self.spoil("loss", 0, seconds=0)
+            self.spoil("delay", 50, seconds=1)
+            self.spoil("delay", 0, seconds=0.2)
+            self.spoil("cut", seconds=1)
+            self.spoil("mend", seconds=0.2)
+        self.assert_exact(job, closures)
+        self.assertNotIn("gone", job.stderr)
+
+    def test_a_ps_is_cut_off(self):
+        job = self.start_sums(1_000_000, "--capstan-ps=2", "--capstan-heartbeat-timeout=1s", "--capstan-ps-wait=1s",
+                              "--capstan-wait-timeout=2s")
+        begin, far = time.monotonic(), self.far_children(job)
+        self.hosts.tell_cable("cut")
+        self.assertTrue(job.wait_for_text(r"ps 1 \(rank 5 on host2\) is gone, .* not come back within 1000 ms", 30), job.stderr)
+        print(f"said so after {time.monotonic() - begin:.1f} s", file=sys.stderr)
+        self.assertIn("ps 1 (rank 5 on host2) is silent: no sign of life within 1000 ms", job.stderr)
+        self.assert_far_ranks_end(job, far, 30)
+        print(f"the ranks of the other host had ended after {time.monotonic() - begin:.1f} s", file=sys.stderr)
+        self.hosts.tell_cable("mend")
+        self.assertNotEqual(self.exit_code(job, SECONDS_OF_THE_LAUNCHER), 0)
+
+    def test_workers_are_cut_off(self):
+        closures = 2000
+        job = self.start_sums(closures, "--capstan-ps=1", "--capstan-heartbeat-timeout=1s",
+                              "--capstan-wait-timeout=2s")
+        far = self.far_children(job)
+        self.hosts.tell_cable("cut")
+        self.assertTrue(job.wait_for_text(r"is gone; its \d+ functions run elsewhere, 1 workers are left", 30), job.stderr)
+        deadline = time.monotonic() + 60
+        while "workers 1" not in job.stdout:
+            self.assertLess(time.monotonic(), deadline, job.stderr)
+            time.sleep(0.05)
+        self.assert_far_ranks_end(job, far, 30)
+        self.hosts.tell_cable("mend")
+        self.assert_exact(job, closures, SECONDS_OF_THE_LAUNCHER)
+
+    @unittest.skipUnless(LONG, "CAPSTAN_TEST_LONG is not set")
+    def test_cut_for_half_a_minute(self):
+        """Who waits long enough goes on."""
+        closures = 40000
+        job = self.start_sums(closures, "--capstan-ps=2", "--capstan-ps-wait=90s", "--capstan-wait-timeout=120s")
+        self.spoil("cut", seconds=30)
+        self.hosts.tell_cable("mend")
+        self.assertTrue(job.wait_for_text(r"ps 1 \(rank 5 on host2\) is heard again", 90), job.stderr)
+        self.assert_exact(job, closures, 200)
+        self.assertEqual(len(re.findall("counts as dead: no sign", job.stderr)), 2, job.stderr)
+
+
+if __name__ == "__main__":
+    # A folder that every host sees, and that lies where the build does.
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    tempfile.tempdir = str(SCRATCH)
+    main()

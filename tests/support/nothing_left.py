@@ -1,0 +1,63 @@
+"""nothing_left.py -- what a job may leave behind besides processes: shared memory, sockets, the lock of a run directory.
+
+Sockets end with their processes; what is looked for is one with a name in the file system.
+"""
+import os
+import pathlib
+import stat
+import time
+
+SHARED_MEMORY = pathlib.Path("/dev/shm")
+
+
+def in_use():
+    """Files of shared memory that a living process maps or has open."""
+    names = set()
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            lines = (folder / "maps").read_text(errors="replace").splitlines()
+            names.update(line.split(maxsplit=5)[5] for line in lines if str(SHARED_MEMORY) in line)
+            names.update(os.readlink(link) for link in (folder / "fd").iterdir())
+        except OSError:
+            continue  # ended while we looked, or is somebody else's
+    return names
+
+
+def shared_memory(since):
+    """Of POSIX and of System V, made since then (by time.time()), that nobody uses."""
+    young = []
+    for path in SHARED_MEMORY.iterdir():
+        try:
+            if path.stat().st_ctime >= since:
+                young.append(str(path))
+        except OSError:
+            continue
+    used = in_use() if young else set()
+    left = [path for path in young if path not in used]
+    for line in pathlib.Path("/proc/sysvipc/shm").read_text().splitlines()[1:]:
+        _, shmid, _, _, creator, _, attached, *_, changed = line.split()[:14]
+        if int(changed) >= since and int(attached) == 0 and not pathlib.Path(f"/proc/{creator}").exists():
+            left.append(f"System V segment {shmid} of pid {creator}")
+    return left
+
+
+def shared_memory_for_long(since, seconds):
+    """The same, if it is still there after so long: other jobs of this machine make theirs meanwhile."""
+    deadline = time.monotonic() + seconds
+    left = shared_memory(since)
+    while left and time.monotonic() < deadline:
+        time.sleep(0.1)
+        left = [one for one in shared_memory(since) if one in left]
+    return left
+
+
+def run_directory(command):
+    """Files in the job's run directory, and sockets in it; none when it has none."""
+    words = [str(word) for word in command]
+    folders = [word.partition("=")[2] for word in words if word.startswith(("--capstan-run-dir=", "--run-dir="))]
+    folders += [after for word, after in zip(words, words[1:]) if word == "--run-dir"]
+    return [str(path) for folder in folders for path in pathlib.Path(folder).glob("*")]
+
+
+def sockets_in(folder):
+    return [str(path) for path in pathlib.Path(folder).rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]
