@@ -71,6 +71,8 @@ void Client::take_returned(const transport::Message& message) {
   Process& process = processes_[ps.rank];
   if (returned.life < process.life || (returned.life == process.life && ps.pid == process.pid)) return;
   process = {returned.life, ps.pid};
+  // The one before may be cut off, which the transport does not notice.
+  runtime_->drop_data_peer(ps.rank);
   returned_.insert_or_assign(ps.rank, std::move(ps));
 }
 

@@ -106,6 +106,11 @@ void Runtime::ps_returned_to_data(const Member& ps) {
   if (peer != nullptr) peer->revive(ps.data_address, ps.name());
 }
 
+void Runtime::drop_data_peer(int rank) noexcept {
+  transport::Peer* peer = data_peers_.at(static_cast<std::size_t>(rank));
+  if (peer != nullptr) peer->count_as_failed();
+}
+
 std::string Runtime::name_of(int rank) const {
   try {
     return member(rank).name();

@@ -86,6 +86,8 @@ class Runtime {
   /// A ps is there again, in another process: where this thread's fabric finds it. Not inside progress().
   void ps_returned_to_control(const Member& ps);
   void ps_returned_to_data(const Member& ps);
+  /// The process that this thread's fabric knows by that rank is gone: waits for it end. Any time.
+  void drop_data_peer(int rank) noexcept;
   /// This rank, a spare, takes the place of a ps that is lost: its rank, index and messages are the ps's from
   /// now on. REQUIRES: `ps` has the contact of this process; no other thread uses this object.
   void become(const Member& ps);

@@ -283,6 +283,7 @@ bool Coordinator::greet_returned_ps() {
     if (!takeovers_.welcome(member, life)) continue;
     runtime_.ps_returned_to_control(member);
     away_.erase(member.rank);
+    ps_watch_.forget(member.rank);
     lost_ranks_.remove(member.rank);
     if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) lost_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
@@ -358,6 +359,7 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
     std::memcpy(&beat, message.header.data(), std::min(sizeof beat, message.header.size()));
     if (ps_watch_.heard(message.from, beat.busy != 0, now)) {
       away_.erase(message.from);
+      lost_ranks_.remove(message.from);
       log::info("{} is heard again", runtime_.name_of(message.from));
     }
     answer();
@@ -368,6 +370,7 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
 void Coordinator::look_for_silent_hosts(Heartbeats::Clock::time_point now) {
   for (const int rank : ps_watch_.silent(now)) {
     away_[rank] = now + runtime_.settings().duration("ps-wait");
+    lost_ranks_.add(rank);
     log::warn(
         "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
         runtime_.name_of(rank), runtime_.settings().duration("heartbeat-timeout").count());
@@ -420,7 +423,8 @@ void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
 /// Closures of a lost worker wait for every ps.
 void Coordinator::look_for_silent_ps() {
   const auto overdue = dispatcher_.overdue();
-  if (!overdue || queue_.broken()) return;
+  // One that is away has --ps-wait, and then a spare has its time.
+  if (!overdue || queue_.broken() || away_.contains(overdue->ps)) return;
   queue_.break_down(
       Code::unavailable,
       fmt::format("waited {} ms for {} to apply what {} had pushed before it was lost; start again with "

@@ -48,6 +48,7 @@ void PsPulse::be_busy() {
   if (!silence_.expected()) return;
   send(true);
   runtime_.control().progress();
+  next_ = {};  // as soon as it is done
 }
 
 std::chrono::milliseconds PsPulse::period() const noexcept {

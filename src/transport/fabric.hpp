@@ -114,6 +114,9 @@ class Peer {
   /// failed.
   virtual void give_up() noexcept = 0;
 
+  /// It is known to be gone, though the transport has not seen it die: waits end. Also inside progress().
+  void count_as_failed() noexcept { failed_ = true; }
+
   /// Connects anew, to the process that has taken the place of the one that was there, and may have another
   /// name (that is, host). Windows that are not
   /// mapped are of no use any more. Not inside progress(). Throws Error(unimplemented) between threads of one

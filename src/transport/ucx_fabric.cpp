@@ -238,12 +238,12 @@ void UcxFabric::complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadl
   ucs_status_t status = UCS_PTR_STATUS(request);
   if (UCS_PTR_IS_PTR(request)) {
     const auto finished = [&] { return (status = ucp_request_check_status(request)) != UCS_INPROGRESS; };
-    bool in_time = progress_until(*this, deadline, finished);
-    if (!in_time) {
+    const bool ended = progress_until(*this, deadline, [&] { return finished() || peer.failed(); });
+    if (status == UCS_INPROGRESS) {
       peer.give_up();
       // In PEER mode a forced close ends every request of the endpoint.
-      in_time = progress_until(*this, deadline_in(std::chrono::seconds(10)), finished);
-      if (in_time) ucp_request_free(request);
+      if (progress_until(*this, deadline_in(std::chrono::seconds(10)), finished)) ucp_request_free(request);
+      if (ended) peer.require_alive();
       throw Error(Code::deadline_exceeded, std::string("no answer from ") + peer.name() + " to " + what);
     }
     ucp_request_free(request);
