@@ -87,6 +87,26 @@ class Links(JobTest):
         self.hosts.tell_cable("mend")
         self.assertNotEqual(self.exit_code(job, SECONDS_OF_THE_LAUNCHER), 0)
 
+    @unittest.skipUnless(LONG, "CAPSTAN_TEST_LONG is not set")
+    def test_a_ps_is_cut_off_and_replaced(self):
+        # On host1: coordinator, a worker, the spare, ps 0; on host2 three workers and ps 1.
+        slots, closures = 4, 300
+        options = ["--capstan-ps=2", "--capstan-spares=1", "--capstan-heartbeat-timeout=1s", "--capstan-ps-wait=1s",
+                   "--capstan-wait-timeout=8s"]
+        job = self.start([BIN / "ps_lost", self.folder / "checkpoints", closures, MICROSECONDS, 1, *options], 2 * slots,
+                         launcher=self.hosts.launcher(MPIEXEC, slots), env=self.hosts.environment)
+        self.assertTrue(job.wait_for_text("kill 0"), job.stderr)
+        self.hosts.tell_cable("cut")
+        self.assertTrue(job.wait_for_text(r"ps 1 \(rank 7 on host1\) is back", 30), job.stderr)
+        deadline = time.monotonic() + 30
+        while "ps1 " not in job.stdout:
+            self.assertLess(time.monotonic(), deadline, job.stderr)
+            time.sleep(0.05)
+        time.sleep(4)  # until the ranks of host2 have ended
+        self.hosts.tell_cable("mend")
+        self.exit_code(job, SECONDS_OF_THE_LAUNCHER)
+        self.assertRegex(job.stdout, rf"ps0 {3 * closures} \S+ {3 * closures}\nps1 {2 * closures} \S+ {2 * closures}\n")
+
     def test_workers_are_cut_off(self):
         closures = 2000
         job = self.start_sums(closures, "--capstan-ps=1", "--capstan-heartbeat-timeout=1s",
