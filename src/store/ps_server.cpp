@@ -36,7 +36,8 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
       kept_(runtime_->kept_memory() == nullptr
                 ? nullptr
                 : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
-                                              runtime_->settings().bytes("push-ring-bytes") / 4)),
+                                              runtime_->settings().bytes("push-ring-bytes") / 4,
+                                              remembered_closures())),
       board_(kept_ ? kept_->board(shard::BoardLayout(places()).bytes())
                    : fabric_.allocate(shard::BoardLayout(places()).bytes())),
       layout_(places()),
@@ -45,7 +46,8 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
           [this](std::uint32_t group, std::uint64_t steps) {
             word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
           },
-          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get()),
+          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get(),
+          remembered_closures()),
       rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get()),
       inbox_(
           store_,
@@ -56,7 +58,8 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime)
           kept_.get()),
       // Clients ask from their data fabrics, and want the answer there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
-      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }) {
+      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
+      coordinator_(*runtime_) {
   serve_requests();
   serve_fabric();
   if (kept_ && kept_->found()) recover();
@@ -70,6 +73,8 @@ void PsServer::recover() {
       rpc_.refuse(rank);
     }
     if (item.record == KeptState::Record::member) runtime_->add(from_bytes<cluster::Member>(item.bytes));
+    if (item.record == KeptState::Record::coordinator)
+      runtime_->coordinator_returned(from_bytes<cluster::Member>(item.bytes));
   }
   undo_cut_off_count();
   std::vector<shard::UnfinishedPush> middles = RingReader::middles(*kept_);
@@ -113,6 +118,11 @@ void PsServer::serve_requests() {
   });
   rpc_.serve(cluster::kCreateVariable, [this](int, transport::Bytes request) {
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
+  });
+  rpc_.serve(cluster::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
+  rpc_.serve(cluster::kGatherClosures, [this](int, transport::Bytes) {
+    store_.gather_closures();
+    return std::vector<std::byte>{};
   });
   rpc_.serve(cluster::kCreateGroup, [this](int, transport::Bytes request) {
     auto group = from_bytes<shard::CreateGroup>(request);
@@ -202,41 +212,81 @@ void PsServer::serve_fabric() {
     shard::WorkerGone worker;
     if (message.header.size() != sizeof worker) return;
     std::memcpy(&worker, message.header.data(), sizeof worker);
-    const int rank = worker.rank;
-    // Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
-    // and its ring, which it may write to, is kept until the connection ends.
-    gone_.insert(rank);
-    rpc_.refuse(rank);
-    // UCX 1.13 may abort a process that sends to one that has just been killed.
-    if (inbox_.close(rank) && worker.may_live != 0) {
-      client(rank).send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced}));
-    }
-    forget(rank);
-    if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});
+    bury(worker);
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))
         .send(cluster::kWorkerClosed, message.header);
   });
   fabric_.on_message(cluster::kMemberJoined, [this](const transport::Message& message) {
     const auto member = from_bytes<cluster::Member>(message.payload);
-    if (runtime_->knows(member.rank)) return say_known(member.rank);  // its predecessor was told
-    runtime_->add(member);
-    store_.join(member.rank);
-    if (kept_) kept_->append(KeptState::Record::member, message.payload);
+    if (!runtime_->knows(member.rank)) take_in(member);  // or its predecessor was told
     say_known(member.rank);
+  });
+  fabric_.on_message(cluster::kCoordinatorReturned,
+                     [this](const transport::Message& message) { coordinator_.hear(message); });
+  fabric_.on_message(cluster::kForgetClosures, [this](const transport::Message& message) {
+    std::uint64_t closure = 0;
+    if (message.header.size() != sizeof closure) return;
+    std::memcpy(&closure, message.header.data(), sizeof closure);
+    store_.forget_closures_before(closure);
   });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     forget(peer.rank());
     rings_.release(peer.rank());
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
-    if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) lost_ = peer.name();
+    if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
   });
 }
 
-void PsServer::say_known(std::int32_t rank) {
+void PsServer::take_in(const cluster::Member& member) {
+  runtime_->add(member);
+  store_.join(member.rank);
+  if (kept_) kept_->append(KeptState::Record::member, to_bytes(member));
+}
+
+void PsServer::bury(const shard::WorkerGone& worker) {
+  const int rank = worker.rank;
+  // Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
+  // and its ring, which it may write to, is kept until the connection ends.
+  gone_.insert(rank);
+  rpc_.refuse(rank);
+  // UCX 1.13 may abort a process that sends to one that has just been killed.
+  if (inbox_.close(rank) && worker.may_live != 0) {
+    client(rank).send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced}));
+  }
+  forget(rank);
+  if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(rank)});
+}
+
+/// Nothing of its predecessor's counts any more, and its own begins from the beginning. It has been told of
+/// some members that this ps has not heard of, perhaps.
+void PsServer::greet_coordinator() {
+  const int rank = runtime_->member(Role::coordinator, 0).rank;
+  forget(rank);
+  rings_.release(rank);
+  rings_.begin_anew(rank);
+  rpc_.forget(rank);
+  const cluster::CoordinatorBack back = coordinator_.take_up();
+  if (kept_) kept_->append(KeptState::Record::coordinator, to_bytes(back.coordinator));
+  for (const cluster::Member& worker : back.workers) {
+    if (runtime_->knows(worker.rank)) continue;
+    take_in(worker);
+    introduce(worker.rank);
+  }
+  for (const std::int32_t lost : back.lost) {
+    if (!gone_.contains(lost)) bury({lost, 0});
+  }
+  coordinator_.answer();
+}
+
+void PsServer::introduce(std::int32_t rank) {
   // It was made from the table of the job's start.
   if (kept_ && kept_->found()) client(rank).send(cluster::kPsReturned, {}, to_bytes(runtime_->self()));
   client(rank).send(cluster::kHello, {});
+}
+
+void PsServer::say_known(std::int32_t rank) {
+  introduce(rank);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0))
       .send(cluster::kMemberKnown, transport::as_bytes(rank));
 }
@@ -257,7 +307,7 @@ void PsServer::run() {
   if (kept_ && kept_->found()) say_that_it_is_back();
   Backoff backoff(kLookAlone, kLookOnASharedCore);
   bool wire_is_busy = true;
-  for (unsigned turn = 0; !over_ && lost_.empty(); ++turn) {
+  for (unsigned turn = 0; !over_ && coordinator_.verdict().empty(); ++turn) {
     bool busy = rings_.apply_some();
     if (wire_is_busy || turn % kTurnsALookAtTheWire == 0) busy |= wire_is_busy = look_at_the_wire();
     if (busy) {
@@ -268,7 +318,7 @@ void PsServer::run() {
       wire_is_busy = true;
     }
   }
-  if (!over_) throw Error(Code::unavailable, lost_ + " is gone; this ps ends");
+  if (!over_) throw Error(Code::unavailable, coordinator_.verdict() + "; this ps ends");
   while (rings_.apply_some()) {
   }
   send_what_is_left();
@@ -276,6 +326,7 @@ void PsServer::run() {
 
 bool PsServer::look_at_the_wire() {
   bool busy = fabric_.progress() != 0;
+  if (coordinator_.news()) greet_coordinator();
   busy |= rpc_.answer_pending();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "cluster/coordinator_watch.hpp"
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
 #include "store/kept_state.hpp"
@@ -24,8 +25,8 @@ class PsServer {
   PsServer(const PsServer&) = delete;
   PsServer& operator=(const PsServer&) = delete;
 
-  /// Until the coordinator says that the job is over. Throws Error(unavailable) when the coordinator dies, or
-  /// with the reason that it gave when the job failed.
+  /// Until the coordinator says that the job is over. Throws Error(unavailable) when the coordinator dies and
+  /// does not come back, or with the reason that it gave when the job failed.
   void run();
 
  private:
@@ -39,11 +40,21 @@ class PsServer {
   void undo_cut_off_count();
   void say_that_it_is_back();
   /// The worker waits for this before it connects: see WorkerServer::await_ps.
+  void introduce(std::int32_t rank);
   void say_known(std::int32_t rank);
+  /// A worker that was started again, or came late.
+  void take_in(const cluster::Member& member);
+  /// A rank that counts as dead.
+  void bury(const shard::WorkerGone& worker);
+  void greet_coordinator();
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();
   std::uint64_t places() const { return static_cast<std::uint64_t>(runtime_->table().places()); }
+  std::size_t remembered_closures() const {
+    return runtime_->coordinator_may_return() ? ClosureLedger::kRememberedForTheCoordinator
+                                              : ClosureLedger::kRemembered;
+  }
   transport::Peer& client(int rank) { return runtime_->data_peer(runtime_->member(rank)); }
 
   std::shared_ptr<cluster::Runtime> runtime_;
@@ -58,7 +69,7 @@ class PsServer {
   cluster::RpcServer rpc_;
   bool over_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
-  std::string lost_;    // the coordinator's name when it has died
+  cluster::CoordinatorWatch coordinator_;
 };
 
 }  // namespace capstan::store

@@ -73,7 +73,7 @@ class Store::Writing {
 };
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
-             Count count, KeptState* kept)
+             Count count, KeptState* kept, std::size_t remembered_closures)
     : kept_(kept),
       heap_(kept == nullptr
                 ? Heap(fabric, slab_bytes)
@@ -82,7 +82,7 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
       groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
               std::move(publish)),
       count_(std::move(count)),
-      ledger_(kept == nullptr ? std::span<ClosureLedger::Row>() : kept->ledger_rows()) {}
+      ledger_(kept == nullptr ? std::span<std::byte>() : kept->ledger_rows(), remembered_closures) {}
 
 Piece Store::new_version() {
   constexpr std::uint64_t kPage = 4096;

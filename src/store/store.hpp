@@ -31,7 +31,8 @@ class Store final : public shard::PushSink {
   Store(
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
-      Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr);
+      Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr,
+      std::size_t remembered_closures = ClosureLedger::kRemembered);
 
   /// What an earlier process left in the kept memory: its shards, as after the last push that it ended.
   /// `middles`: of ranks whose entries go on where they were. Throws Error(unavailable) where there
@@ -41,6 +42,12 @@ class Store final : public shard::PushSink {
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
   /// with the dtype), resource_exhausted.
   shard::ShardPlace create(const shard::CreateShard& request);
+
+  /// All that are there.
+  std::vector<shard::ListedShard> list();
+  /// See ClosureLedger.
+  void gather_closures();
+  void forget_closures_before(std::uint64_t closure);
 
   /// A push. One that does not fit the shard is a broken client: logged, dropped.
   void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,

@@ -66,7 +66,7 @@ TEST_F(ClosureLedgerTest, ClosuresThatEndedBeforeTheLastAreKnownToo) {
 TEST_F(ClosureLedgerTest, TheDeadTakeBoundedRoom) {
   // Many closures on many workers, all of which die; the last ones are known.
   std::uint64_t closure = 0;
-  const auto workers = ClosureLedger::kMostOfTheDead / ClosureLedger::kRemembered + 1;
+  const auto workers = ClosureLedger::kMostOfTheDead + 1;
   for (std::uint32_t rank = 0; rank < workers; ++rank) {
     for (std::size_t i = 0; i < 2 * ClosureLedger::kRemembered; ++i) run(rank, ++closure, 1);
     ledger_.close(static_cast<int>(rank));
