@@ -17,8 +17,9 @@ namespace capstan::strategy {
 /// Nothing of it does anything on a coordinator that is the first of its job.
 class Recovery {
  public:
-  /// Says to all ranks that the coordinator is back, waits until every ps takes its questions, and asks what
-  /// shards there are. Throws Error: unavailable, deadline_exceeded.
+  /// Says to all ranks that the coordinator is back, waits until every ps takes its questions, and for
+  /// workers that are in a function, and asks what shards there are. Throws Error: unavailable,
+  /// deadline_exceeded.
   Recovery(cluster::Runtime& runtime, client::Client& client);
   ~Recovery();
   Recovery(const Recovery&) = delete;
@@ -39,10 +40,13 @@ class Recovery {
   /// A worker has ended what it ran for the earlier coordinator, and the evaluator has answered. Read by the
   /// thread that drives the control fabric.
   bool has_answered(int rank) const { return answered_.contains(rank); }
+  /// When who has not answered is given up.
+  transport::Deadline deadline() const noexcept { return deadline_; }
 
  private:
   void call_out();
   void await_ps();
+  void await_workers();
   void list_shards(client::Client& client);
 
   cluster::Runtime& runtime_;

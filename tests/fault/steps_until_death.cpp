@@ -1,13 +1,14 @@
-// steps_until_death.cpp -- closures that each count 1 in three places, in steps, while their coordinator is killed.
+// steps_until_death.cpp -- closures that each count 1 in three places, in steps, while their coordinator is
+// killed.
 //
 //   mpirun -np 6 steps_until_death STEPS CLOSURES MICROSECONDS [CHECKPOINTS] --capstan-ps=2
 //       --capstan-coordinator-wait=20s
 //
-// CLOSURES a step, each of about MICROSECONDS; the step is recorded when all are done. With the folder CHECKPOINTS a
-// checkpoint is saved every fourth step, and the last one restored at the end.
+// CLOSURES a step, each of about MICROSECONDS; the step is recorded when all are done. With the folder
+// CHECKPOINTS a checkpoint is saved every fourth step, and the last one restored at the end.
 //
-// Prints what the three sums are at the end: a counter, a sharded table (one row of it, by turns), and a table that
-// begins at 5.
+// Prints what the three sums are at the end: a counter, a sharded table (one row of it, by turns), and a
+// table that begins at 5.
 #include <unistd.h>
 
 #include <capstan/capstan.hpp>
