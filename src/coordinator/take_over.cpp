@@ -1,8 +1,5 @@
 // take_over.cpp -- a coordinator that is started again in place of one that was killed, and what it leaves to
 // the next.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -36,7 +33,6 @@ void Coordinator::add_workers() {
 /// Nothing is dispatched before it is certain what of each closure counts: every worker has ended what it
 /// ran, or is fenced off, and every ps has put together what all of them have pushed.
 void Coordinator::take_over() {
-  using Clock = std::chrono::steady_clock;
   queue_.number_for_one_from(static_cast<std::uint64_t>(runtime_.life()) << 40);
   const auto silent = [this] {
     std::vector<transport::Peer*> peers;
@@ -46,12 +42,12 @@ void Coordinator::take_over() {
     }
     return peers;
   };
-  for (const transport::Peer* peer : silent()) {
+  for (int index = 0; index < dispatcher_.workers(); ++index) {
     // Reported before there was a coordinator to hear of it.
-    if (peer->failed()) lose_worker(*dispatcher_.worker(runtime_.member(peer->rank()).index));
+    if (transport::Peer* peer = dispatcher_.worker(index); !queue_.lost(index) && peer->failed())
+      lose_worker(*peer);
   }
-  const auto began = Clock::now();
-  transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.coordinator_wait()),
+  transport::progress_until(runtime_.control(), strategy_.recovery().deadline(),
                             [&] { return silent().empty() || queue_.broken(); });
   for (transport::Peer* peer : silent()) {
     log::warn(
@@ -68,8 +64,7 @@ void Coordinator::take_over() {
   strategy_.ask_every_ps(cluster::kGatherClosures, {}, runtime_.patience(),
                          "put together what workers have run");
   note_members();
-  log::info("the coordinator goes on with {} workers, {:.2f} s after it asked for them", dispatcher_.alive(),
-            std::chrono::duration<double>(Clock::now() - began).count());
+  log::info("the coordinator goes on with {} workers", dispatcher_.alive());
 }
 
 /// For the process after this one.

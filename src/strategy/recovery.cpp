@@ -24,13 +24,15 @@ std::string describe(const shard::CreateShard& shard, std::uint64_t shards) {
 
 }  // namespace
 
-Recovery::Recovery(cluster::Runtime& runtime, client::Client& client) : runtime_(runtime) {
+Recovery::Recovery(cluster::Runtime& runtime, client::Client& client)
+    : runtime_(runtime), deadline_(transport::deadline_in(runtime.coordinator_wait())) {
   if (runtime_.life() == 0) return;
   cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
   for (std::string& name : found.variables) complete_.insert(std::move(name));
   groups_ = std::move(found.groups);
   call_out();
   await_ps();
+  await_workers();
   list_shards(client);
 }
 
@@ -60,7 +62,9 @@ void Recovery::call_out() {
   }
   for (const int rank : runtime_.worker_ranks()) {
     if (std::find(found.lost.begin(), found.lost.end(), rank) != found.lost.end()) continue;
-    runtime_.control_peer(runtime_.member(rank)).send(cluster::kCoordinatorReturned, {}, to_others);
+    transport::Peer& worker = runtime_.control_peer(runtime_.member(rank));
+    worker.send(cluster::kCoordinatorReturned, {}, to_others);
+    workers_.push_back(&worker);
   }
 }
 
@@ -71,8 +75,7 @@ void Recovery::await_ps() {
     std::erase_if(open, [this](int rank) { return answered_.contains(rank); });
     return open.empty() || runtime_.control_peer(runtime_.member(*open.begin())).failed();
   };
-  const bool in_time = transport::progress_until(runtime_.control(),
-                                                 transport::deadline_in(runtime_.coordinator_wait()), known);
+  const bool in_time = transport::progress_until(runtime_.control(), deadline_, known);
   if (open.empty()) return;
   const std::string name = runtime_.name_of(*open.begin());
   if (in_time) {
@@ -83,6 +86,17 @@ void Recovery::await_ps() {
   throw Error(Code::deadline_exceeded,
               fmt::format("the coordinator was started again, and waited {} ms (--coordinator-wait) for {}",
                           runtime_.coordinator_wait().count(), name));
+}
+
+/// Until then they change variables. Those that do not answer are fenced off by the coordinator that is to
+/// come.
+void Recovery::await_workers() {
+  (void)transport::progress_until(runtime_.control(), deadline_, [this] {
+    std::erase_if(workers_, [this](const transport::Peer* worker) {
+      return worker->failed() || answered_.contains(worker->rank());
+    });
+    return workers_.empty();
+  });
 }
 
 void Recovery::list_shards(client::Client& client) {
@@ -112,8 +126,10 @@ bool Recovery::find(shard::VariableDescriptor& variable, std::uint64_t shards, P
   const auto found = shards_.find(variable.name);
   if (found == shards_.end()) return false;
   const shard::DivPartition partition(variable.rows(), shards);
-  const shard::CreateShard asked{
-      .dtype = variable.dtype, .shape = variable.shape, .optimizer = variable.optimizer};
+  shard::CreateShard asked;
+  asked.dtype = variable.dtype;
+  asked.shape = variable.shape;
+  asked.optimizer = variable.optimizer;
   for (const shard::ListedShard& listed : found->second) {
     const shard::CreateShard& there = listed.description;
     const bool same = there.dtype == asked.dtype && there.shape == asked.shape &&

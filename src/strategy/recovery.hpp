@@ -50,7 +50,9 @@ class Recovery {
   void list_shards(client::Client& client);
 
   cluster::Runtime& runtime_;
-  std::set<int> answered_;                                         // ranks
+  transport::Deadline deadline_;
+  std::set<int> answered_;                       // ranks
+  std::vector<const transport::Peer*> workers_;  // that were there when the earlier process was killed
   std::map<std::string, std::vector<shard::ListedShard>> shards_;  // by variable
   std::set<std::string> complete_;
   std::vector<std::string> groups_;

@@ -53,6 +53,7 @@ class CoordinatorRestarted(JobTest):
         self.assertLess(begun[-1], steps, "the job was over when it was killed")
         return job, steps * closures
 
+    # A5.16: better: a coordinator that is killed is started again and goes on from its last recorded step.
     def test_sums_are_exact_and_checkpoints_go_on(self):
         checkpoints = self.folder / "checkpoints"
         job, sum_of_all = self.goes_on(1, 3, words=[checkpoints])
