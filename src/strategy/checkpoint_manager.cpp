@@ -166,6 +166,7 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check
   }
   with_positions(strategy, found.reader, true,
                  [](strategy::SavedState& state, const std::string& position) { state.check(position); });
+  strategy.forget_recorded_step();
   strategy.ask_every_ps(
       cluster::kRestorePart,
       to_bytes(shard::RestorePart{std::filesystem::absolute(found.reader.folder()).string()}),
