@@ -97,7 +97,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   });
   queue_.number_from(runtime_.coordinator_memory().read().next_closure);
   add_workers();
-  if (runtime_.life() > 0) take_over();
+  if (runtime_.life() > 0) come_back();
   loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
   try {
     late_.open();

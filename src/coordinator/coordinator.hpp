@@ -81,7 +81,7 @@ class Coordinator {
   void wait_for_ps();
   std::vector<std::int32_t> dead_workers() const;
   void add_workers();
-  void take_over();
+  void come_back();
   void note_members();
   void look_at_open_closures();
 

@@ -1,4 +1,4 @@
-// take_over.cpp -- a coordinator that is started again in place of one that was killed, and what it leaves to
+// coming_back.cpp -- a coordinator that is started again in place of one that was killed, and what it leaves to
 // the next.
 #include <algorithm>
 #include <string>
@@ -34,7 +34,7 @@ void Coordinator::add_workers() {
 
 /// Nothing is dispatched before it is certain what of each closure counts: every worker has ended what it
 /// ran, or is fenced off, and every ps has put together what all of them have pushed.
-void Coordinator::take_over() {
+void Coordinator::come_back() {
   queue_.number_for_one_from(static_cast<std::uint64_t>(runtime_.life()) << 40);
   const auto silent = [this] {
     std::vector<transport::Peer*> peers;
