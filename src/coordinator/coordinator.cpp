@@ -315,8 +315,9 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
 void Coordinator::look_for_silent_hosts(Heartbeats::Clock::time_point now) {
   for (const int rank : ps_watch_.silent(now)) {
     away_[rank] = now + runtime_.settings().duration("ps-wait");
-    log::warn("{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
-              runtime_.name_of(rank), runtime_.settings().duration("heartbeat-timeout").count());
+    log::warn(
+        "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
+        runtime_.name_of(rank), runtime_.settings().duration("heartbeat-timeout").count());
   }
 }
 
@@ -339,7 +340,8 @@ void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
   }
 }
 
-/// A function past its deadline is waited for no longer; one that does not end keeps its worker from all else.
+/// A function past its deadline is waited for no longer; one that does not end keeps its worker from all
+/// else.
 void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
   const auto grace = runtime_.settings().duration("deadline-grace");
   const Dispatcher::Overrun overrun = dispatcher_.overrun();
@@ -352,9 +354,9 @@ void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
     overruns_ = false;
     return;
   }
-  const std::string text = fmt::format(
-      "{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
-      short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
+  const std::string text =
+      fmt::format("{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
+                  short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
   log::warn("{}", text);
   heartbeats_.forget(peer.rank());
   peer.send(cluster::kFenced, {}, std::as_bytes(std::span(text)));

@@ -124,9 +124,8 @@ void WorkerServer::listen() {
     over_ = true;
     end_by_ = std::chrono::steady_clock::now() + kGraceAtTheEnd;
   });
-  fabric.on_message(cluster::kHeartbeat, [this](const transport::Message&) {
-    silence_.heard(std::chrono::steady_clock::now());
-  });
+  fabric.on_message(cluster::kHeartbeat,
+                    [this](const transport::Message&) { silence_.heard(std::chrono::steady_clock::now()); });
   fabric.on_message(cluster::kFenced, [this](const transport::Message& message) {
     const std::lock_guard lock(mutex_);
     fenced_ = true;
@@ -326,8 +325,8 @@ void WorkerServer::execute(const Task& task) {
   } catch (const Error& error) {
     failed(error.code(), error.what());
   } catch (const std::bad_alloc& error) {
-    failed(Code::resource_exhausted, fmt::format("the function had no memory left on {}: {}",
-                                                 runtime_->self().name(), error.what()));
+    failed(Code::resource_exhausted,
+           fmt::format("the function had no memory left on {}: {}", runtime_->self().name(), error.what()));
   } catch (const std::exception& error) {
     failed(Code::unknown, error.what());
   } catch (...) {

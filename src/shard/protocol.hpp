@@ -121,8 +121,8 @@ struct FetchAdd {
   std::uint64_t delta = 0;
 };
 
-/// Header of a ps's kHeartbeat. The coordinator's to a ps has one of the same size, or none when it listens no
-/// more.
+/// Header of a ps's kHeartbeat. The coordinator's to a ps has one of the same size, or none when it listens
+/// no more.
 struct PsBeat {
   std::int32_t busy = 0;  // 1: until the next one it may be silent for long
 };

@@ -60,7 +60,7 @@ class PsServer {
   bool over_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
   PsPulse pulse_;
-  std::string lost_;    // the coordinator's name when it has died
+  std::string lost_;  // the coordinator's name when it has died
 };
 
 }  // namespace capstan::store

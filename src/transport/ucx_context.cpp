@@ -8,7 +8,8 @@ namespace capstan::transport {
 namespace {
 
 /// UCX 1.13 gives a TCP connection up that has been silent for 16 s while the link was cut, at one end first.
-/// Who is lost is for the coordinator to say, by --heartbeat-timeout and --ps-wait. A value of the user's stays.
+/// Who is lost is for the coordinator to say, by --heartbeat-timeout and --ps-wait. A value of the user's
+/// stays.
 void let_connections_outlive_a_cut() {
   static const int set = setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
   (void)set;

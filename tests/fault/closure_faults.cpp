@@ -1,4 +1,5 @@
-// closure_faults.cpp -- functions that fail as functions do, and a ps without memory or disk; after each the cluster works.
+// closure_faults.cpp -- functions that fail as functions do, and a ps without memory or disk; after each the
+// cluster works.
 //
 //   mpirun -np 5 closure_faults errors|endless --capstan-ps=2
 //   mpirun -np 5 closure_faults disk|memory FOLDER --capstan-ps=2
@@ -137,8 +138,7 @@ class Faults {
         cs::Variable<double>("slots", {std::int64_t{1} << 36, 8}, {}, {.optimizer = cs::optimizers::Adam{}});
       });
       expect("half", [] {
-        cs::Variable<float>("half", {64, 1 << 16},
-                            cs::from_partitions<float, &fill_first_shard_alone>());
+        cs::Variable<float>("half", {64, 1 << 16}, cs::from_partitions<float, &fill_first_shard_alone>());
       });
       if (loads() != before) std::printf("loads are %s were %s\n", loads().c_str(), before.c_str());
       expect_works();
