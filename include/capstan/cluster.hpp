@@ -58,7 +58,9 @@ class Cluster {
   /// they are; assign nothing, and go on after recorded_step(). docs/failures.md says what holds then.
   bool recovered() const noexcept;
   /// The last step of ClusterCoordinator::record_step, in this process or an earlier one; nothing before the
-  /// first, and since a checkpoint was restored. Of the coordinator.
+  /// first, and since a checkpoint was restored. Of the coordinator. Throws Error(data_loss) in one that is
+  /// back and cannot go on from there, as more than 50,000 functions were scheduled since: restore a
+  /// checkpoint.
   std::optional<std::int64_t> recorded_step() const;
   /// Every role in this process.
   bool embedded() const noexcept;

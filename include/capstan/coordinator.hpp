@@ -155,7 +155,7 @@ class ClusterCoordinator {
   /// Cluster::recorded_step() and goes on after it; what is scheduled in the same order then counts exactly
   /// once, however much of it had run before. Waits as join does, and throws what join throws. REQUIRES:
   /// nothing of schedule_on is under way. Once in 50,000 functions at least: after more a coordinator that is
-  /// killed does not come back.
+  /// killed has to restore a checkpoint.
   void record_step(std::int64_t step);
 
   /// The value; of a vector, pair, tuple or map that has RemoteValues in it the same with values in their

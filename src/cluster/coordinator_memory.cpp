@@ -1,11 +1,21 @@
 // coordinator_memory.cpp -- every change is written at once, whole.
 #include "cluster/coordinator_memory.hpp"
 
+#include <string>
 #include <utility>
 
+#include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan::cluster {
+
+void CoordinatorRecord::require_not_too_much_open() const {
+  if (!too_much_open) return;
+  throw Error(Code::data_loss,
+              "the coordinator was killed more than " + std::to_string(kMostOpenClosures) +
+                  " functions after its last record_step(), so that it cannot go on from there; restore a "
+                  "checkpoint first");
+}
 
 void CoordinatorMemory::keep_in(std::shared_ptr<transport::KeptMemory> memory) {
   const std::lock_guard lock(mutex_);

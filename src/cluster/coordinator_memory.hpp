@@ -14,8 +14,8 @@
 
 namespace capstan::cluster {
 
-/// After so many closures since the last recorded step a coordinator that is killed does not come back: every
-/// ps remembers some more of them.
+/// After so many closures since the last recorded step a coordinator that is killed cannot go on from there,
+/// but from a checkpoint: every ps remembers some more of them.
 inline constexpr std::uint64_t kMostOpenClosures = 50'000;
 
 struct CoordinatorRecord {
@@ -29,6 +29,9 @@ struct CoordinatorRecord {
   std::vector<std::string> counters;
   std::vector<std::string> groups;     // of updates
   std::vector<std::string> variables;  // which have their first values
+
+  /// Throws Error(data_loss): what has run since the recorded step cannot be told from what has not.
+  void require_not_too_much_open() const;
 };
 
 /// kCoordinatorReturned: who it is, and what may not have been said before.

@@ -74,15 +74,6 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
                                            std::move(again)));
 }
 
-/// What ran since the last recorded step is more than every ps remembers.
-void refuse_if_too_much_is_open(const Cluster& cluster) {
-  if (!cluster.recovered() || !cluster.runtime()->coordinator_memory().read().too_much_open) return;
-  throw Error(Code::data_loss,
-              "the coordinator was killed more than " + std::to_string(cluster::kMostOpenClosures) +
-                  " functions after its last record_step(), so that it cannot go on from there; start again "
-                  "with --resume to go on from the last checkpoint");
-}
-
 /// A worker that was started again: the coordinator may have been, too, since the table was made.
 void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) {
   if (!memory) return;
@@ -160,10 +151,7 @@ Cluster Cluster::join(const Settings& settings) {
       if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return())
         runtime.keep_in(agent.kept_memory());
       if (!runtime.coordinator_may_return()) return cluster;
-      if (cluster.role() == Role::coordinator) {
-        runtime.remember(agent.kept_memory(), agent.started_again());
-        refuse_if_too_much_is_open(cluster);
-      }
+      if (cluster.role() == Role::coordinator) runtime.remember(agent.kept_memory(), agent.started_again());
       if (cluster.role() == Role::worker) find_coordinator(runtime, agent.kept_memory());
       return cluster;
     }
@@ -201,7 +189,9 @@ int Cluster::size() const noexcept { return static_cast<int>(runtime_->members()
 bool Cluster::embedded() const noexcept { return !runtime_->embedded().empty(); }
 bool Cluster::recovered() const noexcept { return runtime_->life() > 0; }
 std::optional<std::int64_t> Cluster::recorded_step() const {
-  return runtime_->coordinator_memory().read().step;
+  const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
+  if (recovered()) record.require_not_too_much_open();
+  return record.step;
 }
 std::string Cluster::name() const { return runtime_->self().name(); }
 

@@ -1,5 +1,5 @@
-// coming_back.cpp -- a coordinator that is started again in place of one that was killed, and what it leaves to
-// the next.
+// coming_back.cpp -- a coordinator that is started again in place of one that was killed, and what it leaves
+// to the next.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -35,6 +35,7 @@ void Coordinator::add_workers() {
 /// Nothing is dispatched before it is certain what of each closure counts: every worker has ended what it
 /// ran, or is fenced off, and every ps has put together what all of them have pushed.
 void Coordinator::come_back() {
+  lacks_start_ = runtime_.coordinator_memory().read().too_much_open;
   queue_.number_for_one_from(static_cast<std::uint64_t>(runtime_.life()) << 40);
   const auto silent = [this] {
     std::vector<transport::Peer*> peers;
@@ -115,8 +116,9 @@ void Coordinator::look_at_open_closures() {
   const bool too_much = is_too_much();
   if (too_much == std::exchange(too_much_open_, too_much) || !too_much) return;
   log::warn(
-      "{} functions have been scheduled since the last record_step(): a coordinator that is killed now does "
-      "not come back",
+      "{} functions have been scheduled since the last record_step(): a coordinator that is killed now goes "
+      "on "
+      "from a checkpoint alone",
       cluster::kMostOpenClosures);
   runtime_.coordinator_memory().change(
       [&](cluster::CoordinatorRecord& record) { record.too_much_open = is_too_much(); });

@@ -94,6 +94,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   strategy_.on_renumber([this](std::uint64_t next) {
     queue_.number_from(next);
     made_at_record_ = queue_.made();
+    lacks_start_ = false;
   });
   queue_.number_from(runtime_.coordinator_memory().read().next_closure);
   add_workers();
@@ -216,6 +217,7 @@ void Coordinator::check_worker(int worker) const {
 
 std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, std::vector<std::byte> arguments,
                                               ClosureQueue::Extras extras) {
+  if (lacks_start_) runtime_.coordinator_memory().read().require_not_too_much_open();
   if (extras && extras->affinity != kAnyWorker) check_worker(extras->affinity);
   return queue_.put(function, std::move(arguments), std::move(extras));
 }
