@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,8 @@ class Cluster {
   /// Finds out how the program was started and takes its place:
   ///  * by mpirun or srun with three ranks or more: the process splits into an agent, which
   ///    supervises, and its child, which is where this call returns. MPI is finished before it returns. The
-  ///    agent of a worker that dies starts it again: another return from here, in a new process.
+  ///    agent of a worker that dies starts it again: another return from here, in a new process. So does
+  ///    the coordinator's, where --coordinator-wait is set.
   ///  * by `capstan join RUN_DIR`, or with CAPSTAN_JOIN=RUN_DIR: as one more worker of a job that runs with
   ///    --run-dir RUN_DIR. SIGTERM lets it end what it is at, and leave.
   ///  * alone: every role in this process (`embedded()`), no launcher needed.
@@ -51,6 +53,15 @@ class Cluster {
   int count(Role role) const noexcept;
   int rank() const noexcept;
   int size() const noexcept;
+  /// This coordinator was started again in place of one that was killed (--coordinator-wait). Ps and workers
+  /// have gone on: create the same variables and counters again, under the same names, which finds them as
+  /// they are; assign nothing, and go on after recorded_step(). docs/failures.md says what holds then.
+  bool recovered() const noexcept;
+  /// The last step of ClusterCoordinator::record_step, in this process or an earlier one; nothing before the
+  /// first, and since a checkpoint was restored. Of the coordinator. Throws Error(data_loss) in one that is
+  /// back and cannot go on from there, as more than 50,000 functions were scheduled since: restore a
+  /// checkpoint.
+  std::optional<std::int64_t> recorded_step() const;
   /// Every role in this process.
   bool embedded() const noexcept;
   /// "ps 1 (rank 2 on node17)"

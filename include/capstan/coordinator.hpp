@@ -151,6 +151,13 @@ class ClusterCoordinator {
   /// Everything scheduled is done.
   bool done();
 
+  /// With --coordinator-wait: a coordinator that is killed from now on finds `step` as
+  /// Cluster::recorded_step() and goes on after it; what is scheduled in the same order then counts exactly
+  /// once, however much of it had run before. Waits as join does, and throws what join throws. REQUIRES:
+  /// nothing of schedule_on is under way. Once in 50,000 functions at least: after more a coordinator that is
+  /// killed has to restore a checkpoint.
+  void record_step(std::int64_t step);
+
   /// The value; of a vector, pair, tuple or map that has RemoteValues in it the same with values in their
   /// place; anything else as it is. Waits, and throws what RemoteValue::fetch throws.
   template <class Nest>

@@ -100,6 +100,14 @@ constexpr std::array kTable{
             .initial = "60s",
             .help = "how long the coordinator, left without a worker, waits for one that is started again",
             .minimum = 1},
+    Setting{.name = "coordinator-wait",
+            .group = "runtime",
+            .kind = duration,
+            .initial = "0s",
+            .help =
+                "a coordinator that is killed is started again, up to --max-restarts times, and all others "
+                "wait for it so long; 0 = the job ends with it; the same on every rank",
+            .minimum = 0},
     Setting{.name = "heartbeat-timeout",
             .group = "runtime",
             .kind = duration,

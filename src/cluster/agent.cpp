@@ -107,7 +107,8 @@ AgentLink::Kept kept_memory() {
   try {
     return transport::KeptMemory::create();
   } catch (const Error& error) {
-    std::fprintf(stderr, "capstan: a ps of this rank would not come back when it is killed: %s\n",
+    std::fprintf(stderr,
+                 "capstan: a ps or coordinator of this rank would not come back when it is killed: %s\n",
                  error.what());
     return nullptr;
   }
@@ -256,14 +257,23 @@ class Agent {
            ")";
   }
 
+  /// Not by a signal that asks it to end.
+  static bool was_killed(int status) {
+    if (!WIFSIGNALED(status)) return false;
+    const int signal = WTERMSIG(status);
+    return signal != SIGTERM && signal != SIGINT && signal != SIGHUP;
+  }
+
   /// A worker that has ended neither well nor with the job; sets when it is to be started, and as whom.
   bool starts_again(int status, bool ending) {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
     if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
     // A ps that has ended by itself would find in its memory what made it end. A spare that uses memory is a
     // ps.
-    const bool returns = self_.role == Role::worker ||
-                         (one_fabric(self_.role) && WIFSIGNALED(status) && kept_ && kept_->used());
+    const bool returns =
+        self_.role == Role::worker ||
+        (one_fabric(self_.role) && WIFSIGNALED(status) && kept_ && kept_->used()) ||
+        (self_.role == Role::coordinator && was_killed(status) && kept_ && table_.coordinator_may_return());
     if (!returns) return false;
     pause_ = Clock::now() - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
     start_at_ = Clock::now() + pause_;
@@ -281,7 +291,7 @@ class Agent {
     signal(SIGPIPE, pipe_handler_);
     sigprocmask(SIG_SETMASK, &mask_, nullptr);
     table_.rank = self_.rank;
-    return AgentLink(std::move(table_), kept_);
+    return AgentLink(std::move(table_), kept_, started_again_);
   }
 
   [[noreturn]] void finish(int status, bool ending) {
@@ -309,7 +319,8 @@ class Agent {
       // Killed when the job was about to end: it came back to nobody. How the job ended is for the
       // coordinator's agent.
       if (lost_coordinator && started_again_ > 0) _exit(0);
-      if (by_signal || lost_coordinator) pause_for_coordinator();
+      // A ps that waits for a coordinator to come back has left its agent time enough to speak.
+      if (by_signal || (lost_coordinator && !table_.coordinator_may_return())) pause_for_coordinator();
       _exit(by_signal ? kExitLostRank : code);
     }
     _exit(code);

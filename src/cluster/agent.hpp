@@ -19,29 +19,34 @@ class AgentLink {
 
   AgentLink(int from_agent, int to_agent, Kept kept)
       : from_agent_(from_agent), to_agent_(to_agent), kept_(std::move(kept)) {}
-  AgentLink(Table table, Kept kept) : table_(std::move(table)), kept_(std::move(kept)) {}
+  /// In place of the child that has died, for the `started_again`-th time.
+  AgentLink(Table table, Kept kept, int started_again)
+      : table_(std::move(table)), kept_(std::move(kept)), started_again_(started_again) {}
 
   /// Sends this rank's hello up and waits for the table. Throws Error: deadline_exceeded, or what was found
   /// wrong with the ranks.
   Table exchange(const Hello& hello, std::chrono::milliseconds timeout);
   /// Outlives the child.
   const Kept& kept_memory() const noexcept { return kept_; }
+  /// 0 in the first child.
+  int started_again() const noexcept { return started_again_; }
 
  private:
   int from_agent_ = -1;
   int to_agent_ = -1;
   std::optional<Table> table_;
   Kept kept_;
+  int started_again_ = 0;
 };
 
 /// Splits the process in three. Returns in the child, which runs the program. A second child does the MPI
 /// part and ends; the parent is the agent, which forwards signals, waits for the child and exits. It calls
 /// nothing of MPI, so that it may fork at any time: the child of a worker that dies, or of a ps that is
-/// killed, is started again, up to Table::restarts times, and that is a return from here, too. REQUIRES: no
-/// other thread runs.
+/// killed, is started again, up to Table::restarts times, and that is a return from here, too; so is that of
+/// a coordinator that is killed, where Table::coordinator_may_return. REQUIRES: no other thread runs.
 ///
 /// How the agent's exit code follows from its child's end:
-///  * coordinator: the child's own code, or 128 + signal: it decides about the job.
+///  * coordinator that is not started again: the child's own code, or 128 + signal: it decides about the job.
 ///  * worker that is not started again, evaluator, spare: 0 however the child ended once the cluster was up,
 ///  with a line that says so: the job goes on.
 ///  * ps that is not started again: the child's own code; when it was lost, or has lost the coordinator, 4,

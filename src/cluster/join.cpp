@@ -7,9 +7,11 @@
 #include "base/log.hpp"
 #include "base/settings.hpp"
 #include "capstan/mpi.hpp"
+#include "capstan/serialize.hpp"
 #include "cluster/agent.hpp"
 #include "cluster/door_knock.hpp"
 #include "cluster/file_limit.hpp"
+#include "cluster/kept_record.hpp"
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/role_map.hpp"
 #include "cluster/runtime.hpp"
@@ -47,6 +49,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   hello.restarts = restarts;
   hello.late =
       settings.text("run-dir").empty() ? 0 : static_cast<std::int32_t>(settings.integer("late-workers"));
+  hello.coordinator_wait = settings.duration("coordinator-wait").count();
   hello.control_address = control->address();
   hello.data_address = data->address();
   cluster::Table table = exchange(hello);
@@ -69,6 +72,14 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   }
   return Cluster(std::make_shared<Runtime>(settings, std::move(table), std::move(control), std::move(data),
                                            std::move(again)));
+}
+
+/// A worker that was started again: the coordinator may have been, too, since the table was made.
+void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) {
+  if (!memory) return;
+  runtime.keep_in(memory);
+  const auto last = cluster::KeptRecord(memory).read();
+  if (!last.empty()) runtime.coordinator_returned(from_bytes<cluster::CoordinatorBack>(last).coordinator);
 }
 
 void apply_log_level(const Settings& settings, bool coordinator) {
@@ -136,8 +147,12 @@ Cluster Cluster::join(const Settings& settings) {
       Cluster cluster = join_with(settings, restarts, [&](const cluster::Hello& hello) {
         return agent.exchange(hello, settings.duration("start-timeout"));
       });
-      if (cluster::one_fabric(cluster.role()) && cluster.runtime()->ps_may_return())
-        cluster.runtime()->keep_in(agent.kept_memory());
+      Runtime& runtime = *cluster.runtime();
+      if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return())
+        runtime.keep_in(agent.kept_memory());
+      if (!runtime.coordinator_may_return()) return cluster;
+      if (cluster.role() == Role::coordinator) runtime.remember(agent.kept_memory(), agent.started_again());
+      if (cluster.role() == Role::worker) find_coordinator(runtime, agent.kept_memory());
       return cluster;
     }
     MPI_Init(nullptr, nullptr);
@@ -172,6 +187,12 @@ int Cluster::count(Role role) const noexcept { return runtime_->count(role); }
 int Cluster::rank() const noexcept { return runtime_->self().rank; }
 int Cluster::size() const noexcept { return static_cast<int>(runtime_->members().size()); }
 bool Cluster::embedded() const noexcept { return !runtime_->embedded().empty(); }
+bool Cluster::recovered() const noexcept { return runtime_->life() > 0; }
+std::optional<std::int64_t> Cluster::recorded_step() const {
+  const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
+  if (recovered()) record.require_not_too_much_open();
+  return record.step;
+}
 std::string Cluster::name() const { return runtime_->self().name(); }
 
 }  // namespace capstan

@@ -19,9 +19,10 @@ struct Hello {
   std::string roles;        // the settings that the role map is made from, which must agree
   std::vector<std::byte> control_address;
   std::vector<std::byte> data_address;
-  std::int64_t replicas = 1;  // which must agree, too
-  std::int32_t restarts = 0;  // and this: how often a worker's agent starts it again
-  std::int32_t late = 0;      // and this: how many workers may come in later
+  std::int64_t replicas = 1;          // which must agree, too
+  std::int32_t restarts = 0;          // and this: how often a worker's agent starts it again
+  std::int32_t late = 0;              // and this: how many workers may come in later
+  std::int64_t coordinator_wait = 0;  // and this: milliseconds that all wait for one that was killed
 };
 
 /// A ps and a spare, which may become one, have one thread and one fabric.
@@ -52,13 +53,16 @@ struct Member {
 struct Table {
   int rank = 0;  // beyond `members` for a worker that was started again, or came late
   std::vector<Member> members;
-  int restarts = 0;  // how often each worker of `members` may be started again
-  int late = 0;      // how many may come in by the late door
+  int restarts = 0;                   // how often each worker of `members` may be started again
+  int late = 0;                       // how many may come in by the late door
+  std::int64_t coordinator_wait = 0;  // milliseconds that all wait for a coordinator that was killed; 0: none
 
   int count(Role role) const noexcept {
     return static_cast<int>(
         std::count_if(members.begin(), members.end(), [role](const Member& m) { return m.role == role; }));
   }
+  /// A coordinator that is killed is started again.
+  bool coordinator_may_return() const noexcept { return coordinator_wait > 0 && restarts > 0; }
   /// Ranks that there may ever be.
   int places() const noexcept { return first_late() + late; }
   /// The rank of a worker from its `time`-th start on, after the first; from 1.

@@ -7,9 +7,11 @@ namespace capstan::cluster {
 
 /// Sent over the wire between ranks of one binary.
 enum MessageType : std::uint16_t {
-  kReply = 1,     // header: ReplyHeader; payload: result, or text of an error
-  kShutdown = 2,  // coordinator to all: the job is over
-  kHello = 3,     // says nothing; opens the connection
+  kReply = 1,                // header: ReplyHeader; payload: result, or text of an error
+  kShutdown = 2,             // coordinator to all: the job is over
+  kHello = 3,                // says nothing; opens the connection
+  kCoordinatorReturned = 4,  // coordinator to all: a CoordinatorBack, of one that was started again
+  kCoordinatorKnown = 5,     // the answer: it may be asked (ps), has ended what it ran (worker)
 
   // client to ps (shard/protocol.hpp)
   kDoorbell = 16,  // a push lies in a ring and the ps may be asleep
@@ -25,11 +27,14 @@ enum MessageType : std::uint16_t {
   kCreateGroup,
   kRestartGroup,
   kGroupClocks,
-  kDropVariable,  // some shard of it could not be made
-  kWorkerGone,    // coordinator to ps: a rank that counts as dead; answered with kWorkerClosed
-  kPushEntry,     // an entry that would lie in a ring, where windows are not mapped
-  kMemberJoined,  // coordinator to ps: a Member, of a worker that was started again; answered with
-                  // kMemberKnown
+  kDropVariable,    // some shard of it could not be made
+  kWorkerGone,      // coordinator to ps: a rank that counts as dead; answered with kWorkerClosed
+  kPushEntry,       // an entry that would lie in a ring, where windows are not mapped
+  kListShards,      // coordinator to ps: which shards are there
+  kGatherClosures,  // coordinator to ps: any worker may run again what another one that lives has run
+  kForgetClosures,  // coordinator to ps: none before a number runs again
+  kMemberJoined,    // coordinator to ps: a Member, of a worker that was started again; answered with
+                    // kMemberKnown
 
   // ps and its replica (shard/replica_format.hpp)
   kReplicate = 36,  // what changes the ps's state

@@ -96,6 +96,7 @@ Table exchange(MPI_Comm communicator, const Hello& hello) {
   table.members = make_members(hellos);
   table.restarts = hello.restarts;
   table.late = hello.late;
+  table.coordinator_wait = hello.coordinator_wait;
   return table;
 }
 

@@ -233,6 +233,10 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
         hello.late, hellos[0].late, Code::failed_precondition,
         "rank {} on {} has room for {} late workers, rank 0 for {}: give every rank the same --run-dir and "
         "--late-workers");
+    require_same(
+        hello.coordinator_wait, hellos[0].coordinator_wait, Code::failed_precondition,
+        "rank {} on {} waits {} ms for a coordinator that was killed, rank 0 {} ms: give every rank the "
+        "same --coordinator-wait");
     hosts.push_back(hello.host);
   }
   RoleRequest request;

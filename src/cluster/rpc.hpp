@@ -64,6 +64,10 @@ class RpcServer {
   void serve(std::uint16_t type, Handler handler);
   /// From now on whatever that rank asks is answered with Error(aborted).
   void refuse(int rank) { refused_.insert(rank); }
+  /// What that rank has asked so far is not answered: it is another process now.
+  void forget(int rank) {
+    std::erase_if(requests_, [rank](const Request& request) { return request.from == rank; });
+  }
   /// True when there was something to answer.
   bool answer_pending();
 

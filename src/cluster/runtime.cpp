@@ -111,6 +111,33 @@ void Runtime::drop_data_peer(int rank) noexcept {
   if (peer != nullptr) peer->count_as_failed();
 }
 
+void Runtime::coordinator_returned(const Member& coordinator) {
+  const auto at = static_cast<std::size_t>(coordinator.rank);
+  {
+    const std::lock_guard lock(mutex_);
+    Member& member = table_.members.at(at);
+    member.pid = coordinator.pid;
+    member.control_address = coordinator.control_address;
+    member.data_address = coordinator.data_address;
+  }
+  if (control_peers_.at(at) != nullptr)
+    control_peers_[at]->revive(coordinator.control_address, coordinator.name());
+  if (self_.role == Role::ps && data_peers_.at(at) != nullptr) {
+    data_peers_[at]->revive(coordinator.data_address, coordinator.name());
+  }
+}
+
+void Runtime::remember(std::shared_ptr<transport::KeptMemory> memory, int life) {
+  life_ = life;
+  coordinator_memory_.keep_in(std::move(memory));
+  const CoordinatorRecord found = coordinator_memory_.read();
+  for (const Member& ps : found.ps) {
+    ps_returned_to_control(ps);
+    ps_returned_to_data(ps);
+  }
+  for (const Member& worker : found.workers) add(worker);
+}
+
 std::string Runtime::name_of(int rank) const {
   try {
     return member(rank).name();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/settings.hpp"
+#include "cluster/coordinator_memory.hpp"
 #include "cluster/member.hpp"
 #include "transport/fabric.hpp"
 
@@ -99,6 +100,21 @@ class Runtime {
   void give_up_ps() noexcept { ps_given_up_ = true; }
   bool ps_given_up() const noexcept { return ps_given_up_; }
 
+  /// A coordinator that is killed may be started again; the others wait for it so long.
+  bool coordinator_may_return() const noexcept { return !in_process_ && table_.coordinator_may_return(); }
+  std::chrono::milliseconds coordinator_wait() const {
+    return std::chrono::milliseconds(table_.coordinator_wait);
+  }
+  /// It is there again, in another process: where this rank finds it. Not inside progress(). By the thread
+  /// that drives the control fabric; on a ps for both.
+  void coordinator_returned(const Member& coordinator);
+  /// On the coordinator: what outlives its process; and how often it has been started again. What an earlier
+  /// process knew of the members is in the table.
+  CoordinatorMemory& coordinator_memory() noexcept { return coordinator_memory_; }
+  int life() const noexcept { return life_; }
+  /// On the coordinator, once: takes up what an earlier process of this rank has left.
+  void remember(std::shared_ptr<transport::KeptMemory> memory, int life);
+
   /// How long any wait on another rank may last.
   std::chrono::milliseconds patience() const { return settings_.duration("wait-timeout"); }
 
@@ -127,6 +143,8 @@ class Runtime {
   std::vector<std::shared_ptr<Runtime>> embedded_;
   bool in_process_ = false;
   std::shared_ptr<transport::KeptMemory> kept_memory_;
+  CoordinatorMemory coordinator_memory_;
+  int life_ = 0;
 };
 
 /// The name of this host, cut at the first dot.

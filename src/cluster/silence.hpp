@@ -13,8 +13,10 @@ class Silence {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `period`: between two looks, and two answers; 0: nothing is ever too long.
-  Silence(std::chrono::milliseconds period, std::chrono::milliseconds most) : period_(period), most_(most) {}
+  /// `period`: between two looks, and two answers; 0: nothing is ever too long. `most`, and ten periods at
+  /// least, is too long.
+  Silence(std::chrono::milliseconds period, std::chrono::milliseconds most)
+      : period_(period), most_(std::max(most, 10 * period)) {}
 
   void heard(Clock::time_point now) { heard_ = now; }
   /// It will say nothing more, or is not expected to.

@@ -83,9 +83,19 @@ void ClosureQueue::check_inputs(const Extras& extras) const {
   }
 }
 
-Closure ClosureQueue::make(std::uint32_t function, std::vector<std::byte> arguments, Extras extras) {
-  ++statistics_.scheduled;
-  const std::uint64_t id = next_id_++;
+void ClosureQueue::number_from(std::uint64_t next) {
+  const Lock lock(board_->mutex);
+  next_id_.store(next, std::memory_order_relaxed);
+}
+
+void ClosureQueue::number_for_one_from(std::uint64_t next) {
+  const Lock lock(board_->mutex);
+  next_for_one_ = shard::kForOneWorker + next;
+}
+
+Closure ClosureQueue::make(std::uint64_t id, std::uint32_t function, std::vector<std::byte> arguments,
+                           Extras extras) {
+  made_.store(++statistics_.scheduled, std::memory_order_relaxed);
   const bool stamped = hungry_ || id % kStampEvery == 0;
   if (stamped) came_.emplace(id, Clock::now());
   return {
@@ -177,7 +187,9 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   Lock lock(board_->mutex);
   wait(lock, [this] { return error_ || limit_ == 0 || queued() < limit_; });
   raise_if_failed(lock);
-  Closure closure = make(function, std::move(arguments), std::move(extras));
+  const std::uint64_t id = next_id();
+  next_id_.store(id + 1, std::memory_order_relaxed);
+  Closure closure = make(id, function, std::move(arguments), std::move(extras));
   auto result = closure.result;
   bool sooner = false;
   if (closure.special) {
@@ -202,7 +214,7 @@ std::shared_ptr<Result> ClosureQueue::put_for(int worker, std::uint32_t function
   {
     const Lock lock(board_->mutex);
     if (broken_) throw *error_;
-    Closure closure = make(function, std::move(arguments), std::move(extras));
+    Closure closure = make(next_for_one_++, function, std::move(arguments), std::move(extras));
     closure.worker = worker;
     result = closure.result;
     admit(std::move(closure));

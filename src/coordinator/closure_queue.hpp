@@ -23,6 +23,7 @@
 #include "coordinator/closure_line.hpp"
 #include "coordinator/result.hpp"
 #include "coordinator/waiting_closures.hpp"
+#include "shard/push_format.hpp"
 
 namespace capstan::coordinator {
 
@@ -42,6 +43,16 @@ class ClosureQueue {
 
   using Clock = ClosureExtras::Clock;
   using Extras = std::unique_ptr<ClosureExtras>;
+
+  /// From now on closures for any worker are numbered from `next` on. REQUIRES: `next` is above all numbers
+  /// so far, or there have been none.
+  void number_from(std::uint64_t next);
+  /// Likewise those for one worker alone, from shard::kForOneWorker + `next` on.
+  void number_for_one_from(std::uint64_t next);
+  /// The next one's. Without a lock.
+  std::uint64_t next_id() const noexcept { return next_id_.load(std::memory_order_relaxed); }
+  /// How many there have been, of both kinds. Without a lock.
+  std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
 
   /// Waits while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) for
   /// an argument that is a result of another queue.
@@ -105,7 +116,7 @@ class ClosureQueue {
   void set_next_deadline() noexcept;
   bool nothing_queued() const noexcept { return any_.empty() && preferred_.empty(); }
   std::size_t queued() const;
-  Closure make(std::uint32_t function, std::vector<std::byte> arguments, Extras extras);
+  Closure make(std::uint64_t id, std::uint32_t function, std::vector<std::byte> arguments, Extras extras);
   void check_inputs(const Extras& extras) const;
   bool admit(Closure closure);
   void enqueue(Closure closure);
@@ -137,7 +148,9 @@ class ClosureQueue {
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
   std::set<int> lost_;
   std::set<int> have_been_lost_;
-  std::uint64_t next_id_ = 1;
+  std::atomic<std::uint64_t> next_id_{1};  // written under the mutex
+  std::uint64_t next_for_one_ = shard::kForOneWorker;
+  std::atomic<std::uint64_t> made_{0};
   std::optional<Error> error_;
   bool broken_ = false;
   CoordinatorStatistics statistics_;  // what is counted; what is there now is looked up

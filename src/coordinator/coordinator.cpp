@@ -91,14 +91,14 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   fabric.on_message(cluster::kLeave,
                     [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
-  for (const cluster::Member& member : runtime_.members()) {
-    if (member.role == Role::coordinator) continue;
-    // Traffic both ways is what makes either end's death visible to the other.
-    transport::Peer& peer = runtime_.control_peer(member);
-    peer.send(cluster::kHello, {});
-    if (member.role == Role::worker) dispatcher_.add(peer);
-    if (member.role == Role::ps) peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
-  }
+  strategy_.on_renumber([this](std::uint64_t next) {
+    queue_.number_from(next);
+    made_at_record_ = queue_.made();
+    lacks_start_ = false;
+  });
+  queue_.number_from(runtime_.coordinator_memory().read().next_closure);
+  add_workers();
+  if (runtime_.life() > 0) come_back();
   loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
   try {
     late_.open();
@@ -108,7 +108,10 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   }
 }
 
-Coordinator::~Coordinator() { end(); }
+Coordinator::~Coordinator() {
+  strategy_.on_renumber({});
+  end();
+}
 
 void Coordinator::end() {
   late_.close();
@@ -133,6 +136,11 @@ ControlLoop::Round Coordinator::round() {
   }
   const bool ps_returned = greet_returned_ps();
   const bool returned = returning_.advance() || ps_returned;
+  if (runtime_.coordinator_may_return()) {
+    members_changed_ = members_changed_ || returned;
+    if (std::exchange(members_changed_, false)) note_members();
+    look_at_open_closures();
+  }
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
   const bool timed = queue_.next_deadline() != Clock::time_point::max();
@@ -209,6 +217,7 @@ void Coordinator::check_worker(int worker) const {
 
 std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, std::vector<std::byte> arguments,
                                               ClosureQueue::Extras extras) {
+  if (lacks_start_) runtime_.coordinator_memory().read().require_not_too_much_open();
   if (extras && extras->affinity != kAnyWorker) check_worker(extras->affinity);
   return queue_.put(function, std::move(arguments), std::move(extras));
 }
@@ -437,6 +446,7 @@ void Coordinator::lose_worker(transport::Peer& peer, bool may_live) {
   const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), may_live ? 1 : 0}),
                                          transport::deadline_in(runtime_.patience()));
   if (!closures) return;
+  members_changed_ = true;
   log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,
             dispatcher_.alive());
   when_alone(peer);
@@ -448,6 +458,7 @@ void Coordinator::let_go(transport::Peer& peer) {
   (void)dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), 0}),
                          transport::deadline_in(runtime_.patience()));
   heartbeats_.forget(peer.rank());
+  members_changed_ = true;
   peer.send(cluster::kShutdown, {});
   log::info("{} has left after {} functions, {} workers are left", peer.name(), ended, dispatcher_.alive());
   when_alone(peer);
@@ -598,6 +609,7 @@ bool ClusterCoordinator::join(std::chrono::milliseconds timeout) {
 }
 bool ClusterCoordinator::done() { return implementation_->queue().done(); }
 std::uint64_t ClusterCoordinator::next_resource() { return implementation_->next_resource(); }
+void ClusterCoordinator::record_step(std::int64_t step) { implementation_->record_step(step); }
 int ClusterCoordinator::workers() const { return implementation_->workers(); }
 
 }  // namespace capstan

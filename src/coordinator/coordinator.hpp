@@ -1,6 +1,7 @@
 // coordinator.hpp -- hands closures to workers and collects what they return.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -48,6 +49,8 @@ class Coordinator {
   /// Of all ranks but this one, in their order. Any thread.
   std::vector<TaskState> task_states() const;
   std::uint64_t next_resource() noexcept { return strategy_.next_resource(); }
+  /// See ClusterCoordinator::record_step.
+  void record_step(std::int64_t step);
   /// Of workers that are there now, in order.
   std::vector<int> worker_indices();
   int workers() const noexcept { return dispatcher_.alive(); }
@@ -77,6 +80,10 @@ class Coordinator {
   void lose_ps(transport::Peer& peer);
   void wait_for_ps();
   std::vector<std::int32_t> dead_workers() const;
+  void add_workers();
+  void come_back();
+  void note_members();
+  void look_at_open_closures();
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;
@@ -103,7 +110,13 @@ class Coordinator {
   Watchdog::Clock::time_point next_look_{};
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<std::jthread> embedded_workers_;
-  LateWorkers late_;  // last: its thread uses all of the above
+  bool members_changed_ = false;
+  bool lacks_start_ = false;  // it has to go on from a checkpoint, and none has been restored yet
+  std::atomic<std::uint64_t> made_at_record_{0};  // closures, when the last step was recorded
+  std::atomic<std::uint64_t> forget_before_{0};   // closures that no ps needs to remember
+  std::uint64_t told_to_forget_ = 0;
+  bool too_much_open_ = false;  // of the thread that drives the loop
+  LateWorkers late_;            // last: its thread uses all of the above
 };
 
 }  // namespace capstan::coordinator

@@ -243,7 +243,8 @@ bool Dispatcher::append_extras(std::vector<std::byte>& out, RunHeader header, co
 void Dispatcher::give(Worker& worker, Closure closure) {
   const RunHeader header{closure.id, closure.arguments.size(), closure.function,
                          static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
-                         static_cast<std::uint8_t>(closure.again ? 1 : 0)};
+                         // For a coordinator that was killed any of them may have been begun.
+                         static_cast<std::uint8_t>(closure.again || strategy_.runtime()->life() > 0 ? 1 : 0)};
   std::vector<std::byte> special;
   if (closure.special && !append_extras(special, header, closure)) return;
   if (worker.batched == 0) announce(worker);
@@ -276,7 +277,7 @@ void Dispatcher::announce(Worker& worker) {
 
 void Dispatcher::send_batch(Worker& worker) {
   if (worker.batched == 0) return;
-  const BatchHeader header{worker.batched, worker.announcement_bytes};
+  const BatchHeader header{worker.batched, worker.announcement_bytes, strategy_.runtime()->life()};
   worker.peer->send(cluster::kRunClosures, transport::as_bytes(header), worker.batch);
   worker.batch.clear();
   if (worker.batch.capacity() > 4 * kBatchBytes) worker.batch.shrink_to_fit();

@@ -72,6 +72,8 @@ class Dispatcher {
     int worker;  // rank
     int ps;      // rank
   };
+  /// Some ps has not applied all that a lost worker pushed.
+  bool any_open() const noexcept { return !lost_.empty(); }
   /// A ps that has not applied what a lost worker pushed, after the deadline.
   std::optional<Overdue> overdue() const;
 

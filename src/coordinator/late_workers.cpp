@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -49,6 +50,10 @@ void LateWorkers::open() {
       address, file_.token,
       [this](DoorRequest request, std::span<const std::byte> body) { return answer(request, body); },
       [tag = runtime_.log_tag()] { log::set_rank_tag(tag); }, cluster::LateDoor::Limits());
+  const cluster::Table& table = runtime_.table();
+  for (const int rank : runtime_.worker_ranks()) {  // of an earlier process of this coordinator
+    if (table.is_late(rank)) came_ = std::max<int>(came_, rank - table.rank_of_late(1) + 1);
+  }
   file_.address = door_->address();
   cluster::write_run_file(run_dir_, file_);
   is_open_ = true;

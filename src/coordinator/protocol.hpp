@@ -14,6 +14,7 @@ namespace capstan::coordinator {
 struct BatchHeader {
   std::uint64_t closures = 0;
   std::uint64_t announcement_bytes = 0;
+  std::int64_t life = 0;  // of the coordinator: how often it has been started again
 };
 
 /// What a worker has not been told of yet and its closures may name.

@@ -12,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "base/stacks.hpp"
+#include "cluster/coordinator_watch.hpp"
 #include "cluster/message_types.hpp"
 #include "cluster/runtime.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
@@ -46,22 +47,31 @@ bool is_there(const std::filesystem::path& folder) {
 
 /// What the evaluator hears of the job that it belongs to.
 struct SidecarEvaluator::Job {
-  explicit Job(std::shared_ptr<cluster::Runtime> of) : runtime(std::move(of)) {
+  explicit Job(std::shared_ptr<cluster::Runtime> of) : runtime(std::move(of)), watch(*runtime) {
     transport::Fabric& fabric = runtime->control();
     fabric.on_message(cluster::kHello, [](const transport::Message&) {});
     fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
     fabric.on_message(cluster::kShutdown, [this](const transport::Message&) { over = true; });
     fabric.on_failure([this](transport::Peer& peer) {
-      if (!over && runtime->member(peer.rank()).role == Role::coordinator) lost = peer.name();
+      if (!over && runtime->member(peer.rank()).role == Role::coordinator) watch.lose(peer);
     });
+    fabric.on_message(cluster::kCoordinatorReturned,
+                      [this](const transport::Message& message) { watch.hear(message); });
     runtime->control_peer(runtime->member(Role::coordinator, 0)).send(cluster::kHello, {});
   }
   ~Job() { runtime->control().silence(); }
-  bool ended() const { return over || !lost.empty(); }
+  /// Not inside progress().
+  bool ended() {
+    if (watch.news()) {
+      (void)watch.take_up();
+      watch.answer();
+    }
+    return over || !watch.verdict().empty();
+  }
 
   std::shared_ptr<cluster::Runtime> runtime;
+  cluster::CoordinatorWatch watch;
   bool over = false;
-  std::string lost;
 };
 
 SidecarEvaluator::SidecarEvaluator(SidecarEvaluatorOptions options) : options_(std::move(options)) {
@@ -149,8 +159,8 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
     }
     pause();
   }
-  if (job_->lost.empty()) return 0;
-  log::error("{} is gone; the evaluator ends", job_->lost);
+  if (job_->watch.verdict().empty()) return 0;
+  log::error("{}; the evaluator ends", job_->watch.verdict());
   return kExitLostRank;
 }
 

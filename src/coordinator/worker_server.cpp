@@ -70,6 +70,7 @@ WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
     : runtime_(std::move(runtime)),
       context_(runtime_),
       fenced_why_(kFencedText),
+      watch_(*runtime_),
       beat_every_(runtime_->in_process()
                       ? std::chrono::milliseconds(0)
                       : Heartbeats(runtime_->settings().duration("heartbeat-timeout")).period()),
@@ -87,12 +88,13 @@ void WorkerServer::run() {
   loop_.start([tag = runtime_->log_tag()] { log::set_rank_tag(tag); });
   if (runtime_->started_again()) await_ps();
   while (true) {
+    begin_anew();
     auto task = next_task();
     if (!task) {
       loop_.wait(
           [&] {
             const std::lock_guard lock(mutex_);
-            return ended() || !tasks_.empty();
+            return ended() || anew_ || !tasks_.empty();
           },
           std::nullopt);
       const std::lock_guard lock(mutex_);
@@ -107,7 +109,7 @@ void WorkerServer::run() {
   strategy::Context::set_current(nullptr);
   resources_.clear();
   if (fenced_) throw Error(Code::aborted, fenced_why_);
-  if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this worker ends");
+  if (!lost_.empty()) throw Error(Code::unavailable, lost_ + "; this worker ends");
 }
 
 void WorkerServer::listen() {
@@ -135,9 +137,12 @@ void WorkerServer::listen() {
     }
     end_by_ = std::chrono::steady_clock::now() + kGraceOfTheFenced;
   });
+  fabric.on_message(cluster::kCoordinatorReturned,
+                    [this](const transport::Message& message) { watch_.hear(message); });
   fabric.on_failure([this](transport::Peer& peer) {
     const std::lock_guard lock(mutex_);
-    if (!over_) lost_ = peer.name();
+    if (!over_) watch_.lose(peer);
+    tasks_.clear();  // it will have them run again
   });
   const auto connect = [this] {
     coordinator_ = &runtime_->control_peer(runtime_->member(Role::coordinator, 0));
@@ -157,7 +162,10 @@ void WorkerServer::come_in() {
   fabric.on_message(cluster::kHello, [&heard](const transport::Message&) { heard = true; });
   const bool late = runtime_->came_late();
   if (!late) coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
-  const auto answered = [&] { return heard || ended(); };
+  const auto answered = [&] {
+    take_up_coordinator();
+    return heard || ended() || anew_;
+  };
   if (!transport::progress_until(fabric, transport::deadline_in(runtime_->patience()), answered)) {
     throw Error(
         Code::deadline_exceeded,
@@ -187,18 +195,63 @@ void WorkerServer::await_ps() {
 
 ControlLoop::Round WorkerServer::round() {
   const bool received = runtime_->control().progress() != 0;
+  take_up_coordinator();
   const auto rest = beat_or_end();
   std::vector<std::byte> answers;
+  bool answer_due = false;
   {
     const std::lock_guard lock(mutex_);
     answers.swap(answers_);
-    if (over_ || fenced_) answers.clear();  // nobody wants them
+    if (over_ || fenced_ || anew_) answers.clear();  // nobody wants them
+    answer_due = std::exchange(answer_due_, false);
   }
+  if (answer_due) watch_.answer();
   if (!answers.empty()) coordinator_->send(cluster::kClosuresDone, {}, answers);
   if (told_to_leave && runtime_->came_late() && !std::exchange(has_asked_to_leave_, true)) {
     coordinator_->send(cluster::kLeave, {});
   }
   return {received || !answers.empty(), rest};
+}
+
+/// Not inside progress().
+void WorkerServer::take_up_coordinator() {
+  if (!watch_.news()) {
+    if (const std::string& verdict = watch_.verdict(); !verdict.empty()) {
+      const std::lock_guard lock(mutex_);
+      lost_ = verdict;
+    }
+    return;
+  }
+  const cluster::CoordinatorBack back = watch_.take_up();
+  // For the process that its agent starts when this one dies.
+  if (runtime_->kept_memory()) cluster::KeptRecord(runtime_->kept_memory()).write(to_bytes(back));
+  const std::lock_guard lock(mutex_);
+  tasks_.clear();
+  news_.clear();
+  anew_ = true;
+}
+
+/// By the thread that runs closures, between two of them: objects of the earlier coordinator go, and the new
+/// one may go by what this worker has pushed.
+void WorkerServer::begin_anew() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!anew_) return;
+  }
+  resources_.clear();
+  recipes_.clear();
+  try {
+    context_.client().flush();  // what a function that threw had pushed
+  } catch (const Error& error) {
+    log::warn("what the last function had pushed may be lost: {}", error.what());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    anew_ = false;
+    answer_due_ = true;
+    answers_.clear();
+  }
+  loop_.nudge();
 }
 
 /// Whichever thread drives the loop, also while a function computes for long. The time until it has to be
@@ -217,9 +270,11 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
     }
     no_later_than(next_beat_);
   }
+  if (const auto until = watch_.until(); until && *until > now) no_later_than(*until);
   const std::lock_guard lock(mutex_);
   // It answers from its first answer on; its end, or the end of the way to it, may come without a word.
-  if (silence_.too_long(now) && !over_ && lost_.empty()) lost_ = coordinator_->name();
+  if (silence_.too_long(now) && !over_ && !watch_.until() && lost_.empty())
+    lost_ = coordinator_->name() + " is gone";
   if (!(over_ || fenced_) || !(has_agent_ || runtime_->came_late())) return rest;
   if (now < end_by_) {
     no_later_than(end_by_);
@@ -239,6 +294,7 @@ void WorkerServer::take(const transport::Message& message) {
   std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
   const auto batch =
       std::make_shared<const std::vector<std::byte>>(message.payload.begin(), message.payload.end());
+  if (header.life != watch_.life()) return;  // of a coordinator that was killed
   Reader in(*batch);
   const std::lock_guard lock(mutex_);
   if (header.announcement_bytes > 0) news_.push_back({in.view(header.announcement_bytes), batch});

@@ -13,6 +13,7 @@
 
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
+#include "cluster/coordinator_watch.hpp"
 #include "cluster/runtime.hpp"
 #include "cluster/silence.hpp"
 #include "coordinator/control_loop.hpp"
@@ -32,7 +33,8 @@ class WorkerServer {
   WorkerServer& operator=(const WorkerServer&) = delete;
 
   /// Runs closures on the calling thread until the coordinator says that the job is over. Throws
-  /// Error(unavailable) when the coordinator dies, Error(aborted) when this worker counts as dead.
+  /// Error(unavailable) when the coordinator dies and does not come back, Error(aborted) when this worker
+  /// counts as dead.
   void run();
 
   /// This worker's object of a recipe, made now if need be. Called by closures.
@@ -65,6 +67,8 @@ class WorkerServer {
   /// REQUIRES: the mutex, once the loop has started.
   bool ended() const { return over_ || fenced_ || !lost_.empty(); }
   std::chrono::milliseconds beat_or_end();
+  void take_up_coordinator();
+  void begin_anew();
   void learn_news();
   void execute(const Task& task);
   std::vector<std::byte> run_until_no_ps_dies(const detail::RemoteFunction& function, const Task& task);
@@ -85,8 +89,11 @@ class WorkerServer {
   bool fenced_ = false;  // it counts as dead
   std::string fenced_why_;
   std::chrono::steady_clock::time_point end_by_{};  // when it is over or fenced, whatever the closure does
-  std::string lost_;                                // the coordinator's name when it has died
-  std::chrono::milliseconds beat_every_;            // 0: never
+  std::string lost_;                                // why there is no coordinator any more
+  bool anew_ = false;                // another coordinator has come, and what is of the earlier one is to go
+  bool answer_due_ = false;          // that has been done
+  cluster::CoordinatorWatch watch_;  // of the thread that drives the loop
+  std::chrono::milliseconds beat_every_;  // 0: never
   std::chrono::steady_clock::time_point next_beat_{};
   cluster::Silence silence_;  // of the coordinator
   bool has_agent_;

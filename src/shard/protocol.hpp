@@ -44,6 +44,12 @@ struct CreateShard {
   std::uint32_t fill = 0;   // a registered function makes the values instead; 0: none
 };
 
+/// kListShards -> a vector of these.
+struct ListedShard {
+  CreateShard description;
+  ShardPlace place;
+};
+
 /// Sent over the wire: never renumber.
 enum class GroupMode : std::uint32_t { asynchronous = 0, stale_synchronous = 1, synchronous = 2 };
 

@@ -25,6 +25,9 @@ enum class PushKind : std::uint32_t {
 /// In place of how far the ps has come: the pusher counts as dead, and nothing of it is applied any more.
 inline constexpr std::uint64_t kFenced = ~std::uint64_t{0};
 
+/// Numbers of closures from here on are of those for one worker alone, which never run elsewhere.
+inline constexpr std::uint64_t kForOneWorker = std::uint64_t{1} << 63;
+
 /// In place of a step's number: the pusher takes no further part.
 inline constexpr std::uint64_t kLeave = ~std::uint64_t{0};
 

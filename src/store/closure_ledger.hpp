@@ -19,28 +19,39 @@ namespace capstan::store {
 /// order, so their count is all that has to be known: of the second run the first so many are left out. Each
 /// push of a closure that pushes the same things in the same order counts exactly once, whoever dies when.
 ///
-/// REQUIRES: a closure's second run pushes after close() of the worker of the first.
+/// REQUIRES: a closure's second run pushes after close() of the worker of the first, or after gather().
 class ClosureLedger {
  public:
   /// A worker holds no more closures than --max-inflight-per-worker, so what it ended before the last so many
   /// has reached the coordinator.
   static constexpr std::size_t kRemembered = 1024;
-  /// Closures of dead workers that are kept; the oldest is forgotten first.
-  static constexpr std::size_t kMostOfTheDead = 64 * kRemembered;
+  /// Where the coordinator may be killed and have all run again that came after its last recorded step: more
+  /// than those are (cluster::kMostOpenClosures).
+  static constexpr std::size_t kRememberedForTheCoordinator = 64 * kRemembered;
+  /// Closures of dead workers that are kept, for each that is remembered of one that lives; the oldest is
+  /// forgotten first.
+  static constexpr std::size_t kMostOfTheDead = 64;
 
   struct Count {
     std::uint64_t closure = 0;
     std::uint64_t entries = 0;
   };
-  /// Of one worker; `begun` closures in all, the last of them at (begun - 1) % kRemembered. All zero at
-  /// first.
+  /// Of one worker: how many closures it has begun, of which the last is at (begun - 1) % remembered of the
+  /// counts. All zero at first.
   struct Row {
-    std::uint64_t begun = 0;
-    Count counts[kRemembered];
-  };
+    std::uint64_t* begun = nullptr;
+    std::span<Count> counts;
 
-  /// `rows`: memory for all ranks, which may have been filled by a process that is dead; empty: its own.
-  explicit ClosureLedger(std::span<Row> rows = {}) : kept_(rows) {}
+    Count& last() const { return counts[(*begun - 1) % counts.size()]; }
+  };
+  static constexpr std::size_t row_bytes(std::size_t remembered) noexcept {
+    return sizeof(std::uint64_t) * 2 + remembered * sizeof(Count);
+  }
+
+  /// `rows`: row_bytes(remembered) for each rank, aligned to 8 bytes, which may have been filled by a process
+  /// that is dead; empty: its own.
+  explicit ClosureLedger(std::span<std::byte> rows = {}, std::size_t remembered = kRemembered)
+      : kept_(rows), remembered_(remembered) {}
 
   /// False when an earlier run of the closure has had this entry applied.
   bool enter(const shard::PushHeader& header);
@@ -50,15 +61,23 @@ class ClosureLedger {
   void set_entered(const shard::PushHeader& header, std::uint64_t entries);
   /// The worker has died.
   void close(int rank);
+  /// Any worker may run again what another one that lives has run.
+  void gather();
+  /// None of a smaller number is run again.
+  void forget_before(std::uint64_t closure);
 
  private:
-  Row& row(std::size_t rank);
-  const Count* last_of(std::size_t rank) const;
+  Row row(std::size_t rank);
+  Row row_or_none(std::size_t rank) const;
+  Row row_at(std::byte* at) const;
+  std::size_t ranks() const noexcept;
 
-  std::span<Row> kept_;
-  std::vector<std::unique_ptr<Row>> own_;                         // by rank
+  std::span<std::byte> kept_;
+  std::size_t remembered_;
+  std::vector<std::unique_ptr<std::byte[]>> own_;                 // by rank
   std::unordered_map<std::uint64_t, std::uint64_t> of_the_dead_;  // entries, by closure
   std::deque<std::uint64_t> order_;                               // of `of_the_dead_`
+  std::uint64_t floor_ = 0;                                       // the first that may run again
 };
 
 }  // namespace capstan::store

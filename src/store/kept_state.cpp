@@ -29,19 +29,19 @@ constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8
 }  // namespace
 
 KeptState::KeptState(std::shared_ptr<transport::KeptMemory> memory, transport::Fabric& fabric,
-                     std::uint64_t places, std::uint64_t entry_bytes)
+                     std::uint64_t places, std::uint64_t entry_bytes, std::size_t remembered)
     : memory_(std::move(memory)), fabric_(fabric), layout_(places) {
   const std::uint64_t journal_bytes = Journal::bytes_for(entry_bytes);
   const std::uint64_t journal_at = kPage;
   const std::uint64_t ledger_at = journal_at + to_pages(journal_bytes);
-  const std::uint64_t middles_at = ledger_at + to_pages(places * sizeof(ClosureLedger::Row));
+  const std::uint64_t middles_at = ledger_at + to_pages(places * ClosureLedger::row_bytes(remembered));
   const std::uint64_t manifest_at = middles_at + to_pages(places * sizeof(Middles));
   board_at_ = manifest_at + kManifestBytes;
   std::byte* at = memory_->map(transport::KeptMemory::kFirst, board_at_).data();
   head_ = reinterpret_cast<Head*>(at);
   journal_ = Journal(at + journal_at, journal_bytes);
   middles_ = {reinterpret_cast<Middles*>(at + middles_at), places};
-  ledger_rows_ = {reinterpret_cast<ClosureLedger::Row*>(at + ledger_at), places};
+  ledger_rows_ = {at + ledger_at, places * ClosureLedger::row_bytes(remembered)};
   manifest_ = at + manifest_at;
   board_at_ += transport::KeptMemory::kFirst;
   found_ = head_->used != 0;
@@ -102,6 +102,12 @@ void KeptState::set_applied(std::uint64_t rank, std::uint64_t bytes) const noexc
   if (rank >= middles_.size()) return;
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(board_ + layout_.applied(rank)))
       .store(bytes, std::memory_order_release);
+}
+
+void KeptState::begin_anew(std::uint64_t rank) noexcept {
+  if (rank >= middles_.size()) return;
+  middles_[rank] = {};
+  set_applied(rank, 0);
 }
 
 void KeptState::begin(const shard::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept {

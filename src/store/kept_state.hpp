@@ -56,16 +56,17 @@ class KeptState {
     group,          // shard::CreateGroup
     dropped,        // variable, by number: its shards are no more
     place,          // TakenPlace: a spare has become a ps; the last one counts
+    coordinator,    // cluster::Member, of one that was started again; closures have been gathered then
   };
   struct Item {
     Record record;
     transport::Bytes bytes;
   };
 
-  /// `places`: ranks that there may ever be; `entry_bytes`: of the largest entry of a push. Throws
-  /// Error(resource_exhausted).
+  /// `places`: ranks that there may ever be; `entry_bytes`: of the largest entry of a push; `remembered`:
+  /// closures of each worker in the ledger. Throws Error(resource_exhausted).
   KeptState(std::shared_ptr<transport::KeptMemory> memory, transport::Fabric& fabric, std::uint64_t places,
-            std::uint64_t entry_bytes);
+            std::uint64_t entry_bytes, std::size_t remembered = ClosureLedger::kRemembered);
 
   /// An earlier process has left something here.
   bool found() const noexcept { return found_; }
@@ -93,7 +94,7 @@ class KeptState {
   /// One that was noted.
   std::unique_ptr<transport::Region> again(std::uint64_t offset, std::uint64_t bytes);
 
-  std::span<ClosureLedger::Row> ledger_rows() const noexcept { return ledger_rows_; }
+  std::span<std::byte> ledger_rows() const noexcept { return ledger_rows_; }
 
   Journal& journal() noexcept { return journal_; }
   /// Before an entry is applied: how far its pusher's entries have been, and in the middle of what push they
@@ -102,6 +103,8 @@ class KeptState {
   /// Entries of the rank that have been applied, in bytes; on the board.
   std::uint64_t applied(std::uint64_t rank) const noexcept;
   void set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept;
+  /// The rank is another process, whose entries begin at 0.
+  void begin_anew(std::uint64_t rank) noexcept;
   /// The entry that was cut off, if one was.
   std::optional<Journal::Entry> cut_off() const noexcept;
   /// The push that the rank is in the middle of, after what has been applied.
@@ -127,7 +130,7 @@ class KeptState {
   transport::Fabric& fabric_;
   Head* head_ = nullptr;
   std::byte* manifest_ = nullptr;
-  std::span<ClosureLedger::Row> ledger_rows_;
+  std::span<std::byte> ledger_rows_;
   std::span<Middles> middles_;
   shard::BoardLayout layout_;
   std::byte* board_ = nullptr;

@@ -23,6 +23,8 @@ class PsPulse {
   void be_busy();
   /// Nothing has come from the coordinator for --wait-timeout, though it was told to answer.
   bool is_alone() { return silence_.too_long(Clock::now()); }
+  /// There is a new coordinator, which has not spoken yet.
+  void excuse() { silence_.excuse(); }
   /// Between two beats; a long time when nobody listens.
   std::chrono::milliseconds period() const noexcept;
 

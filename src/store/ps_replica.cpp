@@ -84,9 +84,9 @@ bool PsServer::look_at_replica() {
 }
 
 void PsServer::await_replica() {
-  while (replica_->waits() && lost_.empty()) {
+  while (replica_->waits() && lost().empty()) {
     transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
-                              [this] { return !replica_->waits() || !lost_.empty(); });
+                              [this] { return !replica_->waits() || !lost().empty(); });
     look_at_replica();
     pulse_.beat();
   }
@@ -100,22 +100,24 @@ std::optional<shard::TakeOver> PsServer::follow() {
   });
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
-  while (!order && !over_ && lost_.empty()) {
+  while (!order && !over_ && lost().empty()) {
     cluster::Pulse::beat();  // its agent ends one that stands still
     if (!look_at_the_wire()) fabric_.wait(kBeat);
   }
   cluster::Pulse::rest();
   fabric_.on_message(cluster::kTakeOver, [](const transport::Message&) {});
-  if (!lost_.empty()) throw Error(Code::unavailable, lost_ + " is gone; this replica of a ps ends");
+  if (!lost().empty()) throw Error(Code::unavailable, lost() + "; this replica of a ps ends");
   return order;
 }
 
 void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {
   if (type == cluster::kWorkerGone) {
     replicated_.close(from);
-    take_gone({from, 0});
+    forget(from);
   } else if (type == cluster::kMemberJoined) {
     take_member(request);
+  } else if (type == cluster::kForgetClosures) {
+    forget_closures(request);
   } else if (const auto found = changes_.find(type); found != changes_.end()) {
     found->second(from, request);
   } else {

@@ -43,7 +43,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
       kept_(runtime_->kept_memory() == nullptr || runtime_->ps_have_replicas()
                 ? nullptr
                 : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
-                                              entry_bytes(*runtime_))),
+                                              entry_bytes(*runtime_), remembered_closures(*runtime_))),
       regions_(kept_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
       board_(allocate_board()),
       layout_(places()),
@@ -53,7 +53,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
             word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
           },
           [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get(),
-          regions_.get()),
+          regions_.get(), remembered_closures(*runtime_)),
       replica_(replica_of(*runtime_)),
       rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get(), replica_.get()),
       inbox_(
@@ -74,6 +74,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
                 .send(cluster::kReplicated, transport::as_bytes(progress));
           }),
 
+      coordinator_(*runtime_),
       pulse_(*runtime_) {
   serve_requests();
   serve_fabric();
@@ -97,6 +98,7 @@ void PsServer::take_over(const shard::TakeOver& takeover) {
     case shard::TakeOver::Source::replica:
       following_ = false;
       replicated_.end();
+      for (int rank = 0; rank < runtime_->table().places(); ++rank) rings_.begin_anew(rank);
       break;
   }
   for (const cluster::Member& member : takeover.members) take_member(to_bytes(member));
@@ -120,6 +122,8 @@ void PsServer::recover() {
       rpc_.refuse(rank);
     }
     if (item.record == KeptState::Record::member) runtime_->add(from_bytes<cluster::Member>(item.bytes));
+    if (item.record == KeptState::Record::coordinator)
+      runtime_->coordinator_returned(from_bytes<cluster::Member>(item.bytes));
   }
   if (const auto place = kept_->place()) life_ = place->life;
   undo_cut_off_count();
@@ -168,6 +172,11 @@ void PsServer::serve_requests() {
   serve_change(cluster::kCreateVariable, [this](int, transport::Bytes request) {
     pulse_.be_busy();
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
+  });
+  rpc_.serve(cluster::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
+  serve_change(cluster::kGatherClosures, [this](int, transport::Bytes) {
+    store_.gather_closures();
+    return std::vector<std::byte>{};
   });
   serve_change(cluster::kDropVariable, [this](int, transport::Bytes request) {
     store_.drop(from_bytes<std::uint32_t>(request));
@@ -283,13 +292,19 @@ void PsServer::serve_fabric() {
     take_member(message.payload);
     when_safe([this, rank] { say_known(rank); });
   });
+  fabric_.on_message(cluster::kCoordinatorReturned,
+                     [this](const transport::Message& message) { coordinator_.hear(message); });
+  fabric_.on_message(cluster::kForgetClosures, [this](const transport::Message& message) {
+    forget_closures(message.header);
+    if (replica_) replica_->call(cluster::kForgetClosures, message.from, message.header);
+  });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
     forget(peer.rank());
     rings_.release(peer.rank());
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
-    if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) lost_ = peer.name();
+    if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
   });
 }
 
@@ -311,13 +326,51 @@ void PsServer::take_member(transport::Bytes bytes) {
   if (replica_) replica_->call(cluster::kMemberJoined, member.rank, bytes);
 }
 
-void PsServer::say_known(std::int32_t rank) {
+/// Nothing of its predecessor's counts any more, and its own begins from the beginning. It has been told of
+/// some members that this ps has not heard of, perhaps.
+void PsServer::greet_coordinator() {
+  const int rank = runtime_->member(Role::coordinator, 0).rank;
+  forget(rank);
+  rings_.release(rank);
+  rings_.begin_anew(rank);
+  rpc_.forget(rank);
+  const cluster::CoordinatorBack back = coordinator_.take_up();
+  if (kept_) kept_->append(KeptState::Record::coordinator, to_bytes(back.coordinator));
+  for (const cluster::Member& worker : back.workers) {
+    if (runtime_->knows(worker.rank)) continue;
+    take_member(to_bytes(worker));
+    introduce(worker.rank);
+  }
+  for (const std::int32_t lost : back.lost) {
+    if (!gone_.contains(lost)) take_gone({lost, 0});
+  }
+  pulse_.excuse();
+  coordinator_.answer();
+}
+
+void PsServer::forget_closures(transport::Bytes before) {
+  std::uint64_t closure = 0;
+  if (before.size() != sizeof closure) return;
+  std::memcpy(&closure, before.data(), sizeof closure);
+  store_.forget_closures_before(closure);
+}
+
+const std::string& PsServer::lost() {
+  const std::string& verdict = coordinator_.verdict();
+  return verdict.empty() ? alone_ : verdict;
+}
+
+void PsServer::introduce(std::int32_t rank) {
   // It was made from the table of the job's start.
   if (came_back()) {
     client(rank).send(cluster::kPsReturned, transport::as_bytes(shard::PsReturned{life_}),
                       to_bytes(runtime_->self()));
   }
   client(rank).send(cluster::kHello, {});
+}
+
+void PsServer::say_known(std::int32_t rank) {
+  introduce(rank);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0))
       .send(cluster::kMemberKnown, transport::as_bytes(rank));
 }
@@ -339,7 +392,7 @@ void PsServer::run() {
   if (came_back()) say_that_it_is_back();
   Backoff backoff(kLookAlone, kLookOnASharedCore);
   bool wire_is_busy = true;
-  for (unsigned turn = 0; !over_ && lost_.empty(); ++turn) {
+  for (unsigned turn = 0; !over_ && lost().empty(); ++turn) {
     bool busy = rings_.apply_some();
     if (wire_is_busy || turn % kTurnsALookAtTheWire == 0) busy |= wire_is_busy = look_at_the_wire();
     if (busy) {
@@ -350,7 +403,7 @@ void PsServer::run() {
       wire_is_busy = true;
     }
   }
-  if (!over_) throw Error(Code::unavailable, lost_ + " is gone; this ps ends");
+  if (!over_) throw Error(Code::unavailable, lost() + "; this ps ends");
   while (rings_.apply_some()) {
   }
   send_what_is_left();
@@ -358,13 +411,15 @@ void PsServer::run() {
 
 bool PsServer::look_at_the_wire() {
   bool busy = fabric_.progress() != 0;
+  if (coordinator_.news()) greet_coordinator();
   busy |= rpc_.answer_pending();
   busy |= replicated_.apply_some();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
   if (replica_) busy |= look_at_replica();
   pulse_.beat();
-  if (pulse_.is_alone()) lost_ = runtime_->member(Role::coordinator, 0).name();
+  if (!coordinator_.until() && pulse_.is_alone())
+    alone_ = runtime_->member(Role::coordinator, 0).name() + " is gone";
   return busy;
 }
 

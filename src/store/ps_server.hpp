@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "cluster/coordinator_watch.hpp"
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
 #include "shard/takeover.hpp"
@@ -35,11 +36,16 @@ class PsServer {
   static std::uint64_t entry_bytes(const cluster::Runtime& runtime) {
     return runtime.settings().bytes("push-ring-bytes") / 4;
   }
+  /// Of each rank, by its ledger.
+  static std::size_t remembered_closures(const cluster::Runtime& runtime) {
+    return runtime.coordinator_may_return() ? ClosureLedger::kRememberedForTheCoordinator
+                                            : ClosureLedger::kRemembered;
+  }
   PsServer(const PsServer&) = delete;
   PsServer& operator=(const PsServer&) = delete;
 
-  /// Until the coordinator says that the job is over. Throws Error(unavailable) when the coordinator dies, or
-  /// with the reason that it gave when the job failed.
+  /// Until the coordinator says that the job is over. Throws Error(unavailable) when the coordinator dies and
+  /// does not come back, or with the reason that it gave when the job failed.
   void run();
   /// As the replica of the ps with this spare's index: does what that ps does, until the coordinator says
   /// that it is to take its place, or that the job is over: then there is nothing to take over.
@@ -79,7 +85,12 @@ class PsServer {
   bool came_back() const { return life_ > 0 || (kept_ && kept_->found()); }
   void say_that_it_is_back();
   /// The worker waits for this before it connects: see WorkerServer::await_ps.
+  void introduce(std::int32_t rank);
   void say_known(std::int32_t rank);
+  void greet_coordinator();
+  void forget_closures(transport::Bytes before);
+  /// Why there is no coordinator any more; empty as long as there may be one.
+  const std::string& lost();
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();
@@ -106,8 +117,9 @@ class PsServer {
   bool following_ = false;  // this is a replica
   bool over_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
+  cluster::CoordinatorWatch coordinator_;
   PsPulse pulse_;
-  std::string lost_;  // the coordinator's name when it has died
+  std::string alone_;  // why there is no coordinator any more, though no connection has ended
 };
 
 }  // namespace capstan::store

@@ -131,6 +131,13 @@ void RingReader::release(int rank) {
   std::erase_if(closed_, [rank](const Ring& ring) { return ring.rank == rank; });
 }
 
+void RingReader::begin_anew(int rank) {
+  const auto number = static_cast<std::uint64_t>(rank);
+  word(board_ + layout_.tail(number)).store(0, std::memory_order_release);
+  word(board_ + layout_.applied(number)).store(0, std::memory_order_release);
+  if (kept_ != nullptr) kept_->begin_anew(number);
+}
+
 std::uint64_t RingReader::tail_of(const Ring& ring) const noexcept {
   return word(board_ + layout_.tail(static_cast<std::uint64_t>(ring.rank))).load(std::memory_order_acquire);
 }

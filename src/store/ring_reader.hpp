@@ -40,6 +40,10 @@ class RingReader {
   /// Nothing writes into the closed ring of that rank any more: the connection to it has ended.
   void release(int rank);
 
+  /// That rank is another process now, which has no ring. REQUIRES: the earlier one's was closed and
+  /// released.
+  void begin_anew(int rank);
+
   /// Applies what the rank has published.
   void settle(int rank);
   /// How many bytes of its entries have been applied, where it has a ring.

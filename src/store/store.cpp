@@ -73,7 +73,7 @@ class Store::Writing {
 };
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
-             Count count, KeptState* kept, SharedRegions* regions)
+             Count count, KeptState* kept, SharedRegions* regions, std::size_t remembered_closures)
     : kept_(kept),
       heap_(
           [&fabric, kept, regions](std::uint64_t bytes) {
@@ -85,7 +85,7 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
       groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
               std::move(publish)),
       count_(std::move(count)),
-      ledger_(kept == nullptr ? std::span<ClosureLedger::Row>() : kept->ledger_rows()) {}
+      ledger_(kept == nullptr ? std::span<std::byte>() : kept->ledger_rows(), remembered_closures) {}
 
 Piece Store::new_version() {
   constexpr std::uint64_t kPage = 4096;

@@ -34,7 +34,7 @@ class Store final : public shard::PushSink {
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
       Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr,
-      SharedRegions* regions = nullptr);
+      SharedRegions* regions = nullptr, std::size_t remembered_closures = ClosureLedger::kRemembered);
 
   /// What an earlier process left in the kept memory: its shards, as after the last push that it ended.
   /// `middles`: of ranks whose entries go on where they were. Throws Error(unavailable) where there
@@ -47,6 +47,12 @@ class Store final : public shard::PushSink {
   shard::ShardPlace create(const shard::CreateShard& request, bool filled = false);
   /// Of all shards, for who knows the places that they had on another host.
   std::vector<shard::PlaceNow> places();
+
+  /// All that are there.
+  std::vector<shard::ListedShard> list();
+  /// See ClosureLedger.
+  void gather_closures();
+  void forget_closures_before(std::uint64_t closure);
 
   /// A push. One that does not fit the shard is a broken client: logged, dropped.
   void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,

@@ -170,6 +170,7 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check
   }
   with_positions(strategy, found.reader, true,
                  [](strategy::SavedState& state, const std::string& position) { state.check(position); });
+  strategy.forget_recorded_step();
   strategy.context().client().retry([&] {
     strategy.ask_every_ps(
         cluster::kRestorePart,

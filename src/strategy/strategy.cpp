@@ -2,6 +2,7 @@
 #include "strategy/strategy.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -35,26 +36,33 @@ void check_options(const std::string& name, const VariableOptions& options) {
         "automatic, none, on_write or on_read");
 }
 
+std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtime> runtime) {
+  if (runtime->self().role != Role::coordinator) {
+    throw Error(Code::failed_precondition, "a strategy is made on the coordinator; this is " +
+                                               runtime->self().name() +
+                                               ", which runs Server(cluster).join()");
+  }
+  // Ps and workers say something as soon as they run, which may be before a coordinator listens.
+  runtime->control().on_message(cluster::kHello, [](const transport::Message&) {});
+  runtime->control().on_message(cluster::kHeartbeat, [](const transport::Message&) {});
+  return runtime;
+}
+
 }  // namespace
 
 Strategy* Strategy::current() noexcept { return current_strategy; }
 void Strategy::set_current(Strategy* strategy) noexcept { current_strategy = strategy; }
 
 Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options, bool of_this_process)
-    : runtime_(std::move(runtime)),
+    : runtime_(as_coordinator(std::move(runtime))),
       options_(std::move(options)),
       of_this_process_(of_this_process),
       context_(runtime_),
+      recovery_(*runtime_, context_.client()),
+      next_variable_(recovery_.last_variable() + 1),
       placed_bytes_(static_cast<std::size_t>(runtime_->count(Role::ps))),
-      placed_shards_(placed_bytes_.size()) {
-  if (runtime_->self().role != Role::coordinator) {
-    throw Error(Code::failed_precondition, "a strategy is made on the coordinator; this is " +
-                                               runtime_->self().name() +
-                                               ", which runs Server(cluster).join()");
-  }
-  // Ps and workers say something as soon as they run, which may be before a coordinator listens.
-  runtime_->control().on_message(cluster::kHello, [](const transport::Message&) {});
-  runtime_->control().on_message(cluster::kHeartbeat, [](const transport::Message&) {});
+      placed_shards_(placed_bytes_.size()),
+      counters_(runtime_->coordinator_memory().read().counters) {
   start_embedded_ps();
   if (!of_this_process_) Context::set_current(&context_);
 }
@@ -149,9 +157,9 @@ void Strategy::check_new(const std::string& name, const Shape& shape) const {
   }
 }
 
-std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
-    shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial) {
-  std::vector<std::pair<int, shard::CreateShard>> requests;
+Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
+                                          const detail::AnyInitialValue& initial) {
+  Created created;
   const std::uint64_t moves = context_.client().moves();
   const Shape shape(descriptor.shape.begin(), descriptor.shape.end());
   const std::uint64_t shards = shards_of(descriptor.name, descriptor.dtype, shape);
@@ -161,27 +169,34 @@ std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
   auto& rpc = context_.client().rpc();
   struct Call {
     cluster::RpcClient::Id id;
+    std::uint32_t shard;
     int ps;
     std::vector<std::byte> request;
   };
+  Recovery::Places there;
+  created.was_there = recovery_.find(descriptor, shards, there);
+  if (!created.was_there) descriptor.id = next_variable_++;
   std::vector<Call> calls;
+  bool any_made = false;
   const auto placed = std::tuple(next_ps_, placed_bytes_, placed_shards_);
   for (std::uint64_t s = 0; s < shards; ++s) {
+    const auto place = there.find(static_cast<std::uint32_t>(s));
     const int ps = next_place(partition.rows_of(s) * (descriptor.row_bytes() + slots_width));
-    log::debug("variable \"{}\" shard {} of {}: {} rows on ps {}", descriptor.name, s, shards,
-               partition.rows_of(s), ps);
     const shard::CreateShard request{descriptor.id,        static_cast<std::uint32_t>(s),
                                      descriptor.name,      descriptor.dtype,
                                      descriptor.shape,     partition.first_row_of(s),
                                      partition.rows_of(s), descriptor.optimizer,
                                      initial.initializer,  descriptor.group,
                                      initial.fill};
+    created.requests.emplace_back(place != there.end() ? place->second.ps : ps, request);
+    if (place != there.end()) continue;
+    log::debug("variable \"{}\" shard {} of {}: {} rows on ps {}", descriptor.name, s, shards,
+               partition.rows_of(s), ps);
     client::PsLink& link = context_.client().link(ps);
     link.require_alive();
     auto bytes = to_bytes(request);
     const auto id = rpc.start(link.peer(), cluster::kCreateVariable, bytes);
-    calls.push_back({id, ps, std::move(bytes)});
-    requests.emplace_back(ps, request);
+    calls.push_back({id, static_cast<std::uint32_t>(s), ps, std::move(bytes)});
   }
   std::optional<Error> failed;
   for (Call& call : calls) {
@@ -204,7 +219,8 @@ std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
     };
     try {
       context_.client().retry(create);
-      descriptor.shards.push_back(from_bytes<shard::ShardPlace>(place));
+      there[call.shard] = from_bytes<shard::ShardPlace>(place);
+      any_made = true;
     } catch (const Error& error) {
       // One that does not answer is lost, and its shards with it.
       if (error.code() == Code::unavailable || error.code() == Code::deadline_exceeded) throw;
@@ -213,7 +229,7 @@ std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
   }
   if (failed) {
     std::tie(next_ps_, placed_bytes_, placed_shards_) = placed;
-    if (!descriptor.shards.empty()) {
+    if (any_made && !created.was_there) {
       ask_every_ps(cluster::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
                    "forget variable \"" + descriptor.name + "\"");
     }
@@ -223,7 +239,8 @@ std::vector<std::pair<int, shard::CreateShard>> Strategy::create_shards(
     throw Error(Code::unavailable, "a spare took the place of a ps while variable \"" + descriptor.name +
                                        "\" was made; make it again");
   }
-  return requests;
+  for (const auto& [number, place] : there) descriptor.shards.push_back(place);
+  return created;
 }
 
 std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string& name, DType dtype,
@@ -247,7 +264,6 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   check_options(name, options);
 
   shard::VariableDescriptor descriptor;
-  descriptor.id = next_variable_++;
   descriptor.name = name;
   descriptor.dtype = dtype;
   descriptor.shape.assign(sizes.begin(), sizes.end());
@@ -258,11 +274,14 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.aggregation = options.aggregation;
   descriptor.synchronization = options.synchronization;
   descriptor.group = options.group ? options.group->id() : 0;
-  auto requests = create_shards(descriptor, initial);
-  if (initial.whole) {
+  Created created = create_shards(descriptor, initial);
+  if (initial.whole && !(created.was_there && recovery_.complete(name))) {
     context_.client().update(descriptor, shard::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
+    if (runtime_->coordinator_may_return()) {
+      runtime_->coordinator_memory().change([&](auto& record) { record.variables.push_back(name); });
+    }
   }
-  for (auto& [ps, request] : requests) contents_.add(ps, std::move(request));
+  for (auto& [ps, request] : created.requests) contents_.add(ps, std::move(request));
   auto bound = context_.add(std::move(descriptor), of_this_process_);
   const std::lock_guard lock(variables_mutex_);
   variables_.push_back(bound);
@@ -298,16 +317,20 @@ std::vector<PsLoad> Strategy::loads() {
 }
 
 std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::string& name) {
-  if (std::find(counters_.begin(), counters_.end(), name) != counters_.end()) {
+  if (!created_counters_.insert(name).second) {
     throw Error(Code::already_exists, "there is a counter \"" + name + "\" already");
   }
   const auto ps_count = static_cast<std::size_t>(runtime_->count(Role::ps));
-  const std::size_t number = counters_.size();
+  const auto number =
+      static_cast<std::size_t>(std::find(counters_.begin(), counters_.end(), name) - counters_.begin());
   if (number / ps_count >= shard::BoardLayout::kCounters) {
     throw Error(Code::resource_exhausted,
                 fmt::format("{} counters are all that {} ps have room for", number, ps_count));
   }
-  counters_.push_back(name);
+  if (number == counters_.size()) {
+    counters_.push_back(name);
+    runtime_->coordinator_memory().change([&](auto& record) { record.counters = counters_; });
+  }
   return {static_cast<std::int32_t>(number % ps_count), static_cast<std::uint32_t>(number / ps_count)};
 }
 
@@ -326,6 +349,13 @@ void Strategy::note_checkpoint(const std::string& folder, std::int64_t step) {
 std::uint32_t Strategy::create_group(const std::string& name, const Synchronization& synchronization) {
   if (std::find(groups_.begin(), groups_.end(), name) != groups_.end()) {
     throw Error(Code::already_exists, "there is an update group \"" + name + "\" already");
+  }
+  if (!recovery_.groups().empty()) {
+    throw Error(
+        Code::unavailable,
+        fmt::format("update groups ({}) do not outlive the coordinator, which was killed; start again "
+                    "with --resume to go on from the last checkpoint",
+                    fmt::join(recovery_.groups(), ", ")));
   }
   if (groups_.size() == shard::BoardLayout::kGroups) {
     throw Error(Code::resource_exhausted,
@@ -359,7 +389,19 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
                "create update group \"" + name + "\"");
   groups_.push_back(name);
   contents_.add_group(name);
+  runtime_->coordinator_memory().change([&](auto& record) { record.groups = groups_; });
   return request.id;
+}
+
+void Strategy::forget_recorded_step() {
+  if (!runtime_->coordinator_may_return()) return;
+  std::uint64_t next = 0;
+  runtime_->coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
+    record.step.reset();
+    record.too_much_open = false;
+    next = record.next_closure = (std::uint64_t{++record.restores} << 40) + 1;
+  });
+  if (renumber_) renumber_(next);
 }
 
 void Strategy::restart_group(std::uint32_t group, const std::string& name) {

@@ -1,9 +1,11 @@
 // strategy.hpp -- the coordinator's side of variables: placement, creation, checkpoints, the end of the job.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "cluster/runtime.hpp"
 #include "strategy/context.hpp"
 #include "strategy/ps_contents.hpp"
+#include "strategy/recovery.hpp"
 #include "strategy/saved_state.hpp"
 
 namespace capstan::strategy {
@@ -66,6 +69,13 @@ class Strategy {
   /// Those that live, by name.
   std::map<std::string, std::shared_ptr<SavedState>> states() const;
 
+  /// What an earlier process of this coordinator has left.
+  const Recovery& recovery() const noexcept { return recovery_; }
+  /// A checkpoint is about to be restored: what was recorded before is void, and closures from now on are
+  /// none that any ps has seen. `renumber` is told the first one's number.
+  void forget_recorded_step();
+  void on_renumber(std::function<void(std::uint64_t next)> renumber) { renumber_ = std::move(renumber); }
+
   /// Where new variables go, whole: an index among the ps; -1 for where their turn is. Returns what it was.
   int colocate(int ps) noexcept { return std::exchange(colocated_, ps); }
 
@@ -85,27 +95,32 @@ class Strategy {
   std::uint64_t shards_of(const std::string& name, DType dtype, const Shape& shape) const;
   /// The ps of a shard of so many bytes.
   int next_place(std::uint64_t bytes);
-  /// What was asked for, and of which ps.
-  std::vector<std::pair<int, shard::CreateShard>> create_shards(shard::VariableDescriptor& descriptor,
-                                                                const detail::AnyInitialValue& initial);
+  struct Created {
+    bool was_there = false;                                    // all or some of it, of an earlier coordinator
+    std::vector<std::pair<int, shard::CreateShard>> requests;  // for all shards, and of which ps
+  };
+  Created create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
 
   std::shared_ptr<cluster::Runtime> runtime_;
   StrategyOptions options_;
   bool of_this_process_;  // for variables that no scope is open for
   std::vector<std::jthread> embedded_ps_;
   Context context_;
+  Recovery recovery_;
   mutable std::mutex variables_mutex_;  // and of resources_
   std::vector<std::shared_ptr<const BoundVariable>> variables_;
   std::vector<std::shared_ptr<const detail::ResourceRecipe>> resources_;
   std::uint64_t next_resource_ = 1;
-  std::uint32_t next_variable_ = 1;  // of every attempt: one that failed may have left shards behind
-  int next_ps_ = 0;                  // round robin, per shard
+  std::uint32_t next_variable_;  // of every attempt: one that failed may have left shards behind
+  int next_ps_ = 0;              // round robin, per shard
   int colocated_ = -1;
   std::vector<std::uint64_t> placed_bytes_;  // by ps
   std::vector<std::uint64_t> placed_shards_;
-  std::vector<std::string> counters_;
+  std::vector<std::string> counters_;       // in order, those of an earlier process first
+  std::set<std::string> created_counters_;  // by this process
   std::vector<std::string> groups_;
   PsContents contents_;
+  std::function<void(std::uint64_t)> renumber_;
   std::weak_ptr<void> coordinator_;
   std::map<std::string, std::weak_ptr<SavedState>> states_;
 };

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "capstan/capstan.hpp"
+#include "train/after_recovery.hpp"
 #include "train/model.hpp"
 #include "train/shares.hpp"
 
@@ -320,7 +321,8 @@ Synchronization synchronization_of(const ModelOptions& options) {
 }
 
 ModelReport run_model(const Cluster& cluster, const ModelOptions& options, const ModelHooks& hooks) {
-  return ModelProgram(cluster, options, hooks).run();
+  const ModelOptions now = after_recovery(cluster, options);
+  return ModelProgram(cluster, now, hooks).run();
 }
 
 std::string to_string(const Metrics& m) {

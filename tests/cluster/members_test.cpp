@@ -78,6 +78,12 @@ TEST(Members, ARankWithOtherRestartsIsRefusedByNumberAndHost) {
   expect_refused(all, Code::failed_precondition,
                  "rank 3 on node1 starts a worker again 2 times, rank 0 0 times: give every rank the same "
                  "--max-restarts");
+  all = hellos(4);
+  all[1].coordinator_wait = 5000;
+  expect_refused(
+      all, Code::failed_precondition,
+      "rank 1 on node0 waits 5000 ms for a coordinator that was killed, rank 0 0 ms: give every rank the "
+      "same --coordinator-wait");
 }
 
 TEST(Members, EveryRestartOfEveryWorkerHasARankOfItsOwn) {

@@ -153,7 +153,7 @@ int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
   transport::Fabric& control = runtime->control();
   const auto ignore = [](const transport::Message&) {};
   bool over = false;
-  for (const auto type : {cluster::kHello, cluster::kRunClosures, cluster::kGiveBack})
+  for (const auto type : {cluster::kHello, cluster::kHeartbeat, cluster::kRunClosures, cluster::kGiveBack})
     control.on_message(type, ignore);
   control.on_message(cluster::kFenced, [](const transport::Message&) { told = true; });
   control.on_message(cluster::kShutdown, [&](const transport::Message&) { over = true; });

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 namespace capstan::store {
@@ -66,7 +68,7 @@ TEST_F(ClosureLedgerTest, ClosuresThatEndedBeforeTheLastAreKnownToo) {
 TEST_F(ClosureLedgerTest, TheDeadTakeBoundedRoom) {
   // Many closures on many workers, all of which die; the last ones are known.
   std::uint64_t closure = 0;
-  const auto workers = ClosureLedger::kMostOfTheDead / ClosureLedger::kRemembered + 1;
+  const auto workers = ClosureLedger::kMostOfTheDead + 1;
   for (std::uint32_t rank = 0; rank < workers; ++rank) {
     for (std::size_t i = 0; i < 2 * ClosureLedger::kRemembered; ++i) run(rank, ++closure, 1);
     ledger_.close(static_cast<int>(rank));
@@ -74,6 +76,50 @@ TEST_F(ClosureLedgerTest, TheDeadTakeBoundedRoom) {
   EXPECT_EQ(run(100, closure, 2, true), (std::vector<bool>{false, true}));
   EXPECT_EQ(run(100, 1, 1, true), std::vector<bool>{true}) << "no worker holds so many closures";
   ledger_.close(12345);  // one that pushed nothing
+}
+
+TEST_F(ClosureLedgerTest, WhatALivingWorkerRanMayRunAgainElsewhereOnceItWasGathered) {
+  run(1, 7, 2);
+  run(1, 8, 1);
+  run(2, 9, 2);
+  ledger_.gather();
+  EXPECT_EQ(run(2, 8, 2, true), (std::vector<bool>{false, true}));
+  EXPECT_EQ(run(1, 9, 2, true), (std::vector<bool>{false, false}));
+  EXPECT_EQ(run(1, 7, 3, true), (std::vector<bool>{false, false, true}))
+      << "on the same worker, not its last";
+  EXPECT_EQ(run(2, 10, 2, true), kAllOfTwo) << "never begun";
+  ledger_.gather();
+  EXPECT_EQ(run(1, 8, 3, true), (std::vector<bool>{false, false, true}));
+}
+
+TEST_F(ClosureLedgerTest, WhatIsBeforeARecordedStepIsForgottenAndTheRestIsNot) {
+  ledger_ = ClosureLedger({}, ClosureLedger::kRememberedForTheCoordinator);
+  const std::uint64_t closures = ClosureLedger::kRememberedForTheCoordinator;
+  for (std::uint64_t closure = 1; closure <= closures; ++closure) run(1, closure, 1);
+  ledger_.forget_before(1000);
+  ledger_.gather();
+  EXPECT_EQ(run(2, 999, 1, true), std::vector<bool>{true});
+  EXPECT_EQ(run(2, 1000, 1, true), std::vector<bool>{false});
+  EXPECT_EQ(run(2, closures, 1, true), std::vector<bool>{false});
+  ledger_.forget_before(closures);
+  EXPECT_EQ(run(3, 1001, 1, true), std::vector<bool>{true});
+  EXPECT_EQ(run(3, closures, 1, true), std::vector<bool>{false});
+  run(4, shard::kForOneWorker + 1, 1);
+  ledger_.gather();
+  EXPECT_EQ(run(5, shard::kForOneWorker + 1, 1, true), std::vector<bool>{true}) << "it never runs elsewhere";
+}
+
+TEST_F(ClosureLedgerTest, RowsThatOutliveTheProcessAreGatheredByTheNext) {
+  constexpr std::size_t kFew = 4;
+  std::vector<std::uint64_t> memory(3 * ClosureLedger::row_bytes(kFew) / sizeof(std::uint64_t));
+  ledger_ = ClosureLedger(std::as_writable_bytes(std::span(memory)), kFew);
+  for (std::uint64_t closure = 1; closure <= 6; ++closure) run(1, closure, 1);
+  ledger_ = ClosureLedger(std::as_writable_bytes(std::span(memory)), kFew);
+  ledger_.gather();
+  EXPECT_EQ(run(2, 2, 1, true), std::vector<bool>{true}) << "the last four are remembered";
+  for (std::uint64_t closure = 3; closure <= 6; ++closure) {
+    EXPECT_EQ(run(2, closure, 2, true), (std::vector<bool>{false, true})) << closure;
+  }
 }
 
 }  // namespace

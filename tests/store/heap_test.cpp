@@ -55,6 +55,23 @@ TEST_F(HeapTest, SmallPiecesShareASlabAndLargeOnesHaveARegionOfTheirOwn) {
   EXPECT_EQ(heap_.bytes(), 4 * kSlab);
 }
 
+TEST_F(HeapTest, GoesBackToWhereItWas) {
+  const Piece first = heap_.allocate(100);
+  const Heap::Mark mark = heap_.mark();
+  const std::uint64_t bytes = heap_.bytes();
+  const Piece second = heap_.allocate(100);
+  std::memset(second.data, 7, 100);
+  (void)heap_.allocate(3 * kSlab);
+  for (int i = 0; i < 4; ++i) (void)heap_.allocate(kSlab / 2);  // a further slab
+  heap_.back_to(mark);
+  EXPECT_EQ(heap_.mark(), mark);
+  EXPECT_EQ(heap_.bytes(), bytes);
+  const Piece again = heap_.allocate(100);
+  EXPECT_EQ(again.data, second.data);
+  EXPECT_EQ(again.data[0], std::byte{0}) << "a piece is zeroed";
+  EXPECT_EQ(again.region, first.region);
+}
+
 TEST_F(HeapTest, AWindowOpensOntoThePiece) {
   const Piece first = heap_.allocate(5000);
   const Piece piece = heap_.allocate(5000);

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "io/data/graph.hpp"
+#include "train/after_recovery.hpp"
 #include "train/counter_rng.hpp"
 #include "train/kge/predict.hpp"
 #include "train/kge/slice.hpp"
@@ -280,7 +281,8 @@ class Program {
 }  // namespace
 
 Report run_program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks) {
-  return Program(cluster, options, hooks).run();
+  const ProgramOptions now = after_recovery(cluster, options);
+  return Program(cluster, now, hooks).run();
 }
 
 std::string to_string(const Prediction& p) {

@@ -1,0 +1,58 @@
+// coordinator_watch.cpp -- lost, waited for, and there again or given up.
+#include "cluster/coordinator_watch.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/message_types.hpp"
+#include "cluster/runtime.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::cluster {
+
+void CoordinatorWatch::lose(const transport::Peer& peer) {
+  if (until_) return;
+  lost_ = peer.name();
+  until_ = Clock::now();
+  if (!runtime_.coordinator_may_return()) return;
+  *until_ += runtime_.coordinator_wait();
+  log::warn("{} is gone; waiting {} ms for it to come back", lost_, runtime_.coordinator_wait().count());
+}
+
+void CoordinatorWatch::hear(const transport::Message& message) {
+  try {
+    auto back = from_bytes<CoordinatorBack>(message.payload);
+    if (back.life > life_) back_ = std::move(back);
+  } catch (const Error& error) {
+    log::error("a coordinator says that it is back, but not how: {}", error.what());
+  }
+}
+
+CoordinatorBack CoordinatorWatch::take_up() {
+  CoordinatorBack back = *std::exchange(back_, std::nullopt);
+  until_.reset();
+  life_ = back.life;
+  runtime_.coordinator_returned(back.coordinator);
+  return back;
+}
+
+void CoordinatorWatch::answer() {
+  runtime_.control_peer(runtime_.member(Role::coordinator, 0))
+      .send(kCoordinatorKnown, transport::as_bytes(life_));
+}
+
+const std::string& CoordinatorWatch::verdict() {
+  if (!verdict_.empty() || !until_ || Clock::now() < *until_) return verdict_;
+  verdict_ = lost_ + " is gone";
+  if (runtime_.coordinator_may_return()) {
+    verdict_ += fmt::format(", and has not come back within {} ms (--coordinator-wait)",
+                            runtime_.coordinator_wait().count());
+  }
+  return verdict_;
+}
+
+}  // namespace capstan::cluster

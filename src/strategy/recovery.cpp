@@ -1,0 +1,152 @@
+// recovery.cpp -- calling out, waiting for every ps, and holding what it has against what the program asks
+// for.
+#include "strategy/recovery.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/message_types.hpp"
+#include "shard/partition.hpp"
+
+namespace capstan::strategy {
+namespace {
+
+std::string describe(const shard::CreateShard& shard, std::uint64_t shards) {
+  return fmt::format("shape ({}), {}, {}, in {} {}", fmt::join(shard.shape, ", "), to_string(shard.dtype),
+                     shard::describe(shard.optimizer), shards, shards == 1 ? "shard" : "shards");
+}
+
+}  // namespace
+
+Recovery::Recovery(cluster::Runtime& runtime, client::Client& client)
+    : runtime_(runtime), deadline_(transport::deadline_in(runtime.coordinator_wait())) {
+  if (runtime_.life() == 0) return;
+  cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
+  for (std::string& name : found.variables) complete_.insert(std::move(name));
+  groups_ = std::move(found.groups);
+  call_out();
+  await_ps();
+  await_workers();
+  list_shards(client);
+}
+
+Recovery::~Recovery() {
+  if (runtime_.life() > 0) {
+    runtime_.control().on_message(cluster::kCoordinatorKnown, [](const transport::Message&) {});
+  }
+}
+
+/// The coordinator connects first: nobody else knows where it is.
+void Recovery::call_out() {
+  transport::Fabric& fabric = runtime_.control();
+  fabric.on_message(cluster::kCoordinatorKnown, [this](const transport::Message& message) {
+    std::int32_t life = 0;
+    if (message.header.size() != sizeof life) return;
+    std::memcpy(&life, message.header.data(), sizeof life);
+    if (life == runtime_.life()) answered_.insert(message.from);
+  });
+  const cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
+  const auto to_others = to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}});
+  const auto to_ps =
+      to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), found.workers, found.lost});
+  for (const cluster::Member& member : runtime_.members()) {
+    if (member.role != Role::ps && member.role != Role::evaluator) continue;
+    runtime_.control_peer(member).send(cluster::kCoordinatorReturned, {},
+                                       member.role == Role::ps ? to_ps : to_others);
+  }
+  for (const int rank : runtime_.worker_ranks()) {
+    if (std::find(found.lost.begin(), found.lost.end(), rank) != found.lost.end()) continue;
+    transport::Peer& worker = runtime_.control_peer(runtime_.member(rank));
+    worker.send(cluster::kCoordinatorReturned, {}, to_others);
+    workers_.push_back(&worker);
+  }
+}
+
+void Recovery::await_ps() {
+  std::set<int> open;
+  for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) open.insert(runtime_.member(Role::ps, ps).rank);
+  const auto known = [&] {
+    std::erase_if(open, [this](int rank) { return answered_.contains(rank); });
+    return open.empty() || runtime_.control_peer(runtime_.member(*open.begin())).failed();
+  };
+  const bool in_time = transport::progress_until(runtime_.control(), deadline_, known);
+  if (open.empty()) return;
+  const std::string name = runtime_.name_of(*open.begin());
+  if (in_time) {
+    throw Error(Code::unavailable, name +
+                                       " was gone when the coordinator came back, its shards with it; start "
+                                       "again with --resume to go on from the last checkpoint");
+  }
+  throw Error(Code::deadline_exceeded,
+              fmt::format("the coordinator was started again, and waited {} ms (--coordinator-wait) for {}",
+                          runtime_.coordinator_wait().count(), name));
+}
+
+/// Until then they change variables. Those that do not answer are fenced off by the coordinator that is to
+/// come.
+void Recovery::await_workers() {
+  (void)transport::progress_until(runtime_.control(), deadline_, [this] {
+    std::erase_if(workers_, [this](const transport::Peer* worker) {
+      return worker->failed() || answered_.contains(worker->rank());
+    });
+    return workers_.empty();
+  });
+}
+
+void Recovery::list_shards(client::Client& client) {
+  std::uint64_t count = 0;
+  for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
+    const auto answer = client.rpc().call(client.link(ps).peer(), cluster::kListShards, {},
+                                          runtime_.patience(), "list its shards");
+    for (auto& shard : from_bytes<std::vector<shard::ListedShard>>(answer)) {
+      last_variable_ = std::max(last_variable_, shard.description.variable);
+      // Of an attempt to create it that failed there may be shards under an earlier number.
+      auto& of_name = shards_[shard.description.name];
+      if (!of_name.empty() && of_name[0].description.variable > shard.description.variable) continue;
+      if (!of_name.empty() && of_name[0].description.variable < shard.description.variable) of_name.clear();
+      of_name.push_back(std::move(shard));
+      ++count;
+    }
+  }
+  const auto step = runtime_.coordinator_memory().read().step;
+  log::warn(
+      "the coordinator was killed, and is back ({} of at most {} times); the ps have {} variables in {} "
+      "shards; {}",
+      runtime_.life(), runtime_.table().restarts, shards_.size(), count,
+      step ? fmt::format("the last recorded step is {}", *step) : "no step was recorded");
+}
+
+bool Recovery::find(shard::VariableDescriptor& variable, std::uint64_t shards, Places& places) const {
+  const auto found = shards_.find(variable.name);
+  if (found == shards_.end()) return false;
+  const shard::DivPartition partition(variable.rows(), shards);
+  shard::CreateShard asked;
+  asked.dtype = variable.dtype;
+  asked.shape = variable.shape;
+  asked.optimizer = variable.optimizer;
+  for (const shard::ListedShard& listed : found->second) {
+    const shard::CreateShard& there = listed.description;
+    const bool same = there.dtype == asked.dtype && there.shape == asked.shape &&
+                      shard::describe(there.optimizer) == shard::describe(asked.optimizer) &&
+                      there.shard < shards && there.rows == partition.rows_of(there.shard) &&
+                      there.first_row == partition.first_row_of(there.shard);
+    if (!same) {
+      throw Error(
+          Code::failed_precondition,
+          fmt::format("variable \"{}\" is on the ps from before the coordinator was killed, with {}; the "
+                      "program creates one with {}",
+                      variable.name, describe(there, found->second.size()), describe(asked, shards)));
+    }
+    variable.id = there.variable;
+    places.emplace(there.shard, listed.place);
+  }
+  return true;
+}
+
+}  // namespace capstan::strategy

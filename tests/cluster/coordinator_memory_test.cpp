@@ -1,0 +1,87 @@
+// coordinator_memory_test.cpp -- what a process writes is found whole by the one after it.
+#include "cluster/coordinator_memory.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+TEST(KeptRecord, IsWholeWheneverItsWriterIsKilled) {
+  const auto memory = transport::KeptMemory::create();
+  EXPECT_TRUE(KeptRecord(memory).read().empty());
+  std::uint64_t last = 0;
+  for (int time = 0; time < 20; ++time) {
+    const pid_t writer = fork();
+    ASSERT_GE(writer, 0);
+    if (writer == 0) {
+      KeptRecord record(memory);
+      for (std::uint64_t number = last + 1;; ++number) {
+        record.write(to_bytes(std::vector<std::uint64_t>(1 + number % 5000, number)));
+      }
+    }
+    const KeptRecord record(memory);
+    std::vector<std::byte> bytes;
+    do {
+      usleep(2000);
+      bytes = record.read();  // perhaps in the middle of being written, while the writer lives
+    } while (bytes.empty());
+    kill(writer, SIGKILL);
+    waitpid(writer, nullptr, 0);
+    const auto numbers = from_bytes<std::vector<std::uint64_t>>(record.read());
+    ASSERT_FALSE(numbers.empty());
+    EXPECT_GE(numbers[0], last);  // the same where a writer was killed before its first
+    last = numbers[0];
+    EXPECT_EQ(numbers, std::vector<std::uint64_t>(1 + last % 5000, last));
+  }
+}
+
+TEST(KeptRecord, IsBounded) {
+  KeptRecord record(transport::KeptMemory::create());
+  record.write(std::vector<std::byte>(KeptRecord::kMostBytes));
+  EXPECT_EQ(record.read().size(), KeptRecord::kMostBytes);
+  EXPECT_THROW(record.write(std::vector<std::byte>(KeptRecord::kMostBytes + 1)), Error);
+  EXPECT_EQ(record.read().size(), KeptRecord::kMostBytes);
+}
+
+TEST(CoordinatorMemory, TheNextProcessFindsWhatTheLastOneNoted) {
+  const auto memory = transport::KeptMemory::create();
+  CoordinatorMemory first;
+  first.keep_in(memory);
+  EXPECT_FALSE(first.read().step);
+  EXPECT_EQ(first.read().next_closure, 1U);
+  first.change([](CoordinatorRecord& record) {
+    record.step = 7;
+    record.next_closure = 42;
+    record.counters = {"a", "b"};
+    record.workers.push_back({9, Role::worker, 1, "n1", 4711, {std::byte{1}}, {}});
+  });
+  first.change([](CoordinatorRecord& record) { record.lost = {9}; });
+  CoordinatorMemory second;
+  second.keep_in(memory);
+  const CoordinatorRecord found = second.read();
+  EXPECT_EQ(found.step, 7);
+  EXPECT_EQ(found.next_closure, 42U);
+  EXPECT_EQ(found.counters, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(found.lost, std::vector<std::int32_t>{9});
+  ASSERT_EQ(found.workers.size(), 1U);
+  EXPECT_EQ(found.workers[0].name(), "worker 1 (rank 9 on n1)");
+}
+
+TEST(CoordinatorMemory, WithoutMemoryItIsThisProcessesAlone) {
+  CoordinatorMemory memory;
+  memory.change([](CoordinatorRecord& record) { record.step = 3; });
+  EXPECT_EQ(memory.read().step, 3);
+}
+
+}  // namespace
+}  // namespace capstan::cluster

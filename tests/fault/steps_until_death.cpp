@@ -1,0 +1,106 @@
+// steps_until_death.cpp -- closures that each count 1 in three places, in steps, while their coordinator is
+// killed.
+//
+//   mpirun -np 6 steps_until_death STEPS CLOSURES MICROSECONDS [CHECKPOINTS] --capstan-ps=2
+//       --capstan-coordinator-wait=20s
+//
+// CLOSURES a step, each of about MICROSECONDS; the step is recorded when all are done. With the folder
+// CHECKPOINTS a checkpoint is saved every fourth step, and the last one restored at the end.
+//
+// Prints what the three sums are at the end: a counter, a sharded table (one row of it, by turns), and a
+// table that begins at 5.
+#include <unistd.h>
+
+#include <capstan/capstan.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace cs = capstan;
+
+constexpr std::int64_t kRows = 64;
+constexpr std::int64_t kWidth = 16;
+constexpr std::int64_t kStart = 5;
+
+/// Of a worker: which coordinator's it is.
+struct Owner {
+  std::int64_t pid = 0;
+};
+Owner make_owner(std::int64_t pid) { return {pid}; }
+
+void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
+             cs::PerWorker<Owner> owner, std::int64_t pid, std::int64_t i, std::int64_t microseconds) {
+  if (owner->pid != pid) throw cs::Error(cs::Code::internal, "an object of another coordinator");
+  const std::vector<double> ones(kWidth, 1);
+  sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
+  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{1});
+  counter.add(1);
+}
+
+/// What is there is not overwritten by what does not fit.
+void try_another_shape() {
+  try {
+    const cs::Variable<double> sharded("sharded", {kRows + 1, kWidth}, {},
+                                       {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
+    std::printf("another shape was taken\n");
+  } catch (const cs::Error& error) {
+    std::printf("refused: %s\n", error.what());
+  }
+}
+
+void print_sums(const cs::Counter& counter, const cs::Variable<double>& sharded,
+                const cs::Variable<std::int64_t>& other) {
+  const std::vector<double> table = sharded.pull();
+  std::printf("counter %lld\n", static_cast<long long>(counter.value()));
+  std::printf("sharded %.0f\n", std::accumulate(table.begin(), table.end(), 0.0) / kWidth);
+  std::printf("other %lld\n", static_cast<long long>(other.pull()[0] - kStart));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  const std::int64_t steps = std::atoll(argv[1]);
+  const std::int64_t closures = std::atoll(argv[2]);
+  const std::int64_t microseconds = std::atoll(argv[3]);
+  cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}});
+  const auto scope = strategy.scope();
+  if (cluster.recovered()) try_another_shape();
+  const cs::Counter counter("count");
+  const cs::Variable<double> sharded("sharded", {kRows, kWidth}, {},
+                                     {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
+  const cs::Variable<std::int64_t> other("other", cs::Array<std::int64_t>::vector({kStart}));
+  cs::ClusterCoordinator coordinator(strategy);
+  const std::int64_t pid = getpid();
+  const auto owner = coordinator.create_per_worker_resource<&make_owner>(pid);
+  std::optional<cs::CheckpointManager> checkpoints;
+  if (argc > 4) checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = argv[4]});
+  const std::int64_t first = cluster.recorded_step().value_or(0);
+  std::fprintf(stderr, "begins after step %lld\n", static_cast<long long>(first));
+  for (std::int64_t step = first; step < steps; ++step) {
+    for (std::int64_t i = 0; i < closures; ++i) {
+      coordinator.schedule<&add_one>(counter, sharded, other, owner, pid, i, microseconds);
+    }
+    coordinator.record_step(step + 1);
+    if (checkpoints && step % 4 == 3) checkpoints->save(step + 1);
+  }
+  print_sums(counter, sharded, other);
+  std::printf("recovered %d\n", cluster.recovered() ? 1 : 0);
+  std::printf("workers %d\n", coordinator.workers());
+  if (!checkpoints) return 0;
+  std::printf("restored %lld\n", static_cast<long long>(checkpoints->restore_latest().value_or(-1)));
+  std::printf("recorded %d\n", cluster.recorded_step() ? 1 : 0);
+  coordinator.schedule<&add_one>(counter, sharded, other, owner, pid, 0, 0);
+  coordinator.join();
+  std::printf("after the restore\n");
+  print_sums(counter, sharded, other);
+  return 0;
+}
