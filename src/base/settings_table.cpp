@@ -92,7 +92,7 @@ constexpr std::array kTable{
             .group = "runtime",
             .kind = duration,
             .initial = "4s",
-            .help = "how long all wait for a ps that has died and may be started again",
+            .help = "how long all wait for a ps that has died and may be started again, or cannot be reached",
             .minimum = 1},
     Setting{.name = "worker-wait",
             .group = "runtime",

@@ -215,9 +215,10 @@ std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settin
 
 std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   const RoleRequest request = RoleRequest::from(settings);
-  if (request.spares > 0) {
-    throw Error(Code::invalid_argument, "a job of one process has no ps that could be lost, so --spares " +
-                                            std::to_string(request.spares) +
+  if (request.spares > 0 || request.replicas) {
+    const std::string asked =
+        request.replicas ? "--replicas-of-ps 2" : "--spares " + std::to_string(request.spares);
+    throw Error(Code::invalid_argument, "a job of one process has no ps that could be lost, so " + asked +
                                             " makes no sense: leave it out, or start ranks (mpirun)");
   }
   const int ranks = 1 + std::max(1, request.ps) + std::max(1, request.workers);

@@ -81,7 +81,7 @@ class Runtime {
     return table_.restarts > 0 && settings_.text("ps-restart") == "on" && !ps_have_replicas();
   }
   /// Each ps has a replica, the spare with its index, which takes its place: --replicas-of-ps 2.
-  bool ps_have_replicas() const { return settings_.integer("replicas-of-ps") > 1; }
+  bool ps_have_replicas() const { return settings_.integer("replicas-of-ps") > 1 && count(Role::spare) > 0; }
   /// The same, or a spare may take its place.
   bool ps_may_be_replaced() const { return ps_may_return() || count(Role::spare) > 0; }
   /// A ps is there again, in another process: where this thread's fabric finds it. Not inside progress().

@@ -377,12 +377,14 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
 
 /// Neither a death nor an error reaches this process when a host, or the way to it, is gone.
 void Coordinator::look_for_silent_hosts(Heartbeats::Clock::time_point now) {
+  const auto silent_for = runtime_.settings().duration("heartbeat-timeout");
+  const auto wait = runtime_.settings().duration("ps-wait");
   for (const int rank : ps_watch_.silent(now)) {
-    away_[rank] = now + runtime_.settings().duration("ps-wait");
+    away_[rank] = now + std::max(wait - silent_for, {});  // both since its last sign of life
     lost_ranks_.add(rank);
     log::warn(
         "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
-        runtime_.name_of(rank), runtime_.settings().duration("heartbeat-timeout").count());
+        runtime_.name_of(rank), silent_for.count());
   }
 }
 

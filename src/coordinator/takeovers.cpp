@@ -78,6 +78,7 @@ bool Takeovers::advance(const cluster::Member& ps, const std::vector<std::int32_
 
 shard::TakeOver Takeovers::takeover_of(const cluster::Member& ps) const {
   if (!runtime_.ps_have_replicas()) return contents_.takeover_of(ps.index);
+  contents_.require_no_group();
   shard::TakeOver takeover;
   takeover.index = ps.index;
   takeover.source = shard::TakeOver::Source::replica;

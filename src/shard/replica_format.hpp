@@ -20,6 +20,7 @@ struct ReplicaRecord {
 struct ReplicaProgress {
   std::uint64_t number = 0;
   std::uint64_t refused = 0;
+  std::uint64_t busy = 0;  // 1: at a call, which may take its time
 };
 
 }  // namespace capstan::shard

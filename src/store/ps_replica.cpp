@@ -12,6 +12,8 @@ namespace capstan::store {
 namespace {
 
 constexpr std::chrono::milliseconds kBeat{200};
+/// How many times --wait-timeout a replica may be at one call.
+constexpr int kCallsOfPatience = 10;
 
 }  // namespace
 
@@ -74,7 +76,9 @@ void PsServer::give_up_replica(const std::string& why) {
 
 bool PsServer::look_at_replica() {
   const auto now = std::chrono::steady_clock::now();
-  const auto patience = runtime_->settings().duration("heartbeat-timeout");
+  // A table may take minutes to fill.
+  const auto patience = replica_->busy() ? kCallsOfPatience * runtime_->patience()
+                                         : runtime_->settings().duration("heartbeat-timeout");
   if (!replica_->waits()) {
     heard_ = now;
   } else if (patience.count() > 0 && now - heard_ > patience) {
@@ -108,6 +112,15 @@ std::optional<shard::TakeOver> PsServer::follow() {
   fabric_.on_message(cluster::kTakeOver, [](const transport::Message&) {});
   if (!lost().empty()) throw Error(Code::unavailable, lost() + "; this replica of a ps ends");
   return order;
+}
+
+void PsServer::say_progress(const shard::ReplicaProgress& progress) {
+  runtime_->control_peer(runtime_->member(Role::ps, runtime_->self().index))
+      .send(cluster::kReplicated, transport::as_bytes(progress));
+  if (progress.busy == 0) return;
+  // Its agent, too, is to know that it does not stand still.
+  cluster::Pulse::rest();
+  fabric_.progress();
 }
 
 void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {

@@ -69,11 +69,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
       replicated_(
           store_,
           [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
-          [this](const shard::ReplicaProgress& progress) {
-            runtime_->control_peer(runtime_->member(Role::ps, runtime_->self().index))
-                .send(cluster::kReplicated, transport::as_bytes(progress));
-          }),
-
+          [this](const shard::ReplicaProgress& progress) { say_progress(progress); }),
       coordinator_(*runtime_),
       pulse_(*runtime_) {
   serve_requests();

@@ -70,7 +70,8 @@ class PsServer {
   bool look_at_replica();
   /// Does it at once, or when the replica has done all that it was told so far.
   void when_safe(std::function<void()> then);
-  /// The replica's side: what the ps that it follows has done.
+  /// The replica's side: how far it has come, and what the ps that it follows has done.
+  void say_progress(const shard::ReplicaProgress& progress);
   void repeat(std::uint16_t type, int from, transport::Bytes request);
   void take_gone(const shard::WorkerGone& worker);
   void take_member(transport::Bytes member);

@@ -36,6 +36,7 @@ bool ReplicaInbox::apply_some() {
 
 void ReplicaInbox::apply(const Record& record) {
   if (record.head.type != cluster::kPushEntry) {
+    progress_({done_.number, done_.refused, 1});
     try {
       call_(static_cast<std::uint16_t>(record.head.type), record.head.from, record.payload);
     } catch (const Error&) {

@@ -18,6 +18,7 @@ class ReplicaInbox {
  public:
   /// Does what a ps does when `from` makes that call; throws Error where it is refused.
   using Call = std::function<void(std::uint16_t type, int from, transport::Bytes request)>;
+  /// Says how far it has come; it is to leave at once where it is busy.
   using Progress = std::function<void(const shard::ReplicaProgress&)>;
 
   ReplicaInbox(shard::PushSink& sink, Call call, Progress progress)

@@ -36,6 +36,8 @@ class ReplicaStream {
   void take(const shard::ReplicaProgress& progress) noexcept { done_ = progress; }
   /// Calls that the replica has refused so far.
   std::uint64_t refused() const noexcept { return done_.refused; }
+  /// It is at a call, which may take its time.
+  bool busy() const noexcept { return done_.busy != 0; }
   /// The replica has something to do.
   bool waits() const noexcept { return !safe(told_); }
   /// From now on everything is safe here alone.

@@ -27,13 +27,22 @@ std::optional<PsContents::Checkpoint> PsContents::checkpoint() const {
   return checkpoint_;
 }
 
-shard::TakeOver PsContents::takeover_of(int ps) const {
-  const std::lock_guard lock(mutex_);
+void PsContents::check_group() const {
   if (!group_.empty()) {
     throw Error(
         Code::unavailable,
         fmt::format("what the workers of update group \"{}\" had pushed in their last step is lost", group_));
   }
+}
+
+void PsContents::require_no_group() const {
+  const std::lock_guard lock(mutex_);
+  check_group();
+}
+
+shard::TakeOver PsContents::takeover_of(int ps) const {
+  const std::lock_guard lock(mutex_);
+  check_group();
   if (!checkpoint_) {
     throw Error(
         Code::unavailable,

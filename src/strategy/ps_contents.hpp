@@ -35,11 +35,15 @@ class PsContents {
   void set_checkpoint(Checkpoint checkpoint);
   std::optional<Checkpoint> checkpoint() const;
 
+  /// Throws Error(unavailable) when there is an update group.
+  void require_no_group() const;
   /// Of the ps with that index; who the spare is and what it has to know of ranks is left to the caller.
   /// Throws Error(unavailable) that says why the shards cannot be had.
   shard::TakeOver takeover_of(int ps) const;
 
  private:
+  void check_group() const;
+
   mutable std::mutex mutex_;
   std::vector<std::pair<int, shard::CreateShard>> shards_;  // in the order of their creation
   std::string group_;

@@ -84,6 +84,25 @@ TEST(RoleMap, SparesAreSpreadAndStandFirstWhereTheFewestPsAre) {
   EXPECT_EQ(map("aaaabbbb", {.ps = 2, .evaluator = true, .spares = 2}), "CWSPWSPE");
 }
 
+TEST(RoleMap, EachPsHasItsReplicaOnAnotherHostWhereThereIsOne) {
+  // The rank of each replica, by the index of its ps.
+  const auto replicas = [](const std::string& hosts, int ps) {
+    std::map<int, int> ranks;
+    const auto places = map_roles(hosts_of(hosts), {.ps = ps, .replicas = true});
+    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+      if (places[rank].role == Role::spare) ranks[places[rank].index] = static_cast<int>(rank);
+    }
+    return ranks;
+  };
+  EXPECT_EQ(replicas("aaaa", 1), (std::map<int, int>{{0, 2}}));              // CWSP
+  EXPECT_EQ(replicas("aaabbb", 2), (std::map<int, int>{{0, 4}, {1, 1}}));    // CSPWSP
+  EXPECT_EQ(replicas("aaaabbbb", 0), (std::map<int, int>{{0, 6}, {1, 2}}));  // CWSPWWSP, ps by the rule
+  EXPECT_EQ(replicas("aaabbbccc", 3), (std::map<int, int>{{0, 7}, {1, 6}, {2, 4}}));  // CWPWSPSSP
+  expect_refused("aaa", {.replicas = true},
+                 "3 ranks cannot hold 1 coordinator, 1 ps and as many replicas, 1 workers: that makes 4. "
+                 "Start 4 ranks, or change --ps and --workers (each at least 1)");
+}
+
 TEST(RoleMap, WorkersThatAreAskedForLeaveTheRestToThePs) {
   EXPECT_EQ(map("aaaaaa", {.workers = 2}), "CWWPPP");
   EXPECT_EQ(map("aaa", {.workers = 1}), "CWP");

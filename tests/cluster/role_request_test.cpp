@@ -22,6 +22,13 @@ TEST(RoleRequest, EachFlagSetsItsRole) {
   EXPECT_EQ(request({{"workers", "5"}, {"evaluator", "true"}}), "ps=0 workers=5 evaluator=1");
 }
 
+TEST(RoleRequest, ReplicasAreSparesOfTheirOwn) {
+  EXPECT_EQ(request({{"replicas-of-ps", "2"}}), "ps=0 workers=0 evaluator=0 replicas-of-ps=2");
+  EXPECT_EQ(request({{"roles", "ps:2"}, {"replicas-of-ps", "2"}}),
+            "ps=2 workers=0 evaluator=0 replicas-of-ps=2");
+  EXPECT_THROW(request({{"spares", "1"}, {"replicas-of-ps", "2"}}), Error);
+}
+
 TEST(RoleRequest, OneLineSetsAllRolesAndBeatsTheOtherFlags) {
   EXPECT_EQ(request({{"roles", "coordinator:1,ps:4,worker:*"}}), "ps=4 workers=0 evaluator=0");
   EXPECT_EQ(request({{"roles", "chief:1,ps:2,worker:3,evaluator:1"}}), "ps=2 workers=3 evaluator=1");

@@ -207,6 +207,7 @@ TEST_F(ReplicaTest, ACallThatTheReplicaRefusesIsCounted) {
   EXPECT_EQ(stream_.refused(), 0U);
   EXPECT_THROW(create(1, optimizers::SGD{}), Error);  // it is there, in both
   EXPECT_EQ(stream_.refused(), 1U);
+  EXPECT_FALSE(stream_.busy());
 }
 
 TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
