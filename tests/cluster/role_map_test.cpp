@@ -97,7 +97,7 @@ TEST(RoleMap, EachPsHasItsReplicaOnAnotherHostWhereThereIsOne) {
   EXPECT_EQ(replicas("aaaa", 1), (std::map<int, int>{{0, 2}}));              // CWSP
   EXPECT_EQ(replicas("aaabbb", 2), (std::map<int, int>{{0, 4}, {1, 1}}));    // CSPWSP
   EXPECT_EQ(replicas("aaaabbbb", 0), (std::map<int, int>{{0, 6}, {1, 2}}));  // CWSPWWSP, ps by the rule
-  EXPECT_EQ(replicas("aaabbbccc", 3), (std::map<int, int>{{0, 7}, {1, 6}, {2, 4}}));  // CWPWSPSSP
+  EXPECT_EQ(replicas("aaabbbccc", 3), (std::map<int, int>{{0, 7}, {1, 1}, {2, 4}}));  // CSPWSPWSP
   expect_refused("aaa", {.replicas = true},
                  "3 ranks cannot hold 1 coordinator, 1 ps and as many replicas, 1 workers: that makes 4. "
                  "Start 4 ranks, or change --ps and --workers (each at least 1)");

@@ -303,7 +303,7 @@ TEST_P(Indexing, OnlyTheShardsThatAreNeededAreRead) {
 
 // A3.6-A3.8: same.
 TEST_P(Indexing, EveryDtypeAndRankIsRead) {
-  const auto check = [this](const auto& v) {
+  const auto check = [](const auto& v) {
     using T = typename std::remove_cvref_t<decltype(v)>::value_type;
     EXPECT_EQ(read_slice(v, Slice{.start = 6, .stop = 1, .step = -2}), Array<T>::vector({7, 5, 3}));
     EXPECT_EQ(sparse_read(v, Ids{6, 0}), Array<T>::vector({7, 1}));

@@ -362,7 +362,7 @@ TEST(Splits, APositionOfOtherDataIsRefused) {
                                                                    {"\"0\"", "\"x\""},
                                                                    {"\"epoch\":0", "\"epoch\":1"},
                                                                    {"\"epoch\":0", "\"epoch\":-1"}}) {
-    EXPECT_THAT(error_of(Code::invalid_argument, [&] { data.restore(with(from, to)); }),
+    EXPECT_THAT(error_of(Code::invalid_argument, [&, from = from, to = to] { data.restore(with(from, to)); }),
                 HasSubstr("this is no position of a dataset of splits"))
         << to;
   }
