@@ -1,7 +1,4 @@
-// store_checkpoint.cpp -- shards to a part file, and back from a whole checkpoint.
-#include <fmt/format.h>
-
-#include "io/hdf5/checkpoint_reader.hpp"
+// store_checkpoint.cpp -- shards to part files.
 #include "io/hdf5/part_writer.hpp"
 #include "store/store.hpp"
 
@@ -35,20 +32,6 @@ std::vector<io::PartReport> Store::save(const std::string& folder, int ps_count,
         io::write_part(std::filesystem::path(folder) / name, files[static_cast<std::size_t>(file)]));
   }
   return reports;
-}
-
-void Store::restore(const std::string& folder) {
-  const std::lock_guard lock(mutex_);
-  const io::CheckpointReader reader{folder};
-  for (auto& [key, shard] : shards_) {
-    const shard::CreateShard& d = shard.description;
-    reader.read_rows(d.name, io::kValue, d.first_row, d.rows, shard.values);
-    const std::vector<std::string> names = shard::slots_of(d.optimizer.kind);
-    for (std::size_t slot = 0; slot < names.size(); ++slot) {
-      reader.read_rows(d.name, names[slot], d.first_row, d.rows, shard.slots[slot]);
-    }
-    *shard.steps = reader.variable(d.name).steps_of(d.first_row, d.rows);
-  }
 }
 
 }  // namespace capstan::store
