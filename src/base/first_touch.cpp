@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "base/topology.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan {
@@ -71,6 +72,8 @@ std::uint64_t memory_left() {
 }
 
 void touch_first(std::span<std::byte> memory) {
+  topology::bind_near_this_thread(memory);
+  topology::advise_huge_pages(memory);
   for (std::size_t done = 0; done < memory.size();) {
     const std::uint64_t left = memory_left();
     // All that is still to come, so that what cannot end well does not begin.

@@ -10,9 +10,10 @@ namespace capstan {
 /// What can still be used on this machine and in this control group, in bytes; much where nobody can tell.
 std::uint64_t memory_left();
 
-/// Writes zeros to memory that nobody has touched yet, so that its pages lie near the calling thread. Linux
-/// promises memory that it does not have and kills a process when the promise falls due: so this looks before
-/// each piece. Throws Error(resource_exhausted); what it has touched by then is the caller's to give back.
+/// Writes zeros to memory that nobody has touched yet. Its pages lie near the calling thread, and are huge
+/// ones where the system has them. Linux promises memory that it does not have and kills a process when the
+/// promise falls due: so this looks before each piece. Throws Error(resource_exhausted); what it has touched
+/// by then is the caller's to give back.
 void touch_first(std::span<std::byte> memory);
 
 }  // namespace capstan

@@ -68,10 +68,14 @@ constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
   return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
+/// Bytes of the row numbers of an entry.
+constexpr std::uint64_t number_bytes(PushKind kind, std::uint64_t rows) noexcept {
+  return kind == PushKind::sparse ? round_up(rows * sizeof(std::uint32_t)) : 0;
+}
+
 /// Bytes of an entry of `rows` rows.
 constexpr std::uint64_t entry_bytes(PushKind kind, std::uint64_t rows, std::uint64_t row_bytes) noexcept {
-  const std::uint64_t numbers = kind == PushKind::sparse ? round_up(rows * sizeof(std::uint32_t)) : 0;
-  return sizeof(PushHeader) + numbers + round_up(rows * row_bytes);
+  return sizeof(PushHeader) + number_bytes(kind, rows) + round_up(rows * row_bytes);
 }
 
 /// Where things stand on a ps's board, one cache line each.
@@ -108,6 +112,18 @@ class PushSink {
   /// The rest of a push to this shard will never come.
   virtual void abandon(std::uint32_t variable, std::uint32_t shard) = 0;
 };
+
+/// Whether `rest`, all that came behind the header, is what the header says.
+inline bool is_whole(const PushHeader& header, std::span<const std::byte> rest) noexcept {
+  return header.bytes == sizeof header + rest.size() && number_bytes(header.kind, header.rows) <= rest.size();
+}
+
+/// Hands a whole entry to `sink`. `rest` is aligned to 8 bytes.
+inline void apply_entry(const PushHeader& header, const std::byte* rest, PushSink& sink) {
+  const std::uint64_t numbers = number_bytes(header.kind, header.rows);
+  sink.apply(header, {reinterpret_cast<const std::uint32_t*>(rest), numbers != 0 ? header.rows : 0U},
+             rest + numbers);
+}
 
 /// The push that a pusher has begun and not ended, if any.
 class UnfinishedPush {

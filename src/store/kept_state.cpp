@@ -143,8 +143,6 @@ shard::UnfinishedPush KeptState::unfinished(std::uint64_t rank) const noexcept {
 std::unique_ptr<transport::Region> KeptState::allocate(std::uint64_t bytes) {
   const std::uint64_t at = next_region_;
   const std::span<std::byte> memory = memory_->map(at, bytes);
-  topology::bind_near_this_thread(memory);
-  topology::advise_huge_pages(memory);
   regions_[at] = memory;
   try {
     touch_first(memory);

@@ -45,17 +45,12 @@ std::uint64_t PushInbox::settle(int rank) {
 }
 
 void PushInbox::apply(int rank, Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload) {
-  const bool sparse = header.kind == shard::PushKind::sparse;
-  const std::uint64_t numbers = sparse ? std::uint64_t{header.rows} * sizeof(std::uint32_t) : 0;
-  if (payload.size() + sizeof header != header.bytes || shard::round_up(numbers) > payload.size()) {
+  if (!shard::is_whole(header, payload)) {
     log::error("dropped a push to variable {} shard {}: {} bytes came where its header says {}",
                header.variable, header.shard, payload.size() + sizeof header, header.bytes);
   } else {
     pusher.unfinished.note(header, sink_);
-    sink_.apply(
-        header,
-        {reinterpret_cast<const std::uint32_t*>(payload.data()), sparse ? header.rows : std::size_t{0}},
-        payload.data() + shard::round_up(numbers));
+    shard::apply_entry(header, payload.data(), sink_);
   }
   pusher.applied += header.bytes;
   if (kept_ != nullptr) kept_->set_applied(static_cast<std::uint64_t>(rank), pusher.applied);

@@ -45,19 +45,14 @@ void ReplicaInbox::apply(const Record& record) {
     return;
   }
   const shard::PushHeader& header = record.push;
-  const bool sparse = header.kind == shard::PushKind::sparse;
-  const std::uint64_t values_at =
-      sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0;
-  if (record.payload.size() + sizeof header != header.bytes || values_at > record.payload.size()) {
+  if (!shard::is_whole(header, record.payload)) {
     log::error("dropped a push of rank {} to variable {} shard {}: {} bytes came where its header says {}",
                header.rank, header.variable, header.shard, record.payload.size() + sizeof header,
                header.bytes);
     return;
   }
   unfinished_[static_cast<int>(header.rank)].note(header, sink_);
-  sink_.apply(header,
-              {reinterpret_cast<const std::uint32_t*>(record.payload.data()), sparse ? header.rows : 0U},
-              record.payload.data() + values_at);
+  shard::apply_entry(header, record.payload.data(), sink_);
 }
 
 void ReplicaInbox::close(int rank) {

@@ -16,12 +16,6 @@ std::atomic_ref<std::uint64_t> word(std::byte* at) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
 }
 
-/// Bytes of an entry's row numbers.
-std::uint64_t numbers_of(const shard::PushHeader& header) {
-  const bool sparse = header.kind == shard::PushKind::sparse;
-  return sparse ? shard::round_up(std::uint64_t{header.rows} * sizeof(std::uint32_t)) : 0;
-}
-
 }  // namespace
 
 shard::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
@@ -171,8 +165,8 @@ std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uin
   entry.header.rank = static_cast<std::uint32_t>(ring.rank);
   entry.rest = ring.piece.data + place + sizeof entry.header;
   const std::uint64_t bytes = entry.header.bytes;
-  if (bytes < sizeof entry.header + numbers_of(entry.header) || bytes % shard::kCacheLine != 0 ||
-      bytes > room) {
+  const std::uint64_t numbers = shard::number_bytes(entry.header.kind, entry.header.rows);
+  if (bytes < sizeof entry.header + numbers || bytes % shard::kCacheLine != 0 || bytes > room) {
     return std::nullopt;
   }
   return entry;
@@ -223,10 +217,7 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
     if (header.kind != shard::PushKind::padding) {
       if (!whatever_waits && !sink_.ready(header)) break;
       ring.unfinished.note(header, sink_);
-      const std::uint64_t numbers = numbers_of(header);
-      sink_.apply(header,
-                  {reinterpret_cast<const std::uint32_t*>(entry->rest), numbers != 0 ? header.rows : 0U},
-                  entry->rest + numbers);
+      shard::apply_entry(header, entry->rest, sink_);
     }
     ring.applied += header.bytes;
     applied.store(ring.applied, std::memory_order_release);

@@ -5,7 +5,6 @@
 
 #include "base/first_touch.hpp"
 #include "base/log.hpp"
-#include "base/topology.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::store {
@@ -22,8 +21,6 @@ std::unique_ptr<transport::Region> SharedRegions::allocate(std::uint64_t bytes) 
   if (!memory_) return fabric_.allocate(bytes);
   const std::span<std::byte> memory = memory_->map(next_, bytes);
   try {
-    topology::bind_near_this_thread(memory);
-    topology::advise_huge_pages(memory);
     touch_first(memory);
     auto region = fabric_.adopt(memory, memory_->place(next_));
     next_ += (bytes + 4095) / 4096 * 4096;

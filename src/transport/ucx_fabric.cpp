@@ -12,7 +12,6 @@
 #include "base/assert.hpp"
 #include "base/first_touch.hpp"
 #include "base/log.hpp"
-#include "base/topology.hpp"
 #include "transport/ucx_context.hpp"
 #include "transport/ucx_offer.hpp"
 #include "transport/ucx_peer.hpp"
@@ -54,8 +53,6 @@ class UcxRegion final : public Region {
     }
     address_ = static_cast<std::byte*>(attributes.address);
     bytes_ = bytes;
-    topology::bind_near_this_thread({address_, bytes_});
-    topology::advise_huge_pages({address_, bytes_});
     try {
       touch_first({address_, bytes_});
     } catch (...) {

@@ -47,6 +47,12 @@ class Links(JobTest):
             self.assertLess(time.monotonic(), deadline, f"still there on host2: {left}; the job said:\n{job.stderr}")
             time.sleep(0.05)
 
+    def wait_for_output(self, job, text, seconds):
+        deadline = time.monotonic() + seconds
+        while text not in job.stdout:
+            self.assertLess(time.monotonic(), deadline, job.stderr)
+            time.sleep(0.05)
+
     @staticmethod
     def far_children(job):
         return [child for rank, (_, child) in job.ranks().items() if rank >= SLOTS]
@@ -98,10 +104,7 @@ class Links(JobTest):
         self.assertTrue(job.wait_for_text("kill 0"), job.stderr)
         self.hosts.tell_cable("cut")
         self.assertTrue(job.wait_for_text(r"ps 1 \(rank 7 on host1\) is back", 30), job.stderr)
-        deadline = time.monotonic() + 30
-        while "ps1 " not in job.stdout:
-            self.assertLess(time.monotonic(), deadline, job.stderr)
-            time.sleep(0.05)
+        self.wait_for_output(job, "ps1 ", 30)
         time.sleep(4)  # until the ranks of host2 have ended
         self.hosts.tell_cable("mend")
         self.exit_code(job, SECONDS_OF_THE_LAUNCHER)
@@ -114,10 +117,7 @@ class Links(JobTest):
         far = self.far_children(job)
         self.hosts.tell_cable("cut")
         self.assertTrue(job.wait_for_text(r"is gone; its \d+ functions run elsewhere, 1 workers are left", 30), job.stderr)
-        deadline = time.monotonic() + 60
-        while "workers 1" not in job.stdout:
-            self.assertLess(time.monotonic(), deadline, job.stderr)
-            time.sleep(0.05)
+        self.wait_for_output(job, "workers 1", 60)
         self.assert_far_ranks_end(job, far, 30)
         self.hosts.tell_cable("mend")
         self.assert_exact(job, closures, SECONDS_OF_THE_LAUNCHER)

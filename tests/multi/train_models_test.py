@@ -178,9 +178,10 @@ class TrainModels(JobTest):
     def test_the_share_of_a_worker_that_dies_goes_to_another(self):
         path = self.folder / "train.txt"
         optimum = newton(write_libsvm(path, 999), 6, 1e-3)
-        for mode in ("asynchronous", "synchronous"):
+        # Enough of them that the job is not over before it has noticed.
+        for mode, epochs in (("asynchronous", 4000), ("synchronous", 1000)):
             job = self.start([CAPSTAN, "train", "lr", "--data", path, "--no-bias", "--l2", 1e-3, "--mode", mode, "--batch",
-                              20, "--epochs", 400, "--eval-every", 50, "--summary", self.folder / "summary.json", "--max-restarts", 0], 5)
+                              20, "--epochs", epochs, "--eval-every", 50, "--summary", self.folder / "summary.json", "--max-restarts", 0], 5)
             self.assertIsNotNone(job.wait_for_text("epoch 50:"), job.stderr)
             os.kill(job.ranks()[2][1], signal.SIGKILL)
             self.assertEqual(self.exit_code(job), 0, job.stderr)
@@ -189,7 +190,7 @@ class TrainModels(JobTest):
             self.assertEqual(summary["train"]["examples"], 999)
             self.assertLess(summary["train"]["objective"] - optimum, 0.005)
             if mode == "asynchronous":
-                self.assertEqual(summary["training"]["examples"], 400 * 999, "a share that was lost is run again")
+                self.assertEqual(summary["training"]["examples"], epochs * 999, "a share that was lost is run again")
 
     @unittest.skipUnless(A9A.is_dir(), f"there is no {A9A}")
     def test_a9a(self):
