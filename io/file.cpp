@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
 
+/// So much is given to the disk at a time.
+constexpr std::uint64_t kTellBytes = std::uint64_t{8} << 20;
+
 FileDescriptor open_file(const std::filesystem::path& path, int flags, std::string_view what) {
   int fd;
   do {
@@ -82,6 +85,29 @@ void read_at(const FileDescriptor& file, const std::filesystem::path& path, std:
     bytes -= static_cast<std::size_t>(got);
   }
 }
+
+FileWriter::FileWriter(const std::filesystem::path& path)
+    : path_(path), file_(open_file(path, O_WRONLY, "open")) {}
+
+void FileWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (offset != written_) begun_ = offset;
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(file_.get(), bytes.data(), std::min(bytes.size(), kMaxCallBytes),
+                                 static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw file_failed("write", path_, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+    offset += static_cast<std::uint64_t>(put);
+  }
+  written_ = offset;
+  if (written_ - begun_ < kTellBytes) return;
+  // A hint: fsync says what could not be written.
+  (void)::sync_file_range(file_.get(), static_cast<off_t>(begun_), static_cast<off_t>(written_ - begun_),
+                          SYNC_FILE_RANGE_WRITE);
+  begun_ = written_;
+}
+
+void FileWriter::sync() { sync_descriptor(file_, path_); }
 
 std::uint64_t file_bytes(const std::filesystem::path& path) {
   std::error_code error;

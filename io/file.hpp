@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,23 @@ FileDescriptor open_to_read(const std::filesystem::path& path);
 /// Exactly `bytes` bytes from `offset` on. Throws Error data_loss when the file ends before that.
 void read_at(const FileDescriptor& file, const std::filesystem::path& path, std::uint64_t offset, void* out,
              std::size_t bytes);
+
+/// Writes into a file that is there. One thread.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::filesystem::path& path);
+  /// All of it. The system begins to bring it to the disk soon, so that `sync` has little left to do. Throws
+  /// Error: resource_exhausted (disk full, quota), internal.
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// fsync.
+  void sync();
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor file_;
+  std::uint64_t begun_ = 0;    // what has been written since the system was last told: where it begins,
+  std::uint64_t written_ = 0;  // and where it ends
+};
 
 std::uint64_t file_bytes(const std::filesystem::path& path);
 

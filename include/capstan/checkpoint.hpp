@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,19 +21,50 @@ struct CheckpointOptions {
   std::string settings = "{}";
 };
 
+/// What of the pushes that are under way while a checkpoint is saved is in it.
+enum class SaveConsistency : std::uint8_t {
+  /// Each shard is as it was between two pushes, and they are taken one after another: what a function pushed
+  /// to several shards may be in some of them.
+  shard,
+  /// All shards are as they were between functions: those that run end first, and no other begins until every
+  /// ps has its shards.
+  global,
+};
+
+struct SaveOptions {
+  SaveConsistency consistency = SaveConsistency::shard;
+  /// Return as soon as every ps has its shards as they are saved; their files are written meanwhile. Without
+  /// a ClusterCoordinator save() waits for the files all the same.
+  bool background = false;
+};
+
 /// Checkpoints of one strategy in one directory (docs/checkpoint_format.md). On the coordinator, by the
-/// thread that made the strategy; nothing may be pushing meanwhile: join() first. Splits of a SplitDataset
-/// need no join: save() awaits those that run and holds back the others until it is done, so that a
-/// checkpoint has what the splits that are done pushed, which ones these are, and nothing of any other.
+/// thread that made the strategy.
+///
+/// Functions may run while a checkpoint is saved, and go on while it is written: a ps copies its rows in
+/// pieces, and keeps for the checkpoint those that change before their turn. With a SplitDataset every save
+/// is `global`: a checkpoint has what the splits that are done pushed, which ones these are, and nothing of
+/// any other.
 class CheckpointManager {
  public:
   /// Throws Error(permission_denied) at once when the directory cannot be written.
   CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options);
 
-  /// Every ps writes its own file; returns the folder once all of it is on disk under its final name. A crash
-  /// at any point leaves earlier checkpoints as they were. `user_state` is any JSON value. With splits under
-  /// way it throws what join() would.
-  std::filesystem::path save(std::int64_t step, const std::string& user_state = "null");
+  /// Waits for what save() writes in the background; what goes wrong then is in the log.
+  ~CheckpointManager();
+  CheckpointManager(const CheckpointManager&) = delete;
+  CheckpointManager& operator=(const CheckpointManager&) = delete;
+
+  /// Every ps writes its own file; returns the folder once all of it is on disk under its final name, or, in
+  /// the background, where it will be. A crash at any point leaves earlier checkpoints as they were.
+  /// `user_state` is any JSON value. Where functions are awaited it throws what join() would.
+  ///
+  /// Parts are written anew when a ps dies meanwhile and comes back; in the background the save then ends
+  /// with a warning. Waits for an earlier save in the background first, and throws what was wrong with it.
+  std::filesystem::path save(std::int64_t step, const std::string& user_state = "null",
+                             const SaveOptions& options = {});
+  /// Returns when what save() writes in the background is on disk. Throws what was wrong with it.
+  void wait();
 
   /// Fills every variable of the strategy, slots included, from the newest checkpoint that is complete and
   /// undamaged, and returns its step; nothing when the directory has none. Damaged newer ones are named in
@@ -52,10 +84,16 @@ class CheckpointManager {
   const std::filesystem::path& restored_from() const noexcept { return restored_from_; }
 
  private:
+  struct Saving;
+  Saving begin(std::int64_t step, const std::string& user_state, const SaveOptions& options);
+  std::filesystem::path finish(Saving& saving);
+
   ParameterServerStrategy& strategy_;
   CheckpointOptions options_;
   std::string user_state_ = "null";
   std::filesystem::path restored_from_;
+  struct Background;
+  std::unique_ptr<Background> background_;  // null: nothing is written
 };
 
 }  // namespace capstan

@@ -4,7 +4,9 @@
 // Plain aggregates of strings, integers and vectors: whoever sends them packs them as it likes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,10 @@ namespace capstan::io {
 /// The `which` of a variable's own values; every other `which` is the name of an optimizer slot.
 inline constexpr const char* kValue = "value";
 
-/// Rows of one variable, or of one of its slots, that this ps owns. `data` must stay alive and unchanged
-/// until `write_part` returns; it holds `rows` rows of the shape, row-major, without padding.
+/// Rows of one variable, or of one of its slots, that this ps owns: `rows` rows of the shape, row-major,
+/// without padding. They lie at `data`, which must stay alive and unchanged until `write_part` returns, or
+/// `read` copies rows [first, first + count) of them to `out`: it is called once for each row, in order, and
+/// may throw.
 struct PartArray {
   std::string variable = {};   // "w", "entities/embedding"
   std::string which = kValue;  // "value", or a slot: "accumulator", "m", "v"
@@ -25,6 +29,7 @@ struct PartArray {
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;  // 0: nothing of it lies here; it is left out of the file
   const void* data = nullptr;
+  std::function<void(std::uint64_t first, std::uint64_t count, std::byte* out)> read = {};
   std::string optimizer = {};  // description of the variable's optimizer; of "value" alone
   std::int64_t steps = 0;      // updates that this shard has seen (Adam's t); of "value" alone
 };

@@ -1,5 +1,5 @@
-// part_writer.cpp -- one pass over the rows: written and checksummed slab by slab, while they are in the
-// cache.
+// part_writer.cpp -- HDF5 makes the file; the rows are written in one pass, checksummed slab by slab while
+// they are in the cache.
 #include "io/hdf5/part_writer.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ void check_arrays(std::span<const PartArray> arrays) {
       throw Error(Code::invalid_argument, fmt::format("{}: rows {} to {} of {}", name, array.first_row,
                                                       array.first_row + array.rows, array.shape[0]));
     }
-    if (array.rows > 0 && array.data == nullptr) throw Error(Code::invalid_argument, name + " has no data");
+    if (array.rows > 0 && array.data == nullptr && !array.read)
+      throw Error(Code::invalid_argument, name + " has no data");
     if (!seen.emplace(array.variable, array.which).second) {
       throw Error(Code::invalid_argument, name + " is given twice");
     }
@@ -58,30 +59,8 @@ h5::Properties contiguous_layout(const std::filesystem::path& file) {
   return create;
 }
 
-/// Returns the checksum of what it wrote.
-std::string write_rows(const h5::Dataset& dataset, const std::filesystem::path& file,
-                       const PartArray& array) {
-  const auto shape = with_rows(array.shape, array.rows);
-  const h5::Space in_file = h5::create_space(shape);
-  const std::uint64_t bytes_a_row = row_bytes(array.shape, array.dtype);
-  const auto* from = static_cast<const char*>(array.data);
-  Checksum sum;
-  if (bytes_a_row == 0) return sum.hex();
-  const std::uint64_t rows_a_slab = std::max<std::uint64_t>(1, kSlabBytes / bytes_a_row);
-  for (std::uint64_t row = 0; row < array.rows; row += rows_a_slab) {
-    const std::uint64_t rows = std::min(rows_a_slab, array.rows - row);
-    h5::select_rows(in_file, shape, row, rows);
-    const h5::Space in_memory = h5::create_space(with_rows(array.shape, rows));
-    h5::check(H5Dwrite(dataset.get(), h5::memory_type(array.dtype), in_memory.get(), in_file.get(),
-                       H5P_DEFAULT, from),
-              "H5Dwrite", file);
-    sum.add(from, rows * bytes_a_row);
-    from += rows * bytes_a_row;
-  }
-  return sum.hex();
-}
-
-DatasetReport write_array(const h5::File& to, const std::filesystem::path& file, const PartArray& array) {
+/// Its rows come later.
+DatasetReport make_dataset(const h5::File& to, const std::filesystem::path& file, const PartArray& array) {
   const std::string path = dataset_path(array.variable, array.which);
   const h5::Space space = h5::create_space(with_rows(array.shape, array.rows));
   const h5::Properties groups = h5::intermediate_groups();
@@ -104,7 +83,6 @@ DatasetReport write_array(const h5::File& to, const std::filesystem::path& file,
                        .rows = array.rows,
                        .optimizer = is_value ? array.optimizer : std::string(),
                        .steps = is_value ? array.steps : 0};
-  report.xxh3 = write_rows(dataset, file, array);
   if (data_bytes(report) == 0) return report;  // has no place in the file
   const haddr_t offset = H5Dget_offset(dataset.get());
   if (offset == HADDR_UNDEF) h5::check(-1, "H5Dget_offset", file);
@@ -112,25 +90,57 @@ DatasetReport write_array(const h5::File& to, const std::filesystem::path& file,
   return report;
 }
 
+/// The file with everything in it but the rows, for which there is room.
+void make_file(const std::filesystem::path& file, std::span<const PartArray> arrays, PartReport& report) {
+  const h5::Session session;
+  h5::File to = h5::create_file(file);
+  h5::write_attribute(to.get(), "format", std::string(kFormatName));
+  h5::write_attribute(to.get(), "version", std::int64_t{kFormatVersion});
+  for (const PartArray& array : arrays) report.datasets.push_back(make_dataset(to, file, array));
+  h5::check(H5Fflush(to.get(), H5F_SCOPE_GLOBAL), "H5Fflush", file);
+  h5::close_file(std::move(to), file);
+}
+
+/// Writes a dataset's rows where they belong, past HDF5, which would keep others of this process waiting.
+/// Returns their checksum.
+std::string write_rows(FileWriter& to, const DatasetReport& dataset, const PartArray& array,
+                       std::vector<std::byte>& slab) {
+  Checksum sum;
+  const std::uint64_t bytes_a_row = row_bytes(array.shape, array.dtype);
+  if (bytes_a_row == 0) return sum.hex();
+  const std::uint64_t rows_a_slab = std::max<std::uint64_t>(1, kSlabBytes / bytes_a_row);
+  for (std::uint64_t row = 0; row < array.rows; row += rows_a_slab) {
+    const std::uint64_t rows = std::min(rows_a_slab, array.rows - row);
+    const std::size_t bytes = rows * bytes_a_row;
+    const auto* from = static_cast<const std::byte*>(array.data) + row * bytes_a_row;
+    if (array.read) {
+      slab.resize(std::max(slab.size(), bytes));
+      array.read(row, rows, slab.data());
+      from = slab.data();
+    }
+    sum.add(from, bytes);
+    to.write_at(dataset.offset + row * bytes_a_row, {from, bytes});
+  }
+  return sum.hex();
+}
+
 }  // namespace
 
 PartReport write_part(const std::filesystem::path& file, std::span<const PartArray> arrays) {
   check_arrays(arrays);
-  PartReport report{.file = file.filename().string()};
-  {
-    const h5::Session session;
-    h5::File to = h5::create_file(file);
-    h5::write_attribute(to.get(), "format", std::string(kFormatName));
-    h5::write_attribute(to.get(), "version", std::int64_t{kFormatVersion});
-    for (const PartArray& array : arrays) {
-      if (array.rows > 0 || array.shape[0] == 0) report.datasets.push_back(write_array(to, file, array));
-    }
-    h5::check(H5Fflush(to.get(), H5F_SCOPE_GLOBAL), "H5Fflush", file);
-    h5::close_file(std::move(to), file);
+  std::vector<PartArray> there;
+  for (const PartArray& array : arrays) {
+    if (array.rows > 0 || array.shape[0] == 0) there.push_back(array);
   }
+  PartReport report{.file = file.filename().string()};
+  make_file(file, there, report);
+  FileWriter writer(file);
+  std::vector<std::byte> slab;
+  for (std::size_t i = 0; i < there.size(); ++i)
+    report.datasets[i].xxh3 = write_rows(writer, report.datasets[i], there[i], slab);
+  writer.sync();
   report.bytes = file_bytes(file);
   report.metadata_xxh3 = metadata_checksum(file, report);
-  sync_path(file);
   sync_path(file.has_parent_path() ? file.parent_path() : ".");
   return report;
 }

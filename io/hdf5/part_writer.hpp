@@ -13,7 +13,8 @@ namespace capstan::io {
 std::string part_file_name(int ps, int ps_count);
 
 /// Writes, checksums and fsyncs `file` (and its folder), replacing one of the same name. An empty `arrays` is
-/// a ps without rows and gives a valid part. Any thread; calls into HDF5 are serialised within the process.
+/// a ps without rows and gives a valid part. Any thread; calls into HDF5 are serialised within the process,
+/// the writing of rows is not.
 /// Throws Error: invalid_argument (a name that no file can hold, a shape that does not fit),
 /// resource_exhausted (disk full, quota), permission_denied, internal; the message names the file. What is
 /// left of the file then is not part of any checkpoint.

@@ -46,6 +46,7 @@ enum MessageType : std::uint16_t {
   kRowsPiece = 40,
   kReadFailed,
   kPushApplied,
+  kPartSaved,   // to the coordinator: a part of a checkpoint is on disk, or will not be
   kPsReturned,  // also to the coordinator: its Member, of a ps that was started again
 
   // coordinator and worker (coordinator/protocol.hpp)

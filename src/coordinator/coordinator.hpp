@@ -111,7 +111,7 @@ class Coordinator {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<std::jthread> embedded_workers_;
   bool members_changed_ = false;
-  bool lacks_start_ = false;  // it has to go on from a checkpoint, and none has been restored yet
+  std::atomic<bool> lacks_start_{false};  // it has to go on from a checkpoint, and none has been restored yet
   std::atomic<std::uint64_t> made_at_record_{0};  // closures, when the last step was recorded
   std::atomic<std::uint64_t> forget_before_{0};   // closures that no ps needs to remember
   std::uint64_t told_to_forget_ = 0;

@@ -112,11 +112,20 @@ struct PushApplied {
   std::uint64_t life = 0;  // of the ps: see ConnectReply
 };
 
-/// kSavePart -> io::PartReport of each file that was written. A part holds one shard of a variable at most,
-/// so a ps writes as many as the most shards of one variable that any ps has.
+/// kSavePart -> nothing: what is saved is certain from then on, but for shards to which a push is half
+/// applied; it is written while the ps goes on, which says kPartSaved when that is done. A part holds one
+/// shard of a variable at most, so a ps writes as many as the most shards of one variable that any ps has.
 struct SavePart {
+  std::uint64_t save = 0;  // its number
   std::string folder;
   std::int32_t parts = 1;
+};
+
+/// Header of kPartSaved. The payload is io::PartReport of each file that was written, or an error's text.
+struct PartSaved {
+  std::uint64_t save = 0;
+  std::int32_t ps = 0;    // index
+  std::int32_t code = 0;  // of capstan::Code; 0 is success
 };
 
 /// kRestorePart: every shard that the ps has, from the checkpoint's folder -> nothing.

@@ -1,4 +1,6 @@
 // ps_replica.cpp -- what a ps does for its replica, and what the replica does.
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "base/log.hpp"
@@ -69,8 +71,13 @@ void PsServer::when_safe(std::function<void()> then) {
 }
 
 void PsServer::give_up_replica(const std::string& why) {
-  if (std::exchange(replica_given_up_, true)) return;
+  if (given_up_) return;
   log::warn("the replica of this ps, {}, {}: it goes on without one", replica_->peer().name(), why);
+  ask_to_drop_replica();
+}
+
+void PsServer::ask_to_drop_replica() {
+  given_up_ = std::chrono::steady_clock::now();
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kReplicaLost, {});
 }
 
@@ -79,7 +86,14 @@ bool PsServer::look_at_replica() {
   // A table may take minutes to fill.
   const auto patience = replica_->busy() ? kCallsOfPatience * runtime_->patience()
                                          : runtime_->settings().duration("heartbeat-timeout");
-  if (!replica_->waits()) {
+  if (given_up_) {
+    // Without its word the replica may have taken this ps's place.
+    if (!replica_->ended() && !coordinator_.until() && now - *given_up_ > runtime_->patience()) {
+      reason_to_end_ =
+          fmt::format("waited {} ms for {} to say that this ps may go on without its replica",
+                      runtime_->patience().count(), runtime_->member(Role::coordinator, 0).name());
+    }
+  } else if (!replica_->waits()) {
     heard_ = now;
   } else if (patience.count() > 0 && now - heard_ > patience) {
     give_up_replica("does not answer");
@@ -88,9 +102,12 @@ bool PsServer::look_at_replica() {
 }
 
 void PsServer::await_replica() {
-  while (replica_->waits() && lost().empty()) {
-    transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
-                              [this] { return !replica_->waits() || !lost().empty(); });
+  // One that is given up may have answered everything, and not be what this ps is.
+  const auto settled = [this] {
+    return replica_->ended() || (!given_up_ && !replica_->waits()) || !lost().empty();
+  };
+  while (!settled()) {
+    transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)), settled);
     look_at_replica();
     pulse_.beat();
   }

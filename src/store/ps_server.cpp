@@ -65,6 +65,12 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
           kept_.get(), replica_.get()),
       // Clients ask from their data fabrics, and want the answer there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
+      saver_(
+          store_, runtime_->self().index, [this] { fabric_.wake(); },
+          [this](const shard::PartSaved& saved, transport::Bytes payload) {
+            runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+                .send(cluster::kPartSaved, transport::as_bytes(saved), payload);
+          }),
       rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
       replicated_(
           store_,
@@ -192,9 +198,8 @@ void PsServer::serve_requests() {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
-    pulse_.be_busy();
-    const auto save = from_bytes<shard::SavePart>(request);
-    return to_bytes(store_.save(save.folder, runtime_->count(Role::ps), save.parts));
+    saver_.begin(from_bytes<shard::SavePart>(request), runtime_->count(Role::ps));
+    return std::vector<std::byte>{};
   });
   serve_change(cluster::kRestorePart, [this](int, transport::Bytes request) {
     pulse_.be_busy();
@@ -342,6 +347,7 @@ void PsServer::greet_coordinator() {
   }
   pulse_.excuse();
   coordinator_.answer();
+  if (given_up_ && !replica_->ended()) ask_to_drop_replica();
 }
 
 void PsServer::forget_closures(transport::Bytes before) {
@@ -353,7 +359,7 @@ void PsServer::forget_closures(transport::Bytes before) {
 
 const std::string& PsServer::lost() {
   const std::string& verdict = coordinator_.verdict();
-  return verdict.empty() ? alone_ : verdict;
+  return verdict.empty() ? reason_to_end_ : verdict;
 }
 
 void PsServer::introduce(std::int32_t rank) {
@@ -412,10 +418,11 @@ bool PsServer::look_at_the_wire() {
   busy |= replicated_.apply_some();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
+  busy |= saver_.advance();
   if (replica_) busy |= look_at_replica();
   pulse_.beat();
   if (!coordinator_.until() && pulse_.is_alone())
-    alone_ = runtime_->member(Role::coordinator, 0).name() + " is gone";
+    reason_to_end_ = runtime_->member(Role::coordinator, 0).name() + " is gone";
   return busy;
 }
 

@@ -14,6 +14,7 @@
 #include "cluster/runtime.hpp"
 #include "shard/takeover.hpp"
 #include "store/kept_state.hpp"
+#include "store/part_saver.hpp"
 #include "store/ps_pulse.hpp"
 #include "store/push_inbox.hpp"
 #include "store/replica_inbox.hpp"
@@ -63,10 +64,11 @@ class PsServer {
   std::vector<std::byte> change(std::uint16_t type, int from, transport::Bytes request);
   void serve_fabric();
   void serve_replica();
-  /// Returns when the replica has done all that it was told, or is no more.
+  /// Returns when the replica has done all that it was told, or is no more, or this ps is to end.
   void await_replica();
   /// It does not answer, or not as it should: goes on without it when the coordinator knows.
   void give_up_replica(const std::string& why);
+  void ask_to_drop_replica();
   bool look_at_replica();
   /// Does it at once, or when the replica has done all that it was told so far.
   void when_safe(std::function<void()> then);
@@ -90,7 +92,7 @@ class PsServer {
   void say_known(std::int32_t rank);
   void greet_coordinator();
   void forget_closures(transport::Bytes before);
-  /// Why there is no coordinator any more; empty as long as there may be one.
+  /// Why this ps has to end, most often for want of a coordinator; empty as long as it may go on.
   const std::string& lost();
   bool look_at_the_wire();
   void send_what_is_left();
@@ -110,17 +112,18 @@ class PsServer {
   RingReader rings_;
   PushInbox inbox_;
   RowSender rows_;
+  PartSaver saver_;
   cluster::RpcServer rpc_;
   std::map<std::uint16_t, Request> changes_;       // by type
   ReplicaInbox replicated_;                        // of the ps whose replica this is
   std::chrono::steady_clock::time_point heard_{};  // of this ps's replica, while it has something to do
-  bool replica_given_up_ = false;
-  bool following_ = false;  // this is a replica
+  std::optional<std::chrono::steady_clock::time_point> given_up_;  // the replica, as the coordinator was told
+  bool following_ = false;                                         // this is a replica
   bool over_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
   cluster::CoordinatorWatch coordinator_;
   PsPulse pulse_;
-  std::string alone_;  // why there is no coordinator any more, though no connection has ended
+  std::string reason_to_end_;  // though no connection has ended
 };
 
 }  // namespace capstan::store

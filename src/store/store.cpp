@@ -149,7 +149,12 @@ void Store::back_to(const Room& room) noexcept {
 
 void Store::drop(std::uint32_t variable) {
   const std::lock_guard lock(mutex_);
-  if (std::erase_if(shards_, [&](const auto& entry) { return entry.first.first == variable; }) == 0) return;
+  const auto is_dropped = [&](const auto& entry) { return entry.first.first == variable; };
+  for (const auto& entry : shards_) {
+    if (!is_dropped(entry)) continue;
+    for (const auto& snapshot : entry.second.snapshots) snapshot->preserve_all();
+  }
+  if (std::erase_if(shards_, is_dropped) == 0) return;
   if (newest_ && newest_->variable == variable && newest_->after == room()) {
     back_to(newest_->before);
   } else if (kept_ != nullptr) {  // rings have come since; the memory stays unused
@@ -294,6 +299,13 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
 
 void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                       const std::byte* values) {
+  for (const auto& snapshot : shard.snapshots) {
+    if (header.kind == shard::PushKind::sparse) {
+      snapshot->preserve(rows);
+    } else {
+      snapshot->preserve(header.first_row, header.rows);
+    }
+  }
   const Writing writing(shard);
   const bool first = header.first_part != 0;
   const bool last = header.last_part != 0;

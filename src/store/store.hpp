@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include "store/closure_ledger.hpp"
 #include "store/heap.hpp"
 #include "store/kept_state.hpp"
+#include "store/shard_snapshot.hpp"
 #include "store/shared_regions.hpp"
 #include "store/update_groups.hpp"
 
@@ -90,9 +92,6 @@ class Store final : public shard::PushSink {
   /// For the statistics: rows that have gone out in messages.
   void count_sent(std::uint64_t rows);
 
-  /// Writes all shards into `parts` files `<folder>/part-...h5`: the first shard of each variable into the
-  /// first one, and so on.
-  std::vector<io::PartReport> save(const std::string& folder, int ps_count, int parts = 1);
   /// Fills all shards from a checkpoint that the coordinator has verified and found to fit.
   void restore(const std::string& folder);
 
@@ -100,6 +99,8 @@ class Store final : public shard::PushSink {
   shard::PsStatistics statistics();
 
  private:
+  friend class StoreSnapshot;
+
   struct Shard {
     shard::CreateShard description;
     shard::ShardPlace place;
@@ -109,6 +110,8 @@ class Store final : public shard::PushSink {
     std::int64_t* steps = nullptr;  // in the version's line
     int unfinished = 0;             // pushes of which some entries have been applied and others not
     int waiting_reads = 0;
+    std::vector<std::shared_ptr<ShardSnapshot>>
+        snapshots;  // that want to know of changes before they are made
 
     std::uint64_t width() const noexcept { return shard::width_of(description.shape); }
     std::uint64_t row_bytes() const noexcept { return width() * size_of(description.dtype); }

@@ -9,6 +9,7 @@ void Store::restore(const std::string& folder) {
   const io::CheckpointReader reader{folder};
   for (auto& [key, shard] : shards_) {
     const shard::CreateShard& d = shard.description;
+    for (const auto& snapshot : shard.snapshots) snapshot->preserve_all();
     reader.read_rows(d.name, io::kValue, d.first_row, d.rows, shard.values);
     const std::vector<std::string> names = shard::slots_of(d.optimizer.kind);
     for (std::size_t slot = 0; slot < names.size(); ++slot) {

@@ -1,9 +1,17 @@
 // checkpoint_manager.cpp -- every ps writes its part; the coordinator checks and publishes.
-#include <algorithm>
-#include <map>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
+#include "io/hdf5/layout.hpp"
 #include "shard/protocol.hpp"
 #include "strategy/disk_patience.hpp"
 #include "strategy/strategy.hpp"
@@ -21,19 +29,23 @@ int most_shards_of_one(const strategy::Strategy& strategy) {
   return most;
 }
 
-/// What is under way of the states ends, and nothing of them begins while it lives.
+/// What is under way of the states, or of all functions, ends, and nothing of them begins while it lives.
 class Hold {
  public:
   using States = std::map<std::string, std::shared_ptr<strategy::SavedState>>;
-  explicit Hold(const States& states) {
-    for (const auto& [name, state] : states) {
-      try {
+  Hold(const States& states, const strategy::Strategy& strategy, bool all) {
+    try {
+      for (const auto& [name, state] : states) {
         state->hold();
-      } catch (...) {
-        release();
-        throw;
+        releases_.emplace_back([state = state] { state->release(); });
       }
-      held_.push_back(state);
+      const strategy::Strategy::Control control = strategy.control();
+      if (!all || !control.hold) return;
+      control.hold();
+      releases_.push_back(control.release);
+    } catch (...) {
+      release();
+      throw;
     }
   }
   ~Hold() { release(); }
@@ -42,43 +54,127 @@ class Hold {
 
  private:
   void release() noexcept {
-    for (const auto& state : held_) state->release();
-    held_.clear();
+    for (const auto& release : releases_) release();
+    releases_.clear();
   }
-  std::vector<std::shared_ptr<strategy::SavedState>> held_;
+  std::vector<std::function<void()>> releases_;
 };
 
 }  // namespace
+
+/// One save, from the moment that every ps has its shards.
+struct CheckpointManager::Saving {
+  std::int64_t step = 0;
+  io::PublishOptions told;
+  std::filesystem::path folder;  // where it will be
+  std::optional<strategy::PsContents::Checkpoint> for_spares;
+  transport::Deadline deadline;
+};
+
+struct CheckpointManager::Background {
+  std::filesystem::path folder;
+  std::exception_ptr error;
+  std::jthread thread;  // last: it sets the error
+};
 
 CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options)
     : strategy_(strategy), options_(std::move(options)) {
   io::CheckpointDirectory(options_.directory, options_.max_to_keep).check_writable();
 }
 
-std::filesystem::path CheckpointManager::save(std::int64_t step, const std::string& user_state) {
+CheckpointManager::~CheckpointManager() {
+  try {
+    wait();
+  } catch (const std::exception& error) {
+    log::error("a checkpoint was not saved: {}", error.what());
+  }
+}
+
+CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std::string& user_state,
+                                                   const SaveOptions& options) {
   strategy::Strategy& strategy = strategy_.implementation();
   const auto states = strategy.states();
-  const Hold hold(states);
-  std::map<std::string, std::string> positions;
-  for (const auto& [name, state] : states) positions.emplace(name, state->position());
+  const Hold hold(states, strategy, options.consistency == SaveConsistency::global);
+  Saving saving{step, {user_state, options_.settings, {}}, {}, {}, {}};
+  for (const auto& [name, state] : states) saving.told.positions.emplace(name, state->position());
   strategy.context().client().flush();
   io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
-  std::vector<std::vector<std::byte>> answers;
-  // All parts anew where a ps died and is back.
+  saving.folder = directory.path() / io::checkpoint_name(step);
+  saving.for_spares = strategy.checkpoint_now(std::filesystem::absolute(saving.folder).string(), step);
+  // Anew where a ps has died and is back.
   strategy.context().client().retry([&] {
-    const std::filesystem::path folder = directory.begin(step);
-    answers = strategy.ask_every_ps(
-        cluster::kSavePart,
-        to_bytes(shard::SavePart{std::filesystem::absolute(folder).string(), most_shards_of_one(strategy)}),
-        strategy::disk_patience(strategy), "write its part of a checkpoint");
+    const std::string folder = std::filesystem::absolute(directory.begin(step)).string();
+    const std::uint64_t number = strategy.save_under_way().begin(strategy.runtime()->count(Role::ps));
+    try {
+      strategy.ask_every_ps(cluster::kSavePart,
+                            to_bytes(shard::SavePart{number, folder, most_shards_of_one(strategy)}),
+                            strategy.runtime()->patience(), "begin its part of a checkpoint");
+    } catch (...) {
+      strategy.save_under_way().give_up();
+      throw;
+    }
   });
-  std::vector<io::PartReport> parts;
-  for (const auto& answer : answers) {
-    for (auto& report : from_bytes<std::vector<io::PartReport>>(answer)) parts.push_back(std::move(report));
+  saving.deadline = transport::deadline_in(strategy::disk_patience(strategy));
+  return saving;
+}
+
+/// Any thread.
+std::filesystem::path CheckpointManager::finish(Saving& saving) {
+  strategy::Strategy& strategy = strategy_.implementation();
+  strategy::SaveUnderWay& save = strategy.save_under_way();
+  if (!strategy.wait_for_control([&save] { return save.settled(); }, saving.deadline)) {
+    std::vector<std::string> names;
+    for (const int ps : save.missing()) names.push_back(strategy.runtime()->member(Role::ps, ps).name());
+    save.give_up();
+    throw Error(Code::deadline_exceeded,
+                fmt::format("waited {} ms for {} to write its part of a checkpoint",
+                            strategy::disk_patience(strategy).count(), fmt::join(names, " and ")));
   }
-  auto saved = directory.publish(step, parts, {user_state, options_.settings, std::move(positions)});
-  strategy.note_checkpoint(std::filesystem::absolute(saved).string(), step);
-  return saved;
+  io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
+  auto folder = directory.publish(saving.step, save.parts(), saving.told);
+  strategy.note_checkpoint(std::move(saving.for_spares));
+  return folder;
+}
+
+std::filesystem::path CheckpointManager::save(std::int64_t step, const std::string& user_state,
+                                              const SaveOptions& options) {
+  try {
+    wait();
+  } catch (const Error& error) {
+    if (error.code() != Code::unavailable) throw;
+    log::warn("{}; the next one is saved now", error.what());
+  }
+  if (options.background && strategy_.implementation().control().wait) {
+    auto background = std::make_unique<Background>();
+    Saving saving = begin(step, user_state, options);
+    background->folder = saving.folder;
+    background->thread = std::jthread([this, to = background.get(), saving = std::move(saving)]() mutable {
+      try {
+        (void)finish(saving);
+      } catch (...) {
+        to->error = std::current_exception();
+      }
+    });
+    background_ = std::move(background);
+    return background_->folder;
+  }
+  while (true) {
+    Saving saving = begin(step, user_state, options);
+    try {
+      return finish(saving);
+    } catch (const Error& error) {
+      // The next attempt waits until the ps is back, or throws when it does not come.
+      if (error.code() != Code::unavailable) throw;
+      log::warn("{}; all ps write theirs anew", error.what());
+    }
+  }
+}
+
+void CheckpointManager::wait() {
+  if (!background_) return;
+  background_->thread.join();
+  const std::unique_ptr<Background> ended = std::move(background_);
+  if (ended->error) std::rethrow_exception(ended->error);
 }
 
 std::optional<std::int64_t> CheckpointManager::latest() const {

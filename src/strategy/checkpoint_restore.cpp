@@ -94,7 +94,8 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check
                  [](strategy::SavedState& state, const std::string& position) { state.restore(position); });
   user_state_ = found.reader.user_state();
   restored_from_ = found.reader.folder();
-  strategy.note_checkpoint(std::filesystem::absolute(restored_from_).string(), found.reader.step());
+  strategy.note_checkpoint(
+      strategy.checkpoint_now(std::filesystem::absolute(restored_from_).string(), found.reader.step()));
   return found.reader.step();
 }
 

@@ -13,6 +13,7 @@
 #include "capstan/serialize.hpp"
 #include "shard/partition.hpp"
 #include "store/ps_server.hpp"
+#include "strategy/disk_patience.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan {
@@ -62,7 +63,9 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
       next_variable_(recovery_.last_variable() + 1),
       placed_bytes_(static_cast<std::size_t>(runtime_->count(Role::ps))),
       placed_shards_(placed_bytes_.size()),
-      counters_(runtime_->coordinator_memory().read().counters) {
+      counters_(runtime_->coordinator_memory().read().counters),
+      save_(static_cast<std::uint64_t>(runtime_->life()) << 40) {
+  listen();
   start_embedded_ps();
   if (!of_this_process_) Context::set_current(&context_);
 }
@@ -334,8 +337,8 @@ std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::strin
   return {static_cast<std::int32_t>(number % ps_count), static_cast<std::uint32_t>(number / ps_count)};
 }
 
-void Strategy::note_checkpoint(const std::string& folder, std::int64_t step) {
-  if (runtime_->count(Role::spare) == 0) return;
+std::optional<PsContents::Checkpoint> Strategy::checkpoint_now(const std::string& folder, std::int64_t step) {
+  if (runtime_->count(Role::spare) == 0) return std::nullopt;
   PsContents::Checkpoint checkpoint{folder, step, next_variable_ - 1, {}};
   const auto ps_count = static_cast<std::size_t>(runtime_->count(Role::ps));
   for (std::size_t number = 0; number < counters_.size(); ++number) {
@@ -343,7 +346,43 @@ void Strategy::note_checkpoint(const std::string& folder, std::int64_t step) {
     const auto index = static_cast<std::uint32_t>(number / ps_count);
     checkpoint.counters.push_back({ps, index, context_.client().fetch_add(ps, index, 0)});
   }
-  contents_.set_checkpoint(std::move(checkpoint));
+  return checkpoint;
+}
+
+void Strategy::note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint) {
+  if (checkpoint) contents_.set_checkpoint(std::move(*checkpoint));
+}
+
+void Strategy::set_control(Control control) {
+  const std::lock_guard lock(control_mutex_);
+  control_ = std::move(control);
+}
+
+Strategy::Control Strategy::control() const {
+  const std::lock_guard lock(control_mutex_);
+  return control_;
+}
+
+void Strategy::end_control() {
+  (void)wait_for_control([this] { return save_.settled(); }, transport::deadline_in(disk_patience(*this)));
+  set_control({});
+}
+
+void Strategy::listen() {
+  runtime_->control().on_message(cluster::kPartSaved,
+                                 [this](const transport::Message& message) { save_.take(message); });
+}
+
+bool Strategy::wait_for_control(const std::function<bool()>& done, transport::Deadline deadline) {
+  if (const Control control = this->control(); control.wait) return control.wait(done, deadline);
+  // Nobody else drives it, or hears of a death.
+  return transport::progress_until(runtime_->control(), deadline, [&] {
+    for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
+      const transport::Peer& peer = runtime_->control_peer(runtime_->member(Role::ps, ps));
+      if (peer.failed()) save_.lose(ps, peer.name());
+    }
+    return done();
+  });
 }
 
 std::uint32_t Strategy::create_group(const std::string& name, const Synchronization& synchronization) {

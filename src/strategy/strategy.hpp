@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "strategy/context.hpp"
 #include "strategy/ps_contents.hpp"
 #include "strategy/recovery.hpp"
+#include "strategy/save_under_way.hpp"
 #include "strategy/saved_state.hpp"
 
 namespace capstan::strategy {
@@ -82,8 +84,31 @@ class Strategy {
   std::vector<PsLoad> loads();
 
   const PsContents& contents() const noexcept { return contents_; }
-  /// All variables have been saved there, or restored from there, and nothing has been pushed since.
-  void note_checkpoint(const std::string& folder, std::int64_t step);
+  /// What a spare will have to know of a checkpoint that is saved, or has been restored, right now. Nothing
+  /// when there is no spare.
+  std::optional<PsContents::Checkpoint> checkpoint_now(const std::string& folder, std::int64_t step);
+  /// All variables are there. Any thread.
+  void note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint);
+
+  SaveUnderWay& save_under_way() noexcept { return save_; }
+  /// What the coordinator of closures does for checkpoints.
+  struct Control {
+    /// Lets the control fabric progress until then; any thread.
+    std::function<bool(const std::function<bool()>& done, transport::Deadline deadline)> wait;
+    /// What is under way of all closures ends, and nothing of them begins until `release`. Throws what was
+    /// wrong with what ended.
+    std::function<void()> hold;
+    std::function<void()> release;
+  };
+  void set_control(Control control);
+  /// All empty when there is no coordinator of closures: nothing goes on while this process waits.
+  Control control() const;
+  /// It is about to end: waits for a save that is under way.
+  void end_control();
+  /// After whoever had the control fabric has silenced it.
+  void listen();
+  /// Waits for something that a message of the control fabric makes true. False when the deadline has come.
+  bool wait_for_control(const std::function<bool()>& done, transport::Deadline deadline);
 
   /// The strategy whose scope the calling thread is in, or null.
   static Strategy* current() noexcept;
@@ -120,6 +145,9 @@ class Strategy {
   std::set<std::string> created_counters_;  // by this process
   std::vector<std::string> groups_;
   PsContents contents_;
+  SaveUnderWay save_;
+  mutable std::mutex control_mutex_;
+  Control control_;
   std::function<void(std::uint64_t)> renumber_;
   std::weak_ptr<void> coordinator_;
   std::map<std::string, std::weak_ptr<SavedState>> states_;

@@ -5,10 +5,12 @@
 #include <numeric>
 
 #include "io/hdf5/checkpoint_directory.hpp"
+#include "io/hdf5/part_writer.hpp"
 #include "io/temporary_folder.hpp"
 #include "shard/partition.hpp"
 #include "store/push_entry.hpp"
 #include "store/store.hpp"
+#include "store/store_snapshot.hpp"
 #include "transport/loop.hpp"
 
 namespace capstan::store {
@@ -84,12 +86,15 @@ class Job {
     io::CheckpointDirectory directory(folder);
     const auto temporary = directory.begin(1);
     std::vector<io::PartReport> parts;
-    for (const auto& store : stores_) {
-      for (auto& report : store->save(temporary.string(), static_cast<int>(stores_.size())))
-        parts.push_back(report);
+    for (std::size_t i = 0; i < stores_.size(); ++i) {
+      StoreSnapshot snapshot(*stores_[i]);
+      EXPECT_TRUE(snapshot.advance());
+      const std::string name = io::part_file_name(static_cast<int>(i), static_cast<int>(stores_.size()));
+      parts.push_back(io::write_part(temporary / name, snapshot.parts(1).at(0)));
     }
     return directory.publish(1, parts);
   }
+  Store& store(std::size_t i) { return *stores_[i]; }
   void restore(const std::filesystem::path& checkpoint) {
     for (const auto& store : stores_) store->restore(checkpoint.string());
   }

@@ -1,0 +1,108 @@
+// part_saver.cpp -- one thread a save, and what it tells.
+#include "store/part_saver.hpp"
+
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "io/hdf5/part_writer.hpp"
+
+namespace capstan::store {
+namespace {
+
+/// Training goes first.
+constexpr int kNice = 10;
+
+void be_nice() {
+  // Of a thread, on Linux, when it names itself by 0.
+  if (setpriority(PRIO_PROCESS, 0, kNice) != 0) log::debug("the thread that writes checkpoints is not nice");
+}
+
+}  // namespace
+
+PartSaver::PartSaver(Store& store, int ps, std::function<void()> wake, Report report)
+    : store_(store), ps_(ps), wake_(std::move(wake)), report_(std::move(report)) {}
+
+PartSaver::~PartSaver() {
+  for (auto& save : saves_) save->thread.request_stop();
+  for (auto& save : saves_) {
+    if (save->thread.joinable()) save->thread.join();
+  }
+}
+
+void PartSaver::begin(const shard::SavePart& request, int ps_count) {
+  for (auto& save : saves_) {
+    save->given_up = true;
+    save->thread.request_stop();
+  }
+  auto save = std::make_unique<Save>();
+  save->request = request;
+  save->ps_count = ps_count;
+  save->snapshot = std::make_unique<StoreSnapshot>(store_);
+  saves_.push_back(std::move(save));
+  advance();
+}
+
+void PartSaver::write(Save& save, const std::stop_token& stop) {
+  be_nice();
+  try {
+    const auto go_on = [&stop] {
+      if (stop.stop_requested()) throw Error(Code::cancelled, "the save was given up");
+    };
+    const auto files = save.snapshot->parts(save.request.parts, go_on);
+    const int count = save.ps_count;
+    for (int file = 0; file < save.request.parts; ++file) {
+      const std::string name = io::part_file_name(ps_ + file * count, count * save.request.parts);
+      save.reports.push_back(io::write_part(std::filesystem::path(save.request.folder) / name,
+                                            files[static_cast<std::size_t>(file)]));
+    }
+  } catch (...) {
+    save.error = std::current_exception();
+  }
+  save.written.store(true, std::memory_order_release);
+  wake_();
+}
+
+bool PartSaver::advance() {
+  bool any = false;
+  for (auto& save : saves_) {
+    if (save->given_up && !save->thread.joinable()) save->written = true;
+  }
+  std::erase_if(saves_, [&](std::unique_ptr<Save>& save) {
+    if (!save->written.load(std::memory_order_acquire)) return false;
+    any = true;
+    if (!save->given_up) report(*save);
+    return true;
+  });
+  if (saves_.empty()) return any;
+  Save& last = *saves_.back();
+  // An earlier one may be at a file of the same name.
+  if (last.snapshot->advance() && saves_.size() == 1 && !last.thread.joinable()) {
+    last.thread = std::jthread([this, &last](const std::stop_token& stop) { write(last, stop); });
+    any = true;
+  }
+  return any;
+}
+
+void PartSaver::report(Save& save) {
+  shard::PartSaved saved{save.request.save, ps_, 0};
+  const auto fail = [&](Code code, std::string_view text) {
+    saved.code = static_cast<std::int32_t>(code);
+    report_(saved, std::as_bytes(std::span(text)));
+  };
+  try {
+    if (save.error) std::rethrow_exception(save.error);
+    report_(saved, to_bytes(save.reports));
+  } catch (const Error& error) {
+    fail(error.code(), error.what());
+  } catch (const std::exception& error) {
+    fail(Code::internal, error.what());
+  }
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,61 @@
+// part_saver.hpp -- a ps writes its part of a checkpoint while it goes on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "io/hdf5/checkpoint_types.hpp"
+#include "shard/protocol.hpp"
+#include "store/store.hpp"
+#include "store/store_snapshot.hpp"
+
+namespace capstan::store {
+
+/// Used by the ps's thread. The files are written by a thread of their own, one save at a time.
+class PartSaver {
+ public:
+  /// What has become of a save: reports of its files, or the text of an error.
+  using Report = std::function<void(const shard::PartSaved& saved, std::span<const std::byte> payload)>;
+
+  /// `wake` is called by another thread when there is something for `advance`; `report` by `advance`.
+  PartSaver(Store& store, int ps, std::function<void()> wake, Report report);
+  ~PartSaver();
+  PartSaver(const PartSaver&) = delete;
+  PartSaver& operator=(const PartSaver&) = delete;
+
+  /// From now on what is pushed is not part of it, as far as shards are whole. An earlier save that is under
+  /// way has been given up by who asked for it: it ends, and is not reported.
+  void begin(const shard::SavePart& save, int ps_count);
+  /// True when there was something to do.
+  bool advance();
+  bool busy() const noexcept { return !saves_.empty(); }
+
+ private:
+  struct Save {
+    shard::SavePart request;
+    int ps_count;
+    std::unique_ptr<StoreSnapshot> snapshot;
+    bool given_up = false;
+    std::vector<io::PartReport> reports;
+    std::exception_ptr error;
+    std::atomic<bool> written{false};
+    std::jthread thread;  // last: it uses the rest
+  };
+
+  void write(Save& save, const std::stop_token& stop);
+  void report(Save& save);
+
+  Store& store_;
+  int ps_;
+  std::function<void()> wake_;
+  Report report_;
+  std::vector<std::unique_ptr<Save>> saves_;  // all but the last are given up
+};
+
+}  // namespace capstan::store

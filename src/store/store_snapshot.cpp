@@ -1,0 +1,85 @@
+// store_snapshot.cpp -- taking shards when they are whole, handing out their rows.
+#include "store/store_snapshot.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "store/store.hpp"
+
+namespace capstan::store {
+
+StoreSnapshot::StoreSnapshot(Store& store) : store_(store) {
+  const std::lock_guard lock(store_.mutex_);
+  for (auto& [key, shard] : store_.shards_) {
+    ++shard.waiting_reads;
+    waits_for_.push_back(key);
+  }
+  take_those_whole();
+}
+
+StoreSnapshot::~StoreSnapshot() {
+  const std::lock_guard lock(store_.mutex_);
+  for (const Key& key : waits_for_) {
+    if (const auto found = store_.shards_.find(key); found != store_.shards_.end())
+      --found->second.waiting_reads;
+  }
+  for (const Taken& taken : taken_) {
+    if (const auto found = store_.shards_.find(taken.key); found != store_.shards_.end())
+      std::erase(found->second.snapshots, taken.rows);
+  }
+}
+
+bool StoreSnapshot::advance() {
+  if (waits_for_.empty()) return true;
+  const std::lock_guard lock(store_.mutex_);
+  return take_those_whole();
+}
+
+bool StoreSnapshot::take_those_whole() {
+  std::erase_if(waits_for_, [this](const Key& key) {
+    const auto found = store_.shards_.find(key);
+    if (found == store_.shards_.end()) return true;  // dropped
+    Store::Shard& shard = found->second;
+    if (shard.unfinished != 0) return false;
+    --shard.waiting_reads;
+    std::vector<ShardSnapshot::Array> arrays{{shard.values, shard.row_bytes()}};
+    const std::uint64_t slot_bytes = shard.width() * size_of(shard::slot_dtype(shard.description.dtype));
+    for (const std::byte* slot : shard.slots) arrays.push_back({slot, slot_bytes});
+    shard.snapshots.push_back(std::make_shared<ShardSnapshot>(std::move(arrays), shard.description.rows));
+    taken_.push_back({key, shard.description, *shard.steps, shard.snapshots.back()});
+    return true;
+  });
+  return waits_for_.empty();
+}
+
+std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count, std::function<void()> before_each) {
+  std::vector<std::vector<io::PartArray>> files(static_cast<std::size_t>(count));
+  std::map<std::uint32_t, std::size_t> shards_seen;  // by variable
+  std::sort(taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.key < b.key; });
+  for (const Taken& taken : taken_) {
+    const shard::CreateShard& d = taken.description;
+    auto& arrays = files.at(shards_seen[d.variable]++);
+    const std::vector<std::string> slots = shard::slots_of(d.optimizer.kind);
+    for (std::size_t number = 0; number <= slots.size(); ++number) {
+      const bool value = number == 0;
+      io::PartArray array{.variable = d.name,
+                          .which = value ? io::kValue : slots[number - 1],
+                          .dtype = value ? d.dtype : shard::slot_dtype(d.dtype),
+                          .shape = shard::stored_shape(d.shape),
+                          .first_row = d.first_row,
+                          .rows = d.rows};
+      if (value) array.optimizer = shard::describe(d.optimizer);
+      if (value) array.steps = taken.steps;
+      array.read = [this, rows = taken.rows, number, before_each](std::uint64_t first, std::uint64_t how_many,
+                                                                  std::byte* out) {
+        if (before_each) before_each();
+        const std::lock_guard lock(store_.mutex_);
+        rows->copy(number, first, how_many, out);
+      };
+      arrays.push_back(std::move(array));
+    }
+  }
+  return files;
+}
+
+}  // namespace capstan::store

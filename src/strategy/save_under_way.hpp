@@ -1,0 +1,48 @@
+// save_under_way.hpp -- which ps have written their parts of the checkpoint that is being saved.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "io/hdf5/checkpoint_types.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::strategy {
+
+/// One save at a time. Any thread.
+class SaveUnderWay {
+ public:
+  /// `last`: the number of the last save that another process may have begun.
+  explicit SaveUnderWay(std::uint64_t last) : number_(last) {}
+
+  /// A number for a new save by so many ps. What is still said of earlier ones is not heard.
+  std::uint64_t begin(int ps_count);
+  /// Handler of kPartSaved.
+  void take(const transport::Message& message);
+  /// It is gone, and what it was writing with it.
+  void lose(int ps, const std::string& name);
+  /// Nobody waits for it any more.
+  void give_up();
+
+  /// All have written, or there is an error.
+  bool settled() const;
+  /// Indices of those that have not.
+  std::vector<int> missing() const;
+  /// Throws the first error. REQUIRES: settled().
+  std::vector<io::PartReport> parts() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::uint64_t number_;
+  int ps_count_ = 0;
+  std::map<int, std::vector<io::PartReport>> written_;  // by ps
+  std::optional<Error> error_;
+};
+
+}  // namespace capstan::strategy

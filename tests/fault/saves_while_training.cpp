@@ -1,0 +1,97 @@
+// saves_while_training.cpp -- checkpoints that are saved while functions go on pushing.
+//
+//   mpirun -np 5 saves_while_training FOLDER CLOSURES SAVES shard|global wait|background [MIB] --capstan-ps=2
+//
+// Each function adds 1 to every element of one row of a table of MIB MiB with a slot, waits a moment, and
+// adds 1 to an element of a second table. Prints, for each checkpoint and for the end, how often rows of the
+// first table have counted, and elements of the second.
+#include <algorithm>
+#include <capstan/capstan.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace cs = capstan;
+
+constexpr std::int64_t kWidth = 16;
+
+void add_one(cs::Variable<float> table, cs::Variable<std::int64_t> other, std::int64_t i) {
+  table.push(cs::IndexedSlices<float>{{i % table.shape()[0]}, std::vector<float>(kWidth, 1)});
+  std::this_thread::sleep_for(std::chrono::microseconds(300));
+  other.scatter_add(std::vector<std::int64_t>{i % 8}, std::vector<std::int64_t>{1});
+}
+
+/// What a row of which the optimizer has seen n gradients of 1 holds: Adagrad, without an initial sum, moves
+/// it by 1 / sqrt(k) at its k-th.
+double counted(float value) {
+  double sum = 0;
+  int count = 0;
+  for (; sum < value - 1e-3; ++count) sum += 1 / std::sqrt(count + 1.0);
+  return count;
+}
+
+void print(const std::string& name, const std::vector<float>& table, const std::vector<std::int64_t>& other) {
+  double rows = 0;
+  bool whole = true;
+  for (std::size_t row = 0; row < table.size(); row += kWidth) {
+    rows += counted(table[row]);
+    for (std::size_t i = 1; i < kWidth; ++i) whole = whole && table[row + i] == table[row];
+  }
+  std::printf("%s %.0f %lld %s\n", name.c_str(), rows,
+              static_cast<long long>(std::accumulate(other.begin(), other.end(), std::int64_t{0})),
+              whole ? "whole" : "torn");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  const std::filesystem::path folder = argv[1];
+  const std::int64_t closures = std::atoll(argv[2]);
+  const std::int64_t saves = std::atoll(argv[3]);
+  const cs::SaveOptions options{.consistency = std::string_view(argv[4]) == "global"
+                                                   ? cs::SaveConsistency::global
+                                                   : cs::SaveConsistency::shard,
+                                .background = std::string_view(argv[5]) == "background"};
+  const std::int64_t rows = (argc > 6 ? std::atoll(argv[6]) : 1) * 1024 * 1024 / (8 * kWidth);
+  cs::ParameterServerStrategy strategy(
+      cluster, {.variable_partitioner = cs::FixedShardsPartitioner{cluster.count(cs::Role::ps)}});
+  const auto scope = strategy.scope();
+  const cs::Variable<float> table(
+      "table", {rows, kWidth}, {},
+      {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1, .initial_accumulator = 0, .epsilon = 0}});
+  const cs::Variable<std::int64_t> other("other", {8});
+  cs::ClusterCoordinator coordinator(strategy);
+  cs::CheckpointManager checkpoints(strategy, {.directory = folder, .max_to_keep = 0});
+  for (std::int64_t i = 0; i < closures; ++i) coordinator.schedule<&add_one>(table, other, i);
+  std::vector<std::filesystem::path> saved;
+  std::uint64_t most = 0;  // that ended in the course of a save
+  std::fprintf(stderr, "saves begin\n");
+  for (std::int64_t step = 1; step <= saves; ++step) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::uint64_t before = coordinator.statistics().finished;
+    saved.push_back(checkpoints.save(step, "null", options));
+    checkpoints.wait();
+    most = std::max(most, coordinator.statistics().finished - before);
+  }
+  std::fprintf(stderr, "saves end\n");
+  const bool queued = coordinator.statistics().finished < static_cast<std::uint64_t>(closures);
+  coordinator.join();
+  std::printf("went_on %llu %d\n", static_cast<unsigned long long>(most), queued ? 1 : 0);
+  print("end", table.pull(), other.pull());
+  for (const auto& path : saved) {
+    const cs::SavedCheckpoint checkpoint(path);
+    print("saved", checkpoint.read<float>("table").values, checkpoint.read<std::int64_t>("other").values);
+  }
+  return 0;
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Checkpoints that are saved while functions push: each shard as it was at one moment, or all of them; and a ps that
+dies while it writes."""
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, HOST, JobTest, Roles, child_of, main
+
+PROGRAM = BIN / "saves_while_training"
+
+
+class SavesWhileTraining(JobTest):
+    def begin(self, closures, saves, consistency, how, *options, ps=2, workers=2, mebibytes=1):
+        return self.start([PROGRAM, self.folder / "checkpoints", closures, saves, consistency, how, mebibytes,
+                           f"--capstan-ps={ps}", *options], 1 + ps + workers)
+
+    def check(self, job, closures, saves, exact):
+        """What was saved is of a moment between the beginning and the end, and never less than before."""
+        self.assertEqual(self.exit_code(job, 120), 0, job.stdout + job.stderr)
+        lines = [line.split() for line in job.stdout.splitlines()]
+        self.assertIn(["end", str(closures), str(closures), "whole"], lines, job.stdout)
+        saved = [line for line in lines if line[0] == "saved"]
+        self.assertEqual(len(saved), saves)
+        self.assertEqual({line[3] for line in saved}, {"whole"}, job.stdout)
+        for which in (1, 2):
+            counts = [int(line[which]) for line in saved]
+            self.assertEqual(counts, sorted(counts), job.stdout)
+        self.assertGreater(int(saved[0][1]), 0, job.stdout)
+        self.assertLess(int(saved[0][1]), closures, job.stdout)
+        if exact:
+            self.assertEqual([line[1] for line in saved], [line[2] for line in saved], job.stdout)
+        went_on = next(line for line in lines if line[0] == "went_on")
+        self.assertGreater(int(went_on[1]), 0, "no function ended while a checkpoint was saved")
+
+    def test_shards(self):
+        for ps in (1, 2, 3):
+            with self.subTest(ps=ps):
+                job = self.begin(6000, 3, "shard", "wait", ps=ps)
+                self.check(job, 6000, 3, exact=False)
+
+    def test_all_at_one_moment(self):
+        self.check(self.begin(6000, 3, "global", "wait"), 6000, 3, exact=True)
+
+    def test_in_the_background(self):
+        self.check(self.begin(6000, 3, "global", "background"), 6000, 3, exact=True)
+
+    def test_by_active_messages(self):
+        self.check(self.begin(4000, 2, "global", "background", "--capstan-window=am"), 4000, 2, exact=True)
+
+    def test_a_ps_dies_while_it_writes(self):
+        job = self.begin(8000, 3, "global", "wait", mebibytes=200)
+        self.assertTrue(job.wait_for_text("saves begin"), job.stderr)
+        folder = self.folder / "checkpoints" / "checkpoint-00000001.tmp"
+        deadline = time.monotonic() + 30
+        while not list(folder.glob("part-*")):
+            self.assertLess(time.monotonic(), deadline, job.stderr)
+            time.sleep(0.002)
+        os.kill(child_of(job.ranks()[Roles(5, 2).ps[1]][0]), signal.SIGKILL)
+        self.check(job, 8000, 3, exact=True)
+        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
+
+
+if __name__ == "__main__":
+    main()
