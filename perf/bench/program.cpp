@@ -44,7 +44,8 @@ bool coordinate(const Cluster& cluster, const Benchmark& benchmark, const Option
     const auto scope = strategy.scope();
     ClusterCoordinator coordinator(strategy);
     const Counter counter("perf_together");
-    benchmark.measure({options, cluster, coordinator, bounds, report, counter, cluster.count(Role::worker)});
+    benchmark.measure(
+        {options, cluster, strategy, coordinator, bounds, report, counter, cluster.count(Role::worker)});
     return true;
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;

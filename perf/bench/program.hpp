@@ -24,6 +24,7 @@ class MpiRanks;
 struct Session {
   const Options& options;
   const Cluster& cluster;
+  ParameterServerStrategy& strategy;
   ClusterCoordinator& coordinator;
   const Bounds& bounds;
   Report& report;

@@ -176,6 +176,15 @@ constexpr std::array kTable{
             .help = "the ring that each worker owns in each ps for what it pushes",
             .minimum = 65536,
             .maximum = 0x1p40},
+    Setting{
+        .name = "checkpoint-bandwidth",
+        .group = "runtime",
+        .kind = bytes,
+        .initial = "0",
+        .help =
+            "how many bytes a second each ps writes at most of a checkpoint; 0 = as many as the disk takes",
+        .minimum = 0,
+        .maximum = 0x1p50},
     Setting{.name = "heap-slab-bytes",
             .group = "runtime",
             .kind = bytes,

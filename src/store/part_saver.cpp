@@ -1,32 +1,24 @@
 // part_saver.cpp -- one thread a save, and what it tells.
 #include "store/part_saver.hpp"
 
-#include <sys/resource.h>
-
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
-#include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "io/hdf5/part_writer.hpp"
+#include "store/save_pace.hpp"
 
 namespace capstan::store {
-namespace {
 
-/// Training goes first.
-constexpr int kNice = 10;
-
-void be_nice() {
-  // Of a thread, on Linux, when it names itself by 0.
-  if (setpriority(PRIO_PROCESS, 0, kNice) != 0) log::debug("the thread that writes checkpoints is not nice");
-}
-
-}  // namespace
-
-PartSaver::PartSaver(Store& store, int ps, std::function<void()> wake, Report report)
-    : store_(store), ps_(ps), wake_(std::move(wake)), report_(std::move(report)) {}
+PartSaver::PartSaver(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake,
+                     Report report)
+    : store_(store),
+      ps_(ps),
+      bytes_a_second_(bytes_a_second),
+      wake_(std::move(wake)),
+      report_(std::move(report)) {}
 
 PartSaver::~PartSaver() {
   for (auto& save : saves_) save->thread.request_stop();
@@ -49,10 +41,11 @@ void PartSaver::begin(const shard::SavePart& request, int ps_count) {
 }
 
 void PartSaver::write(Save& save, const std::stop_token& stop) {
-  be_nice();
   try {
-    const auto go_on = [&stop] {
+    SavePace pace(store_, bytes_a_second_);
+    const auto go_on = [&](std::uint64_t bytes) {
       if (stop.stop_requested()) throw Error(Code::cancelled, "the save was given up");
+      pace.rest(bytes);
     };
     const auto files = save.snapshot->parts(save.request.parts, go_on);
     const int count = save.ps_count;

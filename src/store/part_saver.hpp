@@ -23,8 +23,9 @@ class PartSaver {
   /// What has become of a save: reports of its files, or the text of an error.
   using Report = std::function<void(const shard::PartSaved& saved, std::span<const std::byte> payload)>;
 
-  /// `wake` is called by another thread when there is something for `advance`; `report` by `advance`.
-  PartSaver(Store& store, int ps, std::function<void()> wake, Report report);
+  /// `bytes_a_second`: 0 = as fast as it goes. `wake` is called by another thread when there is something for
+  /// `advance`; `report` by `advance`.
+  PartSaver(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake, Report report);
   ~PartSaver();
   PartSaver(const PartSaver&) = delete;
   PartSaver& operator=(const PartSaver&) = delete;
@@ -53,6 +54,7 @@ class PartSaver {
 
   Store& store_;
   int ps_;
+  std::uint64_t bytes_a_second_;
   std::function<void()> wake_;
   Report report_;
   std::vector<std::unique_ptr<Save>> saves_;  // all but the last are given up

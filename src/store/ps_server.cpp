@@ -66,7 +66,8 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
       // Clients ask from their data fabrics, and want the answer there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
       saver_(
-          store_, runtime_->self().index, [this] { fabric_.wake(); },
+          store_, runtime_->self().index, runtime_->settings().bytes("checkpoint-bandwidth"),
+          [this] { fabric_.wake(); },
           [this](const shard::PartSaved& saved, transport::Bytes payload) {
             runtime_->control_peer(runtime_->member(Role::coordinator, 0))
                 .send(cluster::kPartSaved, transport::as_bytes(saved), payload);

@@ -3,43 +3,82 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+
+#include "base/topology.hpp"
 
 namespace capstan::store {
 namespace {
 
-/// What is kept of so many rows is freed together.
-constexpr std::uint64_t kPieceRows = 1024;
+/// One huge page.
+constexpr std::uint64_t kChunkBytes = std::uint64_t{2} << 20;
+constexpr std::uint64_t kCacheLine = 64;
+/// Rows of which the next ones are fetched while the last ones are copied: they lie anywhere.
+constexpr std::size_t kAhead = 16;
+
+template <class T>
+T* checked(T* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
 
 }  // namespace
 
-ShardSnapshot::ShardSnapshot(std::vector<Array> arrays, std::uint64_t rows)
-    : rows_(rows), seen_((rows + 63) / 64) {
-  for (const Array& array : arrays)
-    arrays_.push_back({array, 0, std::vector<Piece>((rows + kPieceRows - 1) / kPieceRows)});
+ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows) : rows_(rows) {
+  for (const Array& array : arrays) {
+    arrays_.push_back({array, kept_bytes_});
+    kept_bytes_ += array.row_bytes;
+  }
+  rows_a_chunk_ = std::max<std::uint64_t>(1, kChunkBytes / std::max<std::uint64_t>(1, kept_bytes_));
+  // Zeros that cost nothing before they are needed.
+  const std::size_t count = std::max<std::uint64_t>(1, rows);
+  numbers_.reset(checked(static_cast<std::uint32_t*>(std::calloc(count, sizeof(std::uint32_t)))));
+  topology::advise_huge_pages(std::as_writable_bytes(std::span(numbers_.get(), count)));
 }
 
-void ShardSnapshot::preserve(std::uint64_t row) {
-  std::uint64_t& word = seen_[row / 64];
-  const std::uint64_t bit = std::uint64_t{1} << (row % 64);
-  if ((word & bit) != 0) return;
-  word |= bit;
-  for (Copying& of : arrays_) {
-    if (row < of.copied) continue;
-    Piece& piece = of.kept[row / kPieceRows];
-    const std::byte* from = of.array.data + row * of.array.row_bytes;
-    piece.rows.push_back(row);
-    piece.bytes.insert(piece.bytes.end(), from, from + of.array.row_bytes);
+std::byte* ShardSnapshot::place_of(std::uint32_t number) const noexcept {
+  const std::uint64_t at = number - 1;
+  return chunks_[at / rows_a_chunk_].get() + at % rows_a_chunk_ * kept_bytes_;
+}
+
+void ShardSnapshot::keep(std::uint64_t row) {
+  if (kept_ % rows_a_chunk_ == 0) {
+    const std::size_t bytes = (rows_a_chunk_ * kept_bytes_ + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
+    chunks_.emplace_back(checked(static_cast<std::byte*>(std::aligned_alloc(kChunkBytes, bytes))));
+    topology::advise_huge_pages({chunks_.back().get(), bytes});
   }
+  numbers_[row] = ++kept_;
+  std::byte* place = place_of(kept_);
+  for (const Copying& of : arrays_)
+    std::memcpy(place + of.at, of.array.data + row * of.array.row_bytes, of.array.row_bytes);
 }
 
 void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {
-  if (detached_) return;
-  for (const std::uint32_t row : rows) preserve(std::uint64_t{row});
+  if (detached_ || kept_bytes_ == 0) return;
+  const auto fetch_number = [&](std::size_t i) {
+    if (i < rows.size()) __builtin_prefetch(&numbers_[rows[i]], 1);
+  };
+  const auto fetch_row = [&](std::size_t i) {
+    if (i >= rows.size() || !wants(rows[i])) return;
+    for (const Copying& of : arrays_) {
+      const std::byte* data = of.array.data + rows[i] * of.array.row_bytes;
+      for (std::uint64_t at = 0; at < of.array.row_bytes; at += kCacheLine) __builtin_prefetch(data + at);
+    }
+  };
+  for (std::size_t i = 0; i < 2 * kAhead; ++i) fetch_number(i);
+  for (std::size_t i = 0; i < kAhead; ++i) fetch_row(i);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    fetch_number(i + 2 * kAhead);
+    fetch_row(i + kAhead);
+    if (wants(rows[i])) keep(rows[i]);
+  }
 }
 
 void ShardSnapshot::preserve(std::uint64_t first, std::uint64_t count) {
-  if (detached_) return;
-  for (std::uint64_t row = first; row < first + count; ++row) preserve(row);
+  if (detached_ || kept_bytes_ == 0) return;
+  for (std::uint64_t row = first; row < first + count; ++row) {
+    if (wants(row)) keep(row);
+  }
 }
 
 void ShardSnapshot::preserve_all() {
@@ -49,20 +88,15 @@ void ShardSnapshot::preserve_all() {
 
 void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out) {
   Copying& of = arrays_.at(array);
+  of.copied = first + count;
   const std::uint64_t row_bytes = of.array.row_bytes;
-  if (count > 0 && row_bytes > 0 && !detached_)
-    std::memcpy(out, of.array.data + first * row_bytes, count * row_bytes);
-  const std::uint64_t end = first + count;
-  for (std::uint64_t number = first / kPieceRows; number * kPieceRows < end; ++number) {
-    Piece& piece = of.kept[number];
-    for (std::size_t i = 0; i < piece.rows.size(); ++i) {
-      const std::uint64_t row = piece.rows[i];
-      if (row < first || row >= end || row_bytes == 0) continue;
-      std::memcpy(out + (row - first) * row_bytes, piece.bytes.data() + i * row_bytes, row_bytes);
-    }
-    if ((number + 1) * kPieceRows <= end) piece = {};
+  if (count == 0 || row_bytes == 0) return;
+  if (!detached_) std::memcpy(out, of.array.data + first * row_bytes, count * row_bytes);
+  if (kept_ == 0) return;
+  for (std::uint64_t row = first; row < first + count; ++row) {
+    if (const std::uint32_t number = numbers_[row]; number != 0)
+      std::memcpy(out + (row - first) * row_bytes, place_of(number) + of.at, row_bytes);
   }
-  of.copied = end;
 }
 
 }  // namespace capstan::store

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,7 +21,7 @@ class ShardSnapshot {
     std::uint64_t row_bytes = 0;
   };
 
-  ShardSnapshot(std::vector<Array> arrays, std::uint64_t rows);
+  ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows);
 
   /// Before these rows change. REQUIRES: row numbers within the shard.
   void preserve(std::span<const std::uint32_t> rows);
@@ -27,28 +29,32 @@ class ShardSnapshot {
   /// Before the arrays' memory goes.
   void preserve_all();
 
-  /// Rows [first, first + count) of an array as they were. REQUIRES: of each array the first ones first, each
-  /// row once.
+  /// Rows [first, first + count) of an array as they were. REQUIRES: the arrays in their order, of each the
+  /// first rows first, each row once.
   void copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out);
 
  private:
-  /// Rows of one array that are kept, of kPieceRows consecutive ones.
-  struct Piece {
-    std::vector<std::uint64_t> rows;
-    std::vector<std::byte> bytes;
-  };
   struct Copying {
     Array array;
+    std::uint64_t at = 0;      // within a kept row
     std::uint64_t copied = 0;  // rows before this one have been
-    std::vector<Piece> kept;
+  };
+  struct Free {
+    void operator()(void* memory) const noexcept { std::free(memory); }
   };
 
-  void preserve(std::uint64_t row);
+  bool wants(std::uint64_t row) const noexcept { return numbers_[row] == 0 && row >= arrays_.back().copied; }
+  void keep(std::uint64_t row);
+  std::byte* place_of(std::uint32_t number) const noexcept;
 
   std::uint64_t rows_;
   std::vector<Copying> arrays_;
-  std::vector<std::uint64_t> seen_;  // a bit for each row that has changed, or will
-  bool detached_ = false;            // everything that was left is kept
+  std::uint64_t kept_bytes_ = 0;  // of a kept row: its part of every array
+  std::uint64_t rows_a_chunk_;
+  std::unique_ptr<std::uint32_t[], Free> numbers_;  // by row: its number among those kept, from 1 on; or 0
+  std::uint32_t kept_ = 0;
+  std::vector<std::unique_ptr<std::byte[], Free>> chunks_;  // of kept rows, in the order of their numbers
+  bool detached_ = false;                                   // everything that was left is kept
 };
 
 }  // namespace capstan::store

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "io/hdf5/layout.hpp"
 #include "store/store.hpp"
 
 namespace capstan::store {
@@ -45,14 +46,15 @@ bool StoreSnapshot::take_those_whole() {
     std::vector<ShardSnapshot::Array> arrays{{shard.values, shard.row_bytes()}};
     const std::uint64_t slot_bytes = shard.width() * size_of(shard::slot_dtype(shard.description.dtype));
     for (const std::byte* slot : shard.slots) arrays.push_back({slot, slot_bytes});
-    shard.snapshots.push_back(std::make_shared<ShardSnapshot>(std::move(arrays), shard.description.rows));
+    shard.snapshots.push_back(std::make_shared<ShardSnapshot>(arrays, shard.description.rows));
     taken_.push_back({key, shard.description, *shard.steps, shard.snapshots.back()});
     return true;
   });
   return waits_for_.empty();
 }
 
-std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count, std::function<void()> before_each) {
+std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
+                                                             std::function<void(std::uint64_t)> before_each) {
   std::vector<std::vector<io::PartArray>> files(static_cast<std::size_t>(count));
   std::map<std::uint32_t, std::size_t> shards_seen;  // by variable
   std::sort(taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.key < b.key; });
@@ -70,9 +72,10 @@ std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count, std::fun
                           .rows = d.rows};
       if (value) array.optimizer = shard::describe(d.optimizer);
       if (value) array.steps = taken.steps;
-      array.read = [this, rows = taken.rows, number, before_each](std::uint64_t first, std::uint64_t how_many,
-                                                                  std::byte* out) {
-        if (before_each) before_each();
+      array.read = [this, rows = taken.rows, number, before_each,
+                    row_bytes = io::row_bytes(array.shape, array.dtype)](
+                       std::uint64_t first, std::uint64_t how_many, std::byte* out) {
+        if (before_each) before_each(how_many * row_bytes);
         const std::lock_guard lock(store_.mutex_);
         rows->copy(number, first, how_many, out);
       };

@@ -31,9 +31,10 @@ class StoreSnapshot {
   bool advance();
 
   /// The arrays of `count` files: the first shard of each variable is in the first one, and so on. Their rows
-  /// are to be read once and in order, as io::write_part does. `before_each` runs before each read, and ends
-  /// it by throwing. REQUIRES: all shards have been taken.
-  std::vector<std::vector<io::PartArray>> parts(int count, std::function<void()> before_each = {});
+  /// are to be read once and in order, as io::write_part does. `before_each` runs before each read of so
+  /// many bytes, and ends it by throwing. REQUIRES: all shards have been taken.
+  std::vector<std::vector<io::PartArray>> parts(int count,
+                                                std::function<void(std::uint64_t bytes)> before_each = {});
 
  private:
   using Key = std::pair<std::uint32_t, std::uint32_t>;

@@ -52,6 +52,15 @@ class SavesWhileTraining(JobTest):
     def test_by_active_messages(self):
         self.check(self.begin(4000, 2, "global", "background", "--capstan-window=am"), 4000, 2, exact=True)
 
+    def test_no_faster_than_it_may(self):
+        # 10 MiB, of which the ps write half each.
+        job = self.begin(20000, 1, "shard", "wait", "--capstan-checkpoint-bandwidth=2MiB", mebibytes=10)
+        self.assertTrue(job.wait_for_text("saves begin"), job.stderr)
+        begin = time.monotonic()
+        self.assertTrue(job.wait_for_text("saves end"), job.stderr)
+        self.assertGreater(time.monotonic() - begin, 1.5, "5 MiB at 2 MiB/s")
+        self.check(job, 20000, 1, exact=False)
+
     def test_a_ps_dies_while_it_writes(self):
         job = self.begin(8000, 3, "global", "wait", mebibytes=200)
         self.assertTrue(job.wait_for_text("saves begin"), job.stderr)

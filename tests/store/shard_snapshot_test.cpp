@@ -29,7 +29,8 @@ void expect_rows_as_they_were(std::uint64_t rows, std::uint64_t piece, unsigned 
   const std::uint64_t row_bytes[] = {12, 4};
   std::vector<std::byte> live[] = {random_bytes(rows * 12, random), random_bytes(rows * 4, random)};
   const std::vector<std::byte> before[] = {live[0], live[1]};
-  ShardSnapshot snapshot({{live[0].data(), 12}, {live[1].data(), 4}}, rows);
+  const ShardSnapshot::Array arrays[] = {{live[0].data(), 12}, {live[1].data(), 4}};
+  ShardSnapshot snapshot(arrays, rows);
   const auto change = [&] {
     if (random() % 4 == 0) {
       const std::uint64_t first = random() % rows;

@@ -1,0 +1,226 @@
+// perf_checkpoint.cpp -- how fast a table is saved and restored, and what a save costs who is training.
+//
+// Bound: `dd` of the same bytes on the same disk in the same run, with conv=fsync for saving, and reading
+// with a cold cache for restoring (which takes root). For training: the same pushes without a save.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "perf/bench/program.hpp"
+#include "perf/bench/statistics.hpp"
+
+namespace capstan::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kWidth = 64;
+constexpr std::int64_t kIds = 1024;  // a push
+constexpr int kSaves = 3;
+constexpr std::chrono::seconds kUndisturbed{5};
+
+std::string folder = ".";
+std::uint64_t table_bytes = std::uint64_t{2} << 30;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Clocks of one host agree.
+std::int64_t nanoseconds(Clock::time_point time) { return time.time_since_epoch().count(); }
+
+/// Adds 1 to each element of random rows until the file is there; when each push had been applied.
+std::vector<std::int64_t> push_until(Variable<float> table, std::string until) {
+  std::mt19937_64 random(7);
+  std::vector<std::int64_t> applied;
+  IndexedSlices<float> push{std::vector<std::int64_t>(kIds), std::vector<float>(kIds * kWidth, 1)};
+  for (std::uint64_t turn = 0; turn % 64 != 0 || !std::filesystem::exists(until); ++turn) {
+    for (std::int64_t& id : push.ids)
+      id = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(table.shape()[0]));
+    table.push(push);
+    table.flush();
+    applied.push_back(nanoseconds(Clock::now()));
+  }
+  return applied;
+}
+
+/// Of all elements, in parts that fit the memory.
+double sum_of(const Variable<float>& table) {
+  double sum = 0;
+  const std::int64_t rows = table.shape()[0];
+  for (std::int64_t first = 0; first < rows; first += 1 << 18) {
+    std::vector<std::int64_t> ids;
+    for (std::int64_t row = first; row < std::min(rows, first + (1 << 18)); ++row) ids.push_back(row);
+    for (const float value : table.lookup(ids).values) sum += value;
+  }
+  return sum;
+}
+
+double sum_of(const SavedCheckpoint& saved) {
+  double sum = 0;
+  const std::int64_t rows = saved.shape("table").at(0);
+  for (std::int64_t first = 0; first < rows; first += 1 << 18) {
+    const std::int64_t count = std::min<std::int64_t>(1 << 18, rows - first);
+    for (const float value : saved.read_rows<float>("table", first, count).values) sum += value;
+  }
+  return sum;
+}
+
+/// Rows a second, and the longest time between two pushes, from `begin` to `end`.
+struct Pace {
+  double rows_a_second;
+  double longest_gap;
+  std::size_t pushes;
+};
+Pace pace_of(const std::vector<std::int64_t>& applied, std::int64_t begin, std::int64_t end) {
+  std::size_t pushes = 0;
+  std::int64_t gap = 0;
+  for (std::size_t i = 1; i < applied.size(); ++i) {
+    if (applied[i] < begin || applied[i - 1] > end) continue;
+    ++pushes;
+    gap = std::max(gap, applied[i] - applied[i - 1]);
+  }
+  return {static_cast<double>(pushes * kIds) / (static_cast<double>(end - begin) / 1e9),
+          static_cast<double>(gap) / 1e9, pushes};
+}
+
+/// Seconds that a command took; nothing when it failed.
+std::optional<double> seconds_of_command(const std::string& command) {
+  const auto begin = Clock::now();
+  if (std::system((command + " 2>/dev/null").c_str()) != 0) return std::nullopt;
+  return seconds_since(begin);
+}
+
+bool drop_caches() { return std::system("sync && echo 3 2>/dev/null >/proc/sys/vm/drop_caches") == 0; }
+
+std::filesystem::path largest_part(const std::filesystem::path& checkpoint) {
+  std::filesystem::path largest;
+  std::uintmax_t most = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    if (entry.file_size() <= most) continue;
+    most = entry.file_size();
+    largest = entry.path();
+  }
+  return largest;
+}
+
+void add(const Session& session, const char* name, double work, const std::vector<double>& seconds,
+         bool verified, const std::vector<double>& bound) {
+  Result result{name, name, table_bytes, "bytes", "GB/s"};
+  result.verified = verified;
+  result = rate_result(result, work / 1e9, seconds);
+  if (!bound.empty()) {
+    result.bound = work / 1e9 / median(bound);
+    result.bound_name = "dd";
+  }
+  session.report.add(result);
+}
+
+/// What pushes lose, and by how much one of them is late at most, while the table is saved.
+void measure_training(const Session& session, const Variable<float>& table, CheckpointManager& checkpoints) {
+  const std::string until = folder + "/perf_checkpoint.end";
+  std::filesystem::remove(until);
+  const auto pushing = session.coordinator.schedule<&push_until>(table, until);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const auto alone = Clock::now();
+  std::this_thread::sleep_for(kUndisturbed);
+  const auto begin = Clock::now();
+  const auto saved = checkpoints.save(100);
+  const auto end = Clock::now();
+  std::ofstream(until).close();
+  const std::vector<std::int64_t> applied = pushing.fetch();
+  std::filesystem::remove(until);
+  const Pace undisturbed = pace_of(applied, nanoseconds(alone), nanoseconds(begin));
+  const Pace disturbed = pace_of(applied, nanoseconds(begin), nanoseconds(end));
+  const auto count_before = [&](Clock::time_point time) {
+    return std::lower_bound(applied.begin(), applied.end(), nanoseconds(time)) - applied.begin();
+  };
+  const double pushed = sum_of(table);
+  const double in_it = sum_of(SavedCheckpoint(saved));
+  const double all = static_cast<double>(kIds * kWidth);
+  const bool verified = pushed == all * static_cast<double>(applied.size()) &&
+                        in_it >= all * static_cast<double>(count_before(begin)) &&
+                        in_it <= all * static_cast<double>(count_before(end) + 1);
+  Result rate{"pushes during a save", "pushes during a save", table_bytes, "bytes", "Mrows/s"};
+  rate.verified = verified;
+  rate.median = rate.p99 = disturbed.rows_a_second / 1e6;
+  rate.bound = undisturbed.rows_a_second / 1e6;
+  rate.bound_name = "no save";
+  session.report.add(rate);
+  for (const auto& [name, pace] :
+       {std::pair("longest gap during a save", disturbed), std::pair("longest gap without", undisturbed)}) {
+    Result gap{name, name, table_bytes, "bytes", "ms"};
+    gap.less_is_better = true;
+    gap.verified = verified;
+    gap.median = gap.p99 = 1e3 * pace.longest_gap;
+    session.report.add(gap);
+  }
+}
+
+void measure_all(const Session& session) {
+  const auto rows = static_cast<std::int64_t>(table_bytes / (kWidth * sizeof(float)));
+  const Variable<float> table("table", {rows, kWidth}, {}, {optimizers::SGD{-1}});
+  const std::filesystem::path checkpoint_folder = folder + "/perf_checkpoint";
+  std::filesystem::remove_all(checkpoint_folder);
+  std::vector<double> saving, restoring, dd_writing, dd_reading;
+  bool verified = true;
+  {
+    CheckpointManager checkpoints(session.strategy, {.directory = checkpoint_folder, .max_to_keep = 1});
+    measure_training(session, table, checkpoints);
+    const double sum = sum_of(table);
+    for (int save = 1; save <= kSaves; ++save) {
+      const auto begin = Clock::now();
+      const std::filesystem::path saved = checkpoints.save(100 + save);
+      saving.push_back(seconds_since(begin));
+      const std::string part = largest_part(saved).string();
+      const std::string copy = folder + "/perf_checkpoint.dd";
+      if (const auto seconds = seconds_of_command(fmt::format("dd if={} of={} bs=1M conv=fsync", part, copy)))
+        dd_writing.push_back(*seconds);
+      if (drop_caches()) {
+        if (const auto seconds = seconds_of_command(fmt::format("dd if={} of=/dev/null bs=1M", copy)))
+          dd_reading.push_back(*seconds);
+        drop_caches();
+        const auto read = Clock::now();
+        verified = verified && checkpoints.restore_latest() == 100 + save;
+        restoring.push_back(seconds_since(read));
+        verified = verified && sum_of(table) == sum;
+      }
+      std::filesystem::remove(copy);
+    }
+  }
+  std::filesystem::remove_all(checkpoint_folder);
+  const auto bytes = static_cast<double>(table_bytes);
+  add(session, "save", bytes, saving, verified, dd_writing);
+  if (restoring.empty()) {
+    std::fprintf(stderr, "restoring is not measured: caches can be dropped by root alone\n");
+  } else {
+    add(session, "restore", bytes, restoring, verified, dd_reading);
+  }
+}
+
+void more_flags(CLI::App& app) {
+  app.add_option("--folder", folder, "where checkpoints are written, on the disk that is measured")
+      ->capture_default_str();
+  app.add_option("--table-bytes", table_bytes, "size of the table")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+}
+
+}  // namespace
+}  // namespace capstan::perf
+
+int main(int argc, char** argv) {
+  using namespace capstan::perf;
+  return run(argc, argv,
+             {.question = "Saving and restoring a table, beside dd, and what a save costs who is training.",
+              .measure = &measure_all,
+              .more_flags = &more_flags,
+              .one_closure_a_worker = false});
+}

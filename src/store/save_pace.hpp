@@ -1,0 +1,34 @@
+// save_pace.hpp -- how fast a checkpoint is written, so that who trains hardly notices.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/idle_cores.hpp"
+#include "store/store.hpp"
+
+namespace capstan::store {
+
+/// Rests between two pieces of work as long as somebody trains who wants the core, and when more than so many
+/// bytes a second have been written. To be nice would not do: who has the store's mutex must not wait for
+/// others. Used by the thread that writes.
+class SavePace {
+ public:
+  /// `bytes_a_second`: 0 = no limit.
+  SavePace(Store& store, std::uint64_t bytes_a_second);
+
+  /// Before so many bytes more are written.
+  void rest(std::uint64_t bytes);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Store& store_;
+  IdleCores idle_;
+  std::uint64_t pushes_ = 0;
+  std::chrono::nanoseconds worked_;  // by this thread, when it went on after the last rest
+  double bytes_a_second_;
+  Clock::time_point full_at_;  // when all that was announced may have been written
+};
+
+}  // namespace capstan::store
