@@ -78,6 +78,9 @@ void read_at(const FileDescriptor& file, const std::filesystem::path& path, std:
   while (bytes > 0) {
     const ssize_t got = ::pread(file.get(), to, std::min(bytes, kMaxCallBytes), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EIO || errno == ESTALE)) {  // a bad sector; NFS: deleted by another host
+      throw Error(Code::data_loss, file_failed("read", path, errno).what());
+    }
     if (got < 0) throw file_failed("read", path, errno);
     if (got == 0) throw Error(Code::data_loss, fmt::format("{} ends at byte {}", path.string(), offset));
     to += got;

@@ -30,7 +30,8 @@ Error file_failed(std::string_view what, const std::filesystem::path& path, int 
 
 FileDescriptor open_to_read(const std::filesystem::path& path);
 
-/// Exactly `bytes` bytes from `offset` on. Throws Error data_loss when the file ends before that.
+/// Exactly `bytes` bytes from `offset` on. Throws Error data_loss when the file ends before that, or its disk
+/// cannot read them.
 void read_at(const FileDescriptor& file, const std::filesystem::path& path, std::uint64_t offset, void* out,
              std::size_t bytes);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,22 @@ struct SaveOptions {
   bool background = false;
 };
 
+/// How a checkpoint's variables become the program's.
+struct RestoreOptions {
+  /// Sees the user state and the folder's name of a checkpoint before anything is changed, and may throw. It
+  /// is called again with the one before when that one turns out to be damaged.
+  using Check = std::function<void(const std::string& user_state, const std::string& folder)>;
+
+  /// Variables that have another name in the checkpoint: by the name here, the name there.
+  std::map<std::string, std::string> names = {};
+  /// Variables that it does not have keep the values that they have; the log names them.
+  bool allow_missing = false;
+  /// Variables of it that the program does not have may wait until the program makes them. Without this they
+  /// are an error.
+  bool allow_extra = true;
+  Check check = {};
+};
+
 /// Checkpoints of one strategy in one directory (docs/checkpoint_format.md). On the coordinator, by the
 /// thread that made the strategy.
 ///
@@ -67,14 +84,25 @@ class CheckpointManager {
   void wait();
 
   /// Fills every variable of the strategy, slots included, from the newest checkpoint that is complete and
-  /// undamaged, and returns its step; nothing when the directory has none. Damaged newer ones are named in
-  /// the log. Throws Error: data_loss when all are damaged, failed_precondition listing every variable whose
-  /// name, shape, dtype or optimizer is not the checkpoint's, or naming a SplitDataset that was cut in
-  /// another way (nothing is changed then).
+  /// undamaged, and returns its step; nothing when the directory has none. One that is saved in the
+  /// background is awaited. Damaged newer ones are named in the log. Throws Error: data_loss when all are
+  /// damaged, failed_precondition listing every variable whose name, shape, dtype or optimizer is not the
+  /// checkpoint's, or naming a SplitDataset that was cut in another way. Nothing is changed then.
   ///
-  /// `check` sees the user state and the folder's name before anything is changed, and may throw.
-  using Check = std::function<void(const std::string& user_state, const std::string& folder)>;
-  std::optional<std::int64_t> restore_latest(const Check& check = {});
+  /// Variables and datasets of splits that the strategy makes later take what the checkpoint has of them as
+  /// they are made, until another one is restored; making one that does not fit throws
+  /// Error(failed_precondition). An optimizer's learning rate and the like are the program's, not the
+  /// checkpoint's; the log says where they differ.
+  using Check = RestoreOptions::Check;
+  std::optional<std::int64_t> restore_latest(const RestoreOptions& options = {});
+  std::optional<std::int64_t> restore_latest(const Check& check) {
+    return restore_latest(RestoreOptions{.check = check});
+  }
+  /// What of the checkpoint that was restored last the program does not have, so far: variable "w".
+  std::vector<std::string> unmatched() const;
+  /// Throws Error(failed_precondition) that lists what is in the checkpoint that was restored last and not in
+  /// the program, and variables of the program that are not in it.
+  void assert_consumed() const;
 
   /// Step of the newest one in the directory, whether whole or damaged; nothing when there is none.
   std::optional<std::int64_t> latest() const;

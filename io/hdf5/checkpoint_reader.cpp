@@ -1,18 +1,16 @@
-// checkpoint_reader.cpp -- rows through the master's virtual datasets, each part's first row compared with
-// the part itself.
+// checkpoint_reader.cpp -- what a manifest says, and rows from where it says that they lie; the master is for
+// others.
 #include "io/hdf5/checkpoint_reader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
 #include "io/file.hpp"
-#include "io/hdf5/h5.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/hdf5/verify.hpp"
@@ -54,24 +52,31 @@ struct Segment {
   std::uint64_t rows;
 };
 
+void read_segment(const fs::path& folder, const Segment& segment, char* out) {
+  const auto file = folder / segment.part->file;
+  const DatasetReport& dataset = *segment.dataset;
+  const std::uint64_t bytes = row_bytes(dataset.shape, dataset.dtype);
+  try {
+    const FileDescriptor from = open_to_read(file);
+    read_at(from, file, dataset.offset + (segment.first_row - dataset.first_row) * bytes, out,
+            segment.rows * bytes);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    throw Error(Code::data_loss, file.string() + " is missing: it was deleted while the checkpoint was read");
+  }
+}
+
 }  // namespace
 
 struct CheckpointReader::Impl {
   fs::path folder;
   Manifest manifest;
-  h5::File master;
 
   explicit Impl(const fs::path& from) : folder(from) {
     check_is_folder(folder);
     manifest = read_manifest(folder);
     check_master(folder / kMasterFile, manifest);
     for (const PartReport& part : manifest.parts) check_part(folder / part.file, part);
-    const h5::Session session;
-    master = h5::open_file(folder / kMasterFile);
-  }
-  ~Impl() {
-    const h5::Session session;
-    master.reset();
   }
 
   std::vector<Segment> segments(std::string_view variable, std::string_view which, std::uint64_t first_row,
@@ -86,47 +91,6 @@ struct CheckpointReader::Impl {
       }
     }
     return found;
-  }
-
-  void read_virtual(const DatasetReport& array, std::uint64_t first_row, std::uint64_t rows,
-                    void* out) const {
-    const auto file = folder / kMasterFile;
-    const std::string path = dataset_path(array.variable, array.which);
-    const h5::Session session;
-    const h5::Dataset dataset(h5::check(H5Dopen2(master.get(), path.c_str(), H5P_DEFAULT), "H5Dopen2", file));
-    const h5::Space whole = h5::create_space(array.shape);
-    h5::select_rows(whole, array.shape, first_row, rows);
-    auto shape = array.shape;
-    shape[0] = rows;
-    const h5::Space in_memory = h5::create_space(shape);
-    h5::check(
-        H5Dread(dataset.get(), h5::memory_type(array.dtype), in_memory.get(), whole.get(), H5P_DEFAULT, out),
-        "H5Dread", file);
-  }
-
-  /// HDF5 shows fill values, without an error, for a part that it cannot open (deleted meanwhile, too many
-  /// open files), and the rows of another file that HDF5_VDS_PREFIX leads it to. So the first row of each
-  /// part is compared with the part itself, and a segment that begins with the fill value is read from the
-  /// part altogether.
-  void check_segment(const Segment& segment, char* out) const {
-    const auto file = folder / segment.part->file;
-    const DatasetReport& dataset = *segment.dataset;
-    const std::uint64_t bytes = row_bytes(dataset.shape, dataset.dtype);
-    const std::uint64_t offset = dataset.offset + (segment.first_row - dataset.first_row) * bytes;
-    const std::uint64_t missing = missing_value_bits(dataset.dtype);
-    const bool may_be_missing = std::memcmp(out, &missing, size_of(dataset.dtype)) == 0;
-    try {
-      const FileDescriptor from = open_to_read(file);
-      if (may_be_missing) return read_at(from, file, offset, out, segment.rows * bytes);
-      std::vector<char> row(bytes);
-      read_at(from, file, offset, row.data(), row.size());
-      if (std::memcmp(row.data(), out, bytes) == 0) return;
-    } catch (const Error& error) {
-      if (error.code() != Code::not_found) throw;
-      throw Error(Code::data_loss,
-                  file.string() + " is missing: it was deleted while the checkpoint was read");
-    }
-    throw Error(Code::data_loss, file.string() + " is not the file that HDF5 read in its place");
   }
 };
 
@@ -150,6 +114,8 @@ const std::map<std::string, std::string>& CheckpointReader::positions() const no
   return impl_->manifest.positions;
 }
 
+const std::vector<PartReport>& CheckpointReader::parts() const noexcept { return impl_->manifest.parts; }
+
 const VariableInfo& CheckpointReader::variable(std::string_view name) const {
   std::string names;
   for (const VariableInfo& variable : variables()) {
@@ -170,17 +136,15 @@ void CheckpointReader::read_rows(std::string_view name, std::string_view which, 
                 fmt::format("{}: variable \"{}\" has no slot \"{}\"", folder().string(), name, which));
   }
   const auto& shape = which == kValue ? info.shape : slot->shape;
+  const DType dtype = which == kValue ? info.dtype : slot->dtype;
   if (first_row > shape[0] || rows > shape[0] - first_row) {
     throw Error(Code::out_of_range, fmt::format("rows {} to {} of \"{}\", which has {}", first_row,
                                                 first_row + rows, name, shape[0]));
   }
-  if (rows == 0 || row_bytes(shape, info.dtype) == 0) return;
-  const auto segments = impl_->segments(name, which, first_row, rows);
-  const DatasetReport& array = *segments.front().dataset;
-  impl_->read_virtual(array, first_row, rows, out);
-  for (const Segment& segment : segments) {
-    const std::uint64_t skip = (segment.first_row - first_row) * row_bytes(array.shape, array.dtype);
-    impl_->check_segment(segment, static_cast<char*>(out) + skip);
+  const std::uint64_t bytes = row_bytes(shape, dtype);
+  if (bytes == 0) return;
+  for (const Segment& segment : impl_->segments(name, which, first_row, rows)) {
+    read_segment(impl_->folder, segment, static_cast<char*>(out) + (segment.first_row - first_row) * bytes);
   }
 }
 

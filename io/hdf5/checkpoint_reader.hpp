@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +32,8 @@ class CheckpointReader {
   const std::filesystem::path& folder() const noexcept;
   std::int64_t step() const noexcept;
   const std::vector<VariableInfo>& variables() const noexcept;  // by name
+  /// In the order of their numbers: files, and where in them which rows lie.
+  const std::vector<PartReport>& parts() const noexcept;
   /// Throws Error not_found that lists the names there are.
   const VariableInfo& variable(std::string_view name) const;
   /// JSON texts, as given to `publish`.
@@ -55,9 +58,14 @@ struct FoundCheckpoint {
   std::vector<std::string> damaged;  // "checkpoint-00000012: part-00001-of-00002.h5 is missing", newest first
 };
 
-/// The newest checkpoint below `directory` that verifies. Throws Error: not_found when there is none at all,
-/// data_loss that lists each with its fault when all are damaged.
-FoundCheckpoint open_latest(const std::filesystem::path& directory);
+/// What an opened checkpoint is put to. When it throws Error(data_loss), the checkpoint is damaged, which the
+/// log says, and the one before is tried; any other exception ends the search.
+using Verify = std::function<void(const CheckpointReader&)>;
+
+/// The newest checkpoint below `directory` that opens and that `verify` finds whole: CheckpointReader::verify
+/// where none is given. Throws Error: not_found when there is none at all, data_loss that lists each with its
+/// fault when all are damaged; and what `verify` throws.
+FoundCheckpoint open_latest(const std::filesystem::path& directory, const Verify& verify = {});
 
 /// What `--resume PATH` means: PATH is one checkpoint (which must verify) or the directory of all of them.
 /// Throws as above; a path that is a file, ours or foreign, is data_loss with what to give instead.

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
@@ -12,18 +14,40 @@
 
 namespace capstan::io {
 
-FoundCheckpoint open_latest(const std::filesystem::path& directory) {
+FoundCheckpoint open_latest(const std::filesystem::path& directory, const Verify& verify) {
   auto entries = list_checkpoints(directory);
   std::reverse(entries.begin(), entries.end());
   std::vector<std::string> damaged;
+  const auto pass_over = [&](const CheckpointEntry& entry, const Error& error) {
+    damaged.push_back(fmt::format("{}: {}", entry.path.filename().string(), error.what()));
+  };
+  // Not before it is known that there is another one to use.
+  const auto say_damaged = [&] {
+    for (const std::string& fault : damaged) log::warn("damaged checkpoint passed over: {}", fault);
+  };
   for (const CheckpointEntry& entry : entries) {
+    std::optional<CheckpointReader> reader;
     try {
-      CheckpointReader reader(entry.path);
-      reader.verify();
-      return {std::move(reader), std::move(damaged)};
+      reader.emplace(entry.path);
     } catch (const Error& error) {
       if (error.code() == Code::resource_exhausted) throw;  // the fault is ours, not the checkpoint's
-      damaged.push_back(fmt::format("{}: {}", entry.path.filename().string(), error.what()));
+      pass_over(entry, error);
+      continue;
+    }
+    try {
+      if (verify) {
+        verify(*reader);
+        say_damaged();
+      } else {
+        reader->verify();
+      }
+      return {*std::move(reader), std::move(damaged)};
+    } catch (const Error& error) {
+      const bool others_fault =
+          verify ? error.code() != Code::data_loss : error.code() == Code::resource_exhausted;
+      if (others_fault) say_damaged();
+      if (others_fault) throw;
+      pass_over(entry, error);
     }
   }
   if (damaged.empty()) {

@@ -90,15 +90,21 @@ void check_part(const std::filesystem::path& file, const PartReport& part) {
   }
 }
 
+void check_dataset(const FileDescriptor& from, const std::filesystem::path& file, std::uint64_t offset,
+                   std::uint64_t bytes, std::string_view xxh3, std::string_view path) {
+  std::vector<char> buffer(kBufferBytes);
+  Checksum sum;
+  add_range(sum, from, file, offset, offset + bytes, buffer);
+  if (sum.hex() == xxh3) return;
+  throw damaged(file,
+                fmt::format("is damaged: the checksum of {} is {}; {} was written", path, sum.hex(), xxh3));
+}
+
 void check_part_data(const std::filesystem::path& file, const PartReport& part) {
   const FileDescriptor from = open_to_read(file);
-  std::vector<char> buffer(kBufferBytes);
   for (const DatasetReport& dataset : part.datasets) {
-    Checksum sum;
-    add_range(sum, from, file, dataset.offset, dataset.offset + data_bytes(dataset), buffer);
-    if (sum.hex() == dataset.xxh3) continue;
-    throw damaged(file, fmt::format("is damaged: the checksum of {} is {}; {} was written",
-                                    dataset_path(dataset.variable, dataset.which), sum.hex(), dataset.xxh3));
+    check_dataset(from, file, dataset.offset, data_bytes(dataset), dataset.xxh3,
+                  dataset_path(dataset.variable, dataset.which));
   }
 }
 

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
+#include "io/file.hpp"
 #include "io/hdf5/checkpoint_types.hpp"
 
 namespace capstan::io {
@@ -18,6 +20,11 @@ void check_hdf5_file(const std::filesystem::path& file, std::uint64_t bytes);
 
 /// `check_hdf5_file`, and undamaged outside the datasets. Throws Error data_loss.
 void check_part(const std::filesystem::path& file, const PartReport& part);
+
+/// The bytes of one dataset are those that were written. `path` is for the message. Reads 1 MiB at a time.
+/// Throws Error data_loss.
+void check_dataset(const FileDescriptor& from, const std::filesystem::path& file, std::uint64_t offset,
+                   std::uint64_t bytes, std::string_view xxh3, std::string_view path);
 
 /// Undamaged inside every dataset. Throws Error data_loss.
 void check_part_data(const std::filesystem::path& file, const PartReport& part);

@@ -66,6 +66,8 @@ enum MessageType : std::uint16_t {
   kNotTakenOver,   // spare to coordinator: it cannot; the payload says why
   kPlacesNow,      // client to a ps that was a spare: where its shards lie
 
+  kCheckRestore = 76,  // coordinator to ps: compare bytes of a checkpoint (shard/restore_plan.hpp)
+
   kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
 };
 

@@ -128,11 +128,6 @@ struct PartSaved {
   std::int32_t code = 0;  // of capstan::Code; 0 is success
 };
 
-/// kRestorePart: every shard that the ps has, from the checkpoint's folder -> nothing.
-struct RestorePart {
-  std::string folder;
-};
-
 /// kFetchAdd -> the value before, as std::uint64_t.
 struct FetchAdd {
   std::uint64_t counter = 0;

@@ -204,7 +204,12 @@ void PsServer::serve_requests() {
   });
   serve_change(cluster::kRestorePart, [this](int, transport::Bytes request) {
     pulse_.be_busy();
-    store_.restore(from_bytes<shard::RestorePart>(request).folder);
+    store_.restore(from_bytes<shard::RestorePart>(request));
+    return std::vector<std::byte>{};
+  });
+  rpc_.serve(cluster::kCheckRestore, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
+    check_restore(from_bytes<shard::CheckRestore>(request));
     return std::vector<std::byte>{};
   });
   serve_change(cluster::kFetchAdd, [this](int, transport::Bytes request) {

@@ -14,6 +14,7 @@
 #include "shard/descriptor.hpp"
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
+#include "shard/restore_plan.hpp"
 #include "shard/takeover.hpp"
 #include "store/closure_ledger.hpp"
 #include "store/heap.hpp"
@@ -92,7 +93,9 @@ class Store final : public shard::PushSink {
   /// For the statistics: rows that have gone out in messages.
   void count_sent(std::uint64_t rows);
 
-  /// Fills all shards from a checkpoint that the coordinator has verified and found to fit.
+  /// Fills shards from a checkpoint that the coordinator has found to fit, and every ps to be whole.
+  void restore(const shard::RestorePart& part);
+  /// Fills all shards, which nobody has used yet, and compares what it reads with its checksums.
   void restore(const std::string& folder);
 
   Heap& heap() noexcept { return heap_; }
@@ -166,6 +169,10 @@ class Store final : public shard::PushSink {
   Count count_;
   ClosureLedger ledger_;
 };
+
+/// Reads bytes of a checkpoint and compares them with their checksums. Throws Error: data_loss naming file
+/// and dataset, failed_precondition when this host does not see the files.
+void check_restore(const shard::CheckRestore& check);
 
 /// The first values of elements [first_element, first_element + elements) of a variable, where each depends
 /// on its index alone. REQUIRES: an initializer that does not look at the shape.

@@ -1,22 +1,82 @@
-// store_restore.cpp -- shards from a checkpoint, whoever wrote it.
-#include "store/store.hpp"
+// store_restore.cpp -- shards from a checkpoint, whoever wrote it: plain reads into place.
+#include <fmt/format.h>
+
+#include "capstan/error.hpp"
+#include "cluster/runtime.hpp"
+#include "io/file.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/verify.hpp"
+#include "store/store.hpp"
 
 namespace capstan::store {
+namespace {
+
+/// Each file is opened when its first bytes are read, and one at a time.
+class OpenFile {
+ public:
+  OpenFile(const std::string& folder, const std::vector<std::string>& names)
+      : folder_(folder), names_(names) {}
+  const io::FileDescriptor& open(std::uint32_t number) {
+    if (number_ == number && file_) return file_;
+    path_ = folder_ / names_.at(number);
+    try {
+      file_ = io::open_to_read(path_);
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found) throw;
+      throw Error(
+          Code::failed_precondition,
+          fmt::format("{} does not see {}, which the coordinator does: a checkpoint must lie at the same "
+                      "path on every host",
+                      cluster::host_name(), path_.string()));
+    }
+    number_ = number;
+    return file_;
+  }
+  /// Of the file that was opened last.
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path folder_;
+  const std::vector<std::string>& names_;
+  std::filesystem::path path_;
+  io::FileDescriptor file_;
+  std::uint32_t number_ = 0;
+};
+
+}  // namespace
+
+void check_restore(const shard::CheckRestore& check) {
+  OpenFile files(check.folder, check.files);
+  for (const shard::DatasetCheck& dataset : check.datasets) {
+    const io::FileDescriptor& file = files.open(dataset.file);
+    io::check_dataset(file, files.path(), dataset.offset, dataset.bytes, dataset.xxh3, dataset.path);
+  }
+}
+
+void Store::restore(const shard::RestorePart& part) {
+  const std::lock_guard lock(mutex_);
+  OpenFile files(part.folder, part.files);
+  for (const shard::RestoreShard& from : part.shards) {
+    Shard& to = find(from.variable, from.shard);
+    for (const auto& snapshot : to.snapshots) snapshot->preserve_all();
+    for (const shard::RestorePiece& piece : from.pieces) {
+      std::byte* array = piece.array == 0 ? to.values : to.slots.at(piece.array - 1);
+      const io::FileDescriptor& file = files.open(piece.file);
+      io::read_at(file, files.path(), piece.offset, array + piece.at, piece.bytes);
+    }
+    *to.steps = from.steps;
+  }
+}
 
 void Store::restore(const std::string& folder) {
-  const std::lock_guard lock(mutex_);
   const io::CheckpointReader reader{folder};
-  for (auto& [key, shard] : shards_) {
-    const shard::CreateShard& d = shard.description;
-    for (const auto& snapshot : shard.snapshots) snapshot->preserve_all();
-    reader.read_rows(d.name, io::kValue, d.first_row, d.rows, shard.values);
-    const std::vector<std::string> names = shard::slots_of(d.optimizer.kind);
-    for (std::size_t slot = 0; slot < names.size(); ++slot) {
-      reader.read_rows(d.name, names[slot], d.first_row, d.rows, shard.slots[slot]);
-    }
-    *shard.steps = reader.variable(d.name).steps_of(d.first_row, d.rows);
+  shard::RestorePlan plan(reader, 1);
+  for (const shard::ListedShard& listed : list()) {
+    const shard::CreateShard& d = listed.description;
+    plan.fill(0, {d.variable, d.shard, d.name, d.first_row, d.rows, shard::slots_of(d.optimizer.kind)});
   }
+  check_restore(plan.checks().front());
+  restore(plan.parts().front());
 }
 
 }  // namespace capstan::store

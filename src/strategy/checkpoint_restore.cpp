@@ -3,62 +3,52 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
+#include <set>
 
 #include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
-#include "shard/protocol.hpp"
-#include "strategy/disk_patience.hpp"
+#include "shard/restore_plan.hpp"
+#include "strategy/restoring.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan {
 namespace {
 
 /// What does not fit, one line each.
-std::vector<std::string> differences(const strategy::Strategy& strategy, const io::CheckpointReader& reader) {
+std::vector<std::string> differences(const strategy::Strategy& strategy, const io::CheckpointReader& reader,
+                                     const RestoreOptions& options) {
   std::vector<std::string> lines;
-  const auto& saved = reader.variables();
-  const auto find = [&](const std::string& name) {
-    return std::find_if(saved.begin(), saved.end(),
-                        [&](const io::VariableInfo& v) { return v.name == name; });
-  };
+  std::set<std::string> left;
+  for (const io::VariableInfo& variable : reader.variables()) left.insert(variable.name);
   for (const auto& variable : strategy.variables()) {
-    const auto& d = variable->descriptor;
-    const auto found = find(d.name);
-    if (found == saved.end()) {
-      lines.push_back(fmt::format("variable \"{}\" is not in it", d.name));
-      continue;
+    const shard::VariableDescriptor& d = variable->descriptor;
+    const std::string& there = strategy::name_there(options.names, d.name);
+    left.erase(there);
+    if (const io::VariableInfo* found = strategy::find_variable(reader, there)) {
+      strategy::list_differences(*found, d, lines);
+    } else if (!options.allow_missing) {
+      lines.push_back(fmt::format("variable \"{}\" is not in it", there));
     }
-    if (found->dtype != d.dtype) {
-      lines.push_back(fmt::format("variable \"{}\" is {} there, {} here", d.name, to_string(found->dtype),
-                                  to_string(d.dtype)));
-    }
-    if (found->shape != shard::stored_shape(d.shape)) {
-      lines.push_back(fmt::format("variable \"{}\" has shape ({}) there, ({}) here", d.name,
-                                  fmt::join(found->shape, ", "), fmt::join(d.shape, ", ")));
-    }
-    std::vector<std::string> slots;
-    for (const io::SlotInfo& slot : found->slots) slots.push_back(slot.name);
-    if (slots != shard::slots_of(d.optimizer.kind)) {
-      lines.push_back(fmt::format("variable \"{}\" was trained with {} there, {} here", d.name,
-                                  found->optimizer, shard::describe(d.optimizer)));
-    }
+  }
+  for (const auto& [here, there] : options.names) {
+    if (strategy::find_variable(reader, there) != nullptr) continue;
+    const auto line = fmt::format("variable \"{}\" is not in it", there);
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+  }
+  for (const std::string& name : left) {
+    if (!options.allow_extra) lines.push_back(fmt::format("variable \"{}\" is not in this program", name));
   }
   return lines;
 }
 
-/// What `apply` does with each position and the state of its name. The rest is said in the log.
+/// What `apply` does with each position and the state of its name.
 void with_positions(const strategy::Strategy& strategy, const io::CheckpointReader& reader, bool log_rest,
                     const std::function<void(strategy::SavedState&, const std::string&)>& apply) {
   const auto states = strategy.states();
   for (const auto& [name, position] : reader.positions()) {
-    if (const auto found = states.find(name); found != states.end()) {
-      apply(*found->second, position);
-    } else if (log_rest) {
-      log::warn(
-          "{} has a position of \"{}\", which this program has not: create its dataset before restoring",
-          reader.folder().string(), name);
-    }
+    if (const auto found = states.find(name); found != states.end()) apply(*found->second, position);
   }
   if (!log_rest) return;
   for (const auto& [name, state] : states) {
@@ -67,36 +57,117 @@ void with_positions(const strategy::Strategy& strategy, const io::CheckpointRead
   }
 }
 
-}  // namespace
+/// What the program's own check threw, on its way past those who look for damaged checkpoints.
+struct Refused {
+  std::exception_ptr why;
+};
 
-std::optional<std::int64_t> CheckpointManager::restore_latest(const Check& check) {
-  if (!latest()) return std::nullopt;
-  const io::FoundCheckpoint found = io::open_to_resume(options_.directory);
-  for (const std::string& damaged : found.damaged) log::warn("damaged checkpoint passed over: {}", damaged);
-
-  if (check) check(found.reader.user_state(), found.reader.folder().string());
-  strategy::Strategy& strategy = strategy_.implementation();
-  if (const auto lines = differences(strategy, found.reader); !lines.empty()) {
-    throw Error(Code::failed_precondition,
-                fmt::format("checkpoint {} does not fit this program: {}", found.reader.folder().string(),
-                            fmt::join(lines, "; ")));
+/// Everything that can be said before anything is changed. Throws Error(data_loss) when it is damaged.
+shard::RestorePlan planned(strategy::Strategy& strategy, const io::CheckpointReader& reader,
+                           const RestoreOptions& options) {
+  if (options.check) {
+    try {
+      options.check(reader.user_state(), reader.folder().string());
+    } catch (...) {
+      throw Refused{std::current_exception()};
+    }
   }
-  with_positions(strategy, found.reader, true,
+  if (const auto lines = differences(strategy, reader, options); !lines.empty()) {
+    throw Error(Code::failed_precondition, fmt::format("checkpoint {} does not fit this program: {}",
+                                                       reader.folder().string(), fmt::join(lines, "; ")));
+  }
+  shard::RestorePlan plan(reader, strategy.runtime()->count(Role::ps));
+  for (const auto& variable : strategy.variables()) {
+    const std::string& there = strategy::name_there(options.names, variable->descriptor.name);
+    if (strategy::find_variable(reader, there) != nullptr)
+      strategy::add_to_plan(plan, variable->descriptor, there);
+  }
+  // Those of variables that are yet to be made as well: then it is too late to take the checkpoint before.
+  for (const io::VariableInfo& variable : reader.variables()) plan.check_whole(variable.name);
+  strategy::check_on_ps(strategy, plan);
+  return plan;
+}
+
+/// Fills what there is now.
+void restore(strategy::Strategy& strategy, const io::CheckpointReader& reader,
+             const RestoreOptions& options) {
+  const shard::RestorePlan plan = planned(strategy, reader, options);
+  with_positions(strategy, reader, true,
                  [](strategy::SavedState& state, const std::string& position) { state.check(position); });
   strategy.forget_recorded_step();
-  strategy.context().client().retry([&] {
-    strategy.ask_every_ps(
-        cluster::kRestorePart,
-        to_bytes(shard::RestorePart{std::filesystem::absolute(found.reader.folder()).string()}),
-        strategy::disk_patience(strategy), "read its part of a checkpoint");
-  });
-  with_positions(strategy, found.reader, false,
+  try {
+    strategy::read_on_ps(strategy, plan);
+  } catch (const Error& error) {
+    if (error.code() != Code::data_loss) throw;
+    throw Error(error.code(),
+                fmt::format("{} (after it had been found whole; variables have parts of it)", error.what()));
+  }
+  with_positions(strategy, reader, false,
                  [](strategy::SavedState& state, const std::string& position) { state.restore(position); });
-  user_state_ = found.reader.user_state();
-  restored_from_ = found.reader.folder();
-  strategy.note_checkpoint(
-      strategy.checkpoint_now(std::filesystem::absolute(restored_from_).string(), found.reader.step()));
-  return found.reader.step();
+}
+
+/// What has been matched, and a word on the rest.
+std::unique_ptr<strategy::Restored> matched(const strategy::Strategy& strategy, io::CheckpointReader reader,
+                                            const RestoreOptions& options) {
+  auto restored = std::make_unique<strategy::Restored>(std::move(reader), options.names);
+  for (const auto& variable : strategy.variables()) {
+    const shard::VariableDescriptor& d = variable->descriptor;
+    if (const auto* there =
+            strategy::find_variable(restored->reader(), strategy::name_there(options.names, d.name))) {
+      strategy::log_other_optimizer(*there, d);
+      restored->took_variable(d.name);
+    } else {
+      restored->lacks(d.name);
+    }
+  }
+  for (const auto& [name, state] : strategy.states()) restored->took_position(name);
+  const std::string folder = restored->reader().folder().string();
+  if (const auto rest = restored->unmatched(); !rest.empty())
+    log::info("not restored from {} until the program makes them: {}", folder, fmt::join(rest, ", "));
+  if (const auto rest = restored->lacking(); !rest.empty())
+    log::info("not in {}, and as they were: {}", folder, fmt::join(rest, ", "));
+  return restored;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptions& options) {
+  try {
+    wait();
+  } catch (const Error& error) {
+    log::error("a checkpoint was not saved: {}", error.what());
+  }
+  if (!latest()) return std::nullopt;
+  strategy::Strategy& strategy = strategy_.implementation();
+  try {
+    auto found = io::open_latest(
+        options_.directory, [&](const io::CheckpointReader& reader) { restore(strategy, reader, options); });
+    strategy.set_restored(matched(strategy, std::move(found.reader), options));
+  } catch (const Refused& refused) {
+    std::rethrow_exception(refused.why);
+  }
+  const io::CheckpointReader& reader = strategy.restored()->reader();
+  user_state_ = reader.user_state();
+  restored_from_ = reader.folder();
+  return reader.step();
+}
+
+std::vector<std::string> CheckpointManager::unmatched() const {
+  const strategy::Restored* restored = strategy_.implementation().restored();
+  return restored == nullptr ? std::vector<std::string>{} : restored->unmatched();
+}
+
+void CheckpointManager::assert_consumed() const {
+  const strategy::Restored* restored = strategy_.implementation().restored();
+  if (restored == nullptr) return;
+  std::string text;
+  if (const auto rest = restored->unmatched(); !rest.empty())
+    text += fmt::format("; in it and not in this program: {}", fmt::join(rest, ", "));
+  if (const auto rest = restored->lacking(); !rest.empty())
+    text += fmt::format("; in this program and not in it: {}", fmt::join(rest, ", "));
+  if (text.empty()) return;
+  throw Error(Code::failed_precondition, fmt::format("checkpoint {} is not this program's{}",
+                                                     restored->reader().folder().string(), text));
 }
 
 }  // namespace capstan

@@ -9,6 +9,10 @@ namespace capstan::strategy {
 
 /// Writing or reading waits for disks, which have their own pace: ten times the usual patience, and more for
 /// much data.
+inline std::chrono::milliseconds disk_patience(const Strategy& strategy, std::uint64_t bytes) {
+  return 10 * strategy.runtime()->patience() + std::chrono::milliseconds(bytes / 10'000);
+}
+/// For all variables.
 inline std::chrono::milliseconds disk_patience(const Strategy& strategy) {
   std::uint64_t bytes = 0;
   for (const auto& variable : strategy.variables()) {
@@ -17,7 +21,7 @@ inline std::chrono::milliseconds disk_patience(const Strategy& strategy) {
         d.rows() * d.width() *
         (size_of(d.dtype) + shard::slots_of(d.optimizer.kind).size() * size_of(shard::slot_dtype(d.dtype)));
   }
-  return 10 * strategy.runtime()->patience() + std::chrono::milliseconds(bytes / 10'000);
+  return disk_patience(strategy, bytes);
 }
 
 }  // namespace capstan::strategy

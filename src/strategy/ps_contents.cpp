@@ -22,6 +22,16 @@ void PsContents::set_checkpoint(Checkpoint checkpoint) {
   checkpoint_ = std::move(checkpoint);
 }
 
+void PsContents::forget_checkpoint() {
+  const std::lock_guard lock(mutex_);
+  checkpoint_.reset();
+}
+
+void PsContents::extend_checkpoint(std::uint32_t variable) {
+  const std::lock_guard lock(mutex_);
+  if (checkpoint_ && checkpoint_->restored) checkpoint_->last_variable = variable;
+}
+
 std::optional<PsContents::Checkpoint> PsContents::checkpoint() const {
   const std::lock_guard lock(mutex_);
   return checkpoint_;

@@ -25,6 +25,7 @@ class PsContents {
       std::uint64_t value = 0;
     };
     std::vector<Counter> counters;  // as they were then
+    bool restored = false;          // and not saved, so that variables made later may be in it
   };
 
   /// A shard that is there now.
@@ -33,6 +34,10 @@ class PsContents {
   void add_group(const std::string& name);
   /// One that was saved, or that all variables were restored from.
   void set_checkpoint(Checkpoint checkpoint);
+  /// None is what the variables are.
+  void forget_checkpoint();
+  /// It has a variable as well that was made after it was restored. Nothing when another one was saved since.
+  void extend_checkpoint(std::uint32_t variable);
   std::optional<Checkpoint> checkpoint() const;
 
   /// Throws Error(unavailable) when there is an update group.

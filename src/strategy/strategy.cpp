@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <tuple>
 
@@ -233,8 +234,7 @@ Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
   if (failed) {
     std::tie(next_ps_, placed_bytes_, placed_shards_) = placed;
     if (any_made && !created.was_there) {
-      ask_every_ps(cluster::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
-                   "forget variable \"" + descriptor.name + "\"");
+      drop_variable(descriptor);
     }
     throw *failed;
   }
@@ -277,24 +277,51 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.aggregation = options.aggregation;
   descriptor.synchronization = options.synchronization;
   descriptor.group = options.group ? options.group->id() : 0;
+  if (restored_ && restored_->has(name)) restored_->require_fit(descriptor);
   Created created = create_shards(descriptor, initial);
-  if (initial.whole && !(created.was_there && recovery_.complete(name))) {
-    context_.client().update(descriptor, shard::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
-    if (runtime_->coordinator_may_return()) {
-      runtime_->coordinator_memory().change([&](auto& record) { record.variables.push_back(name); });
-    }
-  }
+  fill_new(descriptor, created, initial, whole);
   for (auto& [ps, request] : created.requests) contents_.add(ps, std::move(request));
+  if (restored_ && restored_->whole()) contents_.extend_checkpoint(descriptor.id);
   auto bound = context_.add(std::move(descriptor), of_this_process_);
   const std::lock_guard lock(variables_mutex_);
   variables_.push_back(bound);
   return bound;
 }
 
+void Strategy::fill_new(const shard::VariableDescriptor& descriptor, const Created& created,
+                        const detail::AnyInitialValue& initial, const detail::WholeValue& whole) {
+  const bool has_values = created.was_there && recovery_.complete(descriptor.name);
+  if (restored_ && restored_->has(descriptor.name)) {
+    try {
+      restored_->fill(*this, descriptor);
+    } catch (...) {
+      if (!created.was_there) drop_variable(descriptor);
+      throw;
+    }
+  } else {
+    if (restored_) restored_->lacks(descriptor.name);
+    if (initial.whole && !has_values)
+      context_.client().update(descriptor, shard::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
+  }
+  if (initial.whole && !has_values && runtime_->coordinator_may_return()) {
+    runtime_->coordinator_memory().change([&](auto& record) { record.variables.push_back(descriptor.name); });
+  }
+}
+
+void Strategy::drop_variable(const shard::VariableDescriptor& descriptor) {
+  ask_every_ps(cluster::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
+               "forget variable \"" + descriptor.name + "\"");
+}
+
 void Strategy::add_state(const std::string& name, const std::shared_ptr<SavedState>& state) {
   std::weak_ptr<SavedState>& place = states_[name];
   if (!place.expired()) {
     throw Error(Code::already_exists, "there is a dataset of splits \"" + name + "\" already");
+  }
+  if (const auto position = restored_ ? restored_->position(name) : std::nullopt) {
+    state->check(*position);
+    state->restore(*position);
+    restored_->took_position(name);
   }
   place = state;
 }
@@ -335,6 +362,15 @@ std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::strin
     runtime_->coordinator_memory().change([&](auto& record) { record.counters = counters_; });
   }
   return {static_cast<std::int32_t>(number % ps_count), static_cast<std::uint32_t>(number / ps_count)};
+}
+
+void Strategy::set_restored(std::unique_ptr<Restored> restored) {
+  restored_ = std::move(restored);
+  if (!restored_->whole()) return contents_.forget_checkpoint();
+  const io::CheckpointReader& reader = restored_->reader();
+  auto checkpoint = checkpoint_now(std::filesystem::absolute(reader.folder()).string(), reader.step());
+  if (checkpoint) checkpoint->restored = true;
+  note_checkpoint(std::move(checkpoint));
 }
 
 std::optional<PsContents::Checkpoint> Strategy::checkpoint_now(const std::string& folder, std::int64_t step) {
@@ -478,6 +514,25 @@ std::vector<std::vector<std::byte>> Strategy::ask_every_ps(std::uint16_t type, t
   std::vector<std::vector<std::byte>> answers;
   for (const auto call : calls) answers.push_back(client.rpc().wait(call, timeout, what));
   return answers;
+}
+
+void Strategy::ask_each_ps(std::uint16_t type, const std::vector<std::vector<std::byte>>& requests,
+                           std::chrono::milliseconds timeout, const std::string& what) {
+  auto& client = context_.client();
+  std::vector<cluster::RpcClient::Id> calls;
+  for (std::size_t ps = 0; ps < requests.size(); ++ps) {
+    calls.push_back(client.rpc().start(client.living_link(static_cast<int>(ps)).peer(), type, requests[ps]));
+  }
+  std::optional<Error> refused;
+  for (const auto call : calls) {
+    try {
+      (void)client.rpc().wait(call, timeout, what);
+    } catch (const Error& error) {
+      if (error.code() == Code::unavailable || error.code() == Code::deadline_exceeded) throw;
+      if (!refused) refused = error;
+    }
+  }
+  if (refused) throw *refused;
 }
 
 }  // namespace strategy

@@ -18,6 +18,7 @@
 #include "strategy/context.hpp"
 #include "strategy/ps_contents.hpp"
 #include "strategy/recovery.hpp"
+#include "strategy/restoring.hpp"
 #include "strategy/save_under_way.hpp"
 #include "strategy/saved_state.hpp"
 
@@ -60,6 +61,10 @@ class Strategy {
   std::vector<std::vector<std::byte>> ask_every_ps(std::uint16_t type, transport::Bytes request,
                                                    std::chrono::milliseconds timeout,
                                                    const std::string& what);
+  /// The same with a request for each, by ps index. When one refuses, the answers of the others are awaited
+  /// before that is thrown.
+  void ask_each_ps(std::uint16_t type, const std::vector<std::vector<std::byte>>& requests,
+                   std::chrono::milliseconds timeout, const std::string& what);
 
   const std::shared_ptr<cluster::Runtime>& runtime() const noexcept { return runtime_; }
   Context& context() noexcept { return context_; }
@@ -110,6 +115,11 @@ class Strategy {
   /// Waits for something that a message of the control fabric makes true. False when the deadline has come.
   bool wait_for_control(const std::function<bool()>& done, transport::Deadline deadline);
 
+  /// What was restored just now; variables and states that are made from now on take what it has of them.
+  void set_restored(std::unique_ptr<Restored> restored);
+  /// Null when nothing was.
+  const Restored* restored() const noexcept { return restored_.get(); }
+
   /// The strategy whose scope the calling thread is in, or null.
   static Strategy* current() noexcept;
   static void set_current(Strategy* strategy) noexcept;
@@ -125,6 +135,10 @@ class Strategy {
     std::vector<std::pair<int, shard::CreateShard>> requests;  // for all shards, and of which ps
   };
   Created create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
+  void drop_variable(const shard::VariableDescriptor& descriptor);
+  /// Its first values: from the checkpoint that was restored, or its own.
+  void fill_new(const shard::VariableDescriptor& descriptor, const Created& created,
+                const detail::AnyInitialValue& initial, const detail::WholeValue& whole);
 
   std::shared_ptr<cluster::Runtime> runtime_;
   StrategyOptions options_;
@@ -151,6 +165,7 @@ class Strategy {
   std::function<void(std::uint64_t)> renumber_;
   std::weak_ptr<void> coordinator_;
   std::map<std::string, std::weak_ptr<SavedState>> states_;
+  std::unique_ptr<Restored> restored_;
 };
 
 }  // namespace capstan::strategy

@@ -208,25 +208,20 @@ TEST_F(Damage, APartThatCannotBeOpenedForWantOfDescriptorsIsNotReadAsZeros) {
 }
 
 /// HDF5 looks for the parts in $HDF5_VDS_PREFIX first, and reads the variable once in a process.
-int code_of_a_read_with_prefix_of_another() {
+int rows_differ_with_prefix_of_another() {
   const TemporaryFolder folder;
   ::setenv("HDF5_VDS_PREFIX", (folder.path() / "checkpoint-00000001").c_str(), 1);
   CheckpointDirectory directory(folder.path());
   save(directory, 1, sample_arrays(1), 2);
   const CheckpointReader reader(save(directory, 2, sample_arrays(50), 2));
   std::vector<double> out(53);
-  try {
-    reader.read_rows("weights", "value", 0, 53, out.data());
-  } catch (const Error& error) {
-    return static_cast<int>(error.code());
-  }
-  return 0;
+  reader.read_rows("weights", "value", 0, 53, out.data());
+  return std::memcmp(out.data(), sample_arrays(50)[2].bytes.data(), 53 * 8) == 0 ? 0 : 1;
 }
 
 TEST(DamageDeathTest, PartsOfAnotherCheckpointAreNotReadByWayOfTheEnvironment) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process
-  EXPECT_EXIT(std::_Exit(code_of_a_read_with_prefix_of_another()),
-              ::testing::ExitedWithCode(static_cast<int>(Code::data_loss)), "");
+  EXPECT_EXIT(std::_Exit(rows_differ_with_prefix_of_another()), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Damage, WhenAllAreDamagedEachIsListed) {

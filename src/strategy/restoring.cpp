@@ -1,0 +1,155 @@
+// restoring.cpp -- comparing, planning, asking every ps, and remembering what nothing has taken yet.
+#include "strategy/restoring.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/log.hpp"
+#include "capstan/serialize.hpp"
+#include "strategy/disk_patience.hpp"
+#include "strategy/strategy.hpp"
+
+namespace capstan::strategy {
+namespace {
+
+template <class T>
+std::vector<std::vector<std::byte>> packed(const std::vector<T>& requests) {
+  std::vector<std::vector<std::byte>> out;
+  for (const T& request : requests) out.push_back(to_bytes(request));
+  return out;
+}
+
+}  // namespace
+
+const std::string& name_there(const Renamed& names, const std::string& here) {
+  const auto found = names.find(here);
+  return found == names.end() ? here : found->second;
+}
+
+const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const std::string& there) {
+  const auto& saved = reader.variables();  // by name
+  const auto found =
+      std::lower_bound(saved.begin(), saved.end(), there,
+                       [](const io::VariableInfo& v, const std::string& name) { return v.name < name; });
+  return found == saved.end() || found->name != there ? nullptr : &*found;
+}
+
+void list_differences(const io::VariableInfo& there, const shard::VariableDescriptor& here,
+                      std::vector<std::string>& lines) {
+  const std::string name = there.name == here.name
+                               ? fmt::format("variable \"{}\"", here.name)
+                               : fmt::format("variable \"{}\" (\"{}\" in it)", here.name, there.name);
+  if (there.dtype != here.dtype) {
+    lines.push_back(
+        fmt::format("{} is {} there, {} here", name, to_string(there.dtype), to_string(here.dtype)));
+  }
+  if (there.shape != shard::stored_shape(here.shape)) {
+    lines.push_back(fmt::format("{} has shape ({}) there, ({}) here", name, fmt::join(there.shape, ", "),
+                                fmt::join(here.shape, ", ")));
+  }
+  std::vector<std::string> slots;
+  for (const io::SlotInfo& slot : there.slots) slots.push_back(slot.name);
+  if (slots != shard::slots_of(here.optimizer.kind)) {
+    lines.push_back(fmt::format("{} was trained with {} there, {} here", name, there.optimizer,
+                                shard::describe(here.optimizer)));
+  }
+}
+
+void log_other_optimizer(const io::VariableInfo& there, const shard::VariableDescriptor& here) {
+  const std::string mine = shard::describe(here.optimizer);
+  if (there.optimizer == mine) return;
+  log::info("variable \"{}\" was trained with {} until the checkpoint; it goes on with {}", here.name,
+            there.optimizer, mine);
+}
+
+void add_to_plan(shard::RestorePlan& plan, const shard::VariableDescriptor& variable,
+                 const std::string& there) {
+  const std::vector<std::string> slots = shard::slots_of(variable.optimizer.kind);
+  for (std::size_t s = 0; s < variable.shards.size(); ++s) {
+    const shard::ShardPlace& place = variable.shards[s];
+    plan.fill(place.ps,
+              {variable.id, static_cast<std::uint32_t>(s), there, place.first_row, place.rows, slots});
+  }
+}
+
+void check_on_ps(Strategy& strategy, const shard::RestorePlan& plan) {
+  const auto requests = packed(plan.checks());
+  strategy.context().client().retry([&] {
+    strategy.ask_each_ps(cluster::kCheckRestore, requests, disk_patience(strategy, plan.bytes()),
+                         "compare its part of a checkpoint with its checksums");
+  });
+}
+
+void read_on_ps(Strategy& strategy, const shard::RestorePlan& plan) {
+  const auto requests = packed(plan.parts());
+  strategy.context().client().retry([&] {
+    strategy.ask_each_ps(cluster::kRestorePart, requests, disk_patience(strategy, plan.bytes()),
+                         "read its part of a checkpoint");
+  });
+}
+
+Restored::Restored(io::CheckpointReader reader, Renamed names)
+    : reader_(std::move(reader)), names_(std::move(names)) {
+  for (const io::VariableInfo& variable : reader_.variables()) left_.insert(variable.name);
+  for (const auto& [name, position] : reader_.positions()) positions_.insert(name);
+}
+
+void Restored::took_variable(const std::string& here) {
+  const std::string& there = name_there(names_, here);
+  left_.erase(there);
+  if (there != here) whole_ = false;
+}
+
+bool Restored::has(const std::string& here) const {
+  return find_variable(reader_, name_there(names_, here)) != nullptr;
+}
+
+void Restored::require_fit(const shard::VariableDescriptor& variable) const {
+  std::vector<std::string> lines;
+  list_differences(*find_variable(reader_, name_there(names_, variable.name)), variable, lines);
+  if (lines.empty()) return;
+  throw Error(Code::failed_precondition,
+              fmt::format("checkpoint {}, which was restored before, does not fit: {}",
+                          reader_.folder().string(), fmt::join(lines, "; ")));
+}
+
+void Restored::fill(Strategy& strategy, const shard::VariableDescriptor& variable) {
+  const std::string& there = name_there(names_, variable.name);
+  std::error_code error;
+  if (!std::filesystem::exists(reader_.folder(), error)) {
+    throw Error(
+        Code::not_found,
+        fmt::format("variable \"{}\" is to come from {}, which was deleted after it had been restored: make "
+                    "variables before others are saved, or keep more of them",
+                    variable.name, reader_.folder().string()));
+  }
+  shard::RestorePlan plan(reader_, strategy.runtime()->count(Role::ps));
+  add_to_plan(plan, variable, there);
+  check_on_ps(strategy, plan);
+  read_on_ps(strategy, plan);
+  log_other_optimizer(*find_variable(reader_, there), variable);
+  took_variable(variable.name);
+}
+
+std::optional<std::string> Restored::position(const std::string& name) const {
+  return positions_.contains(name) ? std::optional(reader_.positions().at(name)) : std::nullopt;
+}
+
+std::vector<std::string> Restored::unmatched() const {
+  std::vector<std::string> names;
+  for (const std::string& name : left_) names.push_back(fmt::format("variable \"{}\"", name));
+  for (const std::string& name : positions_) names.push_back(fmt::format("the position of \"{}\"", name));
+  return names;
+}
+
+std::vector<std::string> Restored::lacking() const {
+  std::vector<std::string> names;
+  for (const std::string& name : lacking_) names.push_back(fmt::format("variable \"{}\"", name));
+  return names;
+}
+
+}  // namespace capstan::strategy

@@ -1,0 +1,128 @@
+// checkpoint_test.cpp -- variables that are saved in some shards and restored in others, before and after
+// they are made.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "capstan/checkpoint.hpp"
+#include "io/temporary_folder.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using Floats = std::vector<float>;
+
+/// One variable "v", with two columns or none, cut into some shards.
+class Job {
+ public:
+  Job(int ps, std::int64_t shards)
+      : ranks_({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
+        strategy_(ranks_.cluster(), {.variable_partitioner = FixedShardsPartitioner{shards}}) {}
+
+  Variable<float> make(const Shape& shape, float value, const Optimizer& optimizer = optimizers::SGD{1}) {
+    const auto scope = strategy_.scope();
+    return Variable<float>("v", shape, initializers::constant(value), {.optimizer = optimizer});
+  }
+  CheckpointManager manager(const io::TemporaryFolder& folder) {
+    return CheckpointManager(strategy_, {.directory = folder.path()});
+  }
+
+ private:
+  RankThreads ranks_;
+  ParameterServerStrategy strategy_;
+};
+
+class Checkpoint : public testing::TestWithParam<bool> {
+ protected:
+  /// What a variable of `shards` shards on so many ps holds after it has been restored.
+  Floats restored(int ps, std::int64_t shards, const Shape& shape) const {
+    Job job(ps, shards);
+    CheckpointManager manager = job.manager(folder_);
+    std::optional<Variable<float>> v;
+    const bool delayed = GetParam();
+    if (!delayed) v.emplace(job.make(shape, -1));
+    EXPECT_EQ(manager.restore_latest(), 1);
+    if (delayed) v.emplace(job.make(shape, -1));
+    manager.assert_consumed();
+    return v->pull();
+  }
+  void save(int ps, std::int64_t shards, const Shape& shape, const Floats& values) const {
+    Job job(ps, shards);
+    auto v = job.make(shape, 0);
+    v.assign(values);
+    job.manager(folder_).save(1);
+  }
+
+  io::TemporaryFolder folder_;
+};
+
+// A3.10: better: any number of shards and of ps, also before the variable is made, slots and steps included;
+// each shard is a part of one array, which other programs read whole, and what is damaged is refused by name.
+// B101-B104: same.
+TEST_P(Checkpoint, OfTwoShardsRestoresIntoTwoAndFour) {
+  save(2, 2, {4}, {1, 2, 3, 4});
+  EXPECT_EQ(restored(2, 2, {4}), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(restored(2, 4, {4}), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(restored(1, 1, {4}), (Floats{1, 2, 3, 4}));
+}
+
+// B135-B139: same.
+TEST_P(Checkpoint, WhatWasChangedAfterItWasSavedIsAsItWas) {
+  Job job(2, 4);
+  auto v = job.make({4, 2}, 0);
+  CheckpointManager manager = job.manager(folder_);
+  manager.save(1);
+  v.assign(Floats(8, 4));
+  EXPECT_EQ(manager.restore_latest(), 1);
+  EXPECT_EQ(v.pull(), Floats(8, 0));
+  EXPECT_EQ(restored(2, 4, {4, 2}), Floats(8, 0));
+  EXPECT_EQ(restored(2, 2, {4, 2}), Floats(8, 0)) << "four shards into two";
+}
+
+// B181: same.
+TEST_P(Checkpoint, SixValuesGoFromAnyShardsToAnyOthers) {
+  const Floats values{1, 2, 3, 4, 5, 6};
+  for (const auto& [from, to] : {std::pair{2, 2}, {2, 3}, {3, 2}, {2, 1}, {1, 1}, {1, 6}, {6, 5}}) {
+    save(2, from, {6}, values);
+    EXPECT_EQ(restored(3, to, {6}), values) << from << " to " << to;
+  }
+}
+
+// A2.19: better: slots lie where their variable's shards lie, and restore into any other number of shards and
+// ps.
+TEST_P(Checkpoint, SlotsAreCutAsTheirVariableIs) {
+  const Optimizer adam = optimizers::Adam{.learning_rate = 0.5};
+  const auto push = [](const Variable<float>& v, float by) {
+    v.push_dense(Floats{by, -by, 2 * by, 0, 1, by, by});
+    v.flush();
+  };
+  Floats expected;
+  {
+    Job job(2, 3);
+    auto v = job.make({7}, 1, adam);
+    push(v, 1);
+    push(v, -3);
+    job.manager(folder_).save(1);
+    push(v, 2);
+    expected = v.pull();
+  }
+  for (const int ps : {1, 2, 3, 5}) {
+    for (const int shards : {1, 2, 5, 7}) {
+      Job job(ps, shards);
+      CheckpointManager manager = job.manager(folder_);
+      const auto restore_if = [&](bool now) { EXPECT_EQ(now ? manager.restore_latest() : 1, 1); };
+      restore_if(GetParam());
+      auto v = job.make({7}, 0, adam);
+      restore_if(!GetParam());
+      push(v, 2);
+      EXPECT_EQ(v.pull(), expected) << ps << " ps, " << shards << " shards";
+    }
+  }
+}
+
+std::string when(const testing::TestParamInfo<bool>& info) { return info.param ? "Delayed" : "AtOnce"; }
+INSTANTIATE_TEST_SUITE_P(Restored, Checkpoint, testing::Bool(), when);
+
+}  // namespace
+}  // namespace capstan

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Checkpoints of 1, 2, 3 and 5 ps, restored by each of these and by one process, in other shards: the same bits.
+
+And what a restore costs a ps: memory, and bytes that are read.
+"""
+import hashlib
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, JobTest, main
+
+COUNTS = (1, 2, 3, 5)
+# Shards of a variable, for each number of ps; 0 ps is one process.
+SHARDS = {0: 4, 1: 1, 2: 3, 3: 3, 5: 7}
+MIB = 1 << 20
+VALUES = 64 * MIB  # of the large variable; with Adam's slots three times as much
+
+
+def arrays_of(checkpoint):
+    """{(variable, "value" or slot): (checksum of all its bytes, most steps)}, from the manifest and the raw bytes."""
+    manifest = json.loads((checkpoint / "manifest.json").read_text())
+    pieces = {}
+    for part in manifest["parts"]:
+        content = (checkpoint / part["file"]).read_bytes()
+        for dataset in part["datasets"]:
+            elements = dataset["rows"]
+            for size in dataset["shape"][1:]:
+                elements *= size
+            width = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "bfloat16": 2}[dataset["dtype"]]
+            rows = content[dataset["offset"] : dataset["offset"] + elements * width]
+            key = (dataset["variable"], dataset["which"])
+            pieces.setdefault(key, []).append((dataset["first_row"], rows, dataset.get("steps", 0)))
+    return {
+        key: (hashlib.sha256(b"".join(rows for _, rows, _ in sorted(found))).hexdigest(), max(f[2] for f in found))
+        for key, found in pieces.items()
+    }
+
+
+def status(pid, field):
+    """Bytes, of a line of /proc/PID/status in kB."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"no {field} of {pid}")
+
+
+def bytes_read(pid):
+    return int(pathlib.Path(f"/proc/{pid}/io").read_text().split()[1])
+
+
+class CheckpointCounts(JobTest):
+    def counts(self, ps, shards, *words):
+        """Runs the program on so many ps; what it prints, by line."""
+        command = [BIN / "checkpoint_counts", shards, *words]
+        job = self.run_to_end([*command, f"--capstan-ps={ps}"] if ps else command, 2 + ps if ps else 0)
+        return job.stdout.split()
+
+    def test_any_number_of_ps_goes_on_from_any_other(self):
+        saved, later = {}, {}
+        for ps in COUNTS:
+            folder = self.folder / f"saved-{ps}"
+            [later[ps]] = self.counts(ps, SHARDS[ps], "save", folder)
+            saved[ps] = arrays_of(folder / "checkpoint-00000001")
+        self.assertEqual(len(saved[1]), 14, "six values, and eight slots")
+        self.assertEqual(saved[1][("table/rows", "value")][1], 3, "Adam has seen a push a step")
+        for ps in COUNTS[1:]:
+            self.assertEqual(saved[ps], saved[1], "the same steps give the same bits")
+            self.assertEqual(later[ps], later[1])
+        for ps in (0, *COUNTS):
+            pairs = [(self.folder / f"saved-{n}", self.folder / f"again-{ps}-{n}") for n in COUNTS]
+            lines = self.counts(ps, SHARDS[ps], "restore", *[folder for pair in pairs for folder in pair])
+            self.assertEqual(lines, [later[1]] * len(COUNTS), f"{ps} ps trained on")
+            for source, again in pairs:
+                self.assertEqual(arrays_of(again / "checkpoint-00000001"), saved[1], f"{source.name} by {ps} ps")
+
+    def large(self, what, ps):
+        # Slabs of the heap are taken whole, and small here, so that they take little more than the shards.
+        flags = [f"--capstan-ps={ps}", "--capstan-heap-slab-bytes=2MiB"]
+        return [BIN / "checkpoint_memory", self.folder, VALUES // MIB, what, *flags]
+
+    def cost(self, ps):
+        """(memory that each ps took at most beyond what it had before its variable, bytes that each has read)."""
+        job = self.start(self.large("restore", ps), 2 + ps)
+        pids, base, read = [], [], []
+        for step in ("create", "restore", "end"):
+            self.assertIsNotNone(job.wait_for_text(f"before {step}"), job.stderr)
+            if step == "create":
+                ranks = job.ranks()
+                pids = [ranks[rank][1] for rank in range(2, 2 + ps)]
+                base = [status(pid, "VmRSS") for pid in pids]
+            if step == "restore":
+                read = [bytes_read(pid) for pid in pids]
+            if step == "end":
+                read = [bytes_read(pid) - before for pid, before in zip(pids, read, strict=True)]
+                peak = [status(pid, "VmHWM") - before for pid, before in zip(pids, base, strict=True)]
+            (self.folder / step).touch()
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        for step in ("create", "restore", "end"):
+            (self.folder / step).unlink()
+        return peak, read
+
+    def test_a_ps_takes_no_more_memory_than_its_shards_and_reads_no_more_than_it_needs(self):
+        for writers in (2, 1):
+            self.run_to_end(self.large("save", writers), 2 + writers)
+            for readers in (2, 3):
+                shards = 3 * VALUES / readers
+                peak, read = self.cost(readers)
+                for bytes_of_ps in peak:
+                    self.assertGreater(bytes_of_ps, 0.95 * shards, "its shards are there")
+                    self.assertLess(bytes_of_ps, 1.2 * shards, f"{writers} ps wrote, {readers} restore")
+                # Once for the checksums, which one ps compares for all that read of the dataset, and once in place.
+                self.assertLess(sum(read), 2 * 3 * VALUES + 2 * MIB)
+                if readers == writers:
+                    self.assertLess(max(read), 2 * shards + MIB)
+
+
+if __name__ == "__main__":
+    main()

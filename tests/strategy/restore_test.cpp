@@ -1,0 +1,340 @@
+// restore_test.cpp -- renamed, missing and extra variables; values for variables that are made later; who
+// reads what.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "capstan/checkpoint.hpp"
+#include "io/temporary_folder.hpp"
+#include "strategy/strategy.hpp"
+#include "support/expect_error.hpp"
+#include "support/log_text.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+using Floats = std::vector<float>;
+
+/// A strategy on some ps, and a manager of the folder.
+struct Job {
+  Job(const fs::path& folder, int ps, std::int64_t shards,
+      std::vector<std::pair<std::string, std::string>> flags = {})
+      : ranks(options(ps, std::move(flags))),
+        strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{shards}}),
+        checkpoints(strategy, {.directory = folder, .max_to_keep = 0}) {}
+
+  static RankThreadsOptions options(int ps, std::vector<std::pair<std::string, std::string>> flags) {
+    int ranks = 2 + ps;
+    for (const auto& [name, value] : flags) ranks += name == "spares" ? std::stoi(value) : 0;
+    flags.emplace_back("ps", std::to_string(ps));
+    return {.ranks = ranks, .flags = std::move(flags)};
+  }
+  Variable<float> floats(const std::string& name, std::int64_t rows,
+                         const Optimizer& optimizer = optimizers::SGD{1}) {
+    const auto scope = strategy.scope();
+    return Variable<float>(name, {rows}, initializers::constant(0), {.optimizer = optimizer});
+  }
+
+  RankThreads ranks;
+  ParameterServerStrategy strategy;
+  CheckpointManager checkpoints;
+};
+
+/// 1, 2, 3, ... times `factor`.
+Floats counted(std::size_t count, float factor) {
+  Floats values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = factor * static_cast<float>(i + 1);
+  return values;
+}
+
+/// Step 1 with "first" {7}, ten times its index, by Adam after one push, and "second" {4}, a hundred times.
+struct Saved {
+  explicit Saved(const fs::path& folder, int ps = 2, std::int64_t step = 1) {
+    Job job(folder, ps, ps);
+    auto first_variable = job.floats("first", 7, adam);
+    auto second_variable = job.floats("second", 4);
+    first_variable.assign(counted(7, 10));
+    first_variable.push_dense(counted(7, 1));
+    second_variable.assign(counted(4, 100));
+    first_variable.flush();
+    path = job.checkpoints.save(step);
+    first = first_variable.pull();
+    first_variable.push_dense(counted(7, -1));
+    first_variable.flush();
+    first_later = first_variable.pull();
+  }
+  const Optimizer adam = optimizers::Adam{.learning_rate = 0.5};
+  fs::path path;
+  Floats first;
+  Floats first_later;  // after one more push of counted(7, -1)
+  const Floats second = counted(4, 100);
+};
+
+class Restore : public testing::Test {
+ protected:
+  io::TemporaryFolder folder_;
+  Saved saved_{folder_.path()};
+};
+
+TEST_F(Restore, VariablesMayHaveOtherNamesHere) {
+  Job job(folder_.path(), 3, 3);
+  auto mine = job.floats("mine", 7, saved_.adam);
+  auto copy = job.floats("copy", 7, saved_.adam);
+  auto second = job.floats("second", 4);
+  EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"mine", "first"}, {"copy", "first"}}}), 1);
+  EXPECT_EQ(mine.pull(), saved_.first);
+  EXPECT_EQ(copy.pull(), saved_.first);
+  EXPECT_EQ(second.pull(), saved_.second);
+  mine.push_dense(counted(7, -1));
+  mine.flush();
+  EXPECT_EQ(mine.pull(), saved_.first_later) << "slots and steps came along";
+  job.checkpoints.assert_consumed();
+}
+
+TEST_F(Restore, AllDifferencesAreOneErrorAndNothingIsChanged) {
+  Job job(folder_.path(), 2, 2);
+  auto first = job.floats("first", 8);                         // another shape, another optimizer
+  auto other = job.floats("other", 4, optimizers::Adagrad{});  // renamed, another optimizer
+  auto fresh = job.floats("fresh", 1);                         // not there
+  const auto text = error_of(Code::failed_precondition, [&] {
+    (void)job.checkpoints.restore_latest(
+        {.names = {{"other", "second"}, {"gone", "nowhere"}}, .allow_extra = false});
+  });
+  EXPECT_THAT(text,
+              HasSubstr("checkpoint-00000001 does not fit this program: variable \"first\" has shape (7) "
+                        "there, (8) here; variable \"first\" was trained with adam("));
+  EXPECT_THAT(text,
+              HasSubstr("variable \"other\" (\"second\" in it) was trained with sgd(learning_rate=1) there, "
+                        "adagrad("));
+  EXPECT_THAT(text, HasSubstr("; variable \"fresh\" is not in it; variable \"nowhere\" is not in it"));
+  EXPECT_EQ(first.pull(), Floats(8, 0));
+  EXPECT_EQ(other.pull(), Floats(4, 0));
+  EXPECT_EQ(fresh.pull(), Floats(1, 0));
+  EXPECT_THAT(job.checkpoints.unmatched(), IsEmpty()) << "nothing was restored";
+}
+
+TEST_F(Restore, WhatIsMissingKeepsItsValuesWhenThatIsAllowed) {
+  Job job(folder_.path(), 2, 2);
+  auto first = job.floats("first", 7, saved_.adam);
+  auto second = job.floats("second", 4);
+  auto fresh = job.floats("fresh", 3);
+  fresh.assign(counted(3, -1));
+  const LogText log;
+  EXPECT_EQ(job.checkpoints.restore_latest({.allow_missing = true}), 1);
+  EXPECT_EQ(fresh.pull(), counted(3, -1));
+  EXPECT_EQ(first.pull(), saved_.first);
+  EXPECT_THAT(log.text(), HasSubstr("and as they were: variable \"fresh\""));
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { job.checkpoints.assert_consumed(); }),
+              HasSubstr("is not this program's; in this program and not in it: variable \"fresh\""));
+}
+
+TEST_F(Restore, WhatTheProgramLacksIsAnErrorWhenThatIsNotAllowed) {
+  Job job(folder_.path(), 2, 2);
+  auto second = job.floats("second", 4);
+  const auto text = error_of(Code::failed_precondition,
+                             [&] { (void)job.checkpoints.restore_latest({.allow_extra = false}); });
+  EXPECT_THAT(text, HasSubstr("does not fit this program: variable \"first\" is not in this program"));
+  EXPECT_EQ(second.pull(), Floats(4, 0));
+  EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+  EXPECT_EQ(second.pull(), saved_.second);
+  EXPECT_THAT(job.checkpoints.unmatched(), ElementsAre("variable \"first\""));
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { job.checkpoints.assert_consumed(); }),
+              HasSubstr("checkpoint-00000001 is not this program's; in it and not in this program: variable "
+                        "\"first\""));
+}
+
+TEST_F(Restore, VariablesThatAreMadeLaterTakeValuesAndSlots) {
+  for (const int ps : {1, 2, 3}) {
+    SCOPED_TRACE(ps);
+    Job job(folder_.path(), ps, ps);
+    auto second = job.floats("second", 4);
+    EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+    second.assign(Floats(4, 5));
+    auto first = job.floats("first", 7, saved_.adam);
+    EXPECT_EQ(first.pull(), saved_.first);
+    first.push_dense(counted(7, -1));
+    first.flush();
+    EXPECT_EQ(first.pull(), saved_.first_later);
+    EXPECT_EQ(second.pull(), Floats(4, 5)) << "one that was there is left alone";
+    job.checkpoints.assert_consumed();
+    auto fresh = job.floats("fresh", 2);
+    EXPECT_EQ(fresh.pull(), Floats(2, 0));
+  }
+}
+
+TEST_F(Restore, ALaterVariableWithAnArrayAsItsFirstValueTakesTheCheckpoints) {
+  Job job(folder_.path(), 2, 3);
+  EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"mine", "second"}}}), 1);
+  const auto scope = job.strategy.scope();
+  const Variable<float> mine("mine", Array<float>({4}, {9, 9, 9, 9}), {.optimizer = optimizers::SGD{1}});
+  EXPECT_EQ(mine.pull(), saved_.second);
+}
+
+TEST_F(Restore, ALaterVariableThatDoesNotFitIsRefusedAndCanBeMadeAnew) {
+  Job job(folder_.path(), 2, 2);
+  EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+  EXPECT_THAT(
+      error_of(Code::failed_precondition, [&] { (void)job.floats("second", 5); }),
+      HasSubstr("checkpoint-00000001, which was restored before, does not fit: variable \"second\" has "
+                "shape (4) there, (5) here"));
+  EXPECT_THAT(job.strategy.variables(), IsEmpty());
+  EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);
+}
+
+TEST_F(Restore, ALaterVariableOfADeletedCheckpointIsRefusedAndLeavesNothingBehind) {
+  Job job(folder_.path(), 2, 2);
+  EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+  fs::rename(saved_.path, folder_.path() / "away");
+  EXPECT_THAT(
+      error_of(Code::not_found, [&] { (void)job.floats("second", 4); }),
+      HasSubstr("variable \"second\" is to come from " + saved_.path.string() + ", which was deleted"));
+  EXPECT_THAT(job.strategy.variables(), IsEmpty());
+  fs::rename(folder_.path() / "away", saved_.path);
+  EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);
+}
+
+TEST_F(Restore, AnotherRestoreTakesThePlaceOfTheOneBefore) {
+  Job job(folder_.path(), 1, 1);
+  EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+  {
+    Job other(folder_.path(), 1, 1);
+    auto first = other.floats("first", 2);
+    first.assign(Floats{-1, -2});
+    other.checkpoints.save(2);
+  }
+  EXPECT_EQ(job.checkpoints.restore_latest(), 2);
+  EXPECT_EQ(job.floats("first", 2).pull(), (Floats{-1, -2}));
+  EXPECT_EQ(job.floats("second", 4).pull(), Floats(4, 0)) << "it is not in the second one";
+}
+
+/// Flips a bit of the last row of "second", which the second ps wrote.
+void damage(const fs::path& checkpoint) {
+  const auto part = checkpoint / "part-00001-of-00002.h5";
+  std::fstream file(part, std::ios::in | std::ios::out | std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const float last = 400;
+  const auto at = bytes.find(std::string(reinterpret_cast<const char*>(&last), sizeof last));
+  ASSERT_NE(at, std::string::npos);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(static_cast<char>(bytes[at] ^ 1));
+}
+
+TEST_F(Restore, ADamagedRowIsFoundByThePsThatReadsItAndTheOneBeforeIsUsed) {
+  const Saved newer(folder_.path(), 2, 2);
+  damage(newer.path);
+  for (const int ps : {1, 2, 3}) {
+    SCOPED_TRACE(ps);
+    Job job(folder_.path(), ps, ps);
+    auto first = job.floats("first", 7, saved_.adam);
+    auto second = job.floats("second", 4);
+    const LogText log;
+    std::vector<std::string> asked;
+    EXPECT_EQ(job.checkpoints.restore_latest([&](const std::string&, const std::string& name) {
+      asked.push_back(fs::path(name).filename());
+    }),
+              1);
+    EXPECT_THAT(asked, ElementsAre("checkpoint-00000002", "checkpoint-00000001"));
+    EXPECT_EQ(second.pull(), saved_.second);
+    EXPECT_EQ(first.pull(), saved_.first);
+    EXPECT_THAT(log.text(), HasSubstr("damaged checkpoint passed over: checkpoint-00000002: "));
+    EXPECT_THAT(log.text(),
+                HasSubstr("part-00001-of-00002.h5 is damaged: the checksum of variables/second/value"));
+  }
+}
+
+TEST_F(Restore, WhereAllAreDamagedNothingIsChanged) {
+  damage(saved_.path);
+  Job job(folder_.path(), 2, 2);
+  auto first = job.floats("first", 7, saved_.adam);
+  auto second = job.floats("second", 4);
+  EXPECT_THAT(error_of(Code::data_loss, [&] { (void)job.checkpoints.restore_latest(); }),
+              HasSubstr("every checkpoint in "));
+  EXPECT_EQ(first.pull(), Floats(7, 0)) << "though its rows are whole";
+  EXPECT_EQ(second.pull(), Floats(4, 0));
+}
+
+TEST_F(Restore, DamageOfWhatWaitsForAVariableCountsToo) {
+  const Saved newer(folder_.path(), 2, 2);
+  damage(newer.path);
+  Job job(folder_.path(), 2, 2);
+  EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+  EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);
+}
+
+TEST_F(Restore, TheProgramsLearningRateCountsAndTheLogSaysSo) {
+  Job job(folder_.path(), 2, 2);
+  auto second = job.floats("second", 4, optimizers::SGD{2});
+  const LogText log;
+  EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+  EXPECT_THAT(log.text(),
+              HasSubstr("variable \"second\" was trained with sgd(learning_rate=1) until the checkpoint; "
+                        "it goes on with sgd(learning_rate=2)"));
+  second.push_dense(Floats(4, 1));
+  second.flush();
+  EXPECT_EQ(second.pull(), (Floats{98, 198, 298, 398}));
+}
+
+/// Bytes that this process has asked of files so far.
+std::uint64_t bytes_read() {
+  std::ifstream file("/proc/self/io");
+  std::string word;
+  std::uint64_t bytes = 0;
+  file >> word >> bytes;
+  return bytes;
+}
+
+TEST(RestoreCost, AllPsTogetherReadWhatTheyNeedOnceMoreThanTheChecksums) {
+  constexpr std::int64_t kRows = 1 << 20;
+  constexpr std::uint64_t kBytes = 3 * kRows * sizeof(float);  // with Adam's slots
+  const io::TemporaryFolder folder;
+  {
+    Job job(folder.path(), 2, 2);
+    auto v = job.floats("v", kRows, optimizers::Adam{});
+    auto unused = job.floats("unused", 1);
+    (void)job.checkpoints.save(1);
+  }
+  for (const int ps : {1, 2, 3, 5}) {
+    Job job(folder.path(), ps, ps);
+    auto v = job.floats("v", kRows, optimizers::Adam{});
+    const std::uint64_t before = bytes_read();
+    EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+    const std::uint64_t read = bytes_read() - before;
+    EXPECT_GE(read, 2 * kBytes) << ps;
+    EXPECT_LT(read, 2 * kBytes + (1 << 20))
+        << ps << " ps: each byte for its checksum and for its place, no more";
+  }
+}
+
+TEST_F(Restore, ASpareIsToldOfACheckpointThatAllVariablesAreOf) {
+  const auto source = [](Job& job) -> std::string {
+    try {
+      return job.strategy.implementation().contents().takeover_of(0).folder;
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  Job job(folder_.path(), 2, 2, {{"spares", "1"}});
+  EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+  auto first = job.floats("first", 7, saved_.adam);
+  auto second = job.floats("second", 4);
+  EXPECT_EQ(source(job), saved_.path.string());
+  EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"second", "second"}}}), 1);
+  EXPECT_EQ(source(job), saved_.path.string());
+  auto fresh = job.floats("fresh", 4);
+  EXPECT_THAT(source(job), HasSubstr("variable \"fresh\" was made after the last checkpoint"));
+  EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"fresh", "second"}}}), 1);
+  EXPECT_THAT(source(job), HasSubstr("no checkpoint was saved or restored in this run"));
+  const auto saved = job.checkpoints.save(2);
+  EXPECT_EQ(source(job), saved.string());
+}
+
+}  // namespace
+}  // namespace capstan
