@@ -194,6 +194,9 @@ class Fabric {
   void on_failure(FailureHandler handler) { failure_handler_ = std::move(handler); }
   /// Forgets all handlers; what still arrives is dropped. For the end of what the handlers belong to.
   void silence() noexcept;
+  /// The process ends soon after this object, and others may be connecting to it at any time: connections
+  /// that are not this object's own are left to the end of the process.
+  virtual void leave_the_rest_to_exit() noexcept {}
 
  protected:
   void deliver(const Message& message) const noexcept;

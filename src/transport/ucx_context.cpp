@@ -2,6 +2,7 @@
 #include "transport/ucx_context.hpp"
 
 #include <cstdlib>
+#include <sstream>
 
 namespace capstan::transport {
 
@@ -33,6 +34,30 @@ Handle<ContextTraits> open_context() {
   Handle<ContextTraits> context;
   check(ucp_init(&params, config.get(), context.out()), "ucp_init");
   return context;
+}
+
+std::string printed(const std::function<void(std::FILE*)>& print) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  std::FILE* stream = open_memstream(&text, &length);
+  if (stream == nullptr) throw call_failed("open_memstream", "out of memory");
+  print(stream);
+  std::fclose(stream);
+  std::string copy(text, length);
+  std::free(text);
+  return copy;
+}
+
+std::vector<std::string> transports_of(ucp_context_h context) {
+  std::vector<std::string> names;
+  std::istringstream lines(printed([&](std::FILE* to) { ucp_context_print_info(context, to); }));
+  for (std::string line; std::getline(lines, line);) {
+    // "#      resource 2  :  md 1  dev 2  flags -- tcp/eth0"
+    const std::size_t space = line.find_last_of(' ');
+    if (line.find(" resource ") == std::string::npos || space == std::string::npos) continue;
+    if (line.find('/', space) != std::string::npos) names.push_back(line.substr(space + 1));
+  }
+  return names;
 }
 
 }  // namespace capstan::transport

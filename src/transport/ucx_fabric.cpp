@@ -138,6 +138,10 @@ UcxFabric::UcxFabric()
 UcxFabric::~UcxFabric() {
   peers_.clear();
   close(wake_fd_);
+  if (!left_to_exit_) return;
+  // UCX 1.13 aborts in ucp_worker_destroy when its answer to a rank that is connecting is still to be sent.
+  (void)worker_.release();
+  (void)new std::shared_ptr(context_);
 }
 
 std::vector<std::byte> UcxFabric::address() const {
@@ -229,6 +233,8 @@ void UcxFabric::wake() noexcept {
   const std::uint64_t one = 1;
   (void)!write(wake_fd_, &one, sizeof one);  // full counter: a wake-up is already due
 }
+
+std::vector<std::string> UcxFabric::transports() const { return transports_of(context_->get()); }
 
 void UcxFabric::complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what) {
   if (request == nullptr) return;

@@ -34,7 +34,11 @@ class UcxFabric final : public Fabric {
   std::string bell() const override { return doorbell_.name(); }
   bool ring(const std::string& bell) noexcept override { return doorbell_.ring(bell); }
 
+  void leave_the_rest_to_exit() noexcept override { left_to_exit_ = true; }
+
   ucp_worker_h worker() const noexcept { return worker_.get(); }
+  /// What UCX found when this was made: "self/memory0", "tcp/lo".
+  std::vector<std::string> transports() const;
 
   /// Progresses until `request` is complete. On the deadline the peer is given up: its endpoint is closed by
   /// force, which ends the request, and Error(deadline_exceeded) names it.
@@ -57,6 +61,7 @@ class UcxFabric final : public Fabric {
   Doorbell doorbell_;
   std::vector<std::unique_ptr<UcxPeer>> peers_;
   std::vector<UcxPeer*> newly_failed_;
+  bool left_to_exit_ = false;
 };
 
 }  // namespace capstan::transport

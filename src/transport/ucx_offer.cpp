@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <span>
 #include <sstream>
 
@@ -14,18 +12,6 @@
 
 namespace capstan::transport {
 namespace {
-
-std::string printed(const std::function<void(std::FILE*)>& print) {
-  char* text = nullptr;
-  std::size_t length = 0;
-  std::FILE* stream = open_memstream(&text, &length);
-  if (stream == nullptr) throw call_failed("open_memstream", "out of memory");
-  print(stream);
-  std::fclose(stream);
-  std::string copy(text, length);
-  std::free(text);
-  return copy;
-}
 
 /// Of a line "UCX_TLS=all", or "CAPSTAN_UCX_TLS=all".
 std::string value_of(const std::string& variable, const std::string& config) {
@@ -57,13 +43,7 @@ UcxOffer ucx_offer() {
   constexpr std::array<std::string_view, 5> kInMemory{"sysv/", "posix/", "cma/", "knem/", "xpmem/"};
   constexpr std::array<std::string_view, 5> kOther{"self/", "cuda", "gdr_copy", "rocm", "ze_"};
   const Handle<ContextTraits> context = open_context();
-  std::istringstream lines(printed([&](std::FILE* to) { ucp_context_print_info(context.get(), to); }));
-  for (std::string line; std::getline(lines, line);) {
-    // "#      resource 2  :  md 1  dev 2  flags -- tcp/eth0"
-    const std::size_t space = line.find_last_of(' ');
-    if (line.find(" resource ") == std::string::npos || space == std::string::npos) continue;
-    const std::string name = line.substr(space + 1);
-    if (name.find('/') == std::string::npos) continue;
+  for (const std::string& name : transports_of(context.get())) {
     auto& list = starts_with_one_of(name, kInMemory) ? offer.in_memory
                  : starts_with_one_of(name, kOther)  ? offer.other
                                                      : offer.network;

@@ -1,6 +1,7 @@
 // ucx_peer.cpp -- an endpoint: sending, windows, and its end.
 #include "transport/ucx_peer.hpp"
 
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -167,7 +168,10 @@ void UcxPeer::open(Bytes address) {
   const ucs_status_t status = ucp_ep_create(fabric_.worker(), &params, &endpoint_);
   if (status != UCS_OK) {
     // It may have died since it gave its address: a failed peer like any other, not an error of this rank.
-    log::warn("cannot connect to {}: ucp_ep_create: {}", name_, ucs_status_string(status));
+    log::warn(
+        "cannot connect to {}: ucp_ep_create: {}; UCX has {} here, and says more in standard output or "
+        "UCX_LOG_FILE",
+        name_, ucs_status_string(status), fmt::join(fabric_.transports(), ", "));
     endpoint_ = nullptr;
     failed_ = true;
     fabric_.note_failure(*this);
