@@ -268,6 +268,7 @@ class Agent {
   bool starts_again(int status, bool ending) {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
     if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
+    if (Pulse::was_the_last()) return false;
     // A ps that has ended by itself would find in its memory what made it end. A spare that uses memory is a
     // ps.
     const bool returns =
@@ -312,6 +313,7 @@ class Agent {
                    self_.role == Role::worker ? "; its work goes on elsewhere"
                    : job_goes_on              ? "; the job goes on without it"
                    : is_replaced(by_signal)   ? "; a spare is to take its place"
+                   : coordinator_was_last()   ? "; it had ended the job, or could not go on with it"
                                               : "");
     }
     if (job_goes_on || is_replaced(by_signal)) _exit(0);
@@ -324,6 +326,10 @@ class Agent {
       _exit(by_signal ? kExitLostRank : code);
     }
     _exit(code);
+  }
+
+  bool coordinator_was_last() const {
+    return self_.role == Role::coordinator && table_.coordinator_may_return() && Pulse::was_the_last();
   }
 
   /// Where the spare cannot, the coordinator ends the job.

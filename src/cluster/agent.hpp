@@ -43,7 +43,8 @@ class AgentLink {
 /// part and ends; the parent is the agent, which forwards signals, waits for the child and exits. It calls
 /// nothing of MPI, so that it may fork at any time: the child of a worker that dies, or of a ps that is
 /// killed, is started again, up to Table::restarts times, and that is a return from here, too; so is that of
-/// a coordinator that is killed, where Table::coordinator_may_return. REQUIRES: no other thread runs.
+/// a coordinator that is killed, where Table::coordinator_may_return. None follows who has said that it is
+/// the last (pulse.hpp). REQUIRES: no other thread runs.
 ///
 /// How the agent's exit code follows from its child's end:
 ///  * coordinator that is not started again: the child's own code, or 128 + signal: it decides about the job.

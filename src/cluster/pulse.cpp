@@ -1,4 +1,4 @@
-// pulse.cpp -- the word, on a page that is shared across fork.
+// pulse.cpp -- the words, on a page that is shared across fork.
 #include "cluster/pulse.hpp"
 
 #include <sys/mman.h>
@@ -14,30 +14,39 @@
 namespace capstan::cluster {
 namespace {
 
-using Word = std::atomic<std::int64_t>;  // nanoseconds of the clock; 0: no beat is to be expected
-static_assert(Word::is_always_lock_free);
-Word* word = nullptr;
+struct Words {
+  std::atomic<std::int64_t> beat{0};  // nanoseconds of the clock; 0: no beat is to be expected
+  std::atomic<bool> last{false};
+};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+Words* words = nullptr;
 
 }  // namespace
 
 void Pulse::share() {
-  void* page = mmap(nullptr, sizeof(Word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* page = mmap(nullptr, sizeof(Words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw call_failed("mmap", std::strerror(errno));
-  word = new (page) Word(0);
+  words = new (page) Words;
 }
 
-bool Pulse::watched() noexcept { return word != nullptr; }
+bool Pulse::watched() noexcept { return words != nullptr; }
 
 void Pulse::beat() noexcept {
-  if (word != nullptr) word->store(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  if (words != nullptr) words->beat.store(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
 void Pulse::rest() noexcept {
-  if (word != nullptr) word->store(0);
+  if (words != nullptr) words->beat.store(0);
 }
 
+void Pulse::be_the_last() noexcept {
+  if (words != nullptr) words->last.store(true);
+}
+
+bool Pulse::was_the_last() noexcept { return words != nullptr && words->last.load(); }
+
 std::optional<Pulse::Clock::time_point> Pulse::last() noexcept {
-  const std::int64_t at = word != nullptr ? word->load() : 0;
+  const std::int64_t at = words != nullptr ? words->beat.load() : 0;
   if (at == 0) return std::nullopt;
   return Clock::time_point(std::chrono::nanoseconds(at));
 }

@@ -1,4 +1,5 @@
-// pulse.hpp -- a word that an agent and its child share: when the child last showed that its process runs.
+// pulse.hpp -- what a child says to its agent by memory that they share: that its process runs, and that no
+// other is to follow.
 #pragma once
 
 #include <chrono>
@@ -20,6 +21,10 @@ class Pulse {
   static void beat() noexcept;
   /// There will be no more beats, and that means nothing. For the agent: of the next child.
   static void rest() noexcept;
+
+  /// This process is the rank's last: its agent starts none in its place, however it ends.
+  static void be_the_last() noexcept;
+  static bool was_the_last() noexcept;
 
   /// The last beat; nothing while there is none to expect.
   static std::optional<Clock::time_point> last() noexcept;

@@ -10,6 +10,7 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
+#include "cluster/pulse.hpp"
 #include "cluster/role_map.hpp"
 #include "transport/loop.hpp"
 
@@ -28,6 +29,13 @@ Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabr
   control_->set_rank(table_.rank);
   if (data_) data_->set_rank(table_.rank);
   log::set_rank_tag(log_tag());
+}
+
+Runtime::~Runtime() {
+  // A process that has an agent is in one job, and ends with it.
+  if (in_process_ || !Pulse::watched()) return;
+  control_->leave_the_rest_to_exit();
+  if (data_) data_->leave_the_rest_to_exit();
 }
 
 std::string Runtime::log_tag() const {

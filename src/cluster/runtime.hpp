@@ -29,6 +29,9 @@ class Runtime {
   /// `started_again`: this rank, when it is none of the table's members.
   Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
           std::unique_ptr<transport::Fabric> data, std::optional<Member> started_again = {});
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
 
   const Settings& settings() const noexcept { return settings_; }
   /// Those of the start, by rank.

@@ -12,6 +12,7 @@
 #include "base/stacks.hpp"
 #include "capstan/coordinator.hpp"
 #include "cluster/message_types.hpp"
+#include "cluster/pulse.hpp"
 #include "coordinator/worker_server.hpp"
 #include "transport/bytes.hpp"
 
@@ -121,6 +122,8 @@ void Coordinator::end() {
   strategy_.end_control();
   loop_->stop();
   queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
+  // Whoever came back would find workers that have ended.
+  if (!runtime_.in_process()) cluster::Pulse::be_the_last();
   runtime_.control().silence();
   strategy_.listen();
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {

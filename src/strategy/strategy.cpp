@@ -12,6 +12,7 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/serialize.hpp"
+#include "cluster/pulse.hpp"
 #include "shard/partition.hpp"
 #include "store/ps_server.hpp"
 #include "strategy/disk_patience.hpp"
@@ -97,8 +98,17 @@ void Strategy::start_embedded_ps() {
 
 Strategy::~Strategy() {
   // By now the coordinator's dispatcher has ended, so the control fabric is ours.
+  if (!runtime_->in_process()) cluster::Pulse::be_the_last();  // whoever came back would find nobody
+  const std::vector<int> workers = runtime_->worker_ranks();
+  const std::vector<std::int32_t> lost = runtime_->coordinator_memory().read().lost;
   for (const cluster::Member& member : runtime_->members()) {
     if (member.role == Role::coordinator) continue;
+    // One that has died or was followed by another: a coordinator that came back has not connected to it.
+    const auto is_it = [&](int rank) { return rank == member.rank; };
+    if (member.role == Role::worker && (std::none_of(workers.begin(), workers.end(), is_it) ||
+                                        std::any_of(lost.begin(), lost.end(), is_it))) {
+      continue;
+    }
     try {
       runtime_->control_peer(member).send(cluster::kShutdown, {});
     } catch (const Error& error) {

@@ -81,6 +81,16 @@ class CoordinatorRestarted(JobTest):
         self.assertIn(rf"coordinator 0 (rank 0 on {HOST}) is gone, and has not come back within 2000 ms "
                       "(--coordinator-wait); this worker ends", job.stderr)
 
+    def test_killed_when_it_has_ended_the_job(self):
+        """It would find nobody, however often it was started again."""
+        job = self.start([PROGRAM, 8, 100, 500, self.folder / "checkpoints", "linger", "--capstan-ps=1", WAIT, "--capstan-max-restarts=50"], 4)
+        self.assertTrue(job.wait_for_text("lingers"), job.stderr)
+        os.kill(child_of(job.ranks()[0][0]), signal.SIGKILL)
+        self.assertEqual(self.exit_code(job, SECONDS_TO_END), 128 + signal.SIGKILL, job.stderr)
+        self.assertRegex(job.stderr, r"coordinator 0 .*, was killed by signal 9 \(Killed\); it had ended the job, or could not go on with it")
+        self.assertNotIn("started again", job.stderr)
+        self.check_sums(job.stdout, 801)
+
     def test_restarts_used_up(self):
         job = self.start([PROGRAM, 1000, 100, 1000, "--capstan-ps=1", WAIT, "--capstan-max-restarts=1"], 4)
         self.assertTrue(job.wait_for_text(BEGINS), job.stderr)

@@ -1,11 +1,12 @@
 // steps_until_death.cpp -- closures that each count 1 in three places, in steps, while their coordinator is
 // killed.
 //
-//   mpirun -np 6 steps_until_death STEPS CLOSURES MICROSECONDS [CHECKPOINTS] --capstan-ps=2
+//   mpirun -np 6 steps_until_death STEPS CLOSURES MICROSECONDS [CHECKPOINTS [linger]] --capstan-ps=2
 //       --capstan-coordinator-wait=20s
 //
 // CLOSURES a step, each of about MICROSECONDS; the step is recorded when all are done. With the folder
-// CHECKPOINTS a checkpoint is saved every fourth step, and the last one restored at the end.
+// CHECKPOINTS a checkpoint is saved every fourth step, and the last one restored at the end. With `linger`
+// the coordinator stays for a minute when it has ended the job.
 //
 // Prints what the three sums are at the end: a counter, a sharded table (one row of it, by turns), and a
 // table that begins at 5.
@@ -63,11 +64,7 @@ void print_sums(const cs::Counter& counter, const cs::Variable<double>& sharded,
   std::printf("other %lld\n", static_cast<long long>(other.pull()[0] - kStart));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
-  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+void run(const cs::Cluster& cluster, int argc, char** argv) {
   const std::int64_t steps = std::atoll(argv[1]);
   const std::int64_t closures = std::atoll(argv[2]);
   const std::int64_t microseconds = std::atoll(argv[3]);
@@ -95,12 +92,24 @@ int main(int argc, char** argv) {
   print_sums(counter, sharded, other);
   std::printf("recovered %d\n", cluster.recovered() ? 1 : 0);
   std::printf("workers %d\n", coordinator.workers());
-  if (!checkpoints) return 0;
+  if (!checkpoints) return;
   std::printf("restored %lld\n", static_cast<long long>(checkpoints->restore_latest().value_or(-1)));
   std::printf("recorded %d\n", cluster.recorded_step() ? 1 : 0);
   coordinator.schedule<&add_one>(counter, sharded, other, owner, pid, 0, 0);
   coordinator.join();
   std::printf("after the restore\n");
   print_sums(counter, sharded, other);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  run(cluster, argc, argv);
+  if (argc > 5) {
+    std::fprintf(stderr, "lingers\n");
+    std::this_thread::sleep_for(std::chrono::minutes(1));
+  }
   return 0;
 }
