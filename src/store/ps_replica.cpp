@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 #include "base/log.hpp"
 #include "capstan/error.hpp"
@@ -83,9 +84,12 @@ void PsServer::ask_to_drop_replica() {
 
 bool PsServer::look_at_replica() {
   const auto now = std::chrono::steady_clock::now();
-  // A table may take minutes to fill.
-  const auto patience = replica_->busy() ? kCallsOfPatience * runtime_->patience()
-                                         : runtime_->settings().duration("heartbeat-timeout");
+  // A table may take minutes to fill, and a replica that is not there yet is about to start.
+  const auto patience = replica_->busy()    ? kCallsOfPatience * runtime_->patience()
+                        : replica_->begun() ? runtime_->settings().duration("heartbeat-timeout")
+                                            : runtime_->patience();
+  // Who has not looked for long was busy or stopped itself: it cannot tell how long the replica is silent.
+  const bool first_look = now - std::exchange(looked_, now) > patience / 2;
   if (given_up_) {
     // Without its word the replica may have taken this ps's place.
     if (!replica_->ended() && !coordinator_.until() && now - *given_up_ > runtime_->patience()) {
@@ -93,7 +97,7 @@ bool PsServer::look_at_replica() {
           fmt::format("waited {} ms for {} to say that this ps may go on without its replica",
                       runtime_->patience().count(), runtime_->member(Role::coordinator, 0).name());
     }
-  } else if (!replica_->waits()) {
+  } else if (!replica_->waits() || first_look) {
     heard_ = now;
   } else if (patience.count() > 0 && now - heard_ > patience) {
     give_up_replica("does not answer");

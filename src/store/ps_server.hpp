@@ -114,9 +114,10 @@ class PsServer {
   RowSender rows_;
   PartSaver saver_;
   cluster::RpcServer rpc_;
-  std::map<std::uint16_t, Request> changes_;       // by type
-  ReplicaInbox replicated_;                        // of the ps whose replica this is
-  std::chrono::steady_clock::time_point heard_{};  // of this ps's replica, while it has something to do
+  std::map<std::uint16_t, Request> changes_;        // by type
+  ReplicaInbox replicated_;                         // of the ps whose replica this is
+  std::chrono::steady_clock::time_point heard_{};   // of this ps's replica, while it has something to do
+  std::chrono::steady_clock::time_point looked_{};  // whether it was heard
   std::optional<std::chrono::steady_clock::time_point> given_up_;  // the replica, as the coordinator was told
   bool following_ = false;                                         // this is a replica
   bool over_ = false;

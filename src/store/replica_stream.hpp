@@ -38,6 +38,8 @@ class ReplicaStream {
   std::uint64_t refused() const noexcept { return done_.refused; }
   /// It is at a call, which may take its time.
   bool busy() const noexcept { return done_.busy != 0; }
+  /// It has answered something.
+  bool begun() const noexcept { return done_.number != 0 || busy(); }
   /// The replica has something to do.
   bool waits() const noexcept { return !safe(told_); }
   /// From now on everything is safe here alone.

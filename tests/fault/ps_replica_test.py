@@ -79,6 +79,18 @@ class PsReplica(JobTest):
         self.assert_exact(job)
         self.assertRegex(job.stderr, r"the replica of this ps, spare 0 .*, does not answer")
 
+    def test_a_ps_that_was_stopped_itself_gives_its_replica_time(self):
+        job = self.begin("--capstan-heartbeat-timeout=2s", "--capstan-ps-wait=20s", closures=10000)
+        self.kill_with(job, REPLICAS[0], signal.SIGSTOP)
+        time.sleep(0.2)
+        self.kill_with(job, PS[0], signal.SIGSTOP)
+        time.sleep(2.5)
+        self.kill_with(job, PS[0], signal.SIGCONT)
+        time.sleep(0.5)
+        self.kill_with(job, REPLICAS[0], signal.SIGCONT)
+        self.assert_exact(job, 10000)
+        self.assertNotIn("does not answer", job.stderr)
+
     def kill_with(self, job, rank, what):
         os.kill(job.ranks()[rank][1], what)
 
