@@ -411,7 +411,10 @@ void Client::scatter(const shard::VariableDescriptor& variable, shard::RowOp op,
 }
 
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {
-  return link(ps).fetch_add(index, delta);
+  std::uint64_t before = 0;
+  const auto add = [&] { before = link(ps).fetch_add(index, delta); };
+  delta == 0 ? retry(add) : add();  // to add nothing is to read
+  return before;
 }
 
 void Client::count(int ps, std::uint32_t index, std::uint64_t delta) { link(ps).count(index, delta); }

@@ -100,9 +100,8 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
   strategy.context().client().flush();
   io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
   saving.folder = directory.path() / io::checkpoint_name(step);
-  saving.for_spares = strategy.checkpoint_now(std::filesystem::absolute(saving.folder).string(), step);
-  // Anew where a ps has died and is back.
-  strategy.context().client().retry([&] {
+  // Anew where a ps has died and is back, or a spare has its place.
+  auto counters = strategy.at_rest([&] {
     const std::string folder = std::filesystem::absolute(directory.begin(step)).string();
     const std::uint64_t number = strategy.save_under_way().begin(strategy.runtime()->count(Role::ps));
     try {
@@ -114,6 +113,8 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
       throw;
     }
   });
+  saving.for_spares =
+      strategy.checkpoint_of(std::filesystem::absolute(saving.folder).string(), step, std::move(counters));
   saving.deadline = transport::deadline_in(strategy::disk_patience(strategy));
   return saving;
 }

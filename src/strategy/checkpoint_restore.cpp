@@ -88,15 +88,16 @@ shard::RestorePlan planned(strategy::Strategy& strategy, const io::CheckpointRea
   return plan;
 }
 
-/// Fills what there is now.
-void restore(strategy::Strategy& strategy, const io::CheckpointReader& reader,
-             const RestoreOptions& options) {
+/// Fills what there is now. Returns the counters as they were when all ps had read.
+strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::CheckpointReader& reader,
+                                       const RestoreOptions& options) {
   const shard::RestorePlan plan = planned(strategy, reader, options);
   with_positions(strategy, reader, true,
                  [](strategy::SavedState& state, const std::string& position) { state.check(position); });
   strategy.forget_recorded_step();
+  strategy::PsContents::Counters counters;
   try {
-    strategy::read_on_ps(strategy, plan);
+    counters = strategy::read_on_ps(strategy, plan);
   } catch (const Error& error) {
     if (error.code() != Code::data_loss) throw;
     throw Error(error.code(),
@@ -104,6 +105,7 @@ void restore(strategy::Strategy& strategy, const io::CheckpointReader& reader,
   }
   with_positions(strategy, reader, false,
                  [](strategy::SavedState& state, const std::string& position) { state.restore(position); });
+  return counters;
 }
 
 /// What has been matched, and a word on the rest.
@@ -140,9 +142,11 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
   if (!latest()) return std::nullopt;
   strategy::Strategy& strategy = strategy_.implementation();
   try {
-    auto found = io::open_latest(
-        options_.directory, [&](const io::CheckpointReader& reader) { restore(strategy, reader, options); });
-    strategy.set_restored(matched(strategy, std::move(found.reader), options));
+    strategy::PsContents::Counters counters;
+    auto found = io::open_latest(options_.directory, [&](const io::CheckpointReader& reader) {
+      counters = restore(strategy, reader, options);
+    });
+    strategy.set_restored(matched(strategy, std::move(found.reader), options), std::move(counters));
   } catch (const Refused& refused) {
     std::rethrow_exception(refused.why);
   }

@@ -15,17 +15,18 @@ namespace capstan::strategy {
 /// Written by the thread that makes variables and checkpoints, read by the coordinator's. Any thread.
 class PsContents {
  public:
+  struct Counter {
+    std::int32_t ps = 0;
+    std::uint32_t index = 0;
+    std::uint64_t value = 0;
+  };
+  using Counters = std::vector<Counter>;
   struct Checkpoint {
     std::string folder;
     std::int64_t step = 0;
     std::uint32_t last_variable = 0;  // made before it
-    struct Counter {
-      std::int32_t ps = 0;
-      std::uint32_t index = 0;
-      std::uint64_t value = 0;
-    };
-    std::vector<Counter> counters;  // as they were then
-    bool restored = false;          // and not saved, so that variables made later may be in it
+    Counters counters;                // as they were then
+    bool restored = false;            // and not saved, so that variables made later may be in it
   };
 
   /// A shard that is there now.

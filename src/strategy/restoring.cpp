@@ -84,9 +84,9 @@ void check_on_ps(Strategy& strategy, const shard::RestorePlan& plan) {
   });
 }
 
-void read_on_ps(Strategy& strategy, const shard::RestorePlan& plan) {
+PsContents::Counters read_on_ps(Strategy& strategy, const shard::RestorePlan& plan) {
   const auto requests = packed(plan.parts());
-  strategy.context().client().retry([&] {
+  return strategy.at_rest([&] {
     strategy.ask_each_ps(cluster::kRestorePart, requests, disk_patience(strategy, plan.bytes()),
                          "read its part of a checkpoint");
   });
@@ -130,7 +130,7 @@ void Restored::fill(Strategy& strategy, const shard::VariableDescriptor& variabl
   shard::RestorePlan plan(reader_, strategy.runtime()->count(Role::ps));
   add_to_plan(plan, variable, there);
   check_on_ps(strategy, plan);
-  read_on_ps(strategy, plan);
+  (void)read_on_ps(strategy, plan);
   log_other_optimizer(*find_variable(reader_, there), variable);
   took_variable(variable.name);
 }

@@ -34,8 +34,9 @@ void add_to_plan(shard::RestorePlan& plan, const shard::VariableDescriptor& vari
                  const std::string& there);
 /// Every ps compares its part of what is to be read. Throws Error: data_loss, and what ask_each_ps throws.
 void check_on_ps(Strategy& strategy, const shard::RestorePlan& plan);
-/// Every ps reads. When this fails, variables are partly what they were.
-void read_on_ps(Strategy& strategy, const shard::RestorePlan& plan);
+/// Every ps reads. When this fails, variables are partly what they were. Returns the counters as they are
+/// then.
+PsContents::Counters read_on_ps(Strategy& strategy, const shard::RestorePlan& plan);
 
 /// The checkpoint that was restored last, for what is made after that. Used by the thread that made the
 /// strategy.

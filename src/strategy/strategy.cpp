@@ -374,25 +374,42 @@ std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::strin
   return {static_cast<std::int32_t>(number % ps_count), static_cast<std::uint32_t>(number / ps_count)};
 }
 
-void Strategy::set_restored(std::unique_ptr<Restored> restored) {
+void Strategy::set_restored(std::unique_ptr<Restored> restored, PsContents::Counters counters) {
   restored_ = std::move(restored);
   if (!restored_->whole()) return contents_.forget_checkpoint();
   const io::CheckpointReader& reader = restored_->reader();
-  auto checkpoint = checkpoint_now(std::filesystem::absolute(reader.folder()).string(), reader.step());
+  auto checkpoint =
+      checkpoint_of(std::filesystem::absolute(reader.folder()).string(), reader.step(), std::move(counters));
   if (checkpoint) checkpoint->restored = true;
   note_checkpoint(std::move(checkpoint));
 }
 
-std::optional<PsContents::Checkpoint> Strategy::checkpoint_now(const std::string& folder, std::int64_t step) {
-  if (runtime_->count(Role::spare) == 0) return std::nullopt;
-  PsContents::Checkpoint checkpoint{folder, step, next_variable_ - 1, {}};
+PsContents::Counters Strategy::at_rest(const std::function<void()>& move_all) {
+  client::Client& client = context_.client();
+  while (true) {
+    const std::uint64_t moves = client.moves();
+    auto counters = read_counters();
+    client.retry(move_all);
+    if (client.moves() == moves) return counters;
+  }
+}
+
+PsContents::Counters Strategy::read_counters() {
+  PsContents::Counters counters;
+  if (runtime_->count(Role::spare) == 0) return counters;
   const auto ps_count = static_cast<std::size_t>(runtime_->count(Role::ps));
   for (std::size_t number = 0; number < counters_.size(); ++number) {
     const auto ps = static_cast<std::int32_t>(number % ps_count);
     const auto index = static_cast<std::uint32_t>(number / ps_count);
-    checkpoint.counters.push_back({ps, index, context_.client().fetch_add(ps, index, 0)});
+    counters.push_back({ps, index, context_.client().fetch_add(ps, index, 0)});
   }
-  return checkpoint;
+  return counters;
+}
+
+std::optional<PsContents::Checkpoint> Strategy::checkpoint_of(const std::string& folder, std::int64_t step,
+                                                              PsContents::Counters counters) const {
+  if (runtime_->count(Role::spare) == 0) return std::nullopt;
+  return PsContents::Checkpoint{folder, step, next_variable_ - 1, std::move(counters)};
 }
 
 void Strategy::note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint) {

@@ -89,9 +89,12 @@ class Strategy {
   std::vector<PsLoad> loads();
 
   const PsContents& contents() const noexcept { return contents_; }
-  /// What a spare will have to know of a checkpoint that is saved, or has been restored, right now. Nothing
-  /// when there is no spare.
-  std::optional<PsContents::Checkpoint> checkpoint_now(const std::string& folder, std::int64_t step);
+  /// Calls `move_all`, which saves or restores what all ps have, until no spare has taken the place of one
+  /// meanwhile. Returns the counters as they were then.
+  PsContents::Counters at_rest(const std::function<void()>& move_all);
+  /// What a spare will have to know of it. Nothing when there is no spare.
+  std::optional<PsContents::Checkpoint> checkpoint_of(const std::string& folder, std::int64_t step,
+                                                      PsContents::Counters counters) const;
   /// All variables are there. Any thread.
   void note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint);
 
@@ -116,7 +119,7 @@ class Strategy {
   bool wait_for_control(const std::function<bool()>& done, transport::Deadline deadline);
 
   /// What was restored just now; variables and states that are made from now on take what it has of them.
-  void set_restored(std::unique_ptr<Restored> restored);
+  void set_restored(std::unique_ptr<Restored> restored, PsContents::Counters counters);
   /// Null when nothing was.
   const Restored* restored() const noexcept { return restored_.get(); }
 
@@ -125,6 +128,8 @@ class Strategy {
   static void set_current(Strategy* strategy) noexcept;
 
  private:
+  /// None where there are no spares.
+  PsContents::Counters read_counters();
   void start_embedded_ps();
   void check_new(const std::string& name, const Shape& shape) const;
   std::uint64_t shards_of(const std::string& name, DType dtype, const Shape& shape) const;

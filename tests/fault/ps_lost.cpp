@@ -1,10 +1,11 @@
 // ps_lost.cpp -- closures that each count 1 on every ps, before and after a ps is lost with its host.
 //
-//   mpirun -np 6 ps_lost FOLDER CLOSURES MICROSECONDS LOSSES --capstan-ps=2 --capstan-spares=1
+//   mpirun -np 6 ps_lost FOLDER CLOSURES MICROSECONDS LOSSES [read] --capstan-ps=2 --capstan-spares=1
 //
 // CLOSURES are run and saved (but not with FOLDER "-"); as many again are run; then it says "kill" and waits
 // until a ps is lost, and runs as many once more, each for MICROSECONDS. With LOSSES of 2 it does the last
-// twice. LOSSES of 0 waits for nobody, and the last of them are run while ranks are killed.
+// twice. LOSSES of 0 waits for nobody, and the last of them are run while ranks are killed. With
+// `read` the first that it does after a loss is to read a counter of the last ps.
 //
 // Prints for each ps what its rows, its optimizer's slots and its counter have summed up to, and who is
 // there.
@@ -54,6 +55,7 @@ int main(int argc, char** argv) {
   const std::int64_t closures = std::atoll(argv[2]);
   const std::int64_t microseconds = std::atoll(argv[3]);
   const int losses = std::atoi(argv[4]);
+  const bool read_first = argc > 5 && std::string(argv[5]) == "read";
   cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{kPs}});
   const auto scope = strategy.scope();
   const cs::Counter first("first");
@@ -81,6 +83,7 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "kill %d\n", loss);
       for (int i = 0; losses > 0 && i < 60000 && !a_ps_is_lost(coordinator); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (read_first) std::printf("read %lld\n", static_cast<long long>(second.value()));
       run(microseconds);
       coordinator.join();
     }

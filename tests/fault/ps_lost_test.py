@@ -23,10 +23,10 @@ def name(role, index, rank):
 
 
 class PsLost(JobTest):
-    def begin(self, *options, spares=1, closures=CLOSURES, microseconds=0, losses=1, ranks=RANKS, saved=True, wait="300ms"):
+    def begin(self, *options, spares=1, closures=CLOSURES, microseconds=0, losses=1, ranks=RANKS, saved=True, wait="300ms", words=()):
         folder = self.folder / "checkpoints" if saved else "-"
         options = ["--capstan-ps=2", f"--capstan-spares={spares}", f"--capstan-ps-wait={wait}", *options]
-        job = self.start(outlived([BIN / "ps_lost", folder, closures, microseconds, losses, *options]), ranks)
+        job = self.start(outlived([BIN / "ps_lost", folder, closures, microseconds, losses, *words, *options]), ranks)
         self.assertTrue(job.wait_for_text("kill 0"), job.stderr)
         return job
 
@@ -73,6 +73,13 @@ class PsLost(JobTest):
 
     def test_a_spare_takes_over(self):
         self.takes_over()
+
+    def test_a_counter_is_read_again(self):
+        job = self.begin(words=["read"])
+        self.lose(job, 5)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn(f"read {CLOSURES}\n", job.stdout)
+        self.assert_sums("ps1", self.sums(job)["ps1"], 2 * CLOSURES)
 
     def test_by_active_messages(self):
         self.takes_over("--capstan-window=am", "--capstan-ps-restart=off")
