@@ -96,13 +96,18 @@ class Loss:
         an agent of its own."""
         self.at, self.rank, self.with_agent, self.unless = at, rank, with_agent, unless
         self.victim, self.heir = victim, heir
+        self.agent = self.heirs_agent = None
         self.happened = False
+
+    def find(self, job):
+        """While all children run: without one, an agent cannot be told from the shell that has started it."""
+        self.agent = jobs.agent_of(job, self.rank)
+        self.heirs_agent = jobs.agent_of(job, self.heir) if self.heir else None
 
     def happen(self, job, done):
         if self.rank not in job.ranks() or self.unless and re.search(self.unless, job.stderr):
             return
-        agent = jobs.agent_of(job, self.rank)
-        pid = agent if self.with_agent else jobs.child_of(agent)
+        pid = self.agent if self.with_agent else jobs.child_of(self.agent)
         if pid is None:
             return
         send(pid, signal.SIGKILL)
@@ -110,7 +115,7 @@ class Loss:
         done.append(f"rank {self.rank} killed for good" + (" with its agent" if self.with_agent else ""))
         if self.victim:
             self.victim.deaths = self.victim.returns(job.stderr) + 1
-            self.victim.agent = jobs.agent_of(job, self.heir)
+            self.victim.agent = self.heirs_agent
 
 
 class Guests:
