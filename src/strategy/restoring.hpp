@@ -12,6 +12,7 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "shard/descriptor.hpp"
 #include "shard/restore_plan.hpp"
+#include "strategy/ps_contents.hpp"
 
 namespace capstan::strategy {
 

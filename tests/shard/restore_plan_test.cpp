@@ -80,8 +80,9 @@ TEST(RestorePlan, EveryDatasetThatIsNeededIsComparedByOnePs) {
       most = std::max(most, checks[ps].datasets.size());
       for (const DatasetCheck& dataset : checks[ps].datasets) {
         compared.insert(checks[ps].files.at(dataset.file) + dataset.path);
-        if (readers == 3)
+        if (readers == 3) {
           EXPECT_EQ(checks[ps].files.at(dataset.file), io::part_file_name(static_cast<int>(ps), 3));
+        }
       }
     }
     EXPECT_EQ(compared.size(), 9U);
