@@ -291,7 +291,9 @@ class ModelProgram {
 
   void checkpoint(int epoch) {
     const auto begin = Clock::now();
-    report_.checkpoint = checkpoints_->save(epoch, state(epoch)).string();
+    // The next epoch goes on meanwhile.
+    const SaveOptions options{.background = epoch < options_.epochs};
+    report_.checkpoint = checkpoints_->save(epoch, state(epoch), options).string();
     report_.checkpoint_seconds += seconds_since(begin);
   }
 

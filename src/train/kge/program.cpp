@@ -248,7 +248,9 @@ class Program {
 
   void checkpoint(int epoch) {
     const auto begin = Clock::now();
-    report_.checkpoint = checkpoints_->save(epoch, state(epoch).to_json()).string();
+    // The next epoch goes on meanwhile.
+    const SaveOptions options{.background = epoch < options_.epochs};
+    report_.checkpoint = checkpoints_->save(epoch, state(epoch).to_json(), options).string();
     report_.checkpoint_seconds += seconds_since(begin);
   }
 
