@@ -48,6 +48,8 @@ Code code_of_errno(int error) noexcept {
     case EISDIR:
     case ENOTDIR:
       return Code::invalid_argument;
+    case EEXIST:
+      return Code::already_exists;
     case EACCES:
     case EPERM:
     case EROFS:
@@ -112,6 +114,26 @@ void FileWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 
 void FileWriter::sync() { sync_descriptor(file_, path_); }
 
+void create_new_file(const std::filesystem::path& path) {
+  (void)open_file(path, O_WRONLY | O_CREAT | O_EXCL, "create");
+}
+
+void reserve(const std::filesystem::path& path, std::uint64_t bytes) {
+  const FileDescriptor file = open_file(path, O_WRONLY | O_CREAT, "create");
+  const std::uint64_t before = file_bytes(file, path);
+  if (bytes == 0) return;
+  int failed;
+  do {
+    failed = ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  } while (failed == EINTR);
+  if (failed == EOPNOTSUPP || failed == ENOSYS) {
+    constexpr std::byte kNothing{0};
+    if (bytes > before) FileWriter(path).write_at(bytes - 1, {&kNothing, 1});
+  } else if (failed != 0) {
+    throw file_failed(fmt::format("reserve {} bytes for", bytes), path, failed);
+  }
+}
+
 std::uint64_t file_bytes(const std::filesystem::path& path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
@@ -119,12 +141,16 @@ std::uint64_t file_bytes(const std::filesystem::path& path) {
   return bytes;
 }
 
-std::string read_whole_file(const std::filesystem::path& path) {
-  const FileDescriptor file = open_to_read(path);
+std::uint64_t file_bytes(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw file_failed("read", path, errno);
   if (!S_ISREG(status.st_mode)) throw Error(Code::invalid_argument, path.string() + " is not a regular file");
-  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+std::string read_whole_file(const std::filesystem::path& path) {
+  const FileDescriptor file = open_to_read(path);
+  std::string bytes(static_cast<std::size_t>(file_bytes(file, path)), '\0');
   read_at(file, path, 0, bytes.data(), bytes.size());
   return bytes;
 }

@@ -52,7 +52,17 @@ class FileWriter {
   std::uint64_t written_ = 0;  // and where it ends
 };
 
+/// An empty file. Throws Error already_exists when there is one.
+void create_new_file(const std::filesystem::path& path);
+
+/// Room for `bytes` bytes in a file, which is made where it is missing, so that a disk which is too full is
+/// known before anything is written; it gets no shorter. Throws Error resource_exhausted. Where the file
+/// system cannot reserve, its last byte alone is tried.
+void reserve(const std::filesystem::path& path, std::uint64_t bytes);
+
 std::uint64_t file_bytes(const std::filesystem::path& path);
+/// Of a file that is open, whatever has its name by now.
+std::uint64_t file_bytes(const FileDescriptor& file, const std::filesystem::path& path);
 
 std::string read_whole_file(const std::filesystem::path& path);
 

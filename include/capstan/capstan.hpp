@@ -15,6 +15,7 @@
 #include "capstan/initial_value.hpp"
 #include "capstan/initializers.hpp"
 #include "capstan/input.hpp"
+#include "capstan/model.hpp"
 #include "capstan/norm.hpp"
 #include "capstan/optimizers.hpp"
 #include "capstan/partitioners.hpp"

@@ -37,13 +37,6 @@ void check_is_folder(const fs::path& path) {
           path.string(), what, kManifestFile));
 }
 
-void check_master(const fs::path& file, const Manifest& manifest) {
-  check_hdf5_file(file, manifest.master_bytes);
-  if (checksum_of(read_whole_file(file)) != manifest.master_xxh3) {
-    throw Error(Code::data_loss, file.string() + " is damaged: its checksum differs");
-  }
-}
-
 /// Rows of a request that one part holds.
 struct Segment {
   const PartReport* part;
@@ -75,7 +68,7 @@ struct CheckpointReader::Impl {
   explicit Impl(const fs::path& from) : folder(from) {
     check_is_folder(folder);
     manifest = read_manifest(folder);
-    check_master(folder / kMasterFile, manifest);
+    check_master(folder / kMasterFile, manifest.master_bytes, manifest.master_xxh3);
     for (const PartReport& part : manifest.parts) check_part(folder / part.file, part);
   }
 
@@ -104,6 +97,7 @@ void CheckpointReader::verify() const {
 }
 
 const fs::path& CheckpointReader::folder() const noexcept { return impl_->folder; }
+const Manifest& CheckpointReader::manifest() const noexcept { return impl_->manifest; }
 std::int64_t CheckpointReader::step() const noexcept { return impl_->manifest.step; }
 const std::vector<VariableInfo>& CheckpointReader::variables() const noexcept {
   return impl_->manifest.variables;

@@ -14,6 +14,8 @@
 
 namespace capstan::io {
 
+struct Manifest;
+
 /// One thread at a time; readers in different threads are independent of each other.
 class CheckpointReader {
  public:
@@ -30,6 +32,7 @@ class CheckpointReader {
   void verify() const;
 
   const std::filesystem::path& folder() const noexcept;
+  const Manifest& manifest() const noexcept;
   std::int64_t step() const noexcept;
   const std::vector<VariableInfo>& variables() const noexcept;  // by name
   /// In the order of their numbers: files, and where in them which rows lie.

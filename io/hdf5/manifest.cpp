@@ -90,23 +90,6 @@ DatasetReport dataset_from_json(const Json& json, const Json& variables) {
   return dataset;
 }
 
-/// The datasets of a part lie inside the file and apart from each other.
-void check_extents(const PartReport& part) {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;
-  for (const DatasetReport& dataset : part.datasets) {
-    if (dataset.rows > dataset.shape[0] || dataset.offset > part.bytes ||
-        data_bytes(dataset) > part.bytes - dataset.offset) {
-      throw Error(Code::invalid_argument, part.file + " has a dataset past its end");
-    }
-    extents.emplace_back(dataset.offset, dataset.offset + data_bytes(dataset));
-  }
-  std::sort(extents.begin(), extents.end());
-  for (std::size_t i = 1; i < extents.size(); ++i) {
-    if (extents[i].first < extents[i - 1].second)
-      throw Error(Code::invalid_argument, part.file + " has datasets that overlap");
-  }
-}
-
 PartReport part_from_json(const Json& json, const Json& variables) {
   PartReport part{.file = json.at("file").get<std::string>(),
                   .bytes = unsigned_at(json, "bytes"),
@@ -152,6 +135,22 @@ Json parse_checked(const std::string& text, const std::filesystem::path& folder)
 }
 
 }  // namespace
+
+void check_extents(const PartReport& part) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;
+  for (const DatasetReport& dataset : part.datasets) {
+    if (dataset.rows > dataset.shape[0] || dataset.offset > part.bytes ||
+        data_bytes(dataset) > part.bytes - dataset.offset) {
+      throw Error(Code::invalid_argument, part.file + " has a dataset past its end");
+    }
+    extents.emplace_back(dataset.offset, dataset.offset + data_bytes(dataset));
+  }
+  std::sort(extents.begin(), extents.end());
+  for (std::size_t i = 1; i < extents.size(); ++i) {
+    if (extents[i].first < extents[i - 1].second)
+      throw Error(Code::invalid_argument, part.file + " has datasets that overlap");
+  }
+}
 
 void check_json(const Manifest& manifest) {
   if (!Json::accept(manifest.user_state))

@@ -30,6 +30,9 @@ std::vector<PartReport> in_order(std::span<const PartReport> parts);
 /// each of its rows once and agree on its dtype, shape and optimizer.
 std::vector<VariableInfo> variables_of(std::span<const PartReport> parts);
 
+/// The datasets of a file lie inside it and apart from each other. Throws Error invalid_argument.
+void check_extents(const PartReport& part);
+
 /// Throws Error invalid_argument when user_state, settings or a position is not JSON, or settings is no
 /// object.
 void check_json(const Manifest& manifest);

@@ -27,12 +27,14 @@ Error damaged(const std::filesystem::path& file, std::string_view fault) {
 }
 
 void add_range(Checksum& sum, const FileDescriptor& from, const std::filesystem::path& file,
-               std::uint64_t begin, std::uint64_t end, std::vector<char>& buffer) {
+               std::uint64_t begin, std::uint64_t end, std::vector<char>& buffer,
+               const BytesDone& done = {}) {
   while (begin < end) {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(end - begin, buffer.size()));
     read_at(from, file, begin, buffer.data(), bytes);
     sum.add(buffer.data(), bytes);
     begin += bytes;
+    if (done) done(bytes);
   }
 }
 
@@ -91,21 +93,31 @@ void check_part(const std::filesystem::path& file, const PartReport& part) {
 }
 
 void check_dataset(const FileDescriptor& from, const std::filesystem::path& file, std::uint64_t offset,
-                   std::uint64_t bytes, std::string_view xxh3, std::string_view path) {
+                   std::uint64_t bytes, std::string_view xxh3, std::string_view path, const BytesDone& done) {
   std::vector<char> buffer(kBufferBytes);
   Checksum sum;
-  add_range(sum, from, file, offset, offset + bytes, buffer);
-  if (sum.hex() == xxh3) return;
-  throw damaged(file,
-                fmt::format("is damaged: the checksum of {} is {}; {} was written", path, sum.hex(), xxh3));
+  add_range(sum, from, file, offset, offset + bytes, buffer, done);
+  check_sum(file, path, sum.hex(), xxh3);
 }
 
-void check_part_data(const std::filesystem::path& file, const PartReport& part) {
+void check_part_data(const std::filesystem::path& file, const PartReport& part, const BytesDone& done) {
   const FileDescriptor from = open_to_read(file);
   for (const DatasetReport& dataset : part.datasets) {
     check_dataset(from, file, dataset.offset, data_bytes(dataset), dataset.xxh3,
-                  dataset_path(dataset.variable, dataset.which));
+                  dataset_path(dataset.variable, dataset.which), done);
   }
+}
+
+void check_sum(const std::filesystem::path& file, std::string_view path, std::string_view found,
+               std::string_view written) {
+  if (found == written) return;
+  throw damaged(file,
+                fmt::format("is damaged: the checksum of {} is {}; {} was written", path, found, written));
+}
+
+void check_master(const std::filesystem::path& file, std::uint64_t bytes, const std::string& xxh3) {
+  check_hdf5_file(file, bytes);
+  if (checksum_of(read_whole_file(file)) != xxh3) throw damaged(file, "is damaged: its checksum differs");
 }
 
 }  // namespace capstan::io

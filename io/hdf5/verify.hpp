@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/bytes_done.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/checkpoint_types.hpp"
 
@@ -24,10 +25,18 @@ void check_part(const std::filesystem::path& file, const PartReport& part);
 /// The bytes of one dataset are those that were written. `path` is for the message. Reads 1 MiB at a time.
 /// Throws Error data_loss.
 void check_dataset(const FileDescriptor& from, const std::filesystem::path& file, std::uint64_t offset,
-                   std::uint64_t bytes, std::string_view xxh3, std::string_view path);
+                   std::uint64_t bytes, std::string_view xxh3, std::string_view path,
+                   const BytesDone& done = {});
 
 /// Undamaged inside every dataset. Throws Error data_loss.
-void check_part_data(const std::filesystem::path& file, const PartReport& part);
+void check_part_data(const std::filesystem::path& file, const PartReport& part, const BytesDone& done = {});
+
+/// The bytes of the dataset `path` have the checksum that was written. Throws Error data_loss.
+void check_sum(const std::filesystem::path& file, std::string_view path, std::string_view found,
+               std::string_view written);
+
+/// There, of this size, starting as HDF5 does, and with this checksum. Throws Error data_loss.
+void check_master(const std::filesystem::path& file, std::uint64_t bytes, const std::string& xxh3);
 
 /// True for a file that starts with HDF5's signature; false for any other and for one that cannot be read.
 bool looks_like_hdf5(const std::filesystem::path& file) noexcept;

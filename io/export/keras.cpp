@@ -1,0 +1,122 @@
+// keras.cpp -- groups for layers, datasets for weights, and the attributes that give their order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "capstan/error.hpp"
+#include "io/export/export.hpp"
+#include "io/export/npy.hpp"
+#include "io/hdf5/hdf5_layout.hpp"
+
+namespace capstan::io {
+namespace {
+
+/// Keras splits lists of names above this, as they must fit an HDF5 object header.
+constexpr std::size_t kMostAttributeBytes = 64'512;
+
+/// As Keras's layers make them. A layer takes its weights in this order, whatever they are called in the
+/// file.
+constexpr std::array<std::string_view, 12> kKerasOrder{"embeddings",
+                                                       "kernel",
+                                                       "depthwise_kernel",
+                                                       "pointwise_kernel",
+                                                       "recurrent_kernel",
+                                                       "bias",
+                                                       "gamma",
+                                                       "beta",
+                                                       "moving_mean",
+                                                       "moving_variance",
+                                                       "alpha",
+                                                       "count"};
+
+struct Layer {
+  std::string name;
+  std::vector<const ArrayInfo*> weights;
+};
+
+std::string_view layer_of(const ArrayInfo& array) {
+  return std::string_view(array.variable).substr(0, array.variable.find('/'));
+}
+
+std::size_t place_of(const ArrayInfo* array) {
+  const std::string_view name = std::string_view(array->variable).substr(array->variable.rfind('/') + 1);
+  return static_cast<std::size_t>(std::find(kKerasOrder.begin(), kKerasOrder.end(), name) -
+                                  kKerasOrder.begin());
+}
+
+/// In the order of the arrays.
+std::vector<Layer> layers_of(const std::vector<ArrayInfo>& arrays) {
+  std::vector<Layer> layers;
+  for (const ArrayInfo& array : arrays) {
+    const auto found = std::find_if(layers.begin(), layers.end(),
+                                    [&](const Layer& layer) { return layer.name == layer_of(array); });
+    if (found == layers.end()) {
+      layers.push_back({std::string(layer_of(array)), {&array}});
+    } else {
+      found->weights.push_back(&array);
+    }
+  }
+  for (Layer& layer : layers) {
+    std::stable_sort(layer.weights.begin(), layer.weights.end(),
+                     [](const ArrayInfo* a, const ArrayInfo* b) { return place_of(a) < place_of(b); });
+  }
+  return layers;
+}
+
+/// "w" is "w:0"; the number is that of an output of TensorFlow, and Keras's files have it.
+std::string weight_name(const ArrayInfo& array) { return array.variable + ":0"; }
+
+void add_names(std::vector<Hdf5Attribute>& to, const std::string& object, const std::string& name,
+               const std::vector<std::string>& names) {
+  std::size_t longest = 1;
+  for (const std::string& text : names) longest = std::max(longest, text.size());
+  const std::size_t at_once = kMostAttributeBytes / longest;
+  if (names.size() <= at_once) {
+    to.push_back({object, name, names});
+    return;
+  }
+  for (std::size_t first = 0, chunk = 0; first < names.size(); first += at_once, ++chunk) {
+    const auto begin = names.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(first + at_once, names.size()));
+    to.push_back({object, fmt::format("{}{}", name, chunk), std::vector<std::string>(begin, end)});
+  }
+}
+
+}  // namespace
+
+void export_keras(const CheckpointReader& from, const std::vector<ArrayInfo>& arrays, OutputFile& to,
+                  const BytesDone& done) {
+  const std::vector<Layer> layers = layers_of(arrays);
+  std::vector<Hdf5Attribute> attributes{
+      {"/", "backend", std::string("tensorflow")},
+      // Without a version, or with 1, Keras converts what Keras 1 had otherwise.
+      {"/", "keras_version", std::string("2.0.0")}};
+  std::vector<Hdf5Dataset> datasets;
+  std::vector<const ArrayInfo*> in_order;
+  std::vector<std::string> layer_names;
+  for (const Layer& layer : layers) {
+    std::vector<std::string> weight_names;
+    for (const ArrayInfo* array : layer.weights) {
+      weight_names.push_back(weight_name(*array));
+      datasets.push_back({layer.name + "/" + weight_names.back(), numpy_dtype(array->dtype), array->shape});
+      in_order.push_back(array);
+    }
+    layer_names.push_back(layer.name);
+    add_names(attributes, layer.name, "weight_names", weight_names);
+  }
+  add_names(attributes, "/", "layer_names", layer_names);
+  const auto offsets = lay_out_hdf5(to.temporary(), datasets, attributes);
+  for (std::size_t i = 0; i < in_order.size(); ++i) {
+    std::uint64_t at = offsets[i];
+    ArrayStream stream(from.folder(), from.manifest(), *in_order[i]);
+    read_array(stream, /*widen=*/true, done, [&](std::string_view piece) {
+      to.write_at(at, piece);
+      at += piece.size();
+    });
+  }
+}
+
+}  // namespace capstan::io

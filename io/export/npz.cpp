@@ -1,0 +1,34 @@
+// npz.cpp -- a zip of .npy files.
+#include <fmt/format.h>
+
+#include "io/export/export.hpp"
+#include "io/export/npy.hpp"
+#include "io/export/zip.hpp"
+#include "io/hdf5/layout.hpp"
+
+namespace capstan::io {
+namespace {
+
+std::string member_name(const ArrayInfo& array) {
+  if (array.which == kValue) return array.variable + ".npy";
+  return fmt::format("{}/slots/{}.npy", array.variable, array.which);
+}
+
+}  // namespace
+
+void export_npz(const CheckpointReader& from, const std::vector<ArrayInfo>& arrays, OutputFile& to,
+                const BytesDone& done) {
+  ZipWriter zip(to);
+  for (const ArrayInfo& array : arrays) {
+    const DType dtype = numpy_dtype(array.dtype);
+    const std::string head = npy_head(dtype, array.shape);
+    zip.begin(member_name(array), head.size() + array.bytes() / size_of(array.dtype) * size_of(dtype));
+    zip.write(head);
+    ArrayStream stream(from.folder(), from.manifest(), array);
+    read_array(stream, /*widen=*/true, done, [&](std::string_view piece) { zip.write(piece); });
+    zip.end();
+  }
+  zip.finish();
+}
+
+}  // namespace capstan::io

@@ -1,0 +1,141 @@
+// model_file.cpp -- the index of a model file to and from bytes. Never asks HDF5.
+#include "io/hdf5/model_file.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "capstan/error.hpp"
+#include "io/checksum.hpp"
+#include "io/hdf5/layout.hpp"
+#include "io/hdf5/manifest.hpp"
+
+namespace capstan::io {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// The tail: bytes of the index and their checksum, 16 hexadecimal digits each, then this.
+constexpr std::string_view kMagic("capstan-model\r\n\n", 16);
+constexpr std::size_t kDigits = 16;
+constexpr std::size_t kTailBytes = 2 * kDigits + kMagic.size();
+constexpr std::uint64_t kMostIndexBytes = std::uint64_t{1} << 30;
+
+Error damaged(const fs::path& file, std::string_view fault) {
+  return Error(Code::data_loss, fmt::format("{}: {}", file.string(), fault));
+}
+
+struct Tail {
+  std::uint64_t index_bytes = 0;
+  std::string xxh3;
+};
+
+Tail read_tail(const FileDescriptor& from, const fs::path& file, std::uint64_t bytes) {
+  std::string tail(kTailBytes, '\0');
+  if (bytes >= kTailBytes) read_at(from, file, bytes - kTailBytes, tail.data(), tail.size());
+  if (!tail.ends_with(kMagic)) {
+    throw damaged(file, "is no model of `capstan checkpoint export`, or its end is missing");
+  }
+  Tail found{0, tail.substr(kDigits, kDigits)};
+  const auto [end, error] = std::from_chars(tail.data(), tail.data() + kDigits, found.index_bytes, 16);
+  if (error != std::errc{} || end != tail.data() + kDigits || found.index_bytes > bytes - kTailBytes ||
+      found.index_bytes > kMostIndexBytes) {
+    throw damaged(file, "is damaged: its last bytes do not say where its index is");
+  }
+  return found;
+}
+
+std::uint64_t count_at(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number_unsigned())
+    throw Error(Code::invalid_argument, fmt::format("\"{}\" is not a count", key));
+  return value.get<std::uint64_t>();
+}
+
+DatasetReport array_from_json(const Json& json) {
+  DatasetReport array{.variable = json.at("variable").get<std::string>(),
+                      .which = json.at("which").get<std::string>()};
+  const auto dtype = dtype_of_name(json.at("dtype").get<std::string>());
+  if (!dtype) throw Error(Code::invalid_argument, "unknown dtype " + json.at("dtype").dump());
+  array.dtype = *dtype;
+  array.shape = json.at("shape").get<std::vector<std::uint64_t>>();
+  check_variable_name(array.variable);
+  check_which(array.which);
+  check_shape(array.variable, array.shape, array.dtype);
+  array.rows = array.shape[0];
+  array.offset = count_at(json, "offset");
+  array.xxh3 = json.at("xxh3").get<std::string>();
+  return array;
+}
+
+ModelIndex index_from_json(const Json& json, std::uint64_t hdf5_bytes) {
+  if (!json.is_object() || json.value("format", Json()) != kModelFormat) {
+    throw Error(Code::invalid_argument, "its index is not that of a Capstan model");
+  }
+  if (const Json version = json.value("version", Json()); version != kModelVersion) {
+    throw Error(Code::invalid_argument, fmt::format("has format version {}; this build reads version {}",
+                                                    version.dump(), kModelVersion));
+  }
+  ModelIndex index{.step = json.at("step").get<std::int64_t>()};
+  index.contents.bytes = count_at(json, "hdf5_bytes");
+  if (index.contents.bytes != hdf5_bytes) {
+    throw Error(Code::invalid_argument, fmt::format("has {} bytes in front of its index; {} were written",
+                                                    hdf5_bytes, index.contents.bytes));
+  }
+  index.contents.metadata_xxh3 = json.at("metadata_xxh3").get<std::string>();
+  for (const Json& array : json.at("arrays")) index.contents.datasets.push_back(array_from_json(array));
+  check_extents(index.contents);
+  return index;
+}
+
+}  // namespace
+
+std::string model_index_bytes(const ModelIndex& index) {
+  Json arrays = Json::array();
+  for (const DatasetReport& array : index.contents.datasets) {
+    arrays.push_back({{"variable", array.variable},
+                      {"which", array.which},
+                      {"path", dataset_path(array.variable, array.which)},
+                      {"dtype", to_string(array.dtype)},
+                      {"shape", array.shape},
+                      {"offset", array.offset},
+                      {"xxh3", array.xxh3}});
+  }
+  const Json json{{"format", kModelFormat},
+                  {"version", kModelVersion},
+                  {"step", index.step},
+                  {"hdf5_bytes", index.contents.bytes},
+                  {"metadata_xxh3", index.contents.metadata_xxh3},
+                  {"arrays", std::move(arrays)}};
+  const std::string text = json.dump(1) + "\n";
+  return text + fmt::format("{:016x}{}{}", text.size(), checksum_of(text), kMagic);
+}
+
+bool looks_like_model(const fs::path& file) noexcept {
+  try {
+    (void)read_tail(open_to_read(file), file, file_bytes(file));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+ModelIndex read_model_index(const FileDescriptor& from, const fs::path& file) {
+  const std::uint64_t bytes = file_bytes(from, file);
+  const Tail tail = read_tail(from, file, bytes);
+  const std::uint64_t hdf5_bytes = bytes - kTailBytes - tail.index_bytes;
+  std::string text(static_cast<std::size_t>(tail.index_bytes), '\0');
+  read_at(from, file, hdf5_bytes, text.data(), text.size());
+  if (checksum_of(text) != tail.xxh3) throw damaged(file, "is damaged: the checksum of its index differs");
+  try {
+    return index_from_json(Json::parse(text), hdf5_bytes);
+  } catch (const nlohmann::json::exception& error) {
+    throw damaged(file, fmt::format("its index lacks something: {}", error.what()));
+  } catch (const Error& error) {
+    throw damaged(file, error.what());
+  }
+}
+
+}  // namespace capstan::io

@@ -1,0 +1,84 @@
+// output_file_test.cpp -- a file is there whole or not at all.
+#include "io/output_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "support/expect_error.hpp"
+#include "temporary_folder.hpp"
+
+namespace capstan::io {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+int files_in(const fs::path& folder) {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++count;
+  return count;
+}
+
+TEST(OutputFile, IsThereOnceItIsPublished) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "out";
+  {
+    OutputFile out(path, false);
+    out.append("two ");
+    out.append("words");
+    EXPECT_EQ(out.appended(), 9U);
+    out.write_at(0, "TWO");
+    EXPECT_FALSE(fs::exists(path));
+    EXPECT_EQ(read_whole_file(out.temporary()), "TWO words");
+    out.publish();
+  }
+  EXPECT_EQ(read_whole_file(path), "TWO words");
+  EXPECT_EQ(files_in(folder.path()), 1);
+}
+
+TEST(OutputFile, LeavesNothingWithoutThat) {
+  const TemporaryFolder folder;
+  { OutputFile(folder.path() / "out", false).append("half"); }
+  EXPECT_EQ(files_in(folder.path()), 0);
+}
+
+TEST(OutputFile, ReplacesOnlyWhenAsked) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.write("out", "old");
+  EXPECT_THAT(error_of(Code::already_exists, [&] { OutputFile(path, false); }), HasSubstr("--force"));
+  {
+    OutputFile out(path, true);
+    out.append("new");
+    EXPECT_EQ(read_whole_file(path), "old");
+    out.publish();
+  }
+  EXPECT_EQ(read_whole_file(path), "new");
+}
+
+TEST(OutputFile, DoesNotReplaceWhatCameMeanwhile) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "out";
+  {
+    OutputFile out(path, false);
+    folder.write("out", "of somebody else");
+    error_of(Code::already_exists, [&] { out.publish(); });
+  }
+  EXPECT_EQ(read_whole_file(path), "of somebody else");
+  EXPECT_EQ(files_in(folder.path()), 1);
+}
+
+TEST(OutputFile, SaysWhereItCannotBe) {
+  const TemporaryFolder folder;
+  error_of(Code::invalid_argument, [&] { OutputFile(folder.path(), true); });
+  error_of(Code::not_found, [&] { OutputFile(folder.path() / "nowhere" / "out", true); });
+  error_of(Code::resource_exhausted, [&] {
+    OutputFile out(folder.path() / "out", true);
+    reserve(out.temporary(), std::uint64_t{1} << 62);
+  });
+  EXPECT_EQ(files_in(folder.path()), 0);
+}
+
+}  // namespace
+}  // namespace capstan::io
