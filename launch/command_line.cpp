@@ -9,10 +9,12 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
+#include "launch/checkpoint/command_line.hpp"
 #include "launch/version.hpp"
 
 namespace capstan::launch {
@@ -188,9 +190,14 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   CLI::App& join = *app.add_subcommand("join", "start the job's program once more, as one more worker");
   add_run_dir(join);
 
+  checkpoint::Request request;
+  const std::vector<CLI::App*> checkpoint_commands = checkpoint::add_commands(app, request);
+  const CLI::App& checkpoint = *checkpoint_commands.front();
+
   // What is left over is looked at below: CLI11's own message has no suggestion.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
   commands.insert(commands.end(), {&show, &train, &status, &join, &app});
+  commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
   try {
     app.parse(argc, const_cast<char**>(argv));
@@ -213,14 +220,20 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   }
   if (status.parsed()) return {.action = Action::show_status, .text = run_dir};
   if (join.parsed()) return {.action = Action::join, .text = run_dir};
+  if (checkpoint.parsed()) {
+    if (!checkpoint.get_subcommands().empty())
+      return {.action = Action::checkpoint, .checkpoint = std::move(request)};
+    throw Error(Code::invalid_argument,
+                fmt::format("checkpoint what? There is: capstan checkpoint {}", checkpoint::verbs()));
+  }
   for (std::size_t i = 0; i < kTrainers.size(); ++i) {
     if (!trainers[i]->parsed()) continue;
     return {.action = kTrainers[i].action, .settings = gather(trainer_options[i], config, environment)};
   }
   throw Error(Code::invalid_argument,
               train.parsed() ? "train what? There is: capstan train kge, lr, fm and mlp"
-                             : "a command is missing: capstan train kge, capstan settings, capstan status or "
-                               "capstan join");
+                             : "a command is missing: capstan train kge, capstan settings, capstan status, "
+                               "capstan join or capstan checkpoint");
 }
 
 }  // namespace capstan::launch

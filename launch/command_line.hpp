@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/settings.hpp"
+#include "launch/checkpoint/request.hpp"
 
 namespace capstan::launch {
 
@@ -17,13 +18,15 @@ enum class Action {
   train_kge,
   train_lr,
   train_fm,
-  train_mlp
+  train_mlp,
+  checkpoint
 };
 
 struct CommandLine {
   Action action = Action::print_text;
   std::string text = {};  // of print_text: --help or --version; of show_status and join: RUN_DIR
   Settings settings = Settings();
+  checkpoint::Request checkpoint = {};  // of checkpoint
 };
 
 /// Reads the command line, the CAPSTAN_* variables of `environment` (as `environ`) and the TOML file that

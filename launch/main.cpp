@@ -2,17 +2,13 @@
 // code.
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdio>
 #include <exception>
 #include <iostream>
-#include <string>
-#include <string_view>
-#include <thread>
 
 #include "capstan/error.hpp"
+#include "launch/checkpoint/commands.hpp"
 #include "launch/command_line.hpp"
-#include "launch/exit_codes.hpp"
+#include "launch/failure.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/running_job.hpp"
 #include "launch/train_kge.hpp"
@@ -21,9 +17,6 @@
 
 namespace capstan::launch {
 namespace {
-
-/// A launcher ends the whole job at the first rank that fails. The others give rank 0 this long to say why.
-constexpr std::chrono::milliseconds kRankZeroSpeaksFirst{500};
 
 int run(int argc, char** argv) {
   const CommandLine line = parse_command_line(argc, argv, environ);
@@ -45,10 +38,13 @@ int run(int argc, char** argv) {
     case Action::print_text:
     case Action::print_settings:
     case Action::print_settings_markdown:
+    case Action::checkpoint:
       break;
   }
   if (launcher_rank() != 0) return 0;
   switch (line.action) {
+    case Action::checkpoint:
+      return checkpoint::run(line.checkpoint);
     case Action::print_text:
       std::cout << line.text;
       break;
@@ -66,20 +62,6 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-int fail(Code code, std::string_view message) {
-  const int rank = launcher_rank();
-  std::string text;
-  if (rank == 0) {
-    text.append("capstan: ").append(message).append("\n");
-    if (!hint(code).empty()) text.append("hint: ").append(hint(code)).append("\n");
-  } else if (own_failure(code)) {
-    text.append("capstan: rank ").append(std::to_string(rank)).append(": ").append(message).append("\n");
-  }
-  std::fputs(text.c_str(), stderr);  // in one piece, whatever other ranks write
-  if (rank != 0) std::this_thread::sleep_for(kRankZeroSpeaksFirst);
-  return static_cast<int>(exit_code(code));
-}
-
 }  // namespace
 }  // namespace capstan::launch
 
@@ -87,8 +69,8 @@ int main(int argc, char** argv) {
   try {
     return capstan::launch::run(argc, argv);
   } catch (const capstan::Error& error) {
-    return capstan::launch::fail(error.code(), error.what());
+    return capstan::launch::report_failure(error.code(), error.what());
   } catch (const std::exception& error) {
-    return capstan::launch::fail(capstan::Code::unknown, error.what());
+    return capstan::launch::report_failure(capstan::Code::unknown, error.what());
   }
 }

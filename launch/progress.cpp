@@ -54,7 +54,8 @@ std::string short_time(std::chrono::milliseconds time) {
 std::string short_count(double count) {
   if (count < 999.5) return fmt::format("{:.0f}", count);
   if (count < 999'950) return fmt::format("{:.1f}k", count / 1e3);
-  return fmt::format("{:.2f}M", count / 1e6);
+  if (count < 999'995'000) return fmt::format("{:.2f}M", count / 1e6);
+  return fmt::format("{:.2f}G", count / 1e9);
 }
 
 ProgressOptions ProgressOptions::for_standard_error() {
@@ -130,11 +131,8 @@ double Progress::recent_rate() const {
 }
 
 std::string Progress::bar_line(const ProgressState& state) const {
-  const double rate = recent_rate();
-  const std::string left = fmt::format("epoch {}/{} ", state.epoch, state.epochs);
-  const std::string right =
-      fmt::format(" {:3.0f}%  {} {}/s  {}  {}", std::floor(fraction(state) * 100), short_count(rate),
-                  options_.unit, loss_text(state.loss), time_left(state, rate));
+  const std::string left = what(state) + " ";
+  const std::string right = how_far(state);
   // The last column stays empty: a terminal may wrap when it is written.
   const std::size_t room = options_.width > 0 ? options_.width - 1 : 0;
   constexpr std::size_t kShortest = 5;
@@ -148,11 +146,18 @@ std::string Progress::bar_line(const ProgressState& state) const {
   return (left + bar + right).substr(0, room);
 }
 
-std::string Progress::log_line(const ProgressState& state) const {
+std::string Progress::log_line(const ProgressState& state) const { return what(state) + how_far(state); }
+
+std::string Progress::what(const ProgressState& state) const {
+  if (!options_.label.empty()) return std::string(options_.label);
+  return fmt::format("epoch {}/{}", state.epoch, state.epochs);
+}
+
+std::string Progress::how_far(const ProgressState& state) const {
   const double rate = recent_rate();
-  return fmt::format("epoch {}/{} {:3.0f}%  {} {}/s  {}  {}", state.epoch, state.epochs,
-                     std::floor(fraction(state) * 100), short_count(rate), options_.unit,
-                     loss_text(state.loss), time_left(state, rate));
+  const std::string loss = options_.label.empty() ? "  " + loss_text(state.loss) : "";
+  return fmt::format(" {:3.0f}%  {} {}/s{}  {}", std::floor(fraction(state) * 100), short_count(rate),
+                     options_.unit, loss, time_left(state, rate));
 }
 
 }  // namespace capstan::launch

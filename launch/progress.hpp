@@ -21,6 +21,7 @@ struct ProgressOptions {
   std::chrono::milliseconds line_every{5'000};  // where there is no terminal
   std::chrono::milliseconds rate_over{10'000};  // the rate shown is that of so much of the past
   std::string_view unit = "triples";
+  std::string_view label = {};  // in place of epochs and loss: what is done, where there are none
 
   /// What suits standard error of this process.
   static ProgressOptions for_standard_error();
@@ -63,6 +64,8 @@ class Progress {
   double recent_rate() const;
   std::string bar_line(const ProgressState& state) const;
   std::string log_line(const ProgressState& state) const;
+  std::string what(const ProgressState& state) const;
+  std::string how_far(const ProgressState& state) const;
 
   std::ostream& sink_;
   ProgressOptions options_;
@@ -77,7 +80,7 @@ class Progress {
 
 /// "3.2 s", "4:05 min", "2:30 h"
 std::string short_time(std::chrono::milliseconds time);
-/// "950", "21.4k", "1.25M"
+/// "950", "21.4k", "1.25M", "1.25G"
 std::string short_count(double count);
 
 }  // namespace capstan::launch

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -143,6 +144,37 @@ TEST(CommandLineParser, ARunDirectoryIsAWord) {
   EXPECT_EQ(status.action, Action::show_status);
   EXPECT_EQ(status.text, "some/run");
   EXPECT_EQ(parse({"join", "run"}).action, Action::join);
+}
+
+TEST(CommandLineParser, ACheckpointCommandIsARequest) {
+  using checkpoint::Verb;
+  const auto request = [](const std::vector<std::string>& words) {
+    const CommandLine line = parse(words);
+    EXPECT_EQ(line.action, Action::checkpoint);
+    return line.checkpoint;
+  };
+  EXPECT_EQ(request({"checkpoint", "list", "run", "--verify"}).verb, Verb::list);
+  EXPECT_TRUE(request({"checkpoint", "list", "run", "--verify"}).verify);
+  EXPECT_FALSE(request({"checkpoint", "show", "run", "--no-norms"}).norms);
+  EXPECT_TRUE(request({"checkpoint", "show", "run"}).norms);
+  EXPECT_TRUE(request({"checkpoint", "verify", "run", "--json"}).json);
+  EXPECT_FALSE(request({"checkpoint", "diff", "a", "b", "--no-slots"}).compare_slots);
+  const auto written = request({"checkpoint", "export", "--variable", "v", "run", "out", "--variable=w",
+                                "--format", "npz", "--slots"});
+  EXPECT_EQ(written.verb, Verb::export_);
+  EXPECT_EQ(std::tie(written.from, written.to, written.format), std::make_tuple("run", "out", "npz"));
+  EXPECT_EQ(written.variables, (std::vector<std::string>{"v", "w"}));
+  EXPECT_TRUE(written.slots);
+  EXPECT_FALSE(written.force);
+  const auto read = request(
+      {"checkpoint", "import", "f", "dir", "--variable", "w", "--step", "7", "--dataset", "a/b", "--force"});
+  EXPECT_EQ(read.verb, Verb::import_);
+  EXPECT_EQ(std::tie(read.dataset, read.step, read.force), std::make_tuple("a/b", 7, true));
+  EXPECT_EQ(request({"checkpoint", "reshard", "a", "b", "--parts", "8"}).parts, 8);
+  EXPECT_THAT(refusal({"checkpoint"}), HasSubstr("checkpoint what?"));
+  EXPECT_THAT(refusal({"checkpoint", "lst", "run"}), HasSubstr("did you mean list?"));
+  EXPECT_THAT(refusal({"checkpoint", "reshard", "a", "b", "--parts", "many"}), HasSubstr("--parts"));
+  EXPECT_THAT(parse({"checkpoint", "export", "--help"}).text, HasSubstr("capstan checkpoint export run"));
 }
 
 TEST(CommandLineParser, TheEnvironmentAndTheConfigFileAreNamed) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,9 @@ class ProgressTest : public testing::Test {
  protected:
   Progress make(bool terminal, std::size_t width = 100) {
     return Progress(sink_, {.terminal = terminal, .width = width}, [this] { return now_; });
+  }
+  Progress make_of_bytes(std::string_view label) {
+    return Progress(sink_, {.unit = "bytes", .label = label}, [this] { return now_; });
   }
   /// What was written since the last call.
   std::string written() {
@@ -90,6 +94,14 @@ TEST_F(ProgressTest, ALogGetsALineEveryFewSecondsAndNoControlCharacters) {
   EXPECT_EQ(all,
             "epoch 1/2  25%  100 triples/s  loss 0.5000  15.0 s left\n"
             "epoch 1/2  50%  100 triples/s  loss 0.5000  10.0 s left\n");
+}
+
+TEST_F(ProgressTest, WorkWithoutEpochsHasALabel) {
+  Progress progress = make_of_bytes("verify");
+  for (int second = 0; second <= 6; ++second, pass(1s)) {
+    progress.update({.done = second * 1'000'000'000LL, .total = 10'000'000'000LL});
+  }
+  EXPECT_EQ(written(), "verify  50%  1.00G bytes/s  5.0 s left\n");
 }
 
 TEST_F(ProgressTest, TheRateIsThatOfTheLastSeconds) {
@@ -172,7 +184,8 @@ TEST(ProgressText, TimesAndCountsAreShort) {
       {245s, "4:05 min"}, {3'599'600ms, "1:00 h"}, {3'600s, "1:00 h"},   {150min, "2:30 h"}};
   for (const auto& [time, text] : times) EXPECT_EQ(short_time(time), text);
   const std::vector<std::pair<double, std::string>> counts{
-      {0, "0"}, {950, "950"}, {999.6, "1.0k"}, {21'400, "21.4k"}, {999'960, "1.00M"}, {1'250'000, "1.25M"}};
+      {0, "0"},           {950, "950"},         {999.6, "1.0k"}, {21'400, "21.4k"},
+      {999'960, "1.00M"}, {1'250'000, "1.25M"}, {2.5e9, "2.50G"}};
   for (const auto& [count, text] : counts) EXPECT_EQ(short_count(count), text);
 }
 

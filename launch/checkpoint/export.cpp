@@ -1,0 +1,112 @@
+// export.cpp -- `capstan checkpoint export`: which format, which variables, one file.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "capstan/error.hpp"
+#include "io/export/export.hpp"
+#include "io/hdf5/array_stream.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
+#include "io/output_file.hpp"
+#include "launch/checkpoint/commands.hpp"
+#include "launch/checkpoint/find.hpp"
+#include "launch/checkpoint/output.hpp"
+#include "launch/checkpoint/work.hpp"
+
+namespace capstan::launch::checkpoint {
+namespace {
+
+constexpr std::array<std::string_view, 4> kFormats{"model", "npy", "npz", "keras"};
+
+std::string format_of(const Request& request) {
+  const std::string_view out = request.to;
+  if (!request.format.empty()) {
+    if (std::find(kFormats.begin(), kFormats.end(), request.format) == kFormats.end()) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("--format {}: expected {}", request.format, fmt::join(kFormats, ", ")));
+    }
+    if (request.format == "keras" &&
+        (out.ends_with(".weights.h5") || !(out.ends_with(".h5") || out.ends_with(".hdf5")))) {
+      throw Error(
+          Code::invalid_argument,
+          fmt::format("{}: Keras takes --format keras by a name that ends with .h5 or .hdf5, and not with "
+                      ".weights.h5, which is another format",
+                      out));
+    }
+    return request.format;
+  }
+  if (out.ends_with(".h5") || out.ends_with(".hdf5")) return "model";
+  if (out.ends_with(".npy")) return "npy";
+  if (out.ends_with(".npz")) return "npz";
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("{}: its end names no format; end it with .h5, .npy or .npz, or give --format", out));
+}
+
+/// In the order of --variable; all by name without it.
+std::vector<io::ArrayInfo> arrays_to_write(const Request& request, const io::CheckpointReader& reader) {
+  if (request.variables.empty()) return io::arrays_of(reader.variables(), request.slots);
+  std::vector<io::VariableInfo> variables;
+  for (const std::string& name : request.variables) {
+    const auto same = [&](const io::VariableInfo& other) { return other.name == name; };
+    if (std::any_of(variables.begin(), variables.end(), same)) {
+      throw Error(Code::invalid_argument, fmt::format("--variable {} is given twice", name));
+    }
+    variables.push_back(reader.variable(name));
+  }
+  return io::arrays_of(variables, request.slots);
+}
+
+void check_fits(const Request& request, std::string_view format, const io::CheckpointReader& reader,
+                const std::vector<io::ArrayInfo>& arrays) {
+  if (request.slots && format != "model" && format != "npz") {
+    throw Error(Code::invalid_argument,
+                fmt::format("--slots: --format {} has no place for them; model and npz have", format));
+  }
+  if (format != "npy" || arrays.size() == 1) return;
+  std::vector<std::string> names;
+  for (const io::VariableInfo& variable : reader.variables()) names.push_back(variable.name);
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("a .npy file holds one variable; choose one with --variable: {}", fmt::join(names, ", ")));
+}
+
+void write(std::string_view format, const io::CheckpointReader& reader,
+           const std::vector<io::ArrayInfo>& arrays, io::OutputFile& to) {
+  Work work("export", io::bytes_of(arrays));
+  if (format == "npy") return io::export_npy(reader, arrays.front(), to, work.done());
+  if (format == "npz") return io::export_npz(reader, arrays, to, work.done());
+  if (format == "keras") return io::export_keras(reader, arrays, to, work.done());
+  io::export_model(reader, arrays, to, work.done());
+}
+
+}  // namespace
+
+int export_to(const Request& request) {
+  const std::string format = format_of(request);
+  const io::CheckpointReader reader(find_checkpoint(request.from));
+  const std::vector<io::ArrayInfo> arrays = arrays_to_write(request, reader);
+  check_fits(request, format, reader, arrays);
+  io::OutputFile to(request.to, request.force);
+  write(format, reader, arrays, to);
+  to.publish();
+  const std::uint64_t bytes = io::file_bytes(to.path());
+  if (request.json) {
+    print_json(nlohmann::json{{"from", reader.folder().string()},
+                              {"step", reader.step()},
+                              {"path", to.path().string()},
+                              {"format", format},
+                              {"arrays", arrays.size()},
+                              {"bytes", bytes}});
+  } else {
+    print(fmt::format("{}: {}, {}, {} of step {}\n", to.path().string(), format, size_text(bytes),
+                      count_text(arrays.size(), "array"), reader.step()));
+  }
+  return 0;
+}
+
+}  // namespace capstan::launch::checkpoint

@@ -1,0 +1,189 @@
+// list.cpp -- `capstan checkpoint list`: every checkpoint of a folder.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "capstan/error.hpp"
+#include "io/hdf5/checkpoint_directory.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/faults.hpp"
+#include "io/hdf5/layout.hpp"
+#include "io/hdf5/manifest.hpp"
+#include "launch/checkpoint/commands.hpp"
+#include "launch/checkpoint/find.hpp"
+#include "launch/checkpoint/output.hpp"
+#include "launch/checkpoint/work.hpp"
+
+namespace capstan::launch::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Listed {
+  io::CheckpointEntry entry = {};
+  std::time_t written = 0;  // of its youngest file
+  std::uint64_t bytes = 0;  // of all its files, as they are
+  std::uint64_t parts = 0;
+  std::uint64_t variables = 0;
+  std::string fault = {};  // "" of one that is whole
+};
+
+struct Leftover {
+  std::string name;
+  std::string what;
+};
+
+void look_at_files(Listed& listed) {
+  std::error_code error;  // what cannot be read is named by the check
+  for (fs::directory_iterator it(listed.entry.path, error), end; !error && it != end; it.increment(error)) {
+    struct stat status {};
+    if (::stat(it->path().c_str(), &status) != 0) continue;
+    listed.bytes += static_cast<std::uint64_t>(status.st_size);
+    listed.written = std::max(listed.written, status.st_mtime);
+  }
+}
+
+Listed look_at(io::CheckpointEntry entry, const io::BytesDone& done, bool verify) {
+  Listed listed{.entry = std::move(entry)};
+  look_at_files(listed);
+  try {
+    const io::CheckpointReader reader(listed.entry.path);
+    listed.parts = reader.manifest().parts.size();
+    listed.variables = reader.variables().size();
+    if (verify) {
+      const auto faults = io::find_faults(listed.entry.path, done);
+      if (!faults.empty()) listed.fault = faults.front().text;
+    }
+  } catch (const Error& error) {
+    if (error.code() == Code::resource_exhausted) throw;  // the fault is ours, not the checkpoint's
+    listed.fault = error.what();
+  }
+  return listed;
+}
+
+/// Of a name that is a checkpoint's but for its end.
+std::string leftover_kind(const std::string& name) {
+  const auto is = [&](std::string_view suffix) {
+    return name.ends_with(suffix) &&
+           io::step_of_name(name.substr(0, name.size() - suffix.size())).has_value();
+  };
+  if (is(io::kUnfinished))
+    return "being written, or left by a save that was cut off; the next save removes it";
+  if (is(io::kDeleted))
+    return "being deleted, or left by a deletion that was cut off; the next save removes it";
+  if (is(io::kReplaced)) return "replaced by a newer one of the same step; the next save removes it";
+  return "";
+}
+
+std::vector<Leftover> find_leftovers(const fs::path& directory,
+                                     const std::vector<io::CheckpointEntry>& entries) {
+  std::vector<Leftover> found;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool counts = std::any_of(entries.begin(), entries.end(),
+                                    [&](const auto& entry) { return entry.path.filename() == name; });
+    if (std::string kind = leftover_kind(name); !counts && !kind.empty())
+      found.push_back({name, std::move(kind)});
+  }
+  std::sort(found.begin(), found.end(), [](const Leftover& a, const Leftover& b) { return a.name < b.name; });
+  return found;
+}
+
+std::string state_text(const Listed& listed, bool verified) {
+  if (!listed.fault.empty()) return "DAMAGED";
+  return verified ? "whole, verified" : "whole";
+}
+
+std::string as_text(const fs::path& directory, const std::vector<Listed>& all,
+                    const std::vector<Leftover>& leftovers, bool verified) {
+  if (all.empty() && leftovers.empty()) return fmt::format("no checkpoints in {}\n", directory.string());
+  std::vector<Row> rows;
+  for (const Listed& listed : all) {
+    const bool latest = &listed == &all.back();
+    rows.push_back({fmt::format("{}", listed.entry.step),
+                    fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(listed.written)),
+                    size_text(listed.bytes), fmt::format("{}", listed.parts),
+                    fmt::format("{}", listed.variables),
+                    state_text(listed, verified) + (latest ? ", latest" : "")});
+  }
+  std::string text;
+  if (!rows.empty()) text += table({">step", "written", ">bytes", ">parts", ">variables", "state"}, rows);
+  for (const Listed& listed : all) {
+    if (!listed.fault.empty())
+      text += fmt::format("{}: {}\n", listed.entry.path.filename().string(), listed.fault);
+  }
+  for (const Leftover& leftover : leftovers) text += fmt::format("{}: {}\n", leftover.name, leftover.what);
+  return text;
+}
+
+Json as_json(const fs::path& directory, const std::vector<Listed>& all,
+             const std::vector<Leftover>& leftovers, bool verified) {
+  Json checkpoints = Json::array();
+  for (const Listed& listed : all) {
+    Json json{{"step", listed.entry.step},
+              {"path", listed.entry.path.string()},
+              {"written", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(listed.written))},
+              {"bytes", listed.bytes},
+              {"parts", listed.parts},
+              {"variables", listed.variables},
+              {"whole", listed.fault.empty()},
+              {"verified", verified && listed.fault.empty()},
+              {"latest", &listed == &all.back()}};
+    if (!listed.fault.empty()) json["fault"] = listed.fault;
+    checkpoints.push_back(std::move(json));
+  }
+  Json left = Json::array();
+  for (const Leftover& leftover : leftovers)
+    left.push_back({{"name", leftover.name}, {"what", leftover.what}});
+  return {{"directory", directory.string()},
+          {"checkpoints", std::move(checkpoints)},
+          {"leftovers", std::move(left)}};
+}
+
+void check_is_directory(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    throw Error(Code::not_found, fmt::format("no folder {}", directory.string()));
+  }
+  if (is_one_checkpoint(directory)) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("{} is one checkpoint; `list` takes the folder of all of them, `show` looks at one",
+                    directory.string()));
+  }
+}
+
+}  // namespace
+
+int list(const Request& request) {
+  const fs::path directory = without_slash(request.from);
+  check_is_directory(directory);
+  const auto entries = io::list_checkpoints(directory);
+  std::uint64_t bytes = 0;
+  for (const auto& entry : entries) {
+    Listed files{.entry = entry};
+    if (request.verify) look_at_files(files);
+    bytes += files.bytes;
+  }
+  std::vector<Listed> all;
+  {
+    Work work("verify", bytes);
+    for (const auto& entry : entries) all.push_back(look_at(entry, work.done(), request.verify));
+  }
+  const auto leftovers = find_leftovers(directory, entries);
+  if (request.json) {
+    print_json(as_json(directory, all, leftovers, request.verify));
+  } else {
+    print(as_text(directory, all, leftovers, request.verify));
+  }
+  return 0;
+}
+
+}  // namespace capstan::launch::checkpoint

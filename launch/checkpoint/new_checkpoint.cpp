@@ -1,0 +1,131 @@
+// new_checkpoint.cpp -- what a job would do at a save, by one process.
+#include "launch/checkpoint/new_checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "io/file.hpp"
+#include "io/hdf5/layout.hpp"
+#include "io/hdf5/part_writer.hpp"
+#include "launch/checkpoint/find.hpp"
+
+namespace capstan::launch::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+/// `begin` removes what an earlier save left, which may be what a job is writing now.
+void check_unused(const fs::path& directory) {
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with("checkpoint-") || !name.ends_with(io::kUnfinished)) continue;
+    throw Error(
+        Code::failed_precondition,
+        fmt::format(
+            "{} is being written, or was left by a save that was cut off; give another folder, or --force "
+            "to remove it",
+            it->path().string()));
+  }
+}
+
+fs::path checked(fs::path directory, std::int64_t step, bool force) {
+  if (is_one_checkpoint(directory)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("{} is a checkpoint; give a folder for checkpoints", directory.string()));
+  }
+  if (force) return directory;
+  for (const io::CheckpointEntry& entry : io::list_checkpoints(directory)) {
+    if (entry.step != step) continue;
+    throw Error(Code::already_exists,
+                fmt::format("{} is there already; give another folder, or --force to replace it",
+                            entry.path.string()));
+  }
+  check_unused(directory);
+  return directory;
+}
+
+/// Rows of part `index`: as many as of the others, or one more.
+void cut(io::PartArray& array, std::uint64_t index, std::uint64_t parts) {
+  const std::uint64_t each = array.shape[0] / parts, extra = array.shape[0] % parts;
+  array.first_row = index * each + std::min(index, extra);
+  array.rows = each + (index < extra ? 1 : 0);
+}
+
+/// HDF5 1.10 crashes when the process ends if it could not write a file's metadata. So it is not let near a
+/// disk that is too full.
+void reserve_for(const fs::path& file, const std::vector<io::PartArray>& arrays) {
+  constexpr std::uint64_t kAnyFile = 64 * 1024;
+  constexpr std::uint64_t kEachArray =
+      16 * 1024;  // its headers, links and attributes, and up to a page of alignment
+  std::uint64_t bytes = kAnyFile;
+  for (const io::PartArray& array : arrays)
+    bytes += kEachArray + array.rows * io::row_bytes(array.shape, array.dtype);
+  io::reserve(file, bytes);
+}
+
+}  // namespace
+
+NewCheckpoint::NewCheckpoint(fs::path directory, std::int64_t step, bool force)
+    : path_(checked(std::move(directory), step, force)),
+      made_directory_(!there(path_)),
+      directory_(path_, /*max_to_keep=*/0),
+      step_(step) {
+  try {
+    directory_.check_writable();
+    folder_ = directory_.begin(step);
+  } catch (const Error&) {
+    discard();
+    throw;
+  }
+}
+
+NewCheckpoint::~NewCheckpoint() {
+  if (!published_) discard();
+}
+
+void NewCheckpoint::discard() noexcept {
+  try {
+    if (!folder_.empty()) io::remove_path(folder_);
+    std::error_code not_empty;
+    if (made_directory_) fs::remove(path_, not_empty);
+  } catch (const std::exception& error) {
+    log::warn("{}", error.what());
+  }
+}
+
+void NewCheckpoint::write(const std::vector<io::PartArray>& arrays, int parts,
+                          const std::function<void(io::PartArray& rows)>& rows_of) {
+  for (int part = 0; part < parts; ++part) {
+    std::vector<io::PartArray> mine;
+    for (io::PartArray array : arrays) {
+      cut(array, static_cast<std::uint64_t>(part), static_cast<std::uint64_t>(parts));
+      const bool has_none = array.shape[0] == 0 && part == 0;  // an array without rows has to be somewhere
+      if (array.rows == 0 && !has_none) continue;
+      if (array.which == io::kValue) rows_of(array);
+      mine.push_back(std::move(array));
+    }
+    const fs::path file = folder_ / io::part_file_name(part, parts);
+    reserve_for(file, mine);
+    parts_.push_back(io::write_part(file, mine));
+  }
+}
+
+fs::path NewCheckpoint::publish(const io::PublishOptions& options) {
+  fs::path final = directory_.publish(step_, parts_, options);
+  published_ = true;
+  return final;
+}
+
+}  // namespace capstan::launch::checkpoint

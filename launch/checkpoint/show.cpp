@@ -1,0 +1,152 @@
+// show.cpp -- `capstan checkpoint show`: what is in one checkpoint.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "io/hdf5/array_stream.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/layout.hpp"
+#include "launch/checkpoint/commands.hpp"
+#include "launch/checkpoint/find.hpp"
+#include "launch/checkpoint/norms.hpp"
+#include "launch/checkpoint/output.hpp"
+#include "launch/checkpoint/work.hpp"
+
+namespace capstan::launch::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Shown {
+  io::ArrayInfo array;
+  std::optional<Norms> norms;
+};
+
+Norms norms_of(const io::CheckpointReader& reader, const io::ArrayInfo& array, const io::BytesDone& done) {
+  Norms norms;
+  io::ArrayStream stream(reader.folder(), reader.manifest(), array);
+  io::read_array(stream, /*widen=*/false, done,
+                 [&](std::string_view piece) { add(norms, array.dtype, piece); });
+  return norms;
+}
+
+Row row_of(const Shown& shown, const io::VariableInfo& variable) {
+  const bool value = shown.array.which == io::kValue;
+  Row row{value ? variable.name : "  " + shown.array.which, std::string(to_string(shown.array.dtype)),
+          shape_text(shown.array.shape), size_text(shown.array.bytes())};
+  if (shown.norms) {
+    const Norms& norms = *shown.norms;
+    const bool any = norms.finite > 0;
+    row.insert(row.end(), {any ? number_text(norms.l2()) : "-", any ? number_text(norms.minimum) : "-",
+                           any ? number_text(norms.maximum) : "-", fmt::format("{}", norms.nan),
+                           fmt::format("{}", norms.infinite)});
+  }
+  row.insert(row.end(), {value ? fmt::format("{}", variable.shards.size()) : "",
+                         value ? fmt::format("{}", variable.steps) : "", value ? variable.optimizer : ""});
+  return row;
+}
+
+std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& all) {
+  std::string text;
+  const auto line = [&](std::string_view label, std::string_view value) {
+    text += fmt::format("{:<12}{}\n", label, value);
+  };
+  std::uint64_t bytes = 0;
+  for (const Shown& shown : all) bytes += shown.array.bytes();
+  line("checkpoint", reader.folder().string());
+  line("format", fmt::format("{} version {}", io::kFormatName, io::kFormatVersion));
+  line("step", fmt::format("{}", reader.step()));
+  line("holds", fmt::format("{}, {} of arrays in {}", count_text(reader.variables().size(), "variable"),
+                            size_text(bytes), count_text(reader.manifest().parts.size(), "part")));
+  line("user state", reader.user_state());
+  for (const auto& [name, position] : reader.positions())
+    line("position", fmt::format("{}: {}", name, position));
+  return text;
+}
+
+std::string settings_text(const io::CheckpointReader& reader) {
+  std::vector<std::string> words;
+  const Json settings = Json::parse(reader.settings());
+  for (const auto& [name, value] : settings.items()) words.push_back(name + "=" + value.dump());
+  return words.empty() ? "" : "\nsettings\n" + wrapped(words, "  ");
+}
+
+std::string as_text(const io::CheckpointReader& reader, const std::vector<Shown>& all, bool norms) {
+  Row header{"variable", "dtype", "shape", ">bytes"};
+  if (norms) header.insert(header.end(), {">L2", ">min", ">max", ">NaN", ">inf"});
+  header.insert(header.end(), {">shards", ">steps", "optimizer"});
+  std::vector<Row> rows;
+  for (const Shown& shown : all) rows.push_back(row_of(shown, reader.variable(shown.array.variable)));
+  return head(reader, all) + (rows.empty() ? "" : "\n" + table(header, rows)) + settings_text(reader);
+}
+
+Json array_json(const Shown& shown) {
+  Json json{
+      {"dtype", to_string(shown.array.dtype)}, {"shape", shown.array.shape}, {"bytes", shown.array.bytes()}};
+  if (!shown.norms) return json;
+  const Norms& norms = *shown.norms;
+  const bool any = norms.finite > 0;
+  json["norms"] = {{"l2", any ? Json(norms.l2()) : Json()},
+                   {"min", any ? Json(norms.minimum) : Json()},
+                   {"max", any ? Json(norms.maximum) : Json()},
+                   {"nan", norms.nan},
+                   {"inf", norms.infinite}};
+  return json;
+}
+
+Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) {
+  Json variables = Json::object();
+  for (const Shown& shown : all) {
+    const io::VariableInfo& variable = reader.variable(shown.array.variable);
+    if (shown.array.which != io::kValue) {
+      variables[variable.name]["slots"][shown.array.which] = array_json(shown);
+      continue;
+    }
+    Json json = array_json(shown);
+    json["optimizer"] = variable.optimizer;
+    json["steps"] = variable.steps;
+    json["slots"] = Json::object();
+    json["shards"] = Json::array();
+    for (const io::ShardSteps& shard : variable.shards) {
+      json["shards"].push_back(
+          {{"first_row", shard.first_row}, {"rows", shard.rows}, {"steps", shard.steps}});
+    }
+    variables[variable.name] = std::move(json);
+  }
+  Json positions = Json::object();
+  for (const auto& [name, position] : reader.positions()) positions[name] = Json::parse(position);
+  return {{"path", reader.folder().string()},
+          {"format", io::kFormatName},
+          {"version", io::kFormatVersion},
+          {"step", reader.step()},
+          {"parts", reader.manifest().parts.size()},
+          {"variables", std::move(variables)},
+          {"user_state", Json::parse(reader.user_state())},
+          {"positions", std::move(positions)},
+          {"settings", Json::parse(reader.settings())}};
+}
+
+}  // namespace
+
+int show(const Request& request) {
+  const io::CheckpointReader reader(find_checkpoint(request.from));
+  const auto arrays = io::arrays_of(reader.variables(), /*with_slots=*/true);
+  std::vector<Shown> all;
+  {
+    Work work("read", io::bytes_of(arrays));
+    for (const io::ArrayInfo& array : arrays) {
+      Shown shown{array, std::nullopt};
+      if (request.norms) shown.norms = norms_of(reader, array, work.done());
+      all.push_back(std::move(shown));
+    }
+  }
+  if (request.json) {
+    print_json(as_json(reader, all));
+  } else {
+    print(as_text(reader, all, request.norms));
+  }
+  return 0;
+}
+
+}  // namespace capstan::launch::checkpoint

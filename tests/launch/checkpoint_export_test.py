@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""`capstan checkpoint export`: every format read back by h5py, numpy and zipfile; outputs that are refused."""
+import os
+import shutil
+import subprocess
+import zipfile
+
+import h5py
+import numpy
+from checkpoint_files import DAMAGED, ENVIRONMENT, USAGE, CheckpointTest, file_limit, flip_byte, main, make, place_of, run, sample_arrays, widened
+
+
+def as_numpy(dtype, array):
+    """What a file of numpy has: bfloat16 is float32 there."""
+    return widened(array).reshape(array.shape) if dtype == "bfloat16" else array
+
+
+class ExportTest(CheckpointTest):
+    def setUp(self):
+        super().setUp()
+        self.arrays = sample_arrays()
+        self.checkpoint = make(self.run_dir, self.arrays, parts=3)
+
+    def export(self, name, *options):
+        out = self.folder / name
+        self.ok("export", self.checkpoint, out, *options)
+        self.nothing_but(name)
+        return out
+
+    def nothing_but(self, *names):
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), sorted([*names, "run"]))
+
+
+class Model(ExportTest):
+    def check(self, out, arrays):
+        with h5py.File(out) as model:
+            self.assertEqual((model.attrs["format"], model.attrs["version"], model.attrs["step"]), ("capstan-model", 1, 12))
+            found = []
+            model["variables"].visititems(lambda name, item: found.append(name) if isinstance(item, h5py.Dataset) else None)
+            self.assertEqual(len(found), len(arrays))
+            for (variable, which), (dtype, array) in arrays.items():
+                dataset = model[f"variables/{variable}/{'' if which == 'value' else 'slots/'}{which}"]
+                self.assertIsNone(dataset.chunks)
+                self.assertEqual(model[f"variables/{variable}"].attrs["shape"].tolist(), list(self.arrays[variable, "value"][1].shape))
+                if dtype == "bfloat16":
+                    self.assertEqual(dataset[...].tolist(), as_numpy(dtype, array).tolist())
+                    continue
+                self.same(dataset[...], array)
+                if array.size:
+                    self.assertEqual(out.read_bytes()[dataset.id.get_offset():][:array.nbytes], array.tobytes())
+
+    def test_whole_arrays_at_the_paths_of_a_checkpoint(self):
+        self.check(self.export("model.h5"), {key: value for key, value in self.arrays.items() if key[1] == "value"})
+
+    def test_with_slots(self):
+        self.check(self.export("model.h5", "--slots"), self.arrays)
+
+    def test_chosen_variables(self):
+        out = self.export("model.hdf5", "--variable", "step", "--variable=entities/embedding")
+        self.check(out, {key: self.arrays[key] for key in (("step", "value"), ("entities/embedding", "value"))})
+
+    def test_the_same_checkpoint_gives_the_same_bytes(self):
+        one = self.export("model.h5").read_bytes()
+        other = make(self.folder / "run" / "other", self.arrays, parts=7)
+        self.ok("export", other, self.folder / "model.h5", "--force")
+        self.assertEqual((self.folder / "model.h5").read_bytes(), one)
+
+    def test_verify_finds_a_flipped_byte_anywhere(self):
+        out = self.export("model.h5", "--variable", "half", "--variable", "step")
+        self.assertEqual(self.ok("verify", out), f"{out}: whole\n")
+        size = out.stat().st_size
+        for at in range(0, size, size // 60):
+            flip_byte(out, at)
+            self.refused_or_damaged(out)
+            flip_byte(out, at)
+        os.truncate(out, size - 1)
+        self.refused_or_damaged(out)
+
+    def refused_or_damaged(self, out):
+        done = run("verify", out)
+        self.assertEqual(done.returncode, DAMAGED)
+        self.assertIn(str(out), done.stdout + done.stderr)
+
+
+class Numpy(ExportTest):
+    def test_npy_of_every_dtype(self):
+        for (variable, which), (dtype, array) in self.arrays.items():
+            if which != "value":
+                continue
+            out = self.folder / "one.npy"
+            self.ok("export", self.checkpoint, out, "--variable", variable, "--force")
+            self.same(numpy.load(out, mmap_mode="r" if array.size else None), as_numpy(dtype, array))
+        self.nothing_but("one.npy")
+
+    def test_npy_of_the_only_variable(self):
+        single = make(self.folder / "run" / "single", {("w", "value"): ("int32", numpy.arange(3))})
+        self.ok("export", single, self.folder / "w.npy")
+        self.refused(USAGE, "--variable: brain, counts", words=["export", self.checkpoint, self.folder / "x.npy"])
+        self.nothing_but("w.npy")
+
+    def test_npz(self):
+        out = self.export("all.npz", "--slots")
+        with zipfile.ZipFile(out) as archive:
+            self.assertIsNone(archive.testzip())
+        loaded = numpy.load(out)
+        for (variable, which), (dtype, array) in self.arrays.items():
+            self.same(loaded[variable if which == "value" else f"{variable}/slots/{which}"], as_numpy(dtype, array))
+        self.assertEqual(len(loaded.files), len(self.arrays))
+        self.assertEqual(len(numpy.load(self.export_again("values.npz")).files), 12)
+        if shutil.which("unzip"):
+            self.assertEqual(subprocess.run(["unzip", "-tq", out], capture_output=True, timeout=60).returncode, 0)
+
+    def export_again(self, name):
+        self.ok("export", self.checkpoint, self.folder / name)
+        return self.folder / name
+
+
+class Keras(ExportTest):
+    @staticmethod
+    def names(group, name):
+        """As Keras reads them."""
+        if name in group.attrs:
+            return [n.decode() for n in group.attrs[name]]
+        found, chunk = [], 0
+        while f"{name}{chunk}" in group.attrs:
+            found += [n.decode() for n in group.attrs[f"{name}{chunk}"]]
+            chunk += 1
+        return found
+
+    def test_layers_and_weights(self):
+        out = self.export("weights.h5", "--format", "keras")
+        with h5py.File(out) as weights:
+            self.assertEqual(self.names(weights, "layer_names"),
+                             ["brain", "counts", "dense", "empty", "entities", "flags", "half", "no_columns", "small", "step"])
+            self.assertEqual(self.names(weights["dense"], "weight_names"), ["dense/kernel:0", "dense/bias:0"])
+            self.assertEqual(weights.attrs["keras_version"], "2.0.0")
+            for (variable, which), (dtype, array) in self.arrays.items():
+                if which == "value":
+                    self.same(weights[variable.partition("/")[0]][f"{variable}:0"][...], as_numpy(dtype, array))
+
+    def test_the_order_of_variable_is_kept(self):
+        out = self.export("weights.h5", "--format", "keras", "--variable", "entities/relations/röm", "--variable", "entities/embedding")
+        with h5py.File(out) as weights:
+            self.assertEqual(self.names(weights["entities"], "weight_names"), ["entities/relations/röm:0", "entities/embedding:0"])
+
+    def test_more_names_than_an_attribute_holds(self):
+        layers = [f"{i:04}" + "x" * 150 for i in range(700)]
+        many = make(self.folder / "run" / "many", {(name, "value"): ("int32", numpy.array([i])) for i, name in enumerate(layers)})
+        out = self.folder / "weights.h5"
+        self.ok("export", many, out, "--format", "keras")
+        with h5py.File(out) as weights:
+            self.assertNotIn("layer_names", weights.attrs)
+            self.assertEqual(self.names(weights, "layer_names"), layers)
+
+    def test_names_that_keras_takes_for_another_format(self):
+        for name in ("model.weights.h5", "model.keras"):
+            self.refused(USAGE, ".h5 or .hdf5", words=["export", self.checkpoint, self.folder / name, "--format", "keras"])
+
+
+class Outputs(ExportTest):
+    def test_what_is_there_stays_without_force(self):
+        out = self.folder / "all.npz"
+        out.write_text("mine")
+        self.refused(USAGE, f"{out} is there already", "--force", words=["export", self.checkpoint, out])
+        self.assertEqual(out.read_text(), "mine")
+        self.ok("export", self.checkpoint, out, "--force")
+        self.assertEqual(len(numpy.load(out).files), 12)
+        self.nothing_but("all.npz")
+
+    def test_places_that_cannot_be_written(self):
+        self.refused(USAGE, "nowhere", "No such file", words=["export", self.checkpoint, self.folder / "nowhere" / "m.h5"])
+        self.refused(USAGE, "is a folder", words=["export", self.checkpoint, self.run_dir, "--format", "npz", "--force"])
+        self.nothing_but()
+
+    def test_a_full_disk_is_named_and_leaves_nothing(self):
+        large = make(self.folder / "run" / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
+        for name, options in (("m.h5", []), ("m.npz", []), ("m.npy", []), ("k.h5", ["--format", "keras"])):
+            self.refused(ENVIRONMENT, name, "File too large", words=["export", large, self.folder / name, *options], **file_limit(1_000_000))
+        self.nothing_but()
+
+    @staticmethod
+    def mount(folder):
+        folder.mkdir()
+        return os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True,
+                                                    timeout=20).returncode == 0
+
+    def test_a_file_system_without_room(self):
+        small = self.folder / "run" / "small"
+        if not self.mount(small):
+            self.skipTest("needs to mount a tmpfs")
+        self.addCleanup(subprocess.run, ["umount", small], timeout=20)
+        large = make(self.folder / "run" / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
+        for name in ("m.h5", "m.npz"):
+            self.refused(ENVIRONMENT, str(small / name), "No space left on device", words=["export", large, small / name])
+        self.refused(ENVIRONMENT, "No space left on device", words=["reshard", large, small / "out", "--parts", 2])
+        self.assertEqual(list(small.iterdir()), [])
+
+    def test_a_damaged_checkpoint_leaves_nothing(self):
+        part, offset = place_of(self.checkpoint, "half")
+        flip_byte(part, offset)
+        for name, options in (("m.h5", []), ("m.npz", []), ("m.npy", ["--variable", "half"]), ("k.h5", ["--format", "keras"])):
+            self.refused(DAMAGED, part.name, "variables/half/value", words=["export", self.checkpoint, self.folder / name, *options])
+        self.ok("export", self.checkpoint, self.folder / "flags.npy", "--variable", "flags")
+        part.unlink()
+        self.refused(DAMAGED, f"{part} is missing", words=["export", self.checkpoint, self.folder / "m.h5"])
+        self.nothing_but("flags.npy")
+
+    def test_formats_and_variables_that_do_not_exist(self):
+        out = self.folder / "m"
+        for words, text in (([out], "names no format"), ([out, "--format", "onnx"], "expected model, npy, npz, keras"),
+                            ([f"{out}.h5", "--variable", "nobody"], 'no variable "nobody"; it has "brain"'),
+                            ([f"{out}.h5", "--variable", "half", "--variable", "half"], "given twice"),
+                            ([f"{out}.npy", "--variable", "half", "--slots"], "--slots")):
+            self.refused(USAGE, text, words=["export", self.checkpoint, *words])
+        self.nothing_but()
+
+
+if __name__ == "__main__":
+    main()
