@@ -13,6 +13,7 @@
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
 #include "io/file.hpp"
+#include "io/hdf5/kept_checkpoints.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/hdf5/master.hpp"
@@ -112,12 +113,17 @@ std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
   return entries;
 }
 
-CheckpointDirectory::CheckpointDirectory(fs::path directory, int max_to_keep)
-    : directory_(std::move(directory)), max_to_keep_(max_to_keep) {
+CheckpointDirectory::CheckpointDirectory(fs::path directory, int max_to_keep, double keep_every_n_hours)
+    : directory_(std::move(directory)), max_to_keep_(max_to_keep), keep_every_n_hours_(keep_every_n_hours) {
   if (directory_.empty()) throw Error(Code::invalid_argument, "the checkpoint folder has an empty name");
   if (max_to_keep < 0) {
     throw Error(Code::invalid_argument,
                 fmt::format("max_to_keep is {}; it is 0 (keep all) or more", max_to_keep));
+  }
+  if (!(keep_every_n_hours >= 0)) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("keep_every_n_hours is {}; it is 0 (keep none for longer) or more", keep_every_n_hours));
   }
 }
 
@@ -127,6 +133,7 @@ void CheckpointDirectory::check_writable() const {
   try {
     write_synced_file(probe, "capstan\n");
     remove_path(probe);
+    if (keep_every_n_hours_ > 0) KeptCheckpoints(directory_).start();
   } catch (const Error& error) {
     ::unlink(probe.c_str());
     throw not_writable(directory_, error.what(), error.code());
@@ -151,7 +158,8 @@ fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartRep
   Manifest manifest{.step = step,
                     .user_state = options.user_state,
                     .settings = options.settings,
-                    .positions = options.positions};
+                    .positions = options.positions,
+                    .counters = options.counters};
   check_json(manifest);
   manifest.parts = in_order(parts);
   manifest.variables = variables_of(manifest.parts);
@@ -205,10 +213,14 @@ void CheckpointDirectory::move_into_place(const fs::path& from, const fs::path& 
 void CheckpointDirectory::delete_oldest(std::int64_t newest) const {
   try {
     remove_leftovers(directory_);
+    KeptCheckpoints kept(directory_);
     auto entries = list();
-    std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step == newest; });
+    std::erase_if(entries, [&](const CheckpointEntry& entry) {
+      return entry.step == newest || kept.contains(entry.path.filename().string());
+    });
     const std::size_t keep = max_to_keep_ == 0 ? entries.size() : static_cast<std::size_t>(max_to_keep_) - 1;
     for (std::size_t i = 0; i + keep < entries.size(); ++i) {
+      if (kept.keep(entries[i].path.filename().string(), keep_every_n_hours_)) continue;
       step_done("delete one");
       delete_folder(entries[i].path, /*is_checkpoint=*/true);
     }

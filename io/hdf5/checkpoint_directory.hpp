@@ -22,11 +22,12 @@
 
 namespace capstan::io {
 
-/// What the caller wants to find again. All are JSON texts.
+/// What the caller wants to find again. Texts are JSON.
 struct PublishOptions {
   std::string user_state = "null";                    // any value: epoch, random state, dataset positions
   std::string settings = "{}";                        // an object: the settings that the run was started with
   std::map<std::string, std::string> positions = {};  // where things stand, by name
+  std::map<std::string, std::int64_t> counters = {};  // values, by name; no JSON
 };
 
 struct CheckpointEntry {
@@ -40,11 +41,14 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& direc
 
 class CheckpointDirectory {
  public:
-  /// `max_to_keep` 0 keeps all. Touches no file.
-  explicit CheckpointDirectory(std::filesystem::path directory, int max_to_keep = 5);
+  /// `max_to_keep` 0 keeps all; of the others one every so many hours (KeptCheckpoints), 0 none. Touches no
+  /// file.
+  explicit CheckpointDirectory(std::filesystem::path directory, int max_to_keep = 5,
+                               double keep_every_n_hours = 0);
 
-  /// Creates the directory where it is missing, then creates, fsyncs and removes a probe file.
-  /// Throws Error permission_denied (resource_exhausted when the disk is full).
+  /// Creates the directory where it is missing, then creates, fsyncs and removes a probe file. Hours count
+  /// from now on where nothing has counted them yet. Throws Error permission_denied (resource_exhausted when
+  /// the disk is full).
   void check_writable() const;
 
   /// Makes an empty folder for the parts of `step` and removes what a crashed save left behind.
@@ -74,6 +78,7 @@ class CheckpointDirectory {
 
   std::filesystem::path directory_;
   int max_to_keep_;
+  double keep_every_n_hours_;
   std::function<void(std::string_view)> hook_;
 };
 

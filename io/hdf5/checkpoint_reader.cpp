@@ -108,6 +108,10 @@ const std::map<std::string, std::string>& CheckpointReader::positions() const no
   return impl_->manifest.positions;
 }
 
+const std::map<std::string, std::int64_t>& CheckpointReader::counters() const noexcept {
+  return impl_->manifest.counters;
+}
+const std::string& CheckpointReader::written_by() const noexcept { return impl_->manifest.written_by; }
 const std::vector<PartReport>& CheckpointReader::parts() const noexcept { return impl_->manifest.parts; }
 
 const VariableInfo& CheckpointReader::variable(std::string_view name) const {

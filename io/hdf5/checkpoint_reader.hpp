@@ -43,6 +43,9 @@ class CheckpointReader {
   const std::string& user_state() const noexcept;
   const std::string& settings() const noexcept;
   const std::map<std::string, std::string>& positions() const noexcept;  // by name
+  const std::map<std::string, std::int64_t>& counters() const noexcept;  // by name
+  /// "0.1.0 (commit 1234567)"; empty when it is older than that.
+  const std::string& written_by() const noexcept;
 
   /// Rows [first_row, first_row + rows) of "value" or of a slot, however the parts are cut, into `out`, which
   /// has room for rows * columns elements of the array's dtype. Throws Error: not_found, out_of_range,

@@ -21,6 +21,7 @@ inline constexpr const char* kMasterFile = "checkpoint.h5";
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kManifestSumFile = "manifest.xxh3";
 inline constexpr const char* kLatestFile = "latest";
+inline constexpr const char* kKeptFile = "kept.json";
 
 // Suffixes of folders that are not, or no longer, a checkpoint.
 inline constexpr std::string_view kUnfinished = ".tmp";

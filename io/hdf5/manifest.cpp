@@ -41,6 +41,27 @@ Json part_to_json(const PartReport& part) {
           {"datasets", std::move(datasets)}};
 }
 
+/// The numbers in "adam(learning_rate=0.1, nesterov=true)", which are exact: {"name": "adam",
+/// "learning_rate": 0.1, "nesterov": true}.
+Json optimizer_to_json(const std::string& description) {
+  const auto open = description.find('(');
+  Json json{{"name", description.substr(0, open)}};
+  if (open == std::string::npos) return json;
+  std::string_view rest = std::string_view(description).substr(open + 1);
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find_first_of(",)"));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    const std::string_view entry = one.substr(std::min(one.size(), one.find_first_not_of(' ')));
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string name(entry.substr(0, equals));
+    const std::string text(entry.substr(equals + 1));
+    const Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    json[name] = value.is_discarded() ? Json(text) : value;  // infinity is no JSON
+  }
+  return json;
+}
+
 Json variable_to_json(const VariableInfo& variable) {
   Json slots = Json::object();
   for (const SlotInfo& slot : variable.slots) {
@@ -49,6 +70,7 @@ Json variable_to_json(const VariableInfo& variable) {
   return {{"dtype", to_string(variable.dtype)},
           {"shape", variable.shape},
           {"optimizer", variable.optimizer},
+          {"hyperparameters", optimizer_to_json(variable.optimizer)},
           {"steps", variable.steps},
           {"slots", std::move(slots)}};
 }
@@ -113,6 +135,14 @@ Manifest manifest_from_json(const Json& json) {
   manifest.settings = json.at("settings").dump();
   const Json positions = json.value("positions", Json::object());  // those of before have none
   for (const auto& [name, position] : positions.items()) manifest.positions.emplace(name, position.dump());
+  const Json counters = json.value("counters", Json::object());
+  for (const auto& [name, value] : counters.items())
+    manifest.counters.emplace(name, integer_at(counters, name.c_str()));
+  if (json.contains("written_by")) {
+    const Json& by = json.at("written_by");
+    manifest.written_by = fmt::format("{} (commit {})", by.at("capstan").get<std::string>(),
+                                      by.at("commit").get<std::string>());
+  }
   return manifest;
 }
 
@@ -181,6 +211,8 @@ std::string to_json(const Manifest& manifest) {
       {"variables", std::move(variables)},
       {"user_state", Json::parse(manifest.user_state)},
       {"positions", std::move(positions)},
+      {"counters", manifest.counters},
+      {"written_by", {{"capstan", CAPSTAN_VERSION}, {"commit", CAPSTAN_COMMIT}}},
       {"settings", Json::parse(manifest.settings)}};
   return json.dump(1) + "\n";
 }

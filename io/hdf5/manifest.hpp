@@ -21,6 +21,8 @@ struct Manifest {
   std::string user_state = {};                        // JSON text
   std::string settings = {};                          // JSON text of an object
   std::map<std::string, std::string> positions = {};  // JSON texts, by name
+  std::map<std::string, std::int64_t> counters = {};
+  std::string written_by = {};  // "0.1.0 (commit 1234567)"; made by to_json, read by read_manifest
 };
 
 /// The parts in the order of their numbers, all of them there. Throws Error invalid_argument.

@@ -1,0 +1,30 @@
+// directory_lock.hpp -- one job at a time writes into a folder.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+namespace capstan::io {
+
+/// What keeps other processes out of a folder while it lives: flock on the file "lock" in it, which says who
+/// holds it. The kernel lets go when the process ends, however it ends. All of one process share one.
+class DirectoryLock {
+ public:
+  /// The folder must be there. Waits so long for another job that is about to end. Throws
+  /// Error(failed_precondition) that says who holds it, on which host and since when. Where the file system
+  /// knows no locks there is none, and the log says so.
+  static std::shared_ptr<const DirectoryLock> take(const std::filesystem::path& folder,
+                                                   std::chrono::milliseconds patience);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+ private:
+  struct Held;
+  explicit DirectoryLock(std::unique_ptr<Held> held);
+
+  std::unique_ptr<Held> held_;
+};
+
+}  // namespace capstan::io

@@ -1,0 +1,96 @@
+// directory_lock_test.cpp -- another process is kept out until the holder lets go, or dies.
+#include "io/directory_lock.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "support/expect_error.hpp"
+#include "temporary_folder.hpp"
+
+namespace capstan::io {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+/// A process that holds the lock until it is killed.
+class Holder {
+ public:
+  explicit Holder(const std::filesystem::path& folder) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) throw std::runtime_error("pipe");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const auto lock = DirectoryLock::take(folder, milliseconds(0));
+      (void)!::write(ends[1], "x", 1);
+      while (true) ::pause();
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  ~Holder() { kill(); }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  void kill() {
+    if (pid_ == 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST(DirectoryLock, NamesTheHolderUntilItIsKilled) {
+  const TemporaryFolder folder;
+  Holder holder(folder.path());
+  const auto text = error_of(Code::failed_precondition,
+                             [&] { (void)DirectoryLock::take(folder.path(), milliseconds(100)); });
+  EXPECT_THAT(text, HasSubstr("another job writes checkpoints to " + folder.path().string() + ": process " +
+                              std::to_string(holder.pid()) + " on "));
+  EXPECT_THAT(text, HasSubstr(" since 20"));
+  holder.kill();
+  EXPECT_NE(DirectoryLock::take(folder.path(), milliseconds(0)), nullptr);
+}
+
+TEST(DirectoryLock, WaitsForAHolderThatIsAboutToEnd) {
+  const TemporaryFolder folder;
+  Holder holder(folder.path());
+  const pid_t killer = ::fork();
+  if (killer == 0) {
+    ::usleep(200'000);
+    ::kill(holder.pid(), SIGKILL);
+    ::_exit(0);
+  }
+  EXPECT_NE(DirectoryLock::take(folder.path(), std::chrono::seconds(20)), nullptr);
+  ::waitpid(killer, nullptr, 0);
+}
+
+TEST(DirectoryLock, AllOfOneProcessShareIt) {
+  const TemporaryFolder folder;
+  auto first = DirectoryLock::take(folder.path(), milliseconds(0));
+  const auto second = DirectoryLock::take(folder.path() / ".", milliseconds(0));
+  EXPECT_EQ(first, second);
+  const TemporaryFolder other;
+  EXPECT_NE(DirectoryLock::take(other.path(), milliseconds(0)), first);
+}
+
+TEST(DirectoryLock, LetsGoAtItsEnd) {
+  const TemporaryFolder folder;
+  DirectoryLock::take(folder.path(), milliseconds(0)).reset();
+  const Holder holder(folder.path());
+  EXPECT_GT(holder.pid(), 0);
+}
+
+}  // namespace
+}  // namespace capstan::io

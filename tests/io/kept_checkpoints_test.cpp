@@ -1,0 +1,86 @@
+// kept_checkpoints_test.cpp -- of checkpoints that would be deleted one stays every so many hours, over any
+// number of runs.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "checkpoint_sample.hpp"
+#include "io/hdf5/kept_checkpoints.hpp"
+#include "temporary_folder.hpp"
+
+namespace capstan::io {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::minutes;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class KeptCheckpointsTest : public testing::Test {
+ protected:
+  std::vector<std::int64_t> steps() const {
+    std::vector<std::int64_t> steps;
+    for (const auto& entry : list_checkpoints(folder_.path())) steps.push_back(entry.step);
+    return steps;
+  }
+  /// Saves one, as of so many minutes from now.
+  void save_at(CheckpointDirectory& directory, std::int64_t step, minutes from_now) const {
+    // Deleting looks at times of earlier ones alone, so this one's may be set afterwards.
+    const fs::path path = save(directory, step, {make_array<float>("w", "value", {3}, 1)}, 1);
+    fs::last_write_time(path / "manifest.json", begin_ + from_now);
+  }
+
+  TemporaryFolder folder_;
+  fs::file_time_type begin_ = fs::file_time_type::clock::now();
+};
+
+TEST_F(KeptCheckpointsTest, OneStaysWhenItIsSoManyHoursYoungerThanTheLastThatStayed) {
+  for (std::int64_t step = 0; step < 12; ++step) {
+    CheckpointDirectory directory(folder_.path(), 2, 2);  // a new run each time
+    directory.check_writable();
+    save_at(directory, step, minutes(45 * step));
+  }
+  // Two hours after the start is 135 min, step 3; two hours later 270 min, step 6; 405 min, step 9, is beyond
+  // the two newest, 10 and 11.
+  EXPECT_THAT(steps(), ElementsAre(3, 6, 9, 10, 11));
+  EXPECT_THAT(file_text(folder_.path() / "kept.json"), HasSubstr("\"checkpoint-00000003\""));
+}
+
+TEST_F(KeptCheckpointsTest, WhatIsKeptStaysWhenNobodyAsksForTheRuleAnyMore) {
+  CheckpointDirectory directory(folder_.path(), 1, 1);
+  directory.check_writable();
+  save_at(directory, 1, minutes(90));
+  save_at(directory, 2, minutes(100));
+  EXPECT_THAT(steps(), ElementsAre(1, 2));
+  CheckpointDirectory without(folder_.path(), 1);
+  save_at(without, 3, minutes(400));
+  save_at(without, 4, minutes(500));
+  EXPECT_THAT(steps(), ElementsAre(1, 4));
+}
+
+TEST_F(KeptCheckpointsTest, WithoutTheRuleNoneStays) {
+  CheckpointDirectory directory(folder_.path(), 1);
+  directory.check_writable();
+  for (std::int64_t step = 1; step < 4; ++step) save_at(directory, step, minutes(600 * step));
+  EXPECT_THAT(steps(), ElementsAre(3));
+  EXPECT_FALSE(fs::exists(folder_.path() / "kept.json"));
+}
+
+TEST_F(KeptCheckpointsTest, AFileThatIsNotUnderstoodKeepsNothingAndStopsNothing) {
+  folder_.write("kept.json", "{\"kept\": 3");
+  CheckpointDirectory directory(folder_.path(), 1, 1);
+  directory.check_writable();
+  save_at(directory, 1, minutes(90));
+  save_at(directory, 2, minutes(100));
+  EXPECT_THAT(steps(), ElementsAre(1, 2)) << "the rule begins anew";
+}
+
+TEST_F(KeptCheckpointsTest, NumbersThatMakeNoSenseAreRefused) {
+  for (const double hours : {-1.0, std::nan("")})
+    EXPECT_THAT(error_of(Code::invalid_argument, [&] { CheckpointDirectory(folder_.path(), 1, hours); }),
+                HasSubstr("keep_every_n_hours is "));
+}
+
+}  // namespace
+}  // namespace capstan::io

@@ -1,0 +1,68 @@
+// stored_samples_test.cpp -- checkpoints as earlier versions wrote them are read by this one.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "io/hdf5/checkpoint_reader.hpp"
+#include "stored_sample.hpp"
+#include "temporary_folder.hpp"
+
+namespace capstan::io {
+namespace {
+
+using ::testing::ElementsAre;
+
+template <class T>
+std::vector<T> rows(const CheckpointReader& reader, const std::string& variable, const std::string& which) {
+  const VariableInfo& info = reader.variable(variable);
+  std::size_t elements = 1;
+  for (const auto size : info.shape) elements *= size;
+  std::vector<T> out(elements);
+  reader.read_rows(variable, which, 0, info.shape[0], out.data());
+  return out;
+}
+
+/// Two ps, three shards of each variable. Worked out by hand from the update rules (capstan/optimizers.hpp):
+/// "column" began as -1 and its sums as 0.25, was pushed 1, 2, 3, 4, and learns by 0.5; "brain" (bfloat16)
+/// began as 1, was pushed 1, 2, -4, and learns by 0.25.
+TEST(StoredSamples, Version1IsRead) {
+  const TemporaryFolder folder;
+  unpack_sample("checkpoint_v1", folder.path() / "checkpoint-00000012");
+  const CheckpointReader reader(folder.path() / "checkpoint-00000012");
+  reader.verify();
+  EXPECT_EQ(reader.step(), 12);
+  EXPECT_EQ(reader.user_state(), R"({"epoch":3})");
+  EXPECT_EQ(reader.settings(), R"({"dim":"2"})");
+  EXPECT_EQ(
+      reader.positions().at("splits"),
+      R"({"data":"50 examples, 10 a split","done":{"1":[[0,2]]},"epoch":1,"shuffle_seed":null,"splits":5})");
+  EXPECT_TRUE(reader.counters().empty());
+  EXPECT_EQ(reader.written_by(), "");
+  std::vector<std::string> names;
+  for (const VariableInfo& variable : reader.variables()) names.push_back(variable.name);
+  EXPECT_THAT(names, ElementsAre("brain", "column", "flags", "model/rows", "step"));
+  EXPECT_EQ(reader.parts().size(), 4U);
+
+  EXPECT_EQ(rows<std::int64_t>(reader, "step", "value"), std::vector<std::int64_t>{42});
+  EXPECT_EQ(rows<std::uint16_t>(reader, "brain", "value"),
+            (std::vector<std::uint16_t>{0x3f40, 0x3f00, 0x4000}));
+  EXPECT_EQ(rows<float>(reader, "brain", "velocity"), (std::vector<float>{-0.25F, -0.5F, 1}));
+  EXPECT_EQ(rows<double>(reader, "column", "accumulator"), (std::vector<double>{1.25, 4.25, 9.25, 16.25}));
+  const auto column = rows<double>(reader, "column", "value");
+  for (int i = 0; i < 4; ++i)
+    EXPECT_NEAR(column[i], -1 - 0.5 * (i + 1) / std::sqrt(0.25 + (i + 1) * (i + 1)), 1e-6) << i;
+  EXPECT_EQ(rows<std::uint8_t>(reader, "flags", "value"), (std::vector<std::uint8_t>{1, 1}));
+  // Row 4 was pushed 1, -2 once, by Adam that learns by 0.125; row 0 twice, rows 1 to 3 never.
+  const auto values = rows<float>(reader, "model/rows", "value");
+  EXPECT_NEAR(values[8], 0.5 - 0.125, 1e-5);
+  EXPECT_NEAR(values[9], 0.5 + 0.125, 1e-5);
+  EXPECT_THAT(std::vector<float>(values.begin() + 2, values.begin() + 8), testing::Each(0.5F));
+  const VariableInfo& table = reader.variable("model/rows");
+  EXPECT_EQ(table.optimizer, "adam(learning_rate=0.125, beta1=0.9, beta2=0.999, epsilon=1e-07)");
+  EXPECT_EQ(table.steps_of(0, 2), 2);
+  EXPECT_EQ(table.steps_of(2, 2), 0);
+  EXPECT_EQ(table.steps_of(4, 1), 1);
+}
+
+}  // namespace
+}  // namespace capstan::io
