@@ -8,9 +8,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capstan/strategy.hpp"
+#include "capstan/user_state.hpp"
 
 namespace capstan {
 
@@ -18,8 +20,11 @@ struct CheckpointOptions {
   std::filesystem::path directory;
   /// Older ones are deleted, but never before a newer one is on disk. 0 keeps all.
   int max_to_keep = 5;
-  /// Written into every checkpoint: a JSON object, the settings of the run.
-  std::string settings = "{}";
+  /// Written into every checkpoint: a JSON object, the settings of the run. Empty: those of Capstan.
+  std::string settings = {};
+  /// Of those that would be deleted, one that was saved so many hours or more after the one that was kept
+  /// last stays for good (kept.json in the directory has their names). 0: none.
+  double keep_every_n_hours = 0;
 };
 
 /// What of the pushes that are under way while a checkpoint is saved is in it.
@@ -55,6 +60,61 @@ struct RestoreOptions {
   Check check = {};
 };
 
+/// The checkpoint that was restored last.
+class LastRestored {
+ public:
+  /// What was given to `save`: JSON.
+  const std::string& user_state() const noexcept { return user_state_; }
+  /// The value that was given to `save`. Throws Error(failed_precondition) when that was JSON, or a value of
+  /// another type.
+  template <detail::UserValue T>
+  T user_state() const {
+    return from_bytes<T>(detail::from_user_state(user_state_, detail::StateType<T>::name()));
+  }
+  const std::filesystem::path& restored_from() const noexcept { return restored_from_; }
+
+  /// What of it the program does not have, so far: variable "w".
+  std::vector<std::string> unmatched() const;
+  /// Throws Error(failed_precondition) that lists what is in it and not in the program, and what of the
+  /// program is not in it.
+  void assert_consumed() const;
+
+ protected:
+  explicit LastRestored(ParameterServerStrategy& strategy) : strategy_(strategy) {}
+  /// All that was restored was: for what is made later.
+  std::int64_t note();
+
+  ParameterServerStrategy& strategy_;
+
+ private:
+  std::string user_state_ = "null";
+  std::filesystem::path restored_from_;
+};
+
+/// One checkpoint in a folder of its own, which the program names; none is ever deleted. On the coordinator,
+/// by the thread that made the strategy.
+class Checkpoint : public LastRestored {
+ public:
+  /// `settings` as in CheckpointOptions.
+  explicit Checkpoint(ParameterServerStrategy& strategy, std::string settings = {})
+      : LastRestored(strategy), settings_(std::move(settings)) {}
+
+  /// Saves everything into `folder`, as CheckpointManager::save does, in place of a checkpoint that is there.
+  /// Throws Error(already_exists) when something else is.
+  void write(const std::filesystem::path& folder, const std::string& user_state = "null");
+  template <detail::UserValue T>
+  void write(const std::filesystem::path& folder, const T& user_state) {
+    write(folder, detail::to_user_state(detail::StateType<T>::name(), to_bytes(user_state)));
+  }
+
+  /// Restores one checkpoint, also one of a CheckpointManager; takes no lock. Returns its step, 0 where
+  /// write() made it. Throws Error: not_found, data_loss, and what CheckpointManager::restore_latest throws.
+  std::int64_t read(const std::filesystem::path& folder, const RestoreOptions& options = {});
+
+ private:
+  std::string settings_;
+};
+
 /// Checkpoints of one strategy in one directory (docs/checkpoint_format.md). On the coordinator, by the
 /// thread that made the strategy.
 ///
@@ -62,9 +122,10 @@ struct RestoreOptions {
 /// pieces, and keeps for the checkpoint those that change before their turn. With a SplitDataset every save
 /// is `global`: a checkpoint has what the splits that are done pushed, which ones these are, and nothing of
 /// any other.
-class CheckpointManager {
+class CheckpointManager : public LastRestored {
  public:
-  /// Throws Error(permission_denied) at once when the directory cannot be written.
+  /// Throws Error at once: permission_denied when the directory cannot be written, failed_precondition when
+  /// another job has it, saying which. It is this process's as long as the manager lives.
   CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options);
 
   /// Waits for what save() writes in the background; what goes wrong then is in the log.
@@ -80,6 +141,11 @@ class CheckpointManager {
   /// with a warning. Waits for an earlier save in the background first, and throws what was wrong with it.
   std::filesystem::path save(std::int64_t step, const std::string& user_state = "null",
                              const SaveOptions& options = {});
+  /// `user_state` is any value that capstan/serialize.hpp can pack.
+  template <detail::UserValue T>
+  std::filesystem::path save(std::int64_t step, const T& user_state, const SaveOptions& options = {}) {
+    return save(step, detail::to_user_state(detail::StateType<T>::name(), to_bytes(user_state)), options);
+  }
   /// Returns when what save() writes in the background is on disk. Throws what was wrong with it.
   void wait();
 
@@ -98,28 +164,18 @@ class CheckpointManager {
   std::optional<std::int64_t> restore_latest(const Check& check) {
     return restore_latest(RestoreOptions{.check = check});
   }
-  /// What of the checkpoint that was restored last the program does not have, so far: variable "w".
-  std::vector<std::string> unmatched() const;
-  /// Throws Error(failed_precondition) that lists what is in the checkpoint that was restored last and not in
-  /// the program, and variables of the program that are not in it.
-  void assert_consumed() const;
-
+  /// All in the directory, oldest first.
+  std::vector<std::filesystem::path> checkpoints() const;
   /// Step of the newest one in the directory, whether whole or damaged; nothing when there is none.
   std::optional<std::int64_t> latest() const;
-
-  /// Of the checkpoint that was restored last: what was given to `save`.
-  const std::string& user_state() const noexcept { return user_state_; }
-  const std::filesystem::path& restored_from() const noexcept { return restored_from_; }
 
  private:
   struct Saving;
   Saving begin(std::int64_t step, const std::string& user_state, const SaveOptions& options);
   std::filesystem::path finish(Saving& saving);
 
-  ParameterServerStrategy& strategy_;
   CheckpointOptions options_;
-  std::string user_state_ = "null";
-  std::filesystem::path restored_from_;
+  std::shared_ptr<const void> lock_;
   struct Background;
   std::unique_ptr<Background> background_;  // null: nothing is written
 };

@@ -43,7 +43,8 @@ struct SidecarEvaluatorOptions {
 /// no ps: the function reads variables from the checkpoint. One thread.
 ///
 /// Checkpoints are evaluated in the order of their steps, each once. One that is damaged is named in the log
-/// and passed over, and so is one that was deleted before its turn (CheckpointOptions::max_to_keep).
+/// and passed over, and so is one that is deleted before its turn, or while it is read
+/// (CheckpointOptions::max_to_keep).
 class SidecarEvaluator {
  public:
   using Evaluate = std::function<void(const SavedCheckpoint&)>;

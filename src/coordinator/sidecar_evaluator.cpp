@@ -110,7 +110,13 @@ bool SidecarEvaluator::look(const Evaluate& evaluate) {
       }
       continue;
     }
-    evaluate(*checkpoint);
+    try {
+      evaluate(*checkpoint);
+    } catch (const Error& error) {
+      if (error.code() != Code::data_loss || is_there(entry.path)) throw;
+      log::warn("{} was deleted while it was evaluated: keep more of them", entry.path.string());
+      continue;
+    }
     ++evaluations_;
     if (evaluated_last()) break;
   }

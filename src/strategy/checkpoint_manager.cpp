@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
+#include "io/directory_lock.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/layout.hpp"
 #include "shard/protocol.hpp"
@@ -60,6 +61,13 @@ class Hold {
   std::vector<std::function<void()>> releases_;
 };
 
+io::CheckpointDirectory directory_of(const CheckpointOptions& options) {
+  return io::CheckpointDirectory(options.directory, options.max_to_keep, options.keep_every_n_hours);
+}
+
+/// A job that goes on where another was killed may come before the last process of that one has gone.
+constexpr std::chrono::seconds kForAnotherJobToEnd{3};
+
 }  // namespace
 
 /// One save, from the moment that every ps has its shards.
@@ -78,8 +86,11 @@ struct CheckpointManager::Background {
 };
 
 CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options)
-    : strategy_(strategy), options_(std::move(options)) {
-  io::CheckpointDirectory(options_.directory, options_.max_to_keep).check_writable();
+    : LastRestored(strategy), options_(std::move(options)) {
+  if (options_.settings.empty())
+    options_.settings = strategy.implementation().runtime()->settings().to_json();
+  directory_of(options_).check_writable();
+  lock_ = io::DirectoryLock::take(options_.directory, kForAnotherJobToEnd);
 }
 
 CheckpointManager::~CheckpointManager() {
@@ -95,10 +106,10 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
   strategy::Strategy& strategy = strategy_.implementation();
   const auto states = strategy.states();
   const Hold hold(states, strategy, options.consistency == SaveConsistency::global);
-  Saving saving{step, {user_state, options_.settings, {}}, {}, {}, {}};
+  Saving saving{step, {user_state, options_.settings, {}, {}}, {}, {}, {}};
   for (const auto& [name, state] : states) saving.told.positions.emplace(name, state->position());
   strategy.context().client().flush();
-  io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
+  io::CheckpointDirectory directory = directory_of(options_);
   saving.folder = directory.path() / io::checkpoint_name(step);
   // Anew where a ps has died and is back, or a spare has its place.
   auto counters = strategy.at_rest([&] {
@@ -113,6 +124,7 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
       throw;
     }
   });
+  saving.told.counters = strategy.by_name(counters);
   saving.for_spares =
       strategy.checkpoint_of(std::filesystem::absolute(saving.folder).string(), step, std::move(counters));
   saving.deadline = transport::deadline_in(strategy::disk_patience(strategy));
@@ -131,7 +143,7 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
                 fmt::format("waited {} ms for {} to write its part of a checkpoint",
                             strategy::disk_patience(strategy).count(), fmt::join(names, " and ")));
   }
-  io::CheckpointDirectory directory(options_.directory, options_.max_to_keep);
+  io::CheckpointDirectory directory = directory_of(options_);
   auto folder = directory.publish(saving.step, save.parts(), saving.told);
   strategy.note_checkpoint(std::move(saving.for_spares));
   return folder;
@@ -176,6 +188,13 @@ void CheckpointManager::wait() {
   background_->thread.join();
   const std::unique_ptr<Background> ended = std::move(background_);
   if (ended->error) std::rethrow_exception(ended->error);
+}
+
+std::vector<std::filesystem::path> CheckpointManager::checkpoints() const {
+  std::vector<std::filesystem::path> paths;
+  for (io::CheckpointEntry& entry : io::list_checkpoints(options_.directory))
+    paths.push_back(std::move(entry.path));
+  return paths;
 }
 
 std::optional<std::int64_t> CheckpointManager::latest() const {

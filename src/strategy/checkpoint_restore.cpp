@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <set>
 
 #include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/layout.hpp"
 #include "shard/restore_plan.hpp"
 #include "strategy/restoring.hpp"
 #include "strategy/strategy.hpp"
@@ -88,6 +90,18 @@ shard::RestorePlan planned(strategy::Strategy& strategy, const io::CheckpointRea
   return plan;
 }
 
+/// Counters and rows. Returns the counters: a spare that takes a place meanwhile has those of an earlier
+/// checkpoint.
+strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::CheckpointReader& reader,
+                                        const shard::RestorePlan& plan) {
+  while (true) {
+    const std::uint64_t moves = strategy.context().client().moves();
+    for (const auto& [name, value] : reader.counters()) (void)strategy.set_counter(name, value);
+    auto counters = strategy::read_on_ps(strategy, plan);
+    if (strategy.context().client().moves() == moves) return counters;
+  }
+}
+
 /// Fills what there is now. Returns the counters as they were when all ps had read.
 strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::CheckpointReader& reader,
                                        const RestoreOptions& options) {
@@ -97,7 +111,7 @@ strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::C
   strategy.forget_recorded_step();
   strategy::PsContents::Counters counters;
   try {
-    counters = strategy::read_on_ps(strategy, plan);
+    counters = read_all(strategy, reader, plan);
   } catch (const Error& error) {
     if (error.code() != Code::data_loss) throw;
     throw Error(error.code(),
@@ -123,6 +137,10 @@ std::unique_ptr<strategy::Restored> matched(const strategy::Strategy& strategy, 
     }
   }
   for (const auto& [name, state] : strategy.states()) restored->took_position(name);
+  for (const std::string& name : strategy.created_counters()) {
+    restored->took_counter(name);
+    if (!restored->reader().counters().contains(name)) restored->lacks_counter(name);
+  }
   const std::string folder = restored->reader().folder().string();
   if (const auto rest = restored->unmatched(); !rest.empty())
     log::info("not restored from {} until the program makes them: {}", folder, fmt::join(rest, ", "));
@@ -150,18 +168,39 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
   } catch (const Refused& refused) {
     std::rethrow_exception(refused.why);
   }
-  const io::CheckpointReader& reader = strategy.restored()->reader();
+  return note();
+}
+
+std::int64_t Checkpoint::read(const std::filesystem::path& folder, const RestoreOptions& options) {
+  auto replaced = folder;  // by one that a crash kept from its name
+  replaced += io::kReplaced;
+  std::error_code error;
+  const bool is_replaced =
+      !std::filesystem::exists(folder, error) && std::filesystem::exists(replaced, error);
+  io::CheckpointReader reader(is_replaced ? replaced : folder);
+  strategy::Strategy& strategy = strategy_.implementation();
+  try {
+    auto counters = restore(strategy, reader, options);
+    strategy.set_restored(matched(strategy, std::move(reader), options), std::move(counters));
+  } catch (const Refused& refused) {
+    std::rethrow_exception(refused.why);
+  }
+  return note();
+}
+
+std::int64_t LastRestored::note() {
+  const io::CheckpointReader& reader = strategy_.implementation().restored()->reader();
   user_state_ = reader.user_state();
   restored_from_ = reader.folder();
   return reader.step();
 }
 
-std::vector<std::string> CheckpointManager::unmatched() const {
+std::vector<std::string> LastRestored::unmatched() const {
   const strategy::Restored* restored = strategy_.implementation().restored();
   return restored == nullptr ? std::vector<std::string>{} : restored->unmatched();
 }
 
-void CheckpointManager::assert_consumed() const {
+void LastRestored::assert_consumed() const {
   const strategy::Restored* restored = strategy_.implementation().restored();
   if (restored == nullptr) return;
   std::string text;

@@ -22,6 +22,11 @@ void PsContents::set_checkpoint(Checkpoint checkpoint) {
   checkpoint_ = std::move(checkpoint);
 }
 
+void PsContents::move_checkpoint(const std::string& from, const std::string& to) {
+  const std::lock_guard lock(mutex_);
+  if (checkpoint_ && checkpoint_->folder == from) checkpoint_->folder = to;
+}
+
 void PsContents::forget_checkpoint() {
   const std::lock_guard lock(mutex_);
   checkpoint_.reset();
@@ -30,6 +35,11 @@ void PsContents::forget_checkpoint() {
 void PsContents::extend_checkpoint(std::uint32_t variable) {
   const std::lock_guard lock(mutex_);
   if (checkpoint_ && checkpoint_->restored) checkpoint_->last_variable = variable;
+}
+
+void PsContents::extend_checkpoint(const Counter& counter) {
+  const std::lock_guard lock(mutex_);
+  if (checkpoint_ && checkpoint_->restored) checkpoint_->counters.push_back(counter);
 }
 
 std::optional<PsContents::Checkpoint> PsContents::checkpoint() const {

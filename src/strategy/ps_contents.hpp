@@ -35,10 +35,12 @@ class PsContents {
   void add_group(const std::string& name);
   /// One that was saved, or that all variables were restored from.
   void set_checkpoint(Checkpoint checkpoint);
+  void move_checkpoint(const std::string& from, const std::string& to);
   /// None is what the variables are.
   void forget_checkpoint();
   /// It has a variable as well that was made after it was restored. Nothing when another one was saved since.
   void extend_checkpoint(std::uint32_t variable);
+  void extend_checkpoint(const Counter& counter);
   std::optional<Checkpoint> checkpoint() const;
 
   /// Throws Error(unavailable) when there is an update group.

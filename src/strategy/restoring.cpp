@@ -96,6 +96,7 @@ Restored::Restored(io::CheckpointReader reader, Renamed names)
     : reader_(std::move(reader)), names_(std::move(names)) {
   for (const io::VariableInfo& variable : reader_.variables()) left_.insert(variable.name);
   for (const auto& [name, position] : reader_.positions()) positions_.insert(name);
+  for (const auto& [name, value] : reader_.counters()) counters_.insert(name);
 }
 
 void Restored::took_variable(const std::string& here) {
@@ -139,9 +140,14 @@ std::optional<std::string> Restored::position(const std::string& name) const {
   return positions_.contains(name) ? std::optional(reader_.positions().at(name)) : std::nullopt;
 }
 
+std::optional<std::int64_t> Restored::counter(const std::string& name) const {
+  return counters_.contains(name) ? std::optional(reader_.counters().at(name)) : std::nullopt;
+}
+
 std::vector<std::string> Restored::unmatched() const {
   std::vector<std::string> names;
   for (const std::string& name : left_) names.push_back(fmt::format("variable \"{}\"", name));
+  for (const std::string& name : counters_) names.push_back(fmt::format("counter \"{}\"", name));
   for (const std::string& name : positions_) names.push_back(fmt::format("the position of \"{}\"", name));
   return names;
 }
@@ -149,6 +155,7 @@ std::vector<std::string> Restored::unmatched() const {
 std::vector<std::string> Restored::lacking() const {
   std::vector<std::string> names;
   for (const std::string& name : lacking_) names.push_back(fmt::format("variable \"{}\"", name));
+  for (const std::string& name : lacking_counters_) names.push_back(fmt::format("counter \"{}\"", name));
   return names;
 }
 

@@ -53,6 +53,8 @@ class Restored {
   /// A variable that it does not have.
   void lacks(const std::string& here) { lacking_.insert(here); }
   void took_position(const std::string& name) { positions_.erase(name); }
+  void took_counter(const std::string& name) { counters_.erase(name); }
+  void lacks_counter(const std::string& name) { lacking_counters_.insert(name); }
 
   bool has(const std::string& here) const;
   /// Throws Error(failed_precondition) that lists the differences.
@@ -61,6 +63,8 @@ class Restored {
   void fill(Strategy& strategy, const shard::VariableDescriptor& variable);
   /// Of a dataset that nobody had when it was restored.
   std::optional<std::string> position(const std::string& name) const;
+
+  std::optional<std::int64_t> counter(const std::string& name) const;
 
   /// Every variable here so far has come from it, under its own name: a ps could be filled from it anew.
   bool whole() const noexcept { return whole_ && lacking_.empty(); }
@@ -74,7 +78,9 @@ class Restored {
   Renamed names_;
   std::set<std::string> left_;       // names there
   std::set<std::string> positions_;  // names of those that are left
+  std::set<std::string> counters_;   // likewise
   std::set<std::string> lacking_;
+  std::set<std::string> lacking_counters_;
   bool whole_ = true;
 };
 

@@ -356,24 +356,6 @@ std::vector<PsLoad> Strategy::loads() {
   return loads;
 }
 
-std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::string& name) {
-  if (!created_counters_.insert(name).second) {
-    throw Error(Code::already_exists, "there is a counter \"" + name + "\" already");
-  }
-  const auto ps_count = static_cast<std::size_t>(runtime_->count(Role::ps));
-  const auto number =
-      static_cast<std::size_t>(std::find(counters_.begin(), counters_.end(), name) - counters_.begin());
-  if (number / ps_count >= shard::BoardLayout::kCounters) {
-    throw Error(Code::resource_exhausted,
-                fmt::format("{} counters are all that {} ps have room for", number, ps_count));
-  }
-  if (number == counters_.size()) {
-    counters_.push_back(name);
-    runtime_->coordinator_memory().change([&](auto& record) { record.counters = counters_; });
-  }
-  return {static_cast<std::int32_t>(number % ps_count), static_cast<std::uint32_t>(number / ps_count)};
-}
-
 void Strategy::set_restored(std::unique_ptr<Restored> restored, PsContents::Counters counters) {
   restored_ = std::move(restored);
   if (!restored_->whole()) return contents_.forget_checkpoint();
@@ -392,18 +374,6 @@ PsContents::Counters Strategy::at_rest(const std::function<void()>& move_all) {
     client.retry(move_all);
     if (client.moves() == moves) return counters;
   }
-}
-
-PsContents::Counters Strategy::read_counters() {
-  PsContents::Counters counters;
-  if (runtime_->count(Role::spare) == 0) return counters;
-  const auto ps_count = static_cast<std::size_t>(runtime_->count(Role::ps));
-  for (std::size_t number = 0; number < counters_.size(); ++number) {
-    const auto ps = static_cast<std::int32_t>(number % ps_count);
-    const auto index = static_cast<std::uint32_t>(number / ps_count);
-    counters.push_back({ps, index, context_.client().fetch_add(ps, index, 0)});
-  }
-  return counters;
 }
 
 std::optional<PsContents::Checkpoint> Strategy::checkpoint_of(const std::string& folder, std::int64_t step,

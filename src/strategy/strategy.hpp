@@ -41,6 +41,11 @@ class Strategy {
                                                        const VariableOptions& options);
   /// Place of a new counter: ps and index on its board.
   std::pair<std::int32_t, std::uint32_t> create_counter(const std::string& name);
+  const std::set<std::string>& created_counters() const noexcept { return created_counters_; }
+  /// What at_rest() has returned, by name: the counters of this program.
+  std::map<std::string, std::int64_t> by_name(const PsContents::Counters& counters) const;
+  /// False when this program has not created it.
+  bool set_counter(const std::string& name, std::int64_t value);
 
   /// The number of a new update group of all workers.
   std::uint32_t create_group(const std::string& name, const Synchronization& synchronization);
@@ -98,6 +103,11 @@ class Strategy {
   /// All variables are there. Any thread.
   void note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint);
 
+  /// What a spare would read has another name now.
+  void move_noted_checkpoint(const std::string& from, const std::string& to) {
+    contents_.move_checkpoint(from, to);
+  }
+
   SaveUnderWay& save_under_way() noexcept { return save_; }
   /// What the coordinator of closures does for checkpoints.
   struct Control {
@@ -128,7 +138,7 @@ class Strategy {
   static void set_current(Strategy* strategy) noexcept;
 
  private:
-  /// None where there are no spares.
+  /// All, by number.
   PsContents::Counters read_counters();
   void start_embedded_ps();
   void check_new(const std::string& name, const Shape& shape) const;
@@ -141,6 +151,8 @@ class Strategy {
   };
   Created create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
   void drop_variable(const shard::VariableDescriptor& descriptor);
+  /// Of a counter: index of its ps, and place on that one's board.
+  std::pair<std::int32_t, std::uint32_t> place_of_counter(std::size_t number) const;
   /// Its first values: from the checkpoint that was restored, or its own.
   void fill_new(const shard::VariableDescriptor& descriptor, const Created& created,
                 const detail::AnyInitialValue& initial, const detail::WholeValue& whole);

@@ -33,7 +33,7 @@ class Job {
   ParameterServerStrategy strategy_;
 };
 
-class Checkpoint : public testing::TestWithParam<bool> {
+class Checkpoints : public testing::TestWithParam<bool> {
  protected:
   /// What a variable of `shards` shards on so many ps holds after it has been restored.
   Floats restored(int ps, std::int64_t shards, const Shape& shape) const {
@@ -60,7 +60,7 @@ class Checkpoint : public testing::TestWithParam<bool> {
 // A3.10: better: any number of shards and of ps, also before the variable is made, slots and steps included;
 // each shard is a part of one array, which other programs read whole, and what is damaged is refused by name.
 // B101-B104: same.
-TEST_P(Checkpoint, OfTwoShardsRestoresIntoTwoAndFour) {
+TEST_P(Checkpoints, OfTwoShardsRestoresIntoTwoAndFour) {
   save(2, 2, {4}, {1, 2, 3, 4});
   EXPECT_EQ(restored(2, 2, {4}), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(restored(2, 4, {4}), (Floats{1, 2, 3, 4}));
@@ -68,7 +68,7 @@ TEST_P(Checkpoint, OfTwoShardsRestoresIntoTwoAndFour) {
 }
 
 // B135-B139: same.
-TEST_P(Checkpoint, WhatWasChangedAfterItWasSavedIsAsItWas) {
+TEST_P(Checkpoints, WhatWasChangedAfterItWasSavedIsAsItWas) {
   Job job(2, 4);
   auto v = job.make({4, 2}, 0);
   CheckpointManager manager = job.manager(folder_);
@@ -81,7 +81,7 @@ TEST_P(Checkpoint, WhatWasChangedAfterItWasSavedIsAsItWas) {
 }
 
 // B181: same.
-TEST_P(Checkpoint, SixValuesGoFromAnyShardsToAnyOthers) {
+TEST_P(Checkpoints, SixValuesGoFromAnyShardsToAnyOthers) {
   const Floats values{1, 2, 3, 4, 5, 6};
   for (const auto& [from, to] : {std::pair{2, 2}, {2, 3}, {3, 2}, {2, 1}, {1, 1}, {1, 6}, {6, 5}}) {
     save(2, from, {6}, values);
@@ -91,7 +91,7 @@ TEST_P(Checkpoint, SixValuesGoFromAnyShardsToAnyOthers) {
 
 // A2.19: better: slots lie where their variable's shards lie, and restore into any other number of shards and
 // ps.
-TEST_P(Checkpoint, SlotsAreCutAsTheirVariableIs) {
+TEST_P(Checkpoints, SlotsAreCutAsTheirVariableIs) {
   const Optimizer adam = optimizers::Adam{.learning_rate = 0.5};
   const auto push = [](const Variable<float>& v, float by) {
     v.push_dense(Floats{by, -by, 2 * by, 0, 1, by, by});
@@ -122,7 +122,7 @@ TEST_P(Checkpoint, SlotsAreCutAsTheirVariableIs) {
 }
 
 std::string when(const testing::TestParamInfo<bool>& info) { return info.param ? "Delayed" : "AtOnce"; }
-INSTANTIATE_TEST_SUITE_P(Restored, Checkpoint, testing::Bool(), when);
+INSTANTIATE_TEST_SUITE_P(Restored, Checkpoints, testing::Bool(), when);
 
 }  // namespace
 }  // namespace capstan

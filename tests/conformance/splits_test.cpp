@@ -450,6 +450,37 @@ TEST(Evaluator, NamesTheFolderThatIsNotThere) {
                [&] { SidecarEvaluator wrong({.checkpoint_dir = missing, .max_evaluations = -1}); });
 }
 
+// A6.4: better: one that is deleted while it is evaluated is named, and the next one is taken.
+TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
+  const io::TemporaryFolder folder;
+  Program program;
+  CheckpointManager checkpoints(program.strategy, {.directory = folder.path(), .max_to_keep = 1});
+  checkpoints.save(1);
+  // As a save that is under way, or was cut off, leaves it: never looked at.
+  const auto half = folder.path() / "checkpoint-00000009.tmp";
+  std::filesystem::copy(folder.path() / "checkpoint-00000001", half);
+  std::filesystem::remove(half / "manifest.json");
+  const LogText log;
+  Seen seen;
+  std::vector<std::int64_t> asked;
+  SidecarEvaluator evaluator(
+      {.checkpoint_dir = folder.path(), .poll_interval = milliseconds(1), .timeout = milliseconds(1)});
+  EXPECT_EQ(evaluator.start([&](const SavedCheckpoint& checkpoint) {
+    asked.push_back(checkpoint.step());
+    if (checkpoint.step() == 1) {
+      checkpoints.save(2);  // deletes the first one, and what was cut off
+      std::filesystem::create_directory(half);
+    }
+    seen.evaluate(checkpoint);
+  }),
+            0);
+  EXPECT_THAT(asked, ElementsAre(1, 2));
+  EXPECT_THAT(seen.sums, ElementsAre(0));
+  EXPECT_EQ(evaluator.evaluations(), 1);
+  EXPECT_THAT(log.text(),
+              HasSubstr("checkpoint-00000001 was deleted while it was evaluated: keep more of them"));
+}
+
 // A6.4: better: it ends with its job, and after the job's last checkpoint.
 TEST(Evaluator, EndsWithItsJob) {
   const io::TemporaryFolder folder;
