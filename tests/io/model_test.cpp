@@ -9,6 +9,7 @@
 #include "checkpoint_sample.hpp"
 #include "io/export/export.hpp"
 #include "io/hdf5/layout.hpp"
+#include "stored_sample.hpp"
 #include "temporary_folder.hpp"
 
 namespace capstan::io {
@@ -210,7 +211,9 @@ TEST_F(ModelTest, WhoHasAFileOpenGoesOnWithItWhenItIsReplaced) {
 }
 
 TEST(StoredModel, OfVersion1IsRead) {
-  const Model model(fs::path(CAPSTAN_SOURCE_DIR) / "tests/io/samples/model_v1.h5");
+  const TemporaryFolder folder;
+  unpack_sample("model_v1", folder.path());
+  const Model model(folder.path() / "model_v1.h5");
   model.verify();
   EXPECT_EQ(model.step(), 12);
   EXPECT_THAT(model.variables(), ElementsAre("brain", "entities/embedding", "ids"));
