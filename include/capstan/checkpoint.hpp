@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/save_schedule.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/user_state.hpp"
 
@@ -25,6 +26,8 @@ struct CheckpointOptions {
   /// Of those that would be deleted, one that was saved so many hours or more after the one that was kept
   /// last stays for good (kept.json in the directory has their names). 0: none.
   double keep_every_n_hours = 0;
+  /// For due().
+  SaveInterval interval = {};
 };
 
 /// What of the pushes that are under way while a checkpoint is saved is in it.
@@ -146,6 +149,11 @@ class CheckpointManager : public LastRestored {
   std::filesystem::path save(std::int64_t step, const T& user_state, const SaveOptions& options = {}) {
     return save(step, detail::to_user_state(detail::StateType<T>::name(), to_bytes(user_state)), options);
   }
+  /// The interval of the options is over since the last save() or restore, or SaveSchedule::request() asks
+  /// for one, perhaps by a signal:
+  ///
+  ///     if (checkpoints.due(step)) checkpoints.save(step, state, {.background = true});
+  bool due(std::int64_t step) const;
   /// Returns when what save() writes in the background is on disk. Throws what was wrong with it.
   void wait();
 
@@ -173,8 +181,11 @@ class CheckpointManager : public LastRestored {
   struct Saving;
   Saving begin(std::int64_t step, const std::string& user_state, const SaveOptions& options);
   std::filesystem::path finish(Saving& saving);
+  std::filesystem::path save_now(std::int64_t step, const std::string& user_state,
+                                 const SaveOptions& options);
 
   CheckpointOptions options_;
+  SaveSchedule schedule_;
   std::shared_ptr<const void> lock_;
   struct Background;
   std::unique_ptr<Background> background_;  // null: nothing is written

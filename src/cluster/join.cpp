@@ -1,5 +1,6 @@
 // join.cpp -- the four ways into a cluster: launched by MPI, inside a program's own MPI, alone, late.
 #include <algorithm>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,15 @@ using cluster::Runtime;
 Role role_of(const cluster::Table& table) {
   const auto rank = static_cast<std::size_t>(table.rank);
   return rank < table.members.size() ? table.members[rank].role : Role::worker;
+}
+
+/// Launchers hand on what they get to every rank, and SIGUSR1 or SIGUSR2 would end one that does not know it.
+void leave_requests_to_the_coordinator() {
+  for (const int number : {SIGUSR1, SIGUSR2}) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_DFL)
+      std::signal(number, SIG_IGN);
+  }
 }
 
 /// A worker talks to the coordinator and to every ps; those two talk to everybody.
@@ -163,6 +173,7 @@ Cluster Cluster::join(const Settings& settings) {
     });
   }();
   apply_log_level(settings, joined.role() == Role::coordinator);
+  if (joined.role() != Role::coordinator) leave_requests_to_the_coordinator();
   return joined;
 }
 

@@ -86,7 +86,9 @@ struct CheckpointManager::Background {
 };
 
 CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options)
-    : LastRestored(strategy), options_(std::move(options)) {
+    : LastRestored(strategy),
+      options_(std::move(options)),
+      schedule_(options_.interval, 0, SaveSchedule::Clock::now()) {
   if (options_.settings.empty())
     options_.settings = strategy.implementation().runtime()->settings().to_json();
   directory_of(options_).check_writable();
@@ -151,6 +153,18 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
 
 std::filesystem::path CheckpointManager::save(std::int64_t step, const std::string& user_state,
                                               const SaveOptions& options) {
+  const auto from = SaveSchedule::Clock::now();
+  auto folder = save_now(step, user_state, options);
+  schedule_.saved(step, from, SaveSchedule::Clock::now());
+  return folder;
+}
+
+bool CheckpointManager::due(std::int64_t step) const {
+  return schedule_.due(step, SaveSchedule::Clock::now());
+}
+
+std::filesystem::path CheckpointManager::save_now(std::int64_t step, const std::string& user_state,
+                                                  const SaveOptions& options) {
   try {
     wait();
   } catch (const Error& error) {

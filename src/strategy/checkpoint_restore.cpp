@@ -168,7 +168,9 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
   } catch (const Refused& refused) {
     std::rethrow_exception(refused.why);
   }
-  return note();
+  const std::int64_t step = note();
+  schedule_ = SaveSchedule(options_.interval, step, SaveSchedule::Clock::now());
+  return step;
 }
 
 std::int64_t Checkpoint::read(const std::filesystem::path& folder, const RestoreOptions& options) {

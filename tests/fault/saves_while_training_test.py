@@ -61,6 +61,16 @@ class SavesWhileTraining(JobTest):
         self.assertGreater(time.monotonic() - begin, 1.5, "5 MiB at 2 MiB/s")
         self.check(job, 20000, 1, exact=False)
 
+    def test_when_a_signal_asks(self):
+        # The launcher hands it on to all ranks; only the coordinator is to get it.
+        job = self.start([BIN / "save_on_signal", self.folder / "checkpoints"], 3)
+        self.assertTrue(job.wait_for_text("ready"), job.stderr)
+        for number in (1, 2):
+            os.kill(job.command.pid, signal.SIGUSR1)
+            self.assertTrue(job.wait_for_text(rf"(?s)(saved \d+.*){{{number}}}"), job.stderr)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertNotIn("is gone", job.stderr)
+
     def test_a_ps_dies_while_it_writes(self):
         job = self.begin(8000, 3, "global", "wait", mebibytes=200)
         self.assertTrue(job.wait_for_text("saves begin"), job.stderr)

@@ -1,0 +1,64 @@
+// save_schedule.cpp -- steps, time, share of the time, and requests.
+#include "capstan/save_schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "capstan/error.hpp"
+
+namespace capstan {
+namespace {
+
+/// Counted, so that every schedule sees each.
+std::atomic<unsigned> requests{0};
+static_assert(std::atomic<unsigned>::is_always_lock_free, "a signal handler counts");
+
+void count_request(int /*signal*/) { SaveSchedule::request(); }
+
+}  // namespace
+
+SaveSchedule::SaveSchedule(SaveInterval interval, std::int64_t step, Clock::time_point now)
+    : interval_(interval), step_(step), saved_at_(now), requests_seen_(requests) {
+  if (interval.steps >= 0 && interval.time.count() >= 0 && interval.overhead >= 0 && interval.overhead < 1)
+    return;
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("a checkpoint every {} steps, {} ms, or at an overhead of {}: expected numbers that "
+                  "are not negative, and an overhead below 1",
+                  interval.steps, interval.time.count(), interval.overhead));
+}
+
+bool SaveSchedule::due(std::int64_t step, Clock::time_point now) const {
+  if (requests_seen_ != requests) return true;
+  if (interval_.steps > 0 && step - step_ >= interval_.steps) return true;
+  const Clock::duration since = now - saved_at_;
+  if (interval_.time.count() > 0 && since >= interval_.time) return true;
+  if (interval_.overhead <= 0) return false;
+  using Seconds = std::chrono::duration<double>;
+  return !any_ || Seconds(took_) <= interval_.overhead * (Seconds(since) + Seconds(took_));
+}
+
+void SaveSchedule::saved(std::int64_t step, Clock::time_point begin, Clock::time_point end) {
+  step_ = step;
+  saved_at_ = end;
+  took_ = end - begin;
+  any_ = true;
+  requests_seen_ = requests;
+}
+
+void SaveSchedule::request() noexcept { requests.fetch_add(1, std::memory_order_relaxed); }
+
+void SaveSchedule::request_on(int signal) {
+  struct sigaction action {};
+  action.sa_handler = &count_request;
+  action.sa_flags = SA_RESTART;
+  if (sigaction(signal, &action, nullptr) == 0) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("signal {} cannot ask for a checkpoint: {}", signal, std::strerror(errno)));
+}
+
+}  // namespace capstan

@@ -1,0 +1,76 @@
+// save_schedule_test.cpp -- when a checkpoint is due.
+#include "capstan/save_schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "capstan/error.hpp"
+
+namespace capstan {
+namespace {
+
+using namespace std::chrono_literals;
+
+const SaveSchedule::Clock::time_point kBegin{};
+
+TEST(SaveSchedule, WithoutAnIntervalNoneIsDue) {
+  const SaveSchedule schedule({}, 0, kBegin);
+  EXPECT_FALSE(schedule.due(1'000'000, kBegin + 1000h));
+}
+
+TEST(SaveSchedule, BySteps) {
+  SaveSchedule schedule({.steps = 10}, 5, kBegin);
+  EXPECT_FALSE(schedule.due(14, kBegin));
+  EXPECT_TRUE(schedule.due(15, kBegin));
+  schedule.saved(17, kBegin, kBegin);
+  EXPECT_FALSE(schedule.due(26, kBegin));
+  EXPECT_TRUE(schedule.due(27, kBegin));
+}
+
+TEST(SaveSchedule, ByTimeSinceTheEndOfTheLastOne) {
+  SaveSchedule schedule({.time = 10s}, 0, kBegin);
+  EXPECT_FALSE(schedule.due(1, kBegin + 9s));
+  EXPECT_TRUE(schedule.due(1, kBegin + 10s));
+  schedule.saved(1, kBegin + 10s, kBegin + 13s);
+  EXPECT_FALSE(schedule.due(1, kBegin + 22s));
+  EXPECT_TRUE(schedule.due(1, kBegin + 23s));
+}
+
+TEST(SaveSchedule, ByTheShareOfTheTime) {
+  SaveSchedule schedule({.overhead = 0.1}, 0, kBegin);
+  EXPECT_TRUE(schedule.due(0, kBegin)) << "nobody knows what one takes";
+  schedule.saved(0, kBegin, kBegin + 2s);
+  EXPECT_FALSE(schedule.due(1, kBegin + 2s + 17s));
+  EXPECT_TRUE(schedule.due(1, kBegin + 2s + 18s)) << "2 s of 20 s";
+}
+
+TEST(SaveSchedule, WhicheverComesFirst) {
+  const SaveSchedule schedule({.steps = 10, .time = 10s}, 0, kBegin);
+  EXPECT_TRUE(schedule.due(10, kBegin));
+  EXPECT_TRUE(schedule.due(0, kBegin + 10s));
+  EXPECT_FALSE(schedule.due(9, kBegin + 9s));
+}
+
+TEST(SaveSchedule, OnRequestAndOnASignal) {
+  SaveSchedule schedule({}, 0, kBegin);
+  SaveSchedule other({}, 0, kBegin);
+  SaveSchedule::request();
+  EXPECT_TRUE(schedule.due(0, kBegin));
+  schedule.saved(0, kBegin, kBegin);
+  EXPECT_FALSE(schedule.due(0, kBegin));
+  EXPECT_TRUE(other.due(0, kBegin)) << "each sees it";
+  SaveSchedule::request_on(SIGUSR1);
+  std::raise(SIGUSR1);
+  EXPECT_TRUE(schedule.due(0, kBegin));
+}
+
+TEST(SaveSchedule, RefusesWhatIsNoInterval) {
+  EXPECT_THROW(SaveSchedule({.steps = -1}, 0, kBegin), Error);
+  EXPECT_THROW(SaveSchedule({.time = -1s}, 0, kBegin), Error);
+  EXPECT_THROW(SaveSchedule({.overhead = 1}, 0, kBegin), Error);
+  EXPECT_THROW(SaveSchedule::request_on(SIGKILL), Error);
+}
+
+}  // namespace
+}  // namespace capstan
