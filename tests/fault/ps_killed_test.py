@@ -93,6 +93,19 @@ class PsKilled(JobTest):
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
 
+    def test_whoever_is_killed_a_run_that_goes_on_ends_there_too(self):
+        moment = random.Random(17)
+        for victim in ("launcher", "coordinator", "ps"):
+            before = self.newest_epoch()
+            job = self.start(self.saving("--resume"), 3)
+            self.assertTrue(job.wait_for_text("no checkpoint in|resumed from"), job.stderr)
+            ranks = job.ranks()
+            self.wait_for_checkpoint(job, before + SAVE_EVERY)
+            time.sleep(moment.uniform(0, 0.02))
+            os.kill({"launcher": job.command.pid, "coordinator": ranks[0][1], "ps": ranks[2][1]}[victim], signal.SIGKILL)
+            self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stderr)
+        self.assert_same_end(self.resume(3), self.uninterrupted())
+
     def test_with_several_workers(self):
         # Their pushes interleave, so that two runs are near each other and not the same.
         whole = self.uninterrupted()
