@@ -95,6 +95,11 @@ class Smoke(JobTest):
         for result in found:
             self.assertTrue(result["verified"], result)
 
+    def test_checkpoint(self):
+        found = self.results("perf_checkpoint", ["--table-bytes", "4MiB", "--folder", self.folder], 3)
+        # Restoring with a cold cache is for root alone.
+        self.assertIn(len(found), (4, 5))
+
     def test_input(self):
         file = self.folder / "input.json"
         self.run_to_end([BIN / "perf_input", *TINY, "--max-bytes", "256KiB", "--json", file])

@@ -1,0 +1,163 @@
+// power_loss_test.cpp -- what was not synced is gone: at every moment of a save there is a whole checkpoint.
+//
+// As leveldb's FaultInjectionTestEnv (util/fault_injection_test.cc there): a file has the bytes that it had
+// when it was synced last, a folder the names. The fsync of this program takes note of both before it syncs.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "checkpoint_sample.hpp"
+#include "io/file.hpp"
+#include "temporary_folder.hpp"
+
+namespace capstan::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What would be left on the disk.
+class Disk {
+ public:
+  void note(int file) {
+    struct stat status {};
+    if (::fstat(file, &status) != 0) return;
+    const fs::path path = fs::read_symlink("/proc/self/fd/" + std::to_string(file));
+    Synced& synced = synced_[status.st_ino];
+    // Open as long as it counts, so that no other file gets its number.
+    if (!synced.held) synced.held = FileDescriptor(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+    synced.bytes.clear();
+    synced.names.clear();
+    if (!S_ISDIR(status.st_mode)) {
+      synced.bytes = read_whole_file(path);
+      return;
+    }
+    for (const auto& entry : fs::directory_iterator(path)) {
+      struct stat named {};
+      if (::lstat(entry.path().c_str(), &named) == 0)
+        synced.names[entry.path().filename()] = {named.st_ino, S_ISDIR(named.st_mode)};
+    }
+  }
+
+  /// The folder as it is after the power has come back, at another place.
+  void put(const fs::path& folder, const fs::path& to) const {
+    struct stat status {};
+    ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+    put_folder(status.st_ino, to);
+  }
+
+ private:
+  struct Name {
+    ino_t number;
+    bool is_folder;
+  };
+  struct Synced {
+    FileDescriptor held = {};
+    std::string bytes = {};
+    std::map<fs::path, Name> names = {};
+  };
+
+  void put_folder(ino_t number, const fs::path& to) const {
+    fs::create_directory(to);
+    const auto found = synced_.find(number);
+    if (found == synced_.end()) return;
+    for (const auto& [name, what] : found->second.names) {
+      if (what.is_folder) {
+        put_folder(what.number, to / name);
+      } else {
+        const auto file = synced_.find(what.number);
+        std::ofstream(to / name, std::ios::binary)
+            << (file == synced_.end() ? std::string() : file->second.bytes);
+      }
+    }
+  }
+
+  std::map<ino_t, Synced> synced_;
+};
+
+/// While it lives `note` runs at every fsync of this process.
+class Watch {
+ public:
+  explicit Watch(std::function<void(int)> note) { current() = std::move(note); }
+  ~Watch() { current() = nullptr; }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  static std::function<void(int)>& current() {
+    static std::function<void(int)> note;
+    return note;
+  }
+};
+
+class PowerLoss : public testing::Test {
+ protected:
+  /// Saves `arrays`, and at every moment expects one of `steps` to be there after a loss of power.
+  void save_while_power_fails(std::int64_t step, int seed, const std::set<std::int64_t>& steps) {
+    int moments = 0;
+    {
+      const Watch watch([&](int file) {
+        disk_.note(file);
+        ++moments;
+        expect_one_of(steps);
+      });
+      save(directory_, step, sample_arrays(seed), 2);
+    }
+    EXPECT_GT(moments, 5) << "nobody has called fsync";
+  }
+
+  /// Which is whole, and the newest that is there at all.
+  void expect_one_of(const std::set<std::int64_t>& steps) {
+    const TemporaryFolder after;
+    disk_.put(folder_.path(), after.path() / "run");
+    if (steps.empty()) return;
+    const FoundCheckpoint found = open_latest(after.path() / "run");
+    EXPECT_TRUE(found.damaged.empty()) << found.damaged.front();
+    EXPECT_TRUE(steps.contains(found.reader.step())) << found.reader.step();
+  }
+
+  TemporaryFolder folder_;
+  CheckpointDirectory directory_{folder_.path(), 1};
+  Disk disk_;
+};
+
+TEST_F(PowerLoss, ThereIsAWholeCheckpointAtEveryMoment) {
+  save_while_power_fails(1, 1, {});
+  expect_one_of({1});
+  save_while_power_fails(2, 50, {1, 2});
+  expect_one_of({2});
+  save_while_power_fails(3, 7, {2, 3});
+  expect_one_of({3});
+}
+
+TEST_F(PowerLoss, WhileOneIsReplaced) {
+  save_while_power_fails(1, 1, {});
+  save_while_power_fails(1, 50, {1});
+  const TemporaryFolder after;
+  disk_.put(folder_.path(), after.path() / "run");
+  expect_holds(open_latest(after.path() / "run").reader, sample_arrays(50));
+}
+
+TEST_F(PowerLoss, TheTestCanFail) {
+  {
+    const Watch watch([&](int file) { disk_.note(file); });
+    save(directory_, 1, sample_arrays(1), 2);
+  }
+  save(directory_, 2, sample_arrays(50), 2);  // as if fsync did nothing
+  expect_one_of({1});
+}
+
+}  // namespace
+}  // namespace capstan::io
+
+/// In place of the C library's, for every library of this process.
+extern "C" int fsync(int file) {
+  using Fsync = int (*)(int);
+  static const auto real = reinterpret_cast<Fsync>(::dlsym(RTLD_NEXT, "fsync"));
+  if (const auto& note = capstan::io::Watch::current()) note(file);
+  return real(file);
+}
