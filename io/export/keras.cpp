@@ -38,13 +38,14 @@ struct Layer {
 };
 
 std::string_view layer_of(const ArrayInfo& array) {
-  return std::string_view(array.variable).substr(0, array.variable.find('/'));
+  const std::string_view name = array.variable;
+  return name.substr(0, name.find('/'));
 }
 
 std::size_t place_of(const ArrayInfo* array) {
-  const std::string_view name = std::string_view(array->variable).substr(array->variable.rfind('/') + 1);
-  return static_cast<std::size_t>(std::find(kKerasOrder.begin(), kKerasOrder.end(), name) -
-                                  kKerasOrder.begin());
+  const std::string_view name = array->variable;
+  const auto found = std::find(kKerasOrder.begin(), kKerasOrder.end(), name.substr(name.rfind('/') + 1));
+  return static_cast<std::size_t>(found - kKerasOrder.begin());
 }
 
 /// In the order of the arrays.

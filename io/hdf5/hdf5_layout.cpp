@@ -70,8 +70,9 @@ void add_attribute(const h5::File& to, const fs::path& file, const Hdf5Attribute
 
 /// No less than what the file will have.
 std::uint64_t most_bytes(std::span<const Hdf5Dataset> datasets, std::span<const Hdf5Attribute> attributes) {
-  constexpr std::uint64_t kAnyFile = 64 * 1024;
-  constexpr std::uint64_t kEach = 8 * 1024;  // an object header, its links, and up to a page of alignment
+  constexpr std::uint64_t kAnyFile = std::uint64_t{64} << 10;
+  constexpr std::uint64_t kEach = std::uint64_t{8}
+                                  << 10;  // an object header, its links, and up to a page of alignment
   std::uint64_t bytes = kAnyFile + kEach * (datasets.size() + attributes.size());
   for (const Hdf5Dataset& dataset : datasets) {
     bytes += 4 * dataset.path.size() + dataset.shape.at(0) * row_bytes(dataset.shape, dataset.dtype);

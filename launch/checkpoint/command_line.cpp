@@ -57,7 +57,7 @@ class Commands {
 
   void add_export() {
     CLI::App& command =
-        add("export", Verb::export_, "one file with whole variables: for serving, numpy or Keras",
+        add("export", Verb::export_file, "one file with whole variables: for serving, numpy or Keras",
             "export run/checkpoints model.h5");
     word(command, "CHECKPOINT", request_.from, kCheckpointHelp);
     word(command, "OUT", request_.to, "the file to write");
@@ -76,7 +76,7 @@ class Commands {
 
   void add_import() {
     CLI::App& command =
-        add("import", Verb::import_, "a checkpoint of one variable from a file of numpy or HDF5",
+        add("import", Verb::import_file, "a checkpoint of one variable from a file of numpy or HDF5",
             "import glove.npy pretrained --variable entities/embedding");
     word(command, "FILE", request_.from, "a .npy file, or HDF5");
     word(command, "OUT_DIR", request_.to, "the folder of checkpoints to write to; made if it is not there");

@@ -66,9 +66,9 @@ void cut(io::PartArray& array, std::uint64_t index, std::uint64_t parts) {
 /// HDF5 1.10 crashes when the process ends if it could not write a file's metadata. So it is not let near a
 /// disk that is too full.
 void reserve_for(const fs::path& file, const std::vector<io::PartArray>& arrays) {
-  constexpr std::uint64_t kAnyFile = 64 * 1024;
+  constexpr std::uint64_t kAnyFile = std::uint64_t{64} << 10;
   constexpr std::uint64_t kEachArray =
-      16 * 1024;  // its headers, links and attributes, and up to a page of alignment
+      std::uint64_t{16} << 10;  // its headers, links and attributes, and up to a page of alignment
   std::uint64_t bytes = kAnyFile;
   for (const io::PartArray& array : arrays)
     bytes += kEachArray + array.rows * io::row_bytes(array.shape, array.dtype);

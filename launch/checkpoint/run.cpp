@@ -14,9 +14,9 @@ int run(const Request& request) {
       return verify(request);
     case Verb::diff:
       return diff(request);
-    case Verb::export_:
+    case Verb::export_file:
       return export_to(request);
-    case Verb::import_:
+    case Verb::import_file:
       return import_from(request);
     case Verb::reshard:
       return reshard(request);

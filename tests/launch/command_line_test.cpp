@@ -161,14 +161,14 @@ TEST(CommandLineParser, ACheckpointCommandIsARequest) {
   EXPECT_FALSE(request({"checkpoint", "diff", "a", "b", "--no-slots"}).compare_slots);
   const auto written = request({"checkpoint", "export", "--variable", "v", "run", "out", "--variable=w",
                                 "--format", "npz", "--slots"});
-  EXPECT_EQ(written.verb, Verb::export_);
+  EXPECT_EQ(written.verb, Verb::export_file);
   EXPECT_EQ(std::tie(written.from, written.to, written.format), std::make_tuple("run", "out", "npz"));
   EXPECT_EQ(written.variables, (std::vector<std::string>{"v", "w"}));
   EXPECT_TRUE(written.slots);
   EXPECT_FALSE(written.force);
   const auto read = request(
       {"checkpoint", "import", "f", "dir", "--variable", "w", "--step", "7", "--dataset", "a/b", "--force"});
-  EXPECT_EQ(read.verb, Verb::import_);
+  EXPECT_EQ(read.verb, Verb::import_file);
   EXPECT_EQ(std::tie(read.dataset, read.step, read.force), std::make_tuple("a/b", 7, true));
   EXPECT_EQ(request({"checkpoint", "reshard", "a", "b", "--parts", "8"}).parts, 8);
   EXPECT_THAT(refusal({"checkpoint"}), HasSubstr("checkpoint what?"));

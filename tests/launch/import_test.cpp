@@ -68,7 +68,7 @@ TEST(Import, AProgramTakesTheVariableByItsName) {
     const std::string name(to_string(optimizer.kind));
     SCOPED_TRACE(name);
     const auto out = folder.path() / name;
-    ASSERT_EQ(import_from({.verb = Verb::import_,
+    ASSERT_EQ(import_from({.verb = Verb::import_file,
                            .from = file,
                            .to = out,
                            .variables = {"pre/trained"},
@@ -95,7 +95,7 @@ TEST(Import, SlotsOfAnotherOptimizerAreRefused) {
   const io::TemporaryFolder folder;
   const auto file = write_npy(folder, table_of(5, 2));
   import_from(
-      {.verb = Verb::import_, .from = file, .to = folder.path() / "out", .variables = {"pre/trained"}});
+      {.verb = Verb::import_file, .from = file, .to = folder.path() / "out", .variables = {"pre/trained"}});
   EXPECT_THAT(
       error_of(Code::failed_precondition, [&] { Program(optimizers::Adam{}, folder.path() / "out"); }),
       HasSubstr("was trained with sgd(imported) there, adam("));
@@ -104,7 +104,7 @@ TEST(Import, SlotsOfAnotherOptimizerAreRefused) {
 TEST(Reshard, AProgramRestoresAnyNumberOfParts) {
   const io::TemporaryFolder folder;
   const auto file = write_npy(folder, table_of(5, 2));
-  import_from({.verb = Verb::import_,
+  import_from({.verb = Verb::import_file,
                .from = file,
                .to = folder.path() / "one",
                .variables = {"pre/trained"},
