@@ -106,6 +106,12 @@ CheckpointManager::~CheckpointManager() {
 CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std::string& user_state,
                                                    const SaveOptions& options) {
   strategy::Strategy& strategy = strategy_.implementation();
+  const strategy::SaveUnderWay& save = strategy.save_under_way();
+  if (!strategy.wait_for_control([&save] { return !save.under_way(); },
+                                 transport::deadline_in(strategy::disk_patience(strategy)))) {
+    throw Error(Code::deadline_exceeded, fmt::format("waited {} ms for another save of this program to end",
+                                                     strategy::disk_patience(strategy).count()));
+  }
   const auto states = strategy.states();
   const Hold hold(states, strategy, options.consistency == SaveConsistency::global);
   Saving saving{step, {user_state, options_.settings, {}, {}}, {}, {}, {}};
@@ -146,7 +152,7 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
                             strategy::disk_patience(strategy).count(), fmt::join(names, " and ")));
   }
   io::CheckpointDirectory directory = directory_of(options_);
-  auto folder = directory.publish(saving.step, save.parts(), saving.told);
+  auto folder = directory.publish(saving.step, save.take_parts(), saving.told);
   strategy.note_checkpoint(std::move(saving.for_spares));
   return folder;
 }

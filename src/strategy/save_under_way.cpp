@@ -13,7 +13,13 @@ std::uint64_t SaveUnderWay::begin(int ps_count) {
   ps_count_ = ps_count;
   written_.clear();
   error_.reset();
+  under_way_ = true;
   return ++number_;
+}
+
+bool SaveUnderWay::under_way() const {
+  const std::lock_guard lock(mutex_);
+  return under_way_;
 }
 
 void SaveUnderWay::take(const transport::Message& message) {
@@ -42,6 +48,7 @@ void SaveUnderWay::lose(int ps, const std::string& name) {
 
 void SaveUnderWay::give_up() {
   const std::lock_guard lock(mutex_);
+  under_way_ = false;
   if (!error_) error_.emplace(Code::cancelled, "the save was given up");
 }
 
@@ -59,8 +66,9 @@ std::vector<int> SaveUnderWay::missing() const {
   return missing;
 }
 
-std::vector<io::PartReport> SaveUnderWay::parts() const {
+std::vector<io::PartReport> SaveUnderWay::take_parts() {
   const std::lock_guard lock(mutex_);
+  under_way_ = false;
   if (error_) throw *error_;
   std::vector<io::PartReport> parts;
   for (const auto& [ps, reports] : written_) parts.insert(parts.end(), reports.begin(), reports.end());

@@ -21,8 +21,11 @@ class SaveUnderWay {
   /// `last`: the number of the last save that another process may have begun.
   explicit SaveUnderWay(std::uint64_t last) : number_(last) {}
 
-  /// A number for a new save by so many ps. What is still said of earlier ones is not heard.
+  /// A number for a new save by so many ps. What is still said of earlier ones is not heard. REQUIRES: none
+  /// is under way, but for one that its caller begins anew.
   std::uint64_t begin(int ps_count);
+  /// One has begun, and nobody has taken its parts or given it up.
+  bool under_way() const;
   /// Handler of kPartSaved.
   void take(const transport::Message& message);
   /// It is gone, and what it was writing with it.
@@ -34,12 +37,13 @@ class SaveUnderWay {
   bool settled() const;
   /// Indices of those that have not.
   std::vector<int> missing() const;
-  /// Throws the first error. REQUIRES: settled().
-  std::vector<io::PartReport> parts() const;
+  /// Ends it. Throws the first error. REQUIRES: settled().
+  std::vector<io::PartReport> take_parts();
 
  private:
   mutable std::mutex mutex_;
   std::uint64_t number_;
+  bool under_way_ = false;
   int ps_count_ = 0;
   std::map<int, std::vector<io::PartReport>> written_;  // by ps
   std::optional<Error> error_;
