@@ -98,7 +98,7 @@ DirectoryLock::~DirectoryLock() {
 
 std::shared_ptr<const DirectoryLock> DirectoryLock::take(const std::filesystem::path& folder,
                                                          std::chrono::milliseconds patience) {
-  const auto path = folder / "lock";
+  const auto path = folder / kFile;
   const auto deadline = std::chrono::steady_clock::now() + patience;
   OfThisProcess& all = of_this_process();
   const std::lock_guard guard(all.mutex);

@@ -11,6 +11,8 @@ namespace capstan::io {
 /// holds it. The kernel lets go when the process ends, however it ends. All of one process share one.
 class DirectoryLock {
  public:
+  static constexpr const char* kFile = "lock";
+
   /// The folder must be there. Waits so long for another job that is about to end. Throws
   /// Error(failed_precondition) that says who holds it, on which host and since when. Where the file system
   /// knows no locks there is none, and the log says so.

@@ -12,6 +12,7 @@
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/faults.hpp"
+#include "io/hdf5/kept_checkpoints.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "launch/checkpoint/commands.hpp"
@@ -31,6 +32,7 @@ struct Listed {
   std::uint64_t bytes = 0;  // of all its files, as they are
   std::uint64_t parts = 0;
   std::uint64_t variables = 0;
+  bool kept = false;       // though newer ones come
   std::string fault = {};  // "" of one that is whole
 };
 
@@ -96,9 +98,11 @@ std::vector<Leftover> find_leftovers(const fs::path& directory,
   return found;
 }
 
-std::string state_text(const Listed& listed, bool verified) {
-  if (!listed.fault.empty()) return "DAMAGED";
-  return verified ? "whole, verified" : "whole";
+std::string state_text(const Listed& listed, bool verified, bool latest) {
+  std::string text = !listed.fault.empty() ? "DAMAGED" : verified ? "whole, verified" : "whole";
+  if (listed.kept) text += ", kept";
+  if (latest) text += ", latest";
+  return text;
 }
 
 std::string as_text(const fs::path& directory, const std::vector<Listed>& all,
@@ -110,8 +114,7 @@ std::string as_text(const fs::path& directory, const std::vector<Listed>& all,
     rows.push_back({fmt::format("{}", listed.entry.step),
                     fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(listed.written)),
                     size_text(listed.bytes), fmt::format("{}", listed.parts),
-                    fmt::format("{}", listed.variables),
-                    state_text(listed, verified) + (latest ? ", latest" : "")});
+                    fmt::format("{}", listed.variables), state_text(listed, verified, latest)});
   }
   std::string text;
   if (!rows.empty()) text += table({">step", "written", ">bytes", ">parts", ">variables", "state"}, rows);
@@ -135,6 +138,7 @@ Json as_json(const fs::path& directory, const std::vector<Listed>& all,
               {"variables", listed.variables},
               {"whole", listed.fault.empty()},
               {"verified", verified && listed.fault.empty()},
+              {"kept", listed.kept},
               {"latest", &listed == &all.back()}};
     if (!listed.fault.empty()) json["fault"] = listed.fault;
     checkpoints.push_back(std::move(json));
@@ -175,7 +179,11 @@ int list(const Request& request) {
   std::vector<Listed> all;
   {
     Work work("verify", bytes);
-    for (const auto& entry : entries) all.push_back(look_at(entry, work.done(), request.verify));
+    const io::KeptCheckpoints kept(directory);
+    for (const auto& entry : entries) {
+      all.push_back(look_at(entry, work.done(), request.verify));
+      all.back().kept = kept.contains(entry.path.filename().string());
+    }
   }
   const auto leftovers = find_leftovers(directory, entries);
   if (request.json) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <system_error>
 #include <utility>
@@ -20,24 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// For a job that is about to end.
+constexpr std::chrono::milliseconds kPatience{3'000};
+
 bool there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
-}
-
-/// `begin` removes what an earlier save left, which may be what a job is writing now.
-void check_unused(const fs::path& directory) {
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (!name.starts_with("checkpoint-") || !name.ends_with(io::kUnfinished)) continue;
-    throw Error(
-        Code::failed_precondition,
-        fmt::format(
-            "{} is being written, or was left by a save that was cut off; give another folder, or --force "
-            "to remove it",
-            it->path().string()));
-  }
 }
 
 fs::path checked(fs::path directory, std::int64_t step, bool force) {
@@ -52,7 +41,6 @@ fs::path checked(fs::path directory, std::int64_t step, bool force) {
                 fmt::format("{} is there already; give another folder, or --force to replace it",
                             entry.path.string()));
   }
-  check_unused(directory);
   return directory;
 }
 
@@ -84,6 +72,7 @@ NewCheckpoint::NewCheckpoint(fs::path directory, std::int64_t step, bool force)
       step_(step) {
   try {
     directory_.check_writable();
+    lock_ = io::DirectoryLock::take(path_, kPatience);
     folder_ = directory_.begin(step);
   } catch (const Error&) {
     discard();
@@ -98,8 +87,10 @@ NewCheckpoint::~NewCheckpoint() {
 void NewCheckpoint::discard() noexcept {
   try {
     if (!folder_.empty()) io::remove_path(folder_);
+    if (!made_directory_) return;
     std::error_code not_empty;
-    if (made_directory_) fs::remove(path_, not_empty);
+    if (lock_ != nullptr) fs::remove(path_ / io::DirectoryLock::kFile, not_empty);
+    fs::remove(path_, not_empty);
   } catch (const std::exception& error) {
     log::warn("{}", error.what());
   }

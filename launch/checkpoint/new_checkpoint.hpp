@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "io/directory_lock.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/checkpoint_types.hpp"
 
@@ -15,9 +17,9 @@ namespace capstan::launch::checkpoint {
 /// One thread at a time.
 class NewCheckpoint {
  public:
-  /// Makes `directory` where it is missing. Throws Error: already_exists when it has a checkpoint of this
-  /// step, and failed_precondition when something is being written there, both unless `force`;
-  /// invalid_argument when it is a checkpoint itself; permission_denied, resource_exhausted.
+  /// Makes `directory` where it is missing, and keeps jobs out of it until the end. Throws Error:
+  /// already_exists when it has a checkpoint of this step, unless `force`; failed_precondition when a job
+  /// writes there; invalid_argument when it is a checkpoint itself; permission_denied, resource_exhausted.
   NewCheckpoint(std::filesystem::path directory, std::int64_t step, bool force);
   NewCheckpoint(const NewCheckpoint&) = delete;
   NewCheckpoint& operator=(const NewCheckpoint&) = delete;
@@ -39,6 +41,7 @@ class NewCheckpoint {
   bool made_directory_;
   io::CheckpointDirectory directory_;
   std::int64_t step_;
+  std::shared_ptr<const io::DirectoryLock> lock_;
   std::filesystem::path folder_;
   std::vector<io::PartReport> parts_;
   bool published_ = false;

@@ -58,8 +58,10 @@ int reshard(const Request& request) {
                rows.steps = rows.rows == 0 ? variable.steps : variable.steps_of(rows.first_row, rows.rows);
              });
   }
-  const auto folder = to.publish(
-      {.user_state = reader.user_state(), .settings = reader.settings(), .positions = reader.positions()});
+  const auto folder = to.publish({.user_state = reader.user_state(),
+                                  .settings = reader.settings(),
+                                  .positions = reader.positions(),
+                                  .counters = reader.counters()});
   const std::size_t before = reader.manifest().parts.size();
   if (request.json) {
     print_json(nlohmann::json{{"from", reader.folder().string()},

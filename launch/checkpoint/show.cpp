@@ -56,10 +56,12 @@ std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& a
   for (const Shown& shown : all) bytes += shown.array.bytes();
   line("checkpoint", reader.folder().string());
   line("format", fmt::format("{} version {}", io::kFormatName, io::kFormatVersion));
+  if (!reader.written_by().empty()) line("written by", "capstan " + reader.written_by());
   line("step", fmt::format("{}", reader.step()));
   line("holds", fmt::format("{}, {} of arrays in {}", count_text(reader.variables().size(), "variable"),
                             size_text(bytes), count_text(reader.manifest().parts.size(), "part")));
   line("user state", reader.user_state());
+  for (const auto& [name, value] : reader.counters()) line("counter", fmt::format("{}: {}", name, value));
   for (const auto& [name, position] : reader.positions())
     line("position", fmt::format("{}: {}", name, position));
   return text;
@@ -119,11 +121,13 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
   return {{"path", reader.folder().string()},
           {"format", io::kFormatName},
           {"version", io::kFormatVersion},
+          {"written_by", reader.written_by()},
           {"step", reader.step()},
           {"parts", reader.manifest().parts.size()},
           {"variables", std::move(variables)},
           {"user_state", Json::parse(reader.user_state())},
           {"positions", std::move(positions)},
+          {"counters", reader.counters()},
           {"settings", Json::parse(reader.settings())}};
 }
 

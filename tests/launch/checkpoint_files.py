@@ -61,7 +61,7 @@ def sample_arrays():
     }
 
 
-def make(directory, arrays, step=12, parts=2, user_state=None, positions=None, settings=None, optimizer=ADAGRAD):
+def make(directory, arrays, step=12, parts=2, user_state=None, positions=None, settings=None, counters=None, optimizer=ADAGRAD):
     """Writes a checkpoint below `directory`; returns its folder."""
     with tempfile.TemporaryDirectory() as raw:
         listed = []
@@ -71,7 +71,7 @@ def make(directory, arrays, step=12, parts=2, user_state=None, positions=None, s
             listed.append({"variable": variable, "which": which, "dtype": dtype, "shape": array.shape,
                            "optimizer": optimizer, "file": str(file)})
         description = {"step": step, "parts": parts, "user_state": user_state, "positions": positions or {},
-                       "settings": settings or {}, "arrays": listed}
+                       "settings": settings or {}, "counters": counters or {}, "arrays": listed}
         done = subprocess.run([MAKER, str(directory)], input=json.dumps(description), capture_output=True, timeout=60,
                               encoding="utf-8", errors="surrogateescape")
     if done.returncode != 0:

@@ -50,6 +50,13 @@ class List(CheckpointTest):
         self.assertEqual([c["whole"] for c in dear], [True, False, False, True])
         self.assertIn("variables/half/value", dear[2]["fault"])
 
+    def test_one_that_is_kept_says_so(self):
+        for step in (1, 2):
+            make(self.run_dir, sample_arrays(), step=step)
+        (self.run_dir / "kept.json").write_text(json.dumps({"last": 1.5, "kept": ["checkpoint-00000001"]}))
+        self.assertEqual([line.partition("whole")[2] for line in self.ok("list", self.run_dir).splitlines()[1:]], [", kept", ", latest"])
+        self.assertEqual([c["kept"] for c in self.ok_json("list", self.run_dir)["checkpoints"]], [True, False])
+
     def test_paths_that_are_no_folder_of_checkpoints(self):
         self.refused(USAGE, f"no folder {self.folder}/nowhere", words=["list", self.folder / "nowhere"])
         folder = make(self.run_dir, sample_arrays())
@@ -64,10 +71,13 @@ class Show(CheckpointTest):
     def test_all_of_it(self):
         arrays = sample_arrays()
         state, positions, settings = {"epoch": 3, "name": "ü"}, {"splits": {"done": [[0, 4]]}}, {"dim": 7, "text": "x y"}
-        folder = make(self.run_dir, arrays, parts=3, user_state=state, positions=positions, settings=settings)
+        counters = {"examples": 2**40, "läufe": -1}
+        folder = make(self.run_dir, arrays, parts=3, user_state=state, positions=positions, settings=settings, counters=counters)
         shown = self.ok_json("show", folder)
         self.assertEqual((shown["format"], shown["version"], shown["step"], shown["parts"]), ("capstan-checkpoint", 1, 12, 3))
-        self.assertEqual((shown["user_state"], shown["positions"], shown["settings"]), (state, positions, settings))
+        self.assertEqual((shown["user_state"], shown["positions"], shown["settings"], shown["counters"]),
+                         (state, positions, settings, counters))
+        self.assertRegex(shown["written_by"], r"^\d+\.\d+\.\d+ \(commit \w+\)$")
         self.assertEqual(sorted(shown["variables"]), sorted({name for name, _ in arrays}))
         for (name, which), (dtype, array) in arrays.items():
             variable = shown["variables"][name]
@@ -81,7 +91,7 @@ class Show(CheckpointTest):
                           {"first_row": 68, "rows": 33, "steps": 1002}])
         text = self.ok("show", self.run_dir)
         for word in ("step        12", "entities/relations/röm", "  accumulator", "(101, 7)", ADAGRAD, '"epoch":3', "dim=7",
-                     "splits: ", "capstan-checkpoint version 1"):
+                     "splits: ", f"examples: {2**40}", "written by  capstan ", "capstan-checkpoint version 1"):
             self.assertIn(word, text)
 
     def test_norms(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`capstan checkpoint reshard` and `import`: what was written is a checkpoint like any other."""
+import fcntl
 import json
 import os
 import pathlib
@@ -20,8 +21,10 @@ class Reshard(CheckpointTest):
         super().setUp()
         self.arrays = sample_arrays()
         self.state = {"epoch": 3, "loss": 0.1}
+        self.counters = {"examples": 2**53 + 1}
         self.positions = {"splits": {"done": [[0, 4]], "seed": 2**53 + 1}}
-        self.checkpoint = make(self.run_dir, self.arrays, parts=3, user_state=self.state, positions=self.positions, settings={"dim": 7})
+        self.checkpoint = make(self.run_dir, self.arrays, parts=3, user_state=self.state, positions=self.positions, settings={"dim": 7},
+                               counters=self.counters)
         self.out = self.folder / "out"
 
     def test_the_same_arrays_in_any_number_of_parts(self):
@@ -35,13 +38,14 @@ class Reshard(CheckpointTest):
                 self.ok("verify", folder)
                 self.ok("diff", self.checkpoint, folder)
                 shown = self.ok_json("show", folder)
-                self.assertEqual((shown["user_state"], shown["positions"], shown["settings"]), (self.state, self.positions, {"dim": 7}))
+                self.assertEqual((shown["user_state"], shown["positions"], shown["counters"], shown["settings"]),
+                                 (self.state, self.positions, self.counters, {"dim": 7}))
                 with h5py.File(folder / "checkpoint.h5") as master:
                     for (variable, which), (dtype, array) in self.arrays.items():
                         if dtype != "bfloat16":
                             self.same(master[f"variables/{variable}/{'' if which == 'value' else 'slots/'}{which}"][...], array)
                 self.assertEqual((out / "latest").read_text(), "checkpoint-00000012\n")
-                self.assertEqual(sorted(path.name for path in out.iterdir()), ["checkpoint-00000012", "latest"])
+                self.assertEqual(sorted(path.name for path in out.iterdir()), ["checkpoint-00000012", "latest", "lock"])
 
     def test_steps_are_the_most_of_the_shards_that_had_the_rows(self):
         self.ok("reshard", self.checkpoint, self.out, "--parts", 6)
@@ -83,9 +87,15 @@ class Reshard(CheckpointTest):
     def test_a_folder_that_a_job_writes_to(self):
         (self.out / "checkpoint-00000099.tmp").mkdir(parents=True)
         words = ["reshard", self.checkpoint, self.out, "--parts", 2]
-        self.refused(USAGE, "checkpoint-00000099.tmp is being written", words=words)
-        self.assertTrue((self.out / "checkpoint-00000099.tmp").exists())
-        self.ok(*words, "--force")
+        with open(self.out / "lock", "w") as lock:
+            lock.write("process 7 on node1\n")
+            lock.flush()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for force in ([], ["--force"]):
+                self.refused(USAGE, "process 7 on node1", words=[*words, *force])
+            self.assertTrue((self.out / "checkpoint-00000099.tmp").exists())
+        self.ok(*words)
+        self.assertFalse((self.out / "checkpoint-00000099.tmp").exists())
 
     def test_refused(self):
         for parts in (0, -1, 100_000):

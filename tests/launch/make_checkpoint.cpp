@@ -2,13 +2,14 @@
 //
 //   make_checkpoint DIR < description.json
 //
-// {"step": 12, "parts": 2, "user_state": ..., "positions": {...}, "settings": {...},
+// {"step": 12, "parts": 2, "user_state": ..., "positions": {...}, "counters": {...}, "settings": {...},
 //  "arrays": [{"variable": "w", "which": "value", "dtype": "float32", "shape": [5, 2], "optimizer": "SGD",
 //              "file": "raw bytes"}]}
 //
 // Rows are cut evenly; shard i has seen 1000 + i steps.
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "io/checkpoint_sample.hpp"
@@ -63,6 +64,7 @@ void make(const std::filesystem::path& directory, const Json& description) {
   PublishOptions options{description.at("user_state").dump(), description.at("settings").dump()};
   for (const auto& [name, position] : description.at("positions").items())
     options.positions[name] = position.dump();
+  options.counters = description.at("counters").get<std::map<std::string, std::int64_t>>();
   std::cout << to.publish(step, reports, options).string() << "\n";
 }
 
