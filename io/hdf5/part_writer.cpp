@@ -112,11 +112,13 @@ std::string write_rows(FileWriter& to, const DatasetReport& dataset, const PartA
   for (std::uint64_t row = 0; row < array.rows; row += rows_a_slab) {
     const std::uint64_t rows = std::min(rows_a_slab, array.rows - row);
     const std::size_t bytes = rows * bytes_a_row;
-    const auto* from = static_cast<const std::byte*>(array.data) + row * bytes_a_row;
+    const std::byte* from = nullptr;
     if (array.read) {
       slab.resize(std::max(slab.size(), bytes));
       array.read(row, rows, slab.data());
       from = slab.data();
+    } else {
+      from = static_cast<const std::byte*>(array.data) + row * bytes_a_row;
     }
     sum.add(from, bytes);
     to.write_at(dataset.offset + row * bytes_a_row, {from, bytes});
