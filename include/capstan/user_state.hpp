@@ -1,6 +1,7 @@
 // user_state.hpp -- a program's own value in a checkpoint: anything that capstan/serialize.hpp can pack.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>

@@ -115,17 +115,11 @@ struct ForeignDataset::Open {
     }
     dtype = *found;
     const h5::Space space(h5::check(H5Dget_space(dataset.get()), "H5Dget_space", path));
-    const int rank = H5Sget_simple_extent_ndims(space.get());
-    if (rank < 0 || H5Sget_simple_extent_type(space.get()) == H5S_NULL) {
+    if (H5Sget_simple_extent_type(space.get()) == H5S_NULL) {
       throw refused(Code::invalid_argument, fmt::format("\"{}\" has no elements and no shape", name));
     }
-    scalar = rank == 0;
-    std::vector<hsize_t> sizes(static_cast<std::size_t>(rank));
-    if (!scalar) {
-      h5::check(H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr), "H5Sget_simple_extent_dims",
-                path);
-    }
-    shape.assign(sizes.begin(), sizes.end());
+    shape = h5::shape_of(space, path);
+    scalar = shape.empty();
     if (scalar) shape = {1};
     check_shape(fmt::format("{} of {}", name, path.string()), shape, dtype);
   }

@@ -94,6 +94,16 @@ Space create_space(const std::vector<std::uint64_t>& shape) {
       check(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "H5Screate_simple", {}));
 }
 
+std::vector<std::uint64_t> shape_of(const Space& space, const std::filesystem::path& file) {
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  check(rank, "H5Sget_simple_extent_ndims", file);
+  std::vector<hsize_t> sizes(static_cast<std::size_t>(rank));
+  if (rank > 0) {
+    check(H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr), "H5Sget_simple_extent_dims", file);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
 void select_rows(const Space& space, const std::vector<std::uint64_t>& shape, std::uint64_t first_row,
                  std::uint64_t rows) {
   std::vector<hsize_t> start(shape.size(), 0);

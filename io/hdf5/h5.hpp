@@ -62,6 +62,8 @@ Properties create_properties(hid_t property_class);
 /// For H5Dcreate2 and H5Gcreate2: makes the groups in between.
 Properties intermediate_groups();
 Space create_space(const std::vector<std::uint64_t>& shape);
+/// Sizes, none of a scalar. REQUIRES: no null space.
+std::vector<std::uint64_t> shape_of(const Space& space, const std::filesystem::path& file);
 /// Selects rows [first_row, first_row + rows) with all their columns.
 void select_rows(const Space& space, const std::vector<std::uint64_t>& shape, std::uint64_t first_row,
                  std::uint64_t rows);

@@ -72,12 +72,14 @@ void add_attribute(const h5::File& to, const fs::path& file, const Hdf5Attribute
 std::uint64_t most_bytes(std::span<const Hdf5Dataset> datasets, std::span<const Hdf5Attribute> attributes) {
   constexpr std::uint64_t kAnyFile = std::uint64_t{64} << 10;
   constexpr std::uint64_t kEach = std::uint64_t{8}
-                                  << 10;  // an object header, its links, and up to a page of alignment
-  std::uint64_t bytes = kAnyFile + kEach * (datasets.size() + attributes.size());
+                                  << 10;         // an object header, its links, and up to a page of alignment
+  constexpr std::uint64_t kEachAttribute = 512;  // short ones; texts are added
+  std::uint64_t bytes = kAnyFile + kEach * datasets.size() + kEachAttribute * attributes.size();
   for (const Hdf5Dataset& dataset : datasets) {
     bytes += 4 * dataset.path.size() + dataset.shape.at(0) * row_bytes(dataset.shape, dataset.dtype);
   }
   for (const Hdf5Attribute& attribute : attributes) {
+    if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes += text->size();
     const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value);
     if (texts == nullptr) continue;
     for (const std::string& text : *texts) bytes += 2 * text.size();

@@ -12,7 +12,7 @@
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
 #include "io/file.hpp"
-#include "io/hdf5/h5.hpp"
+#include "io/hdf5/hdf5_layout.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/verify.hpp"
 
@@ -50,55 +50,32 @@ std::vector<std::uint64_t> with_rows(std::vector<std::uint64_t> shape, std::uint
   return shape;
 }
 
-h5::Properties contiguous_layout(const std::filesystem::path& file) {
-  h5::Properties create = h5::create_properties(H5P_DATASET_CREATE);
-  h5::check(H5Pset_layout(create.get(), H5D_CONTIGUOUS), "H5Pset_layout", file);
-  h5::check(H5Pset_alloc_time(create.get(), H5D_ALLOC_TIME_EARLY), "H5Pset_alloc_time", file);
-  h5::check(H5Pset_fill_time(create.get(), H5D_FILL_TIME_NEVER), "H5Pset_fill_time", file);
-  h5::check(H5Pset_obj_track_times(create.get(), 0), "H5Pset_obj_track_times", file);
-  return create;
-}
-
-/// Its rows come later.
-DatasetReport make_dataset(const h5::File& to, const std::filesystem::path& file, const PartArray& array) {
-  const std::string path = dataset_path(array.variable, array.which);
-  const h5::Space space = h5::create_space(with_rows(array.shape, array.rows));
-  const h5::Properties groups = h5::intermediate_groups();
-  const h5::Properties create = contiguous_layout(file);
-  const h5::Dataset dataset(h5::check(H5Dcreate2(to.get(), path.c_str(), h5::file_type(array.dtype),
-                                                 space.get(), groups.get(), create.get(), H5P_DEFAULT),
-                                      "H5Dcreate2", file));
-  h5::write_attribute(dataset.get(), "shape", array.shape);
-  h5::write_attribute(dataset.get(), "first_row", static_cast<std::int64_t>(array.first_row));
-  const bool is_value = array.which == kValue;
-  if (is_value) {
-    h5::write_attribute(dataset.get(), "optimizer", array.optimizer);
-    h5::write_attribute(dataset.get(), "steps", array.steps);
-  }
-  DatasetReport report{.variable = array.variable,
-                       .which = array.which,
-                       .dtype = array.dtype,
-                       .shape = array.shape,
-                       .first_row = array.first_row,
-                       .rows = array.rows,
-                       .optimizer = is_value ? array.optimizer : std::string(),
-                       .steps = is_value ? array.steps : 0};
-  if (data_bytes(report) == 0) return report;  // has no place in the file
-  const haddr_t offset = H5Dget_offset(dataset.get());
-  if (offset == HADDR_UNDEF) h5::check(-1, "H5Dget_offset", file);
-  report.offset = offset;
-  return report;
-}
-
 /// The file with everything in it but the rows, for which there is room.
 void make_file(const std::filesystem::path& file, std::span<const PartArray> arrays, PartReport& report) {
-  const h5::Session session;
-  h5::File to = h5::create_file(file);
-  h5::write_attribute(to.get(), "format", std::string(kFormatName));
-  h5::write_attribute(to.get(), "version", std::int64_t{kFormatVersion});
-  for (const PartArray& array : arrays) report.datasets.push_back(make_dataset(to, file, array));
-  h5::check(H5Fflush(to.get(), H5F_SCOPE_GLOBAL), "H5Fflush", file);
-  h5::close_file(std::move(to), file);
+  std::vector<Hdf5Dataset> datasets;
+  std::vector<Hdf5Attribute> attributes{{"/", "format", std::string(kFormatName)},
+                                        {"/", "version", std::int64_t{kFormatVersion}}};
+  for (const PartArray& array : arrays) {
+    const std::string path = dataset_path(array.variable, array.which);
+    datasets.push_back({path, array.dtype, with_rows(array.shape, array.rows)});
+    attributes.push_back({path, "shape", array.shape});
+    attributes.push_back({path, "first_row", static_cast<std::int64_t>(array.first_row)});
+    const bool is_value = array.which == kValue;
+    if (is_value) {
+      attributes.push_back({path, "optimizer", array.optimizer});
+      attributes.push_back({path, "steps", array.steps});
+    }
+    report.datasets.push_back({.variable = array.variable,
+                               .which = array.which,
+                               .dtype = array.dtype,
+                               .shape = array.shape,
+                               .first_row = array.first_row,
+                               .rows = array.rows,
+                               .optimizer = is_value ? array.optimizer : std::string(),
+                               .steps = is_value ? array.steps : 0});
+  }
+  const std::vector<std::uint64_t> offsets = lay_out_hdf5(file, datasets, attributes);
+  for (std::size_t i = 0; i < offsets.size(); ++i) report.datasets[i].offset = offsets[i];
 }
 
 /// Writes a dataset's rows where they belong, past HDF5, which would keep others of this process waiting.

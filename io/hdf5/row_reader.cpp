@@ -34,11 +34,9 @@ RowReader::RowReader(const std::filesystem::path& path, const std::string& name)
       throw Error(Code::not_found, fmt::format("{}: has no dataset {}", path.string(), name));
     }
     const h5::Space space(h5::check(H5Dget_space(open_->dataset.get()), "H5Dget_space", path));
-    const int rank = H5Sget_simple_extent_ndims(space.get());
-    if (rank < 1) throw Error(Code::invalid_argument, fmt::format("{}: {} has no rows", path.string(), name));
-    std::vector<hsize_t> sizes(static_cast<std::size_t>(rank));
-    h5::check(H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr), "H5Sget_simple_extent_dims",
-              path);
+    const std::vector<std::uint64_t> sizes = h5::shape_of(space, path);
+    if (sizes.empty())
+      throw Error(Code::invalid_argument, fmt::format("{}: {} has no rows", path.string(), name));
     open_->shape.assign(sizes.begin(), sizes.end());
     const h5::Type type(h5::check(H5Dget_type(open_->dataset.get()), "H5Dget_type", path));
     const H5T_class_t kind = H5Tget_class(type.get());

@@ -12,7 +12,6 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "io/file.hpp"
-#include "io/hdf5/layout.hpp"
 #include "io/hdf5/part_writer.hpp"
 #include "launch/checkpoint/find.hpp"
 
@@ -49,18 +48,6 @@ void cut(io::PartArray& array, std::uint64_t index, std::uint64_t parts) {
   const std::uint64_t each = array.shape[0] / parts, extra = array.shape[0] % parts;
   array.first_row = index * each + std::min(index, extra);
   array.rows = each + (index < extra ? 1 : 0);
-}
-
-/// HDF5 1.10 crashes when the process ends if it could not write a file's metadata. So it is not let near a
-/// disk that is too full.
-void reserve_for(const fs::path& file, const std::vector<io::PartArray>& arrays) {
-  constexpr std::uint64_t kAnyFile = std::uint64_t{64} << 10;
-  constexpr std::uint64_t kEachArray =
-      std::uint64_t{16} << 10;  // its headers, links and attributes, and up to a page of alignment
-  std::uint64_t bytes = kAnyFile;
-  for (const io::PartArray& array : arrays)
-    bytes += kEachArray + array.rows * io::row_bytes(array.shape, array.dtype);
-  io::reserve(file, bytes);
 }
 
 }  // namespace
@@ -107,9 +94,7 @@ void NewCheckpoint::write(const std::vector<io::PartArray>& arrays, int parts,
       if (array.which == io::kValue) rows_of(array);
       mine.push_back(std::move(array));
     }
-    const fs::path file = folder_ / io::part_file_name(part, parts);
-    reserve_for(file, mine);
-    parts_.push_back(io::write_part(file, mine));
+    parts_.push_back(io::write_part(folder_ / io::part_file_name(part, parts), mine));
   }
 }
 

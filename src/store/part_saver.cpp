@@ -43,11 +43,8 @@ void PartSaver::begin(const shard::SavePart& request, int ps_count) {
 void PartSaver::write(Save& save, const std::stop_token& stop) {
   try {
     SavePace pace(store_, bytes_a_second_);
-    const auto go_on = [&](std::uint64_t bytes) {
-      if (stop.stop_requested()) throw Error(Code::cancelled, "the save was given up");
-      pace.rest(bytes);
-    };
-    const auto files = save.snapshot->parts(save.request.parts, go_on);
+    const auto files =
+        save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { pace.rest(bytes, stop); });
     const int count = save.ps_count;
     for (int file = 0; file < save.request.parts; ++file) {
       const std::string name = io::part_file_name(ps_ + file * count, count * save.request.parts);

@@ -4,8 +4,11 @@
 #include <time.h>
 
 #include <algorithm>
-#include <thread>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
+
+#include "capstan/error.hpp"
 
 namespace capstan::store {
 namespace {
@@ -20,6 +23,12 @@ std::chrono::nanoseconds time_of_this_thread() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
+void sleep_until(std::chrono::steady_clock::time_point time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait_until(lock, stop, time, [] { return false; });
+}
+
 }  // namespace
 
 SavePace::SavePace(Store& store, std::uint64_t bytes_a_second)
@@ -28,18 +37,19 @@ SavePace::SavePace(Store& store, std::uint64_t bytes_a_second)
       bytes_a_second_(static_cast<double>(bytes_a_second)),
       full_at_(Clock::now()) {}
 
-void SavePace::rest(std::uint64_t bytes) {
+void SavePace::rest(std::uint64_t bytes, const std::stop_token& stop) {
   const std::uint64_t pushes = store_.statistics().pushes;
   if (std::exchange(pushes_, pushes) != pushes && idle_.count() < 1) {
     const auto work = std::chrono::duration<double>(time_of_this_thread() - worked_);
-    std::this_thread::sleep_for(
-        std::min<std::chrono::duration<double>>(work * (1 / kShare - 1), kLongestRest));
+    const auto rest = std::min<std::chrono::duration<double>>(work * (1 / kShare - 1), kLongestRest);
+    sleep_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(rest), stop);
   }
   if (bytes_a_second_ > 0) {
-    std::this_thread::sleep_until(full_at_);
+    sleep_until(full_at_, stop);
     const std::chrono::duration<double> takes(static_cast<double>(bytes) / bytes_a_second_);
     full_at_ = std::max(full_at_, Clock::now()) + std::chrono::duration_cast<Clock::duration>(takes);
   }
+  if (stop.stop_requested()) throw Error(Code::cancelled, "the save was given up");
   worked_ = time_of_this_thread();
 }
 

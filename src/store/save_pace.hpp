@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stop_token>
 
 #include "base/idle_cores.hpp"
 #include "store/store.hpp"
@@ -17,8 +18,8 @@ class SavePace {
   /// `bytes_a_second`: 0 = no limit.
   SavePace(Store& store, std::uint64_t bytes_a_second);
 
-  /// Before so many bytes more are written.
-  void rest(std::uint64_t bytes);
+  /// Before so many bytes more are written. Throws Error(cancelled) when it is asked to stop, also meanwhile.
+  void rest(std::uint64_t bytes, const std::stop_token& stop);
 
  private:
   using Clock = std::chrono::steady_clock;

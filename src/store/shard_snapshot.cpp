@@ -1,10 +1,14 @@
 // shard_snapshot.cpp -- keeping rows, and putting them in place of what has come since.
 #include "store/shard_snapshot.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <new>
 
+#include "base/first_touch.hpp"
 #include "base/topology.hpp"
 
 namespace capstan::store {
@@ -41,11 +45,26 @@ std::byte* ShardSnapshot::place_of(std::uint32_t number) const noexcept {
   return chunks_[at / rows_a_chunk_].get() + at % rows_a_chunk_ * kept_bytes_;
 }
 
+void ShardSnapshot::add_chunk() {
+  const std::size_t bytes = (rows_a_chunk_ * kept_bytes_ + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
+  chunks_.emplace_back(checked(static_cast<std::byte*>(std::aligned_alloc(kChunkBytes, bytes))));
+  touch_first({chunks_.back().get(), bytes});
+}
+
 void ShardSnapshot::keep(std::uint64_t row) {
   if (kept_ % rows_a_chunk_ == 0) {
-    const std::size_t bytes = (rows_a_chunk_ * kept_bytes_ + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
-    chunks_.emplace_back(checked(static_cast<std::byte*>(std::aligned_alloc(kChunkBytes, bytes))));
-    topology::advise_huge_pages({chunks_.back().get(), bytes});
+    try {
+      add_chunk();
+    } catch (const std::exception& error) {
+      chunks_.clear();
+      lost_.emplace(
+          Code::resource_exhausted,
+          fmt::format("no room for rows that were pushed to while a checkpoint was saved: {}; leave "
+                      "memory free for them, at most as much as the shards take, or save when nothing "
+                      "is pushed",
+                      error.what()));
+      return;
+    }
   }
   numbers_[row] = ++kept_;
   std::byte* place = place_of(kept_);
@@ -54,7 +73,7 @@ void ShardSnapshot::keep(std::uint64_t row) {
 }
 
 void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {
-  if (detached_ || kept_bytes_ == 0) return;
+  if (rests()) return;
   const auto fetch_number = [&](std::size_t i) {
     if (i < rows.size()) __builtin_prefetch(&numbers_[rows[i]], 1);
   };
@@ -71,12 +90,13 @@ void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {
     fetch_number(i + 2 * kAhead);
     fetch_row(i + kAhead);
     if (wants(rows[i])) keep(rows[i]);
+    if (lost_) return;
   }
 }
 
 void ShardSnapshot::preserve(std::uint64_t first, std::uint64_t count) {
-  if (detached_ || kept_bytes_ == 0) return;
-  for (std::uint64_t row = first; row < first + count; ++row) {
+  if (rests()) return;
+  for (std::uint64_t row = first; row < first + count && !lost_; ++row) {
     if (wants(row)) keep(row);
   }
 }
@@ -87,6 +107,7 @@ void ShardSnapshot::preserve_all() {
 }
 
 void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out) {
+  if (lost_) throw *lost_;
   Copying& of = arrays_.at(array);
   of.copied = first + count;
   const std::uint64_t row_bytes = of.array.row_bytes;

@@ -5,14 +5,17 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
+
+#include "capstan/error.hpp"
 
 namespace capstan::store {
 
 /// Copy on write, a row at a time: a row that is about to change, and has not been copied out yet, is kept as
 /// it is first. A push so costs at most one more copy of the rows that it changes, and memory at most the
-/// shard once more. Under the store's mutex.
+/// shard once more; when that is not to be had the snapshot is lost, not the push. Under the store's mutex.
 class ShardSnapshot {
  public:
   /// Values or a slot.
@@ -30,7 +33,8 @@ class ShardSnapshot {
   void preserve_all();
 
   /// Rows [first, first + count) of an array as they were. REQUIRES: the arrays in their order, of each the
-  /// first rows first, each row once.
+  /// first rows first, each row once. Throws Error(resource_exhausted) when there was no room for rows
+  /// that have changed.
   void copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out);
 
  private:
@@ -43,8 +47,11 @@ class ShardSnapshot {
     void operator()(void* memory) const noexcept { std::free(memory); }
   };
 
+  /// Nothing has to be kept any more, or can be.
+  bool rests() const noexcept { return detached_ || lost_ || kept_bytes_ == 0; }
   bool wants(std::uint64_t row) const noexcept { return numbers_[row] == 0 && row >= arrays_.back().copied; }
   void keep(std::uint64_t row);
+  void add_chunk();
   std::byte* place_of(std::uint32_t number) const noexcept;
 
   std::uint64_t rows_;
@@ -55,6 +62,7 @@ class ShardSnapshot {
   std::uint32_t kept_ = 0;
   std::vector<std::unique_ptr<std::byte[], Free>> chunks_;  // of kept rows, in the order of their numbers
   bool detached_ = false;                                   // everything that was left is kept
+  std::optional<Error> lost_;  // why rows that have changed are not among those kept
 };
 
 }  // namespace capstan::store

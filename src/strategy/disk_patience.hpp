@@ -1,16 +1,22 @@
 // disk_patience.hpp -- how long every ps may take to write or read its part of a checkpoint.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 #include "strategy/strategy.hpp"
 
 namespace capstan::strategy {
 
 /// Writing or reading waits for disks, which have their own pace: ten times the usual patience, and more for
-/// much data.
+/// much data, which is written no faster than --checkpoint-bandwidth.
 inline std::chrono::milliseconds disk_patience(const Strategy& strategy, std::uint64_t bytes) {
-  return 10 * strategy.runtime()->patience() + std::chrono::milliseconds(bytes / 10'000);
+  constexpr std::uint64_t kSlow = 10'000'000;  // bytes a second
+  const std::uint64_t most = strategy.runtime()->settings().bytes("checkpoint-bandwidth");
+  const double rate = static_cast<double>(most == 0 ? kSlow : std::min(kSlow, most));
+  return 10 * strategy.runtime()->patience() +
+         std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * static_cast<double>(bytes) / rate));
 }
 /// For all variables.
 inline std::chrono::milliseconds disk_patience(const Strategy& strategy) {

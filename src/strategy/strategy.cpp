@@ -323,27 +323,6 @@ void Strategy::drop_variable(const shard::VariableDescriptor& descriptor) {
                "forget variable \"" + descriptor.name + "\"");
 }
 
-void Strategy::add_state(const std::string& name, const std::shared_ptr<SavedState>& state) {
-  std::weak_ptr<SavedState>& place = states_[name];
-  if (!place.expired()) {
-    throw Error(Code::already_exists, "there is a dataset of splits \"" + name + "\" already");
-  }
-  if (const auto position = restored_ ? restored_->position(name) : std::nullopt) {
-    state->check(*position);
-    state->restore(*position);
-    restored_->took_position(name);
-  }
-  place = state;
-}
-
-std::map<std::string, std::shared_ptr<SavedState>> Strategy::states() const {
-  std::map<std::string, std::shared_ptr<SavedState>> alive;
-  for (const auto& [name, state] : states_) {
-    if (auto there = state.lock()) alive.emplace(name, std::move(there));
-  }
-  return alive;
-}
-
 std::vector<PsLoad> Strategy::loads() {
   const auto answers = ask_every_ps(cluster::kPsStatistics, {}, runtime_->patience(), "say what it has done");
   std::vector<PsLoad> loads;
@@ -354,68 +333,6 @@ std::vector<PsLoad> Strategy::loads() {
                      statistics.bytes_pushed, statistics.rows_sent});
   }
   return loads;
-}
-
-void Strategy::set_restored(std::unique_ptr<Restored> restored, PsContents::Counters counters) {
-  restored_ = std::move(restored);
-  if (!restored_->whole()) return contents_.forget_checkpoint();
-  const io::CheckpointReader& reader = restored_->reader();
-  auto checkpoint =
-      checkpoint_of(std::filesystem::absolute(reader.folder()).string(), reader.step(), std::move(counters));
-  if (checkpoint) checkpoint->restored = true;
-  note_checkpoint(std::move(checkpoint));
-}
-
-PsContents::Counters Strategy::at_rest(const std::function<void()>& move_all) {
-  client::Client& client = context_.client();
-  while (true) {
-    const std::uint64_t moves = client.moves();
-    auto counters = read_counters();
-    client.retry(move_all);
-    if (client.moves() == moves) return counters;
-  }
-}
-
-std::optional<PsContents::Checkpoint> Strategy::checkpoint_of(const std::string& folder, std::int64_t step,
-                                                              PsContents::Counters counters) const {
-  if (runtime_->count(Role::spare) == 0) return std::nullopt;
-  return PsContents::Checkpoint{folder, step, next_variable_ - 1, std::move(counters)};
-}
-
-void Strategy::note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint) {
-  if (checkpoint) contents_.set_checkpoint(std::move(*checkpoint));
-}
-
-void Strategy::set_control(Control control) {
-  const std::lock_guard lock(control_mutex_);
-  control_ = std::move(control);
-}
-
-Strategy::Control Strategy::control() const {
-  const std::lock_guard lock(control_mutex_);
-  return control_;
-}
-
-void Strategy::end_control() {
-  (void)wait_for_control([this] { return save_.settled(); }, transport::deadline_in(disk_patience(*this)));
-  set_control({});
-}
-
-void Strategy::listen() {
-  runtime_->control().on_message(cluster::kPartSaved,
-                                 [this](const transport::Message& message) { save_.take(message); });
-}
-
-bool Strategy::wait_for_control(const std::function<bool()>& done, transport::Deadline deadline) {
-  if (const Control control = this->control(); control.wait) return control.wait(done, deadline);
-  // Nobody else drives it, or hears of a death.
-  return transport::progress_until(runtime_->control(), deadline, [&] {
-    for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
-      const transport::Peer& peer = runtime_->control_peer(runtime_->member(Role::ps, ps));
-      if (peer.failed()) save_.lose(ps, peer.name());
-    }
-    return done();
-  });
 }
 
 std::uint32_t Strategy::create_group(const std::string& name, const Synchronization& synchronization) {
@@ -463,17 +380,6 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
   contents_.add_group(name);
   runtime_->coordinator_memory().change([&](auto& record) { record.groups = groups_; });
   return request.id;
-}
-
-void Strategy::forget_recorded_step() {
-  if (!runtime_->coordinator_may_return()) return;
-  std::uint64_t next = 0;
-  runtime_->coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
-    record.step.reset();
-    record.too_much_open = false;
-    next = record.next_closure = (std::uint64_t{++record.restores} << 40) + 1;
-  });
-  if (renumber_) renumber_(next);
 }
 
 void Strategy::restart_group(std::uint32_t group, const std::string& name) {

@@ -84,7 +84,8 @@ class Train(JobTest):
     @unittest.skipUnless(UMLS.is_dir(), f"there is no {UMLS}")
     def test_umls(self):
         summary = self.folder / "summary.json"
-        command = train(UMLS, "--ps", 2, "--summary", summary, dim=64, negatives=128, batch=256, epochs=20)
+        # 0.77 to 0.79 of eight runs; after 20 epochs it was 0.69 to 0.76.
+        command = train(UMLS, "--ps", 2, "--summary", summary, dim=64, negatives=128, batch=256, epochs=60)
         self.run_to_end(command, 5)
         self.assertGreater(self.summary()["test"]["mrr"], 0.7)
 
