@@ -42,6 +42,10 @@ enum class SaveConsistency : std::uint8_t {
 
 struct SaveOptions {
   SaveConsistency consistency = SaveConsistency::shard;
+  /// Write only rows that were pushed to since the last save by this manager that was not incremental; they
+  /// are restored together with that one, which stays as long as they do. The first such save, and one after
+  /// which nothing is known of an earlier one, is a whole one. So is what a ps writes that was started anew.
+  bool incremental = false;
   /// Return as soon as every ps has its shards as they are saved; their files are written meanwhile. Without
   /// a ClusterCoordinator save() waits for the files all the same.
   bool background = false;
@@ -184,8 +188,15 @@ class CheckpointManager : public LastRestored {
   std::filesystem::path save_now(std::int64_t step, const std::string& user_state,
                                  const SaveOptions& options);
 
+  /// Of a save that increments may follow.
+  struct Whole;
+  /// What the next increment would be on; null when there is none.
+  std::shared_ptr<const Whole> whole_for(std::int64_t step) const;
+
   CheckpointOptions options_;
   SaveSchedule schedule_;
+  bool increments_ = false;             // have been asked for
+  std::shared_ptr<const Whole> whole_;  // null: none was saved. Set when a save has ended, by its thread
   std::shared_ptr<const void> lock_;
   struct Background;
   std::unique_ptr<Background> background_;  // null: nothing is written

@@ -112,7 +112,7 @@ void export_keras(const CheckpointReader& from, const std::vector<ArrayInfo>& ar
   const auto offsets = lay_out_hdf5(to.temporary(), datasets, attributes);
   for (std::size_t i = 0; i < in_order.size(); ++i) {
     std::uint64_t at = offsets[i];
-    ArrayStream stream(from.folder(), from.manifest(), *in_order[i]);
+    ArrayStream stream(from, *in_order[i]);
     read_array(stream, /*widen=*/true, done, [&](std::string_view piece) {
       to.write_at(at, piece);
       at += piece.size();

@@ -37,7 +37,7 @@ void export_model(const CheckpointReader& from, const std::vector<ArrayInfo>& ar
     const ArrayInfo& array = arrays[i];
     Checksum sum;
     std::uint64_t at = offsets[i];
-    ArrayStream stream(from.folder(), from.manifest(), array);
+    ArrayStream stream(from, array);
     read_array(stream, /*widen=*/false, done, [&](std::string_view piece) {
       to.write_at(at, piece);
       sum.add(piece.data(), piece.size());

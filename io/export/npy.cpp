@@ -149,7 +149,7 @@ NpyHead read_npy_head(const std::filesystem::path& path) {
 
 void export_npy(const CheckpointReader& from, const ArrayInfo& array, OutputFile& to, const BytesDone& done) {
   to.append(npy_head(numpy_dtype(array.dtype), array.shape));
-  ArrayStream stream(from.folder(), from.manifest(), array);
+  ArrayStream stream(from, array);
   read_array(stream, /*widen=*/true, done, [&](std::string_view piece) { to.append(piece); });
 }
 

@@ -24,7 +24,7 @@ void export_npz(const CheckpointReader& from, const std::vector<ArrayInfo>& arra
     const std::string head = npy_head(dtype, array.shape);
     zip.begin(member_name(array), head.size() + array.bytes() / size_of(array.dtype) * size_of(dtype));
     zip.write(head);
-    ArrayStream stream(from.folder(), from.manifest(), array);
+    ArrayStream stream(from, array);
     read_array(stream, /*widen=*/true, done, [&](std::string_view piece) { zip.write(piece); });
     zip.end();
   }

@@ -6,6 +6,7 @@
 
 #include "capstan/half.hpp"
 #include "io/file.hpp"
+#include "io/hdf5/changed_rows.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/verify.hpp"
 
@@ -31,20 +32,99 @@ std::uint64_t bytes_of(std::span<const ArrayInfo> arrays) noexcept {
   return bytes;
 }
 
-ArrayStream::ArrayStream(const std::filesystem::path& folder, const Manifest& manifest,
-                         const ArrayInfo& array)
-    : array_(array) {
-  for (const PartReport& part : manifest.parts) {
+/// Whole rows, from which `read` takes as many bytes as it is asked for.
+struct ArrayStream::Patched {
+  struct Changes {
+    std::filesystem::path file;
+    DatasetReport numbers;
+    DatasetReport rows;
+  };
+
+  Patched(const CheckpointReader& from, const ArrayInfo& array)
+      : bytes_a_row(row_bytes(array.shape, array.dtype)), rows(array.shape.at(0)) {
+    if (from.base_has(array.variable, array.which)) base = std::make_unique<ArrayStream>(*from.base(), array);
+    for (const PartReport& part : from.parts()) {
+      for (const DatasetReport& dataset : part.datasets) {
+        if (dataset.variable == array.variable && dataset.which == array.which)
+          changes.push_back({from.folder() / part.file, numbers_of(part, dataset), dataset});
+      }
+    }
+  }
+
+  std::size_t read(std::span<char> out) {
+    if (bytes_a_row == 0) return 0;
+    std::size_t filled = 0;
+    while (filled < out.size()) {
+      if (used == buffer.size() && !refill()) break;
+      const std::size_t bytes = std::min(out.size() - filled, buffer.size() - used);
+      std::memcpy(out.data() + filled, buffer.data() + used, bytes);
+      filled += bytes;
+      used += bytes;
+    }
+    return filled;
+  }
+
+  bool refill() {
+    if (next == 0) verify();
+    const std::uint64_t count = std::min(rows - next, std::max<std::uint64_t>(1, kPieceBytes / bytes_a_row));
+    if (count == 0) return false;
+    buffer.resize(count * bytes_a_row);
+    used = 0;
+    if (base) (void)base->read(buffer);
+    for (const Changes& changed : changes) {
+      const std::uint64_t begin = std::max(next, changed.rows.first_row);
+      const std::uint64_t end = std::min(next + count, changed.rows.first_row + changed.rows.rows);
+      if (begin >= end) continue;
+      apply_changed_rows(open_to_read(changed.file), changed.file,
+                         changed_rows(changed.numbers, changed.rows), begin, end - begin,
+                         reinterpret_cast<std::byte*>(buffer.data()) + (begin - next) * bytes_a_row);
+    }
+    next += count;
+    return true;
+  }
+
+  void verify() const {
+    for (const Changes& changed : changes) {
+      const FileDescriptor file = open_to_read(changed.file);
+      for (const DatasetReport* dataset : {&changed.numbers, &changed.rows}) {
+        check_dataset(file, changed.file, dataset->offset, data_bytes(*dataset), dataset->xxh3,
+                      dataset_path(dataset->variable, dataset->which));
+      }
+    }
+  }
+
+  std::unique_ptr<ArrayStream> base = {};  // null when it has no such array
+  std::vector<Changes> changes = {};
+  std::uint64_t bytes_a_row;
+  std::uint64_t rows;
+  std::vector<char> buffer = {};
+  std::size_t used = 0;    // of the buffer
+  std::uint64_t next = 0;  // the first row behind it
+};
+
+ArrayStream::ArrayStream(const CheckpointReader& from, const ArrayInfo& array) : array_(array) {
+  if (from.base() != nullptr) {
+    patched_ = std::make_unique<Patched>(from, array);
+    return;
+  }
+  for (const PartReport& part : from.parts()) {
     for (const DatasetReport& dataset : part.datasets) {
       const bool ours = dataset.variable == array.variable && dataset.which == array.which;
-      if (ours && data_bytes(dataset) > 0) pieces_.push_back({folder / part.file, dataset});
+      if (ours && data_bytes(dataset) > 0) pieces_.push_back({from.folder() / part.file, dataset});
     }
   }
   std::sort(pieces_.begin(), pieces_.end(),
             [](const Piece& a, const Piece& b) { return a.dataset.first_row < b.dataset.first_row; });
 }
 
+ArrayStream::ArrayStream(ArrayStream&&) noexcept = default;
+ArrayStream::~ArrayStream() = default;
+
 std::size_t ArrayStream::read(std::span<char> out) {
+  return patched_ ? patched_->read(out) : read_pieces(out);
+}
+
+std::size_t ArrayStream::read_pieces(std::span<char> out) {
   std::size_t filled = 0;
   while (filled < out.size() && next_ < pieces_.size()) {
     const Piece& piece = pieces_[next_];

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +14,8 @@
 
 #include "io/bytes_done.hpp"
 #include "io/checksum.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/checkpoint_types.hpp"
-#include "io/hdf5/manifest.hpp"
 
 namespace capstan::io {
 
@@ -40,8 +41,11 @@ std::uint64_t bytes_of(std::span<const ArrayInfo> arrays) noexcept;
 /// checksums on the way: who has read an array to its end has verified it.
 class ArrayStream {
  public:
-  /// `manifest` is that of the checkpoint in `folder`.
-  ArrayStream(const std::filesystem::path& folder, const Manifest& manifest, const ArrayInfo& array);
+  /// Of an increment the rows of its base with those that changed in their places. Keeps nothing of `from`.
+  ArrayStream(const CheckpointReader& from, const ArrayInfo& array);
+
+  ArrayStream(ArrayStream&&) noexcept;
+  ~ArrayStream();
 
   const ArrayInfo& array() const noexcept { return array_; }
 
@@ -55,11 +59,17 @@ class ArrayStream {
     std::filesystem::path file;
     DatasetReport dataset;
   };
+  /// Rows of an increment with those of its base.
+  struct Patched;
+
+  std::size_t read_pieces(std::span<char> out);
+
   ArrayInfo array_;
   std::vector<Piece> pieces_;  // by row
   std::size_t next_ = 0;       // the one that is read
   std::uint64_t done_ = 0;     // of the piece
   Checksum sum_;
+  std::unique_ptr<Patched> patched_;  // null unless it is an increment
 };
 
 /// Gives `sink` the whole array in pieces of at most kPieceBytes. With `widen`, bfloat16 becomes float32.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -143,6 +144,7 @@ void CheckpointDirectory::check_writable() const {
 fs::path CheckpointDirectory::begin(std::int64_t step) {
   check_step(step);
   remove_leftovers(directory_);
+  check_not_needed(step);
   auto folder = with_suffix(directory_ / checkpoint_name(step), kUnfinished);
   create_folders(folder, directory_);
   return folder;
@@ -156,6 +158,7 @@ fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartRep
 
   step_done("check");
   Manifest manifest{.step = step,
+                    .base = options.base,
                     .user_state = options.user_state,
                     .settings = options.settings,
                     .positions = options.positions,
@@ -163,10 +166,12 @@ fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartRep
   check_json(manifest);
   manifest.parts = in_order(parts);
   manifest.variables = variables_of(manifest.parts);
+  check_base(manifest);
+  if (manifest.base) (void)find_base(folder, *manifest.base);
   check_parts_present(unfinished, manifest.parts);
 
   step_done("master");
-  write_master(unfinished, step, manifest.parts, manifest.variables);
+  write_master(unfinished, manifest);
   step_done("manifest");
   write_manifest(unfinished, std::move(manifest));
   step_done("sync");
@@ -210,19 +215,51 @@ void CheckpointDirectory::move_into_place(const fs::path& from, const fs::path& 
   rename_path(from, to);
 }
 
+void CheckpointDirectory::check_not_needed(std::int64_t step) const {
+  const std::string name = checkpoint_name(step);
+  if (!fs::exists(directory_ / name)) return;
+  for (const CheckpointEntry& entry : list()) {
+    if (base_name(entry.path) != name) continue;
+    throw Error(
+        Code::failed_precondition,
+        fmt::format("{} cannot be replaced: {} has the rows that changed since; save another step, or "
+                    "make that one whole with `capstan checkpoint compact {}`",
+                    (directory_ / name).string(), entry.path.filename().string(), entry.path.string()));
+  }
+}
+
+std::vector<CheckpointEntry> CheckpointDirectory::beyond_those_to_keep(std::int64_t newest) const {
+  KeptCheckpoints kept(directory_);
+  std::vector<CheckpointEntry> stay, old;
+  for (CheckpointEntry& entry : list()) {
+    const bool stays = entry.step == newest || kept.contains(entry.path.filename().string());
+    (stays ? stay : old).push_back(std::move(entry));
+  }
+  const std::size_t keep = max_to_keep_ == 0 ? old.size() : static_cast<std::size_t>(max_to_keep_) - 1;
+  std::vector<CheckpointEntry> doomed;
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    const bool stays =
+        i + keep >= old.size() || kept.keep(old[i].path.filename().string(), keep_every_n_hours_);
+    (stays ? stay : doomed).push_back(std::move(old[i]));
+  }
+  std::set<std::string> needed;
+  for (const CheckpointEntry& entry : stay) {
+    if (auto base = base_name(entry.path)) needed.insert(*std::move(base));
+  }
+  std::erase_if(doomed, [&](const CheckpointEntry& e) { return needed.contains(checkpoint_name(e.step)); });
+  // A crash midway leaves no increment without its base.
+  std::stable_partition(doomed.begin(), doomed.end(),
+                        [](const CheckpointEntry& e) { return base_name(e.path).has_value(); });
+  return doomed;
+}
+
 void CheckpointDirectory::delete_oldest(std::int64_t newest) const {
   try {
     remove_leftovers(directory_);
-    KeptCheckpoints kept(directory_);
-    auto entries = list();
-    std::erase_if(entries, [&](const CheckpointEntry& entry) {
-      return entry.step == newest || kept.contains(entry.path.filename().string());
-    });
-    const std::size_t keep = max_to_keep_ == 0 ? entries.size() : static_cast<std::size_t>(max_to_keep_) - 1;
-    for (std::size_t i = 0; i + keep < entries.size(); ++i) {
-      if (kept.keep(entries[i].path.filename().string(), keep_every_n_hours_)) continue;
+    if (max_to_keep_ == 0) return;
+    for (const CheckpointEntry& entry : beyond_those_to_keep(newest)) {
       step_done("delete one");
-      delete_folder(entries[i].path, /*is_checkpoint=*/true);
+      delete_folder(entry.path, /*is_checkpoint=*/true);
     }
   } catch (const Error& error) {
     log::warn("old checkpoints stay: {}", error.what());  // the new one is safe

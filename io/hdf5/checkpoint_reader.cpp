@@ -11,6 +11,7 @@
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
 #include "io/file.hpp"
+#include "io/hdf5/changed_rows.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/hdf5/verify.hpp"
@@ -45,12 +46,19 @@ struct Segment {
   std::uint64_t rows;
 };
 
-void read_segment(const fs::path& folder, const Segment& segment, char* out) {
+/// `out` is that of row `first_row` of the request.
+void read_segment(const fs::path& folder, const Segment& segment, std::uint64_t first_row, char* to) {
   const auto file = folder / segment.part->file;
   const DatasetReport& dataset = *segment.dataset;
   const std::uint64_t bytes = row_bytes(dataset.shape, dataset.dtype);
+  char* out = to + (segment.first_row - first_row) * bytes;
   try {
     const FileDescriptor from = open_to_read(file);
+    if (dataset.changed) {
+      apply_changed_rows(from, file, changed_rows(numbers_of(*segment.part, dataset), dataset),
+                         segment.first_row, segment.rows, reinterpret_cast<std::byte*>(out));
+      return;
+    }
     read_at(from, file, dataset.offset + (segment.first_row - dataset.first_row) * bytes, out,
             segment.rows * bytes);
   } catch (const Error& error) {
@@ -59,17 +67,61 @@ void read_segment(const fs::path& folder, const Segment& segment, char* out) {
   }
 }
 
+/// The array's shape and dtype; null when there is no such slot.
+const std::vector<std::uint64_t>* shape_of(const VariableInfo& variable, std::string_view which,
+                                           DType& dtype) {
+  dtype = variable.dtype;
+  if (which == kValue) return &variable.shape;
+  for (const SlotInfo& slot : variable.slots) {
+    if (slot.name != which) continue;
+    dtype = slot.dtype;
+    return &slot.shape;
+  }
+  return nullptr;
+}
+
+const VariableInfo* find(const std::vector<VariableInfo>& variables, std::string_view name) {
+  const auto found = std::lower_bound(variables.begin(), variables.end(), name,
+                                      [](const VariableInfo& v, std::string_view n) { return v.name < n; });
+  return found == variables.end() || found->name != name ? nullptr : &*found;
+}
+
 }  // namespace
 
 struct CheckpointReader::Impl {
   fs::path folder;
   Manifest manifest;
+  std::unique_ptr<CheckpointReader> base;
 
   explicit Impl(const fs::path& from) : folder(from) {
     check_is_folder(folder);
     manifest = read_manifest(folder);
     check_master(folder / kMasterFile, manifest.master_bytes, manifest.master_xxh3);
     for (const PartReport& part : manifest.parts) check_part(folder / part.file, part);
+    if (!manifest.base) return;
+    base = std::make_unique<CheckpointReader>(find_base(folder, *manifest.base));
+    for (const VariableInfo& variable : manifest.variables) check_rows_there(variable);
+  }
+
+  bool base_has(const VariableInfo& variable, std::string_view which) const {
+    if (!base) return false;
+    const VariableInfo* there = find(base->variables(), variable.name);
+    DType dtype{}, dtype_there{};
+    const auto* shape = shape_of(variable, which, dtype);
+    const auto* shape_there = there == nullptr ? nullptr : shape_of(*there, which, dtype_there);
+    return shape != nullptr && shape_there != nullptr && *shape == *shape_there && dtype == dtype_there;
+  }
+
+  /// Throws Error(data_loss) when there are rows that neither it nor its base has.
+  void check_rows_there(const VariableInfo& variable) const {
+    const auto check = [&](std::string_view which) {
+      if (variable.changed == variable.shape.at(0) || base_has(variable, which)) return;
+      throw Error(Code::data_loss,
+                  fmt::format("{} has {} rows of {} of \"{}\", and {} none of such a shape", folder.string(),
+                              variable.changed.value_or(0), which, variable.name, manifest.base->checkpoint));
+    };
+    check(kValue);
+    for (const SlotInfo& slot : variable.slots) check(slot.name);
   }
 
   std::vector<Segment> segments(std::string_view variable, std::string_view which, std::uint64_t first_row,
@@ -87,12 +139,20 @@ struct CheckpointReader::Impl {
   }
 };
 
+const CheckpointReader* CheckpointReader::base() const noexcept { return impl_->base.get(); }
+
+bool CheckpointReader::base_has(std::string_view name, std::string_view which) const {
+  const VariableInfo* found = find(variables(), name);
+  return found != nullptr && impl_->base_has(*found, which);
+}
+
 CheckpointReader::CheckpointReader(const fs::path& folder) : impl_(std::make_unique<Impl>(folder)) {}
 CheckpointReader::CheckpointReader(CheckpointReader&&) noexcept = default;
 CheckpointReader& CheckpointReader::operator=(CheckpointReader&&) noexcept = default;
 CheckpointReader::~CheckpointReader() = default;
 
 void CheckpointReader::verify() const {
+  if (impl_->base) impl_->base->verify();
   for (const PartReport& part : impl_->manifest.parts) check_part_data(impl_->folder / part.file, part);
 }
 
@@ -115,9 +175,9 @@ const std::string& CheckpointReader::written_by() const noexcept { return impl_-
 const std::vector<PartReport>& CheckpointReader::parts() const noexcept { return impl_->manifest.parts; }
 
 const VariableInfo& CheckpointReader::variable(std::string_view name) const {
+  if (const VariableInfo* found = find(variables(), name)) return *found;
   std::string names;
   for (const VariableInfo& variable : variables()) {
-    if (variable.name == name) return variable;
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", variable.name);
   }
   throw Error(Code::not_found, fmt::format("{} has no variable \"{}\"; it has {}", folder().string(), name,
@@ -127,23 +187,22 @@ const VariableInfo& CheckpointReader::variable(std::string_view name) const {
 void CheckpointReader::read_rows(std::string_view name, std::string_view which, std::uint64_t first_row,
                                  std::uint64_t rows, void* out) const {
   const VariableInfo& info = variable(name);
-  const auto slot =
-      std::find_if(info.slots.begin(), info.slots.end(), [&](const SlotInfo& s) { return s.name == which; });
-  if (which != kValue && slot == info.slots.end()) {
+  DType dtype{};
+  const auto* found = shape_of(info, which, dtype);
+  if (found == nullptr) {
     throw Error(Code::not_found,
                 fmt::format("{}: variable \"{}\" has no slot \"{}\"", folder().string(), name, which));
   }
-  const auto& shape = which == kValue ? info.shape : slot->shape;
-  const DType dtype = which == kValue ? info.dtype : slot->dtype;
+  const auto& shape = *found;
   if (first_row > shape[0] || rows > shape[0] - first_row) {
     throw Error(Code::out_of_range, fmt::format("rows {} to {} of \"{}\", which has {}", first_row,
                                                 first_row + rows, name, shape[0]));
   }
   const std::uint64_t bytes = row_bytes(shape, dtype);
   if (bytes == 0) return;
-  for (const Segment& segment : impl_->segments(name, which, first_row, rows)) {
-    read_segment(impl_->folder, segment, static_cast<char*>(out) + (segment.first_row - first_row) * bytes);
-  }
+  if (impl_->base_has(info, which)) impl_->base->read_rows(name, which, first_row, rows, out);
+  for (const Segment& segment : impl_->segments(name, which, first_row, rows))
+    read_segment(impl_->folder, segment, first_row, static_cast<char*>(out));
 }
 
 }  // namespace capstan::io

@@ -16,12 +16,13 @@ namespace capstan::io {
 
 struct Manifest;
 
-/// One thread at a time; readers in different threads are independent of each other.
+/// An increment shows what it is together with its base. One thread at a time; readers in different threads
+/// are independent of each other.
 class CheckpointReader {
  public:
   /// Opens `<directory>/checkpoint-XXXXXXXX`. Checks the manifest, the master, that every part is there with
-  /// its exact size and undamaged HDF5 metadata; reads no rows. Throws Error: not_found (no such folder),
-  /// data_loss naming the file and the fault.
+  /// its exact size and undamaged HDF5 metadata, and all of this of an increment's base; reads no rows.
+  /// Throws Error: not_found (no such folder), data_loss naming the file and the fault.
   explicit CheckpointReader(const std::filesystem::path& folder);
   CheckpointReader(CheckpointReader&&) noexcept;
   CheckpointReader& operator=(CheckpointReader&&) noexcept;
@@ -30,6 +31,11 @@ class CheckpointReader {
   /// Reads every byte of every dataset and compares checksums. Throws Error data_loss naming file and
   /// dataset.
   void verify() const;
+
+  /// Null unless it is an increment.
+  const CheckpointReader* base() const noexcept;
+  /// Whether its base has rows of this array; those that changed are all of them otherwise.
+  bool base_has(std::string_view variable, std::string_view which) const;
 
   const std::filesystem::path& folder() const noexcept;
   const Manifest& manifest() const noexcept;

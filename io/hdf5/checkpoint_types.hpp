@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,13 @@ namespace capstan::io {
 /// The `which` of a variable's own values; every other `which` is the name of an optimizer slot.
 inline constexpr const char* kValue = "value";
 
+/// In an increment the `which` of the numbers of a variable's rows that changed: int64, rising.
+inline constexpr const char* kChangedRows = "changed_rows";
+
 /// Rows of one variable, or of one of its slots, that this ps owns: `rows` rows of the shape, row-major,
-/// without padding. They lie at `data`, which must stay alive and unchanged until `write_part` returns, or
-/// `read` copies rows [first, first + count) of them to `out`: it is called once for each row, in order, and
-/// may throw.
+/// without padding, or of an increment those of them that changed. They lie at `data`, which must stay alive
+/// and unchanged until `write_part` returns, or `read` copies [first, first + count) of what is given to
+/// `out`: it is called once for each row, in order, and may throw.
 struct PartArray {
   std::string variable = {};   // "w", "entities/embedding"
   std::string which = kValue;  // "value", or a slot: "accumulator", "m", "v"
@@ -30,8 +34,12 @@ struct PartArray {
   std::uint64_t rows = 0;  // 0: nothing of it lies here; it is left out of the file
   const void* data = nullptr;
   std::function<void(std::uint64_t first, std::uint64_t count, std::byte* out)> read = {};
+  /// Of an increment: how many of these rows are given, numbered by the variable's kChangedRows.
+  std::optional<std::uint64_t> changed = {};
   std::string optimizer = {};  // description of the variable's optimizer; of "value" alone
   std::int64_t steps = 0;      // updates that this shard has seen (Adam's t); of "value" alone
+
+  std::uint64_t stored() const noexcept { return changed.value_or(rows); }
 };
 
 /// One dataset of a part, as written.
@@ -42,10 +50,13 @@ struct DatasetReport {
   std::vector<std::uint64_t> shape = {};  // of the whole variable
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
-  std::uint64_t offset = 0;  // of the raw bytes in the file
-  std::string xxh3 = {};     // XXH3-64 of the raw bytes, 16 hex digits
+  std::optional<std::uint64_t> changed = {};  // of an increment: so many of them are in the file
+  std::uint64_t offset = 0;                   // of the raw bytes in the file
+  std::string xxh3 = {};                      // XXH3-64 of the raw bytes, 16 hex digits
   std::string optimizer = {};
   std::int64_t steps = 0;
+
+  std::uint64_t stored() const noexcept { return changed.value_or(rows); }
 };
 
 /// What one ps tells the coordinator after `write_part`.
@@ -75,9 +86,10 @@ struct VariableInfo {
   DType dtype = DType::float32;
   std::vector<std::uint64_t> shape = {};
   std::string optimizer = {};
-  std::vector<SlotInfo> slots = {};     // by name
-  std::vector<ShardSteps> shards = {};  // by first row; how it was cut when it was written
-  std::int64_t steps = 0;               // the most that any shard had seen
+  std::vector<SlotInfo> slots = {};           // by name
+  std::vector<ShardSteps> shards = {};        // by first row; how it was cut when it was written
+  std::int64_t steps = 0;                     // the most that any shard had seen
+  std::optional<std::uint64_t> changed = {};  // of an increment: how many rows of it are there
 
   /// The most that any shard which held some of these rows had seen.
   std::int64_t steps_of(std::uint64_t first_row, std::uint64_t rows) const;

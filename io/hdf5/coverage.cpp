@@ -49,6 +49,32 @@ void check_pieces(Pieces& pieces) {
   }
 }
 
+/// In an increment every array of a variable has the rows that its kChangedRows lists.
+void check_changes(const std::string& variable, const std::map<std::string, Pieces>& arrays) {
+  const auto numbers = arrays.find(kChangedRows);
+  for (const auto& [which, pieces] : arrays) {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const DatasetReport& dataset = *pieces[i].dataset;
+      if (numbers == arrays.end()) {
+        if (dataset.changed) throw refused(variable, which, "nothing says which rows there are");
+        continue;
+      }
+      const Pieces& of = numbers->second;
+      const bool same = i < of.size() && of[i].part == pieces[i].part &&
+                        of[i].dataset->rows == dataset.rows && dataset.changed &&
+                        of[i].dataset->changed == dataset.changed;
+      if (!same) throw refused(variable, which, "its rows are not those of changed_rows");
+    }
+  }
+}
+
+void check_numbers(const std::string& variable, const DatasetReport& numbers, const DatasetReport& values) {
+  const bool one_each =
+      numbers.shape.size() == 1 && !values.shape.empty() && numbers.shape[0] == values.shape[0];
+  if (numbers.dtype == DType::int64 && one_each) return;
+  throw refused(variable, kChangedRows, "not one int64 for each row that changed");
+}
+
 void add_values(VariableInfo& variable, const Pieces& pieces) {
   const DatasetReport& first = *pieces.front().dataset;
   variable.dtype = first.dtype;
@@ -57,6 +83,7 @@ void add_values(VariableInfo& variable, const Pieces& pieces) {
   for (const auto& [part, dataset] : pieces) {
     variable.shards.push_back({dataset->first_row, dataset->rows, dataset->steps});
     variable.steps = std::max(variable.steps, dataset->steps);
+    if (dataset->changed) variable.changed = variable.changed.value_or(0) + *dataset->changed;
   }
 }
 
@@ -98,6 +125,7 @@ std::vector<VariableInfo> variables_of(std::span<const PartReport> parts) {
   }
   std::vector<std::string> names;
   std::vector<VariableInfo> variables;
+  bool increment = false;
   for (auto& [name, pieces_of] : arrays) {
     VariableInfo variable{.name = name};
     if (!pieces_of.contains(kValue)) throw refused(name, kValue, "no part has it");
@@ -106,14 +134,18 @@ std::vector<VariableInfo> variables_of(std::span<const PartReport> parts) {
       const DatasetReport& first = *pieces.front().dataset;
       if (which == kValue) {
         add_values(variable, pieces);
+      } else if (which == kChangedRows) {
+        check_numbers(name, first, *pieces_of.at(kValue).front().dataset);
       } else {
         variable.slots.push_back({which, first.dtype, first.shape});
       }
     }
+    check_changes(name, pieces_of);
+    increment = increment || variable.changed.has_value();
     names.push_back(name);
     variables.push_back(std::move(variable));
   }
-  check_names_apart(names);
+  check_names_apart(names, increment);
   return variables;
 }
 

@@ -31,6 +31,7 @@ class Findings {
       return false;
     }
   }
+  void add(Fault fault) { faults_.push_back(std::move(fault)); }
   std::vector<Fault> take() { return std::move(faults_); }
 
  private:
@@ -51,6 +52,15 @@ void find_in_part(Findings& findings, const fs::path& folder, const PartReport& 
   }
 }
 
+void find_in_base(Findings& findings, const fs::path& folder, const Base& base, const BytesDone& done) {
+  fs::path there;
+  if (!findings.try_to(kManifestFile, "", [&] { there = find_base(folder, base); })) return;
+  for (Fault& fault : find_faults(there, done)) {
+    fault.file = fmt::format("../{}/{}", base.checkpoint, fault.file);
+    findings.add(std::move(fault));
+  }
+}
+
 }  // namespace
 
 std::vector<Fault> find_faults(const fs::path& folder, const BytesDone& done) {
@@ -64,6 +74,7 @@ std::vector<Fault> find_faults(const fs::path& folder, const BytesDone& done) {
   findings.try_to(kMasterFile, "",
                   [&] { check_master(folder / kMasterFile, manifest.master_bytes, manifest.master_xxh3); });
   for (const PartReport& part : manifest.parts) find_in_part(findings, folder, part, done);
+  if (manifest.base) find_in_base(findings, folder, *manifest.base, done);
   return findings.take();
 }
 

@@ -97,7 +97,8 @@ std::optional<PartNumber> part_of_name(std::string_view name) {
 }
 
 std::string dataset_path(std::string_view variable, std::string_view which) {
-  return fmt::format("variables/{}/{}{}", variable, which == kValue ? "" : "slots/", which);
+  return fmt::format("variables/{}/{}{}", variable, which == kValue || which == kChangedRows ? "" : "slots/",
+                     which);
 }
 
 void check_variable_name(std::string_view name) {
@@ -118,12 +119,12 @@ void check_which(std::string_view which) {
   }
 }
 
-void check_names_apart(std::span<const std::string> names) {
+void check_names_apart(std::span<const std::string> names, bool increment) {
   for (const std::string& name : names) {
     for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
       const std::string_view rest = std::string_view(name).substr(slash + 1);
       const std::string_view next = rest.substr(0, rest.find('/'));
-      if (next != "value" && next != "slots") continue;
+      if (next != "value" && next != "slots" && !(increment && next == kChangedRows)) continue;
       const std::string prefix = name.substr(0, slash);
       if (std::binary_search(names.begin(), names.end(), prefix)) {
         throw Error(

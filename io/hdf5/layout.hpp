@@ -16,6 +16,7 @@ namespace capstan::io {
 
 inline constexpr std::string_view kFormatName = "capstan-checkpoint";
 inline constexpr int kFormatVersion = 1;
+inline constexpr int kIncrementVersion = 2;  // who reads version 1 alone must not take it for a whole one
 
 inline constexpr const char* kMasterFile = "checkpoint.h5";
 inline constexpr const char* kManifestFile = "manifest.json";
@@ -48,9 +49,9 @@ std::string dataset_path(std::string_view variable, std::string_view which);
 void check_variable_name(std::string_view name);
 /// "value", or a slot: a component without '/'.
 void check_which(std::string_view which);
-/// Refuses "a" beside "a/value/b" or "a/slots", whose datasets would lie inside one another. `names` is
-/// sorted.
-void check_names_apart(std::span<const std::string> names);
+/// Refuses "a" beside "a/value/b" or "a/slots", in an increment also "a/changed_rows", whose datasets would
+/// lie inside one another. `names` is sorted.
+void check_names_apart(std::span<const std::string> names, bool increment = false);
 /// Rank 1 or 2, no zero, element count in 63 bits.
 void check_shape(std::string_view array, std::span<const std::uint64_t> shape, DType dtype);
 

@@ -28,6 +28,7 @@ Json dataset_to_json(const DatasetReport& dataset) {
             {"rows", dataset.rows},
             {"offset", dataset.offset},
             {"xxh3", dataset.xxh3}};
+  if (dataset.changed) json["changed"] = *dataset.changed;
   if (dataset.which == kValue) json["steps"] = dataset.steps;
   return json;
 }
@@ -103,6 +104,7 @@ DatasetReport dataset_from_json(const Json& json, const Json& variables) {
   check_shape(dataset.variable, dataset.shape, dataset.dtype);
   dataset.first_row = unsigned_at(json, "first_row");
   dataset.rows = unsigned_at(json, "rows");
+  if (json.contains("changed")) dataset.changed = unsigned_at(json, "changed");
   dataset.offset = unsigned_at(json, "offset");
   dataset.xxh3 = json.at("xxh3").get<std::string>();
   if (dataset.which == kValue) {
@@ -122,15 +124,24 @@ PartReport part_from_json(const Json& json, const Json& variables) {
   return part;
 }
 
+Base base_from_json(const Json& json) {
+  Base base{json.at("checkpoint").get<std::string>(), json.at("manifest_xxh3").get<std::string>()};
+  if (!step_of_name(base.checkpoint))
+    throw Error(Code::invalid_argument, fmt::format("its base \"{}\" is no checkpoint", base.checkpoint));
+  return base;
+}
+
 Manifest manifest_from_json(const Json& json) {
   Manifest manifest;
   manifest.step = integer_at(json, "step");
+  if (json.at("version") == kIncrementVersion) manifest.base = base_from_json(json.at("base"));
   manifest.master_bytes = unsigned_at(json.at("master"), "bytes");
   manifest.master_xxh3 = json.at("master").at("xxh3").get<std::string>();
   std::vector<PartReport> parts;
   for (const Json& part : json.at("parts")) parts.push_back(part_from_json(part, json.at("variables")));
   manifest.parts = in_order(parts);
   manifest.variables = variables_of(manifest.parts);
+  check_base(manifest);
   manifest.user_state = json.at("user_state").dump();
   manifest.settings = json.at("settings").dump();
   const Json positions = json.value("positions", Json::object());  // those of before have none
@@ -153,9 +164,10 @@ Json parse_checked(const std::string& text, const std::filesystem::path& folder)
     throw Error(Code::invalid_argument, "is not the manifest of a Capstan checkpoint");
   }
   const Json version = json.value("version", Json());
-  if (version != kFormatVersion) {
-    throw Error(Code::invalid_argument, fmt::format("has format version {}; this build reads version {}",
-                                                    version.dump(), kFormatVersion));
+  if (version != kFormatVersion && version != kIncrementVersion) {
+    throw Error(Code::invalid_argument,
+                fmt::format("has format version {}; this build reads versions {} and {}", version.dump(),
+                            kFormatVersion, kIncrementVersion));
   }
   const std::string stored = read_whole_file(folder / kManifestSumFile);
   if (stored != checksum_of(text) + "\n") {
@@ -169,7 +181,7 @@ Json parse_checked(const std::string& text, const std::filesystem::path& folder)
 void check_extents(const PartReport& part) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;
   for (const DatasetReport& dataset : part.datasets) {
-    if (dataset.rows > dataset.shape[0] || dataset.offset > part.bytes ||
+    if (dataset.rows > dataset.shape[0] || dataset.stored() > dataset.rows || dataset.offset > part.bytes ||
         data_bytes(dataset) > part.bytes - dataset.offset) {
       throw Error(Code::invalid_argument, part.file + " has a dataset past its end");
     }
@@ -194,6 +206,16 @@ void check_json(const Manifest& manifest) {
   }
 }
 
+void check_base(const Manifest& manifest) {
+  for (const VariableInfo& variable : manifest.variables) {
+    if (variable.changed.has_value() == manifest.base.has_value()) continue;
+    throw Error(Code::invalid_argument,
+                fmt::format("\"{}\": {}", variable.name,
+                            manifest.base ? "an increment does not say which of its rows changed"
+                                          : "rows that changed, and nothing that they belong to"));
+  }
+}
+
 std::string to_json(const Manifest& manifest) {
   Json parts = Json::array();
   for (const PartReport& part : manifest.parts) parts.push_back(part_to_json(part));
@@ -202,9 +224,9 @@ std::string to_json(const Manifest& manifest) {
     variables[variable.name] = variable_to_json(variable);
   Json positions = Json::object();
   for (const auto& [name, position] : manifest.positions) positions[name] = Json::parse(position);
-  const Json json{
+  Json json{
       {"format", kFormatName},
-      {"version", kFormatVersion},
+      {"version", manifest.base ? kIncrementVersion : kFormatVersion},
       {"step", manifest.step},
       {"master", {{"file", kMasterFile}, {"bytes", manifest.master_bytes}, {"xxh3", manifest.master_xxh3}}},
       {"parts", std::move(parts)},
@@ -214,7 +236,40 @@ std::string to_json(const Manifest& manifest) {
       {"counters", manifest.counters},
       {"written_by", {{"capstan", CAPSTAN_VERSION}, {"commit", CAPSTAN_COMMIT}}},
       {"settings", Json::parse(manifest.settings)}};
+  if (manifest.base)
+    json["base"] = {{"checkpoint", manifest.base->checkpoint},
+                    {"manifest_xxh3", manifest.base->manifest_xxh3}};
   return json.dump(1) + "\n";
+}
+
+std::string manifest_checksum(const std::filesystem::path& folder) {
+  const std::string text = read_whole_file(folder / kManifestSumFile);
+  return text.substr(0, text.find('\n'));
+}
+
+std::filesystem::path find_base(const std::filesystem::path& increment, const Base& base) {
+  const auto clean = increment.has_filename() ? increment : increment.parent_path();
+  auto folder = clean.parent_path() / base.checkpoint;
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) folder += kReplaced;  // by one that a crash kept from its name
+  const auto refused = [&](std::string_view why) {
+    return Error(Code::data_loss, fmt::format("{} has the rows that changed since {}, {}", clean.string(),
+                                              base.checkpoint, why));
+  };
+  if (!std::filesystem::exists(folder / kManifestSumFile, error)) throw refused("which is missing");
+  if (manifest_checksum(folder) != base.manifest_xxh3) throw refused("which is another one by now");
+  if (base_name(folder)) throw refused("which is an increment itself");
+  return folder;
+}
+
+std::optional<std::string> base_name(const std::filesystem::path& folder) noexcept {
+  try {
+    const Json json = Json::parse(read_whole_file(folder / kManifestFile));
+    if (!json.contains("base")) return std::nullopt;
+    return json.at("base").at("checkpoint").get<std::string>();
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 Manifest read_manifest(const std::filesystem::path& folder) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,8 +13,15 @@
 
 namespace capstan::io {
 
+/// The whole checkpoint under an increment, in the same directory.
+struct Base {
+  std::string checkpoint = {};     // "checkpoint-00000010"
+  std::string manifest_xxh3 = {};  // of its manifest.json
+};
+
 struct Manifest {
   std::int64_t step = 0;
+  std::optional<Base> base = {};  // of an increment
   std::uint64_t master_bytes = 0;
   std::string master_xxh3 = {};
   std::vector<PartReport> parts = {};
@@ -39,11 +47,25 @@ void check_extents(const PartReport& part);
 /// object.
 void check_json(const Manifest& manifest);
 
+/// An increment has a base and the numbers of its rows, a whole checkpoint neither. Throws Error
+/// invalid_argument.
+void check_base(const Manifest& manifest);
+
 /// Text of the file; ends with a newline.
 std::string to_json(const Manifest& manifest);
 
 /// Reads and checks `<folder>/manifest.json` with its checksum. Throws Error data_loss naming the file and
 /// the fault.
 Manifest read_manifest(const std::filesystem::path& folder);
+
+/// The checksum that is written beside the manifest. Throws Error that names the file.
+std::string manifest_checksum(const std::filesystem::path& folder);
+
+/// The folder of an increment's base. Throws Error(data_loss) when it is missing, another one than it was, or
+/// an increment itself.
+std::filesystem::path find_base(const std::filesystem::path& increment, const Base& base);
+
+/// The name of the base of an increment; nothing of any other checkpoint, or one that cannot be read.
+std::optional<std::string> base_name(const std::filesystem::path& folder) noexcept;
 
 }  // namespace capstan::io

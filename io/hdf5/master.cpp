@@ -19,7 +19,7 @@ struct Array {
   std::string_view variable;
   std::string_view which;
   DType dtype;
-  const std::vector<std::uint64_t>& shape;
+  std::vector<std::uint64_t> shape;  // as it is shown
 };
 
 /// H5Pset_virtual reads "%b" in a name as a block number and "%%" as one percent sign.
@@ -29,16 +29,37 @@ std::string escaped(std::string_view name) {
   return text;
 }
 
-void map_part(const h5::Properties& create, const Array& array, const h5::Space& whole,
-              const PartReport& part, const std::filesystem::path& file) {
-  for (const DatasetReport& dataset : part.datasets) {
-    if (dataset.variable != array.variable || dataset.which != array.which) continue;
-    h5::select_rows(whole, array.shape, dataset.first_row, dataset.rows);
+struct Piece {
+  const PartReport* part;
+  const DatasetReport* dataset;
+};
+
+/// By first row.
+std::vector<Piece> pieces_of(const Array& array, std::span<const PartReport> parts) {
+  std::vector<Piece> pieces;
+  for (const PartReport& part : parts) {
+    for (const DatasetReport& dataset : part.datasets) {
+      if (dataset.variable == array.variable && dataset.which == array.which)
+        pieces.push_back({&part, &dataset});
+    }
+  }
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return a.dataset->first_row < b.dataset->first_row; });
+  return pieces;
+}
+
+void map_pieces(const h5::Properties& create, const Array& array, const h5::Space& whole,
+                std::span<const PartReport> parts, const std::filesystem::path& file) {
+  const std::string path = escaped(fmt::format("/{}", dataset_path(array.variable, array.which)));
+  std::uint64_t at = 0;
+  for (const auto& [part, dataset] : pieces_of(array, parts)) {
     auto shape = array.shape;
-    shape[0] = dataset.rows;
+    shape[0] = dataset->stored();
+    if (shape[0] == 0) continue;  // a selection of nothing cannot be mapped
+    h5::select_rows(whole, array.shape, at, shape[0]);
+    at += shape[0];
     const h5::Space source = h5::create_space(shape);
-    const std::string path = escaped(fmt::format("/{}", dataset_path(array.variable, array.which)));
-    h5::check(H5Pset_virtual(create.get(), whole.get(), part.file.c_str(), path.c_str(), source.get()),
+    h5::check(H5Pset_virtual(create.get(), whole.get(), part->file.c_str(), path.c_str(), source.get()),
               "H5Pset_virtual", file);
   }
 }
@@ -52,9 +73,7 @@ void write_array(const h5::File& to, const std::filesystem::path& file, const Ar
   h5::check(H5Pset_obj_track_times(create.get(), 0), "H5Pset_obj_track_times", file);
   const h5::Space whole = h5::create_space(array.shape);
   const bool empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
-  for (const PartReport& part : parts) {
-    if (!empty) map_part(create, array, whole, part, file);  // a selection of nothing cannot be mapped
-  }
+  if (!empty) map_pieces(create, array, whole, parts, file);
   h5::check(H5Sselect_all(whole.get()), "H5Sselect_all", file);
 
   const std::string path = dataset_path(array.variable, array.which);
@@ -66,10 +85,16 @@ void write_array(const h5::File& to, const std::filesystem::path& file, const Ar
 
 void write_variable(const h5::File& to, const std::filesystem::path& file, const VariableInfo& variable,
                     std::span<const PartReport> parts) {
-  write_array(to, file, {variable.name, kValue, variable.dtype, variable.shape}, parts);
+  const auto shown = [&](std::vector<std::uint64_t> shape) {
+    shape[0] = variable.changed.value_or(shape[0]);
+    return shape;
+  };
+  write_array(to, file, {variable.name, kValue, variable.dtype, shown(variable.shape)}, parts);
   for (const SlotInfo& slot : variable.slots) {
-    write_array(to, file, {variable.name, slot.name, slot.dtype, slot.shape}, parts);
+    write_array(to, file, {variable.name, slot.name, slot.dtype, shown(slot.shape)}, parts);
   }
+  if (variable.changed)
+    write_array(to, file, {variable.name, kChangedRows, DType::int64, {*variable.changed}}, parts);
   const std::string path = "variables/" + variable.name;
   const h5::Group group(h5::check(H5Gopen2(to.get(), path.c_str(), H5P_DEFAULT), "H5Gopen2", file));
   h5::write_attribute(group.get(), "dtype", std::string(to_string(variable.dtype)));
@@ -80,16 +105,18 @@ void write_variable(const h5::File& to, const std::filesystem::path& file, const
 
 }  // namespace
 
-void write_master(const std::filesystem::path& folder, std::int64_t step, std::span<const PartReport> parts,
-                  std::span<const VariableInfo> variables) {
+void write_master(const std::filesystem::path& folder, const Manifest& manifest) {
   const auto file = folder / kMasterFile;
   {
     const h5::Session session;
     h5::File to = h5::create_file(file);
     h5::write_attribute(to.get(), "format", std::string(kFormatName));
-    h5::write_attribute(to.get(), "version", std::int64_t{kFormatVersion});
-    h5::write_attribute(to.get(), "step", step);
-    for (const VariableInfo& variable : variables) write_variable(to, file, variable, parts);
+    const bool increment = manifest.base.has_value();
+    h5::write_attribute(to.get(), "version", std::int64_t{increment ? kIncrementVersion : kFormatVersion});
+    h5::write_attribute(to.get(), "step", manifest.step);
+    if (increment) h5::write_attribute(to.get(), "base", manifest.base->checkpoint);
+    for (const VariableInfo& variable : manifest.variables)
+      write_variable(to, file, variable, manifest.parts);
     h5::check(H5Fflush(to.get(), H5F_SCOPE_GLOBAL), "H5Fflush", file);
     h5::close_file(std::move(to), file);
   }

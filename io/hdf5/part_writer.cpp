@@ -23,6 +23,10 @@ static_assert(std::endian::native == std::endian::little, "the checksums are of 
 
 constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;
 
+bool is_increment(std::span<const PartArray> arrays) {
+  return std::any_of(arrays.begin(), arrays.end(), [](const PartArray& a) { return a.changed.has_value(); });
+}
+
 void check_arrays(std::span<const PartArray> arrays) {
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const PartArray& array : arrays) {
@@ -34,7 +38,10 @@ void check_arrays(std::span<const PartArray> arrays) {
       throw Error(Code::invalid_argument, fmt::format("{}: rows {} to {} of {}", name, array.first_row,
                                                       array.first_row + array.rows, array.shape[0]));
     }
-    if (array.rows > 0 && array.data == nullptr && !array.read)
+    if (array.stored() > array.rows)
+      throw Error(Code::invalid_argument,
+                  fmt::format("{}: {} of {} rows changed", name, array.stored(), array.rows));
+    if (array.stored() > 0 && array.data == nullptr && !array.read)
       throw Error(Code::invalid_argument, name + " has no data");
     if (!seen.emplace(array.variable, array.which).second) {
       throw Error(Code::invalid_argument, name + " is given twice");
@@ -42,7 +49,7 @@ void check_arrays(std::span<const PartArray> arrays) {
   }
   std::set<std::string> names;
   for (const PartArray& array : arrays) names.insert(array.variable);
-  check_names_apart(std::vector<std::string>(names.begin(), names.end()));
+  check_names_apart(std::vector<std::string>(names.begin(), names.end()), is_increment(arrays));
 }
 
 std::vector<std::uint64_t> with_rows(std::vector<std::uint64_t> shape, std::uint64_t rows) {
@@ -52,12 +59,12 @@ std::vector<std::uint64_t> with_rows(std::vector<std::uint64_t> shape, std::uint
 
 /// The file with everything in it but the rows, for which there is room.
 void make_file(const std::filesystem::path& file, std::span<const PartArray> arrays, PartReport& report) {
+  const std::int64_t version = is_increment(arrays) ? kIncrementVersion : kFormatVersion;
   std::vector<Hdf5Dataset> datasets;
-  std::vector<Hdf5Attribute> attributes{{"/", "format", std::string(kFormatName)},
-                                        {"/", "version", std::int64_t{kFormatVersion}}};
+  std::vector<Hdf5Attribute> attributes{{"/", "format", std::string(kFormatName)}, {"/", "version", version}};
   for (const PartArray& array : arrays) {
     const std::string path = dataset_path(array.variable, array.which);
-    datasets.push_back({path, array.dtype, with_rows(array.shape, array.rows)});
+    datasets.push_back({path, array.dtype, with_rows(array.shape, array.stored())});
     attributes.push_back({path, "shape", array.shape});
     attributes.push_back({path, "first_row", static_cast<std::int64_t>(array.first_row)});
     const bool is_value = array.which == kValue;
@@ -71,6 +78,7 @@ void make_file(const std::filesystem::path& file, std::span<const PartArray> arr
                                .shape = array.shape,
                                .first_row = array.first_row,
                                .rows = array.rows,
+                               .changed = array.changed,
                                .optimizer = is_value ? array.optimizer : std::string(),
                                .steps = is_value ? array.steps : 0});
   }
@@ -86,8 +94,8 @@ std::string write_rows(FileWriter& to, const DatasetReport& dataset, const PartA
   const std::uint64_t bytes_a_row = row_bytes(array.shape, array.dtype);
   if (bytes_a_row == 0) return sum.hex();
   const std::uint64_t rows_a_slab = std::max<std::uint64_t>(1, kSlabBytes / bytes_a_row);
-  for (std::uint64_t row = 0; row < array.rows; row += rows_a_slab) {
-    const std::uint64_t rows = std::min(rows_a_slab, array.rows - row);
+  for (std::uint64_t row = 0; row < array.stored(); row += rows_a_slab) {
+    const std::uint64_t rows = std::min(rows_a_slab, array.stored() - row);
     const std::size_t bytes = rows * bytes_a_row;
     const std::byte* from = nullptr;
     if (array.read) {

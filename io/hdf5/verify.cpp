@@ -41,7 +41,7 @@ void add_range(Checksum& sum, const FileDescriptor& from, const std::filesystem:
 }  // namespace
 
 std::uint64_t data_bytes(const DatasetReport& dataset) noexcept {
-  return dataset.rows * row_bytes(dataset.shape, dataset.dtype);
+  return dataset.stored() * row_bytes(dataset.shape, dataset.dtype);
 }
 
 bool looks_like_hdf5(const std::filesystem::path& file) noexcept {

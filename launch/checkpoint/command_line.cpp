@@ -109,6 +109,13 @@ class Commands {
     add_force(command);
   }
 
+  void add_compact() {
+    CLI::App& command =
+        add("compact", Verb::compact, "make an increment a whole checkpoint, which needs no other one",
+            "compact run/checkpoints");
+    word(command, "CHECKPOINT", request_.from, kCheckpointHelp);
+  }
+
   std::vector<CLI::App*> take() { return std::move(all_); }
 
  private:
@@ -141,9 +148,10 @@ std::vector<CLI::App*> add_commands(CLI::App& app, Request& request) {
   commands.add_export();
   commands.add_import();
   commands.add_reshard();
+  commands.add_compact();
   return commands.take();
 }
 
-std::string verbs() { return "list, show, verify, diff, export, import and reshard"; }
+std::string verbs() { return "list, show, verify, diff, export, import, reshard and compact"; }
 
 }  // namespace capstan::launch::checkpoint

@@ -16,5 +16,6 @@ int diff(const Request& request);
 int export_to(const Request& request);
 int import_from(const Request& request);
 int reshard(const Request& request);
+int compact(const Request& request);
 
 }  // namespace capstan::launch::checkpoint

@@ -134,7 +134,7 @@ Comparison compare(const io::CheckpointReader& a, const io::CheckpointReader& b,
       if (of_a != of_b) add({array.variable, array.which, "optimizer", of_a, of_b});
     }
     if (add_kind(result.differences, array, *other)) continue;
-    io::ArrayStream stream_a(a.folder(), a.manifest(), array), stream_b(b.folder(), b.manifest(), array);
+    io::ArrayStream stream_a(a, array), stream_b(b, array);
     const RowDifferences rows = compare_rows(stream_a, stream_b, done);
     if (rows.rows > 0) {
       add({.variable = array.variable,

@@ -32,6 +32,7 @@ struct Listed {
   std::uint64_t bytes = 0;  // of all its files, as they are
   std::uint64_t parts = 0;
   std::uint64_t variables = 0;
+  std::string base = {};   // of an increment: the checkpoint that it belongs to
   bool kept = false;       // though newer ones come
   std::string fault = {};  // "" of one that is whole
 };
@@ -58,6 +59,7 @@ Listed look_at(io::CheckpointEntry entry, const io::BytesDone& done, bool verify
     const io::CheckpointReader reader(listed.entry.path);
     listed.parts = reader.manifest().parts.size();
     listed.variables = reader.variables().size();
+    if (reader.manifest().base) listed.base = reader.manifest().base->checkpoint;
     if (verify) {
       const auto faults = io::find_faults(listed.entry.path, done);
       if (!faults.empty()) listed.fault = faults.front().text;
@@ -100,6 +102,7 @@ std::vector<Leftover> find_leftovers(const fs::path& directory,
 
 std::string state_text(const Listed& listed, bool verified, bool latest) {
   std::string text = !listed.fault.empty() ? "DAMAGED" : verified ? "whole, verified" : "whole";
+  if (!listed.base.empty()) text += fmt::format(", changes since {}", listed.base);
   if (listed.kept) text += ", kept";
   if (latest) text += ", latest";
   return text;
@@ -136,6 +139,7 @@ Json as_json(const fs::path& directory, const std::vector<Listed>& all,
               {"bytes", listed.bytes},
               {"parts", listed.parts},
               {"variables", listed.variables},
+              {"base", listed.base.empty() ? Json() : Json(listed.base)},
               {"whole", listed.fault.empty()},
               {"verified", verified && listed.fault.empty()},
               {"kept", listed.kept},

@@ -7,7 +7,7 @@
 
 namespace capstan::launch::checkpoint {
 
-enum class Verb { list, show, verify, diff, export_file, import_file, reshard };
+enum class Verb { list, show, verify, diff, export_file, import_file, reshard, compact };
 
 struct Request {
   Verb verb = Verb::list;

@@ -20,6 +20,8 @@ int run(const Request& request) {
       return import_from(request);
     case Verb::reshard:
       return reshard(request);
+    case Verb::compact:
+      return compact(request);
   }
   CAPSTAN_ASSERT(!"a verb");
   return 0;

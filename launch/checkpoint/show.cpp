@@ -3,10 +3,12 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "io/hdf5/array_stream.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/layout.hpp"
+#include "io/hdf5/manifest.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/norms.hpp"
@@ -25,7 +27,7 @@ struct Shown {
 
 Norms norms_of(const io::CheckpointReader& reader, const io::ArrayInfo& array, const io::BytesDone& done) {
   Norms norms;
-  io::ArrayStream stream(reader.folder(), reader.manifest(), array);
+  io::ArrayStream stream(reader, array);
   io::read_array(stream, /*widen=*/false, done,
                  [&](std::string_view piece) { add(norms, array.dtype, piece); });
   return norms;
@@ -47,6 +49,21 @@ Row row_of(const Shown& shown, const io::VariableInfo& variable) {
   return row;
 }
 
+int version_of(const io::CheckpointReader& reader) {
+  return reader.base() == nullptr ? io::kFormatVersion : io::kIncrementVersion;
+}
+
+/// "rows that changed since checkpoint-00000010: 12 of 101 of "w", 3 of 53 of "b""
+std::string changes_text(const io::CheckpointReader& reader) {
+  std::string text = fmt::format("rows that changed since {}:", reader.manifest().base->checkpoint);
+  const char* separator = " ";
+  for (const io::VariableInfo& variable : reader.variables()) {
+    text += fmt::format("{}{} of {} of \"{}\"", std::exchange(separator, ", "), variable.changed.value_or(0),
+                        variable.shape.at(0), variable.name);
+  }
+  return text;
+}
+
 std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& all) {
   std::string text;
   const auto line = [&](std::string_view label, std::string_view value) {
@@ -55,7 +72,8 @@ std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& a
   std::uint64_t bytes = 0;
   for (const Shown& shown : all) bytes += shown.array.bytes();
   line("checkpoint", reader.folder().string());
-  line("format", fmt::format("{} version {}", io::kFormatName, io::kFormatVersion));
+  line("format", fmt::format("{} version {}", io::kFormatName, version_of(reader)));
+  if (reader.base() != nullptr) line("increment", changes_text(reader));
   if (!reader.written_by().empty()) line("written by", "capstan " + reader.written_by());
   line("step", fmt::format("{}", reader.step()));
   line("holds", fmt::format("{}, {} of arrays in {}", count_text(reader.variables().size(), "variable"),
@@ -120,7 +138,8 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
   for (const auto& [name, position] : reader.positions()) positions[name] = Json::parse(position);
   return {{"path", reader.folder().string()},
           {"format", io::kFormatName},
-          {"version", io::kFormatVersion},
+          {"version", version_of(reader)},
+          {"base", reader.base() == nullptr ? Json() : Json(reader.manifest().base->checkpoint)},
           {"written_by", reader.written_by()},
           {"step", reader.step()},
           {"parts", reader.manifest().parts.size()},

@@ -112,6 +112,13 @@ struct PushApplied {
   std::uint64_t life = 0;  // of the ps: see ConnectReply
 };
 
+/// Which rows a checkpoint has. Marks are never the same for two saves, of any coordinator.
+struct SavedRows {
+  std::uint64_t since = 0;  // those written to since the save with this mark, or all of a shard that does not
+                            // know of it; 0: all
+  std::uint64_t mark = 0;   // which increments on this save will name; 0: none will
+};
+
 /// kSavePart -> nothing: what is saved is certain from then on, but for shards to which a push is half
 /// applied; it is written while the ps goes on, which says kPartSaved when that is done. A part holds one
 /// shard of a variable at most, so a ps writes as many as the most shards of one variable that any ps has.
@@ -119,6 +126,7 @@ struct SavePart {
   std::uint64_t save = 0;  // its number
   std::string folder;
   std::int32_t parts = 1;
+  SavedRows rows = {};
 };
 
 /// Header of kPartSaved. The payload is io::PartReport of each file that was written, or an error's text.

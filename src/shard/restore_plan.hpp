@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/hdf5/changed_rows.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "shard/protocol.hpp"
 
@@ -27,17 +28,25 @@ struct RestorePiece {
   std::uint64_t at = 0;  // first byte in the array
 };
 
+/// Rows of an increment, some of which may belong into one array of a shard; after the pieces.
+struct RestoreChanges {
+  std::uint32_t file = 0;
+  std::uint32_t array = 0;
+  io::ChangedRows rows;
+};
+
 struct RestoreShard {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::int64_t steps = 0;
   std::vector<RestorePiece> pieces;
+  std::vector<RestoreChanges> changes;
 };
 
 /// kRestorePart: the ps fills these shards -> nothing.
 struct RestorePart {
   std::string folder;
-  std::vector<std::string> files;
+  std::vector<std::string> files;  // in the folder, or with whole paths
   std::vector<RestoreShard> shards;
 };
 
@@ -84,7 +93,7 @@ class RestorePlan {
   std::uint64_t bytes() const;
 
  private:
-  using Dataset = std::pair<std::size_t, std::size_t>;  // part, and dataset in it
+  using Dataset = std::pair<std::size_t, std::size_t>;  // of parts_, and of its datasets
   struct Extent {
     std::uint64_t first_row;
     std::uint64_t rows;
@@ -92,13 +101,30 @@ class RestorePlan {
   };
   using ArrayName = std::pair<std::string, std::string>;  // variable, and "value" or a slot
 
+  struct Part {
+    std::string file;  // as in RestorePart
+    const io::PartReport* report;
+  };
+
+  /// What comes up in a message: numbers of parts, and their names.
+  class Files;
+
+  void add(const io::CheckpointReader& from, bool is_base);
   const io::DatasetReport& report(const Dataset& dataset) const;
-  void take_rows(int ps, const ShardSource& from, const std::string& which, std::uint32_t array,
+  /// Of the numbers of the rows that it has.
+  Dataset numbers_of(const Dataset& changed) const;
+  void take(int ps, const Dataset& dataset, std::uint64_t bytes) { taken_[dataset][ps] += bytes; }
+  void take_array(int ps, const ShardSource& from, const std::string& which, std::uint32_t array,
+                  RestoreShard& to);
+  void take_rows(int ps, const ShardSource& from, const Extent& extent, std::uint32_t array,
                  RestoreShard& to);
+  void take_changes(int ps, const Extent& extent, std::uint32_t array, RestoreShard& to);
 
   const io::CheckpointReader& reader_;
   std::vector<std::vector<RestoreShard>> shards_;          // by ps; files are numbers of parts
-  std::map<ArrayName, std::vector<Extent>> arrays_;        // by first row
+  std::vector<Part> parts_;                                // those of a base at the end
+  std::map<ArrayName, std::vector<Extent>> arrays_;        // whole rows, by first row
+  std::map<ArrayName, std::vector<Extent>> changed_;       // of an increment: those that changed
   std::map<Dataset, std::map<int, std::uint64_t>> taken_;  // bytes, by ps
 };
 

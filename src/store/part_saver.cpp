@@ -35,7 +35,7 @@ void PartSaver::begin(const shard::SavePart& request, int ps_count) {
   auto save = std::make_unique<Save>();
   save->request = request;
   save->ps_count = ps_count;
-  save->snapshot = std::make_unique<StoreSnapshot>(store_);
+  save->snapshot = std::make_unique<StoreSnapshot>(store_, request.rows);
   saves_.push_back(std::move(save));
   advance();
 }

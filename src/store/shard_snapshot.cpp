@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "base/first_touch.hpp"
 #include "base/topology.hpp"
@@ -17,6 +18,7 @@ namespace {
 /// One huge page.
 constexpr std::uint64_t kChunkBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kCacheLine = 64;
+constexpr std::uint32_t kNotListed = ~std::uint32_t{0};
 /// Rows of which the next ones are fetched while the last ones are copied: they lie anywhere.
 constexpr std::size_t kAhead = 16;
 
@@ -28,7 +30,9 @@ T* checked(T* memory) {
 
 }  // namespace
 
-ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows) : rows_(rows) {
+ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
+                             std::optional<std::vector<std::uint32_t>> listed)
+    : rows_(rows), listed_(std::move(listed)) {
   for (const Array& array : arrays) {
     arrays_.push_back({array, kept_bytes_});
     kept_bytes_ += array.row_bytes;
@@ -38,6 +42,9 @@ ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows) 
   const std::size_t count = std::max<std::uint64_t>(1, rows);
   numbers_.reset(checked(static_cast<std::uint32_t*>(std::calloc(count, sizeof(std::uint32_t)))));
   topology::advise_huge_pages(std::as_writable_bytes(std::span(numbers_.get(), count)));
+  if (!listed_) return;
+  std::fill_n(numbers_.get(), count, kNotListed);
+  for (const std::uint32_t row : *listed_) numbers_[row] = 0;
 }
 
 std::byte* ShardSnapshot::place_of(std::uint32_t number) const noexcept {
@@ -109,14 +116,26 @@ void ShardSnapshot::preserve_all() {
 void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out) {
   if (lost_) throw *lost_;
   Copying& of = arrays_.at(array);
-  of.copied = first + count;
+  of.copied = first + count == rows() ? rows_ : row(first + count);
   const std::uint64_t row_bytes = of.array.row_bytes;
   if (count == 0 || row_bytes == 0) return;
+  if (listed_) return copy_listed(of, first, count, out);
   if (!detached_) std::memcpy(out, of.array.data + first * row_bytes, count * row_bytes);
   if (kept_ == 0) return;
   for (std::uint64_t row = first; row < first + count; ++row) {
     if (const std::uint32_t number = numbers_[row]; number != 0)
       std::memcpy(out + (row - first) * row_bytes, place_of(number) + of.at, row_bytes);
+  }
+}
+
+void ShardSnapshot::copy_listed(const Copying& of, std::uint64_t first, std::uint64_t count,
+                                std::byte* out) const {
+  const std::uint64_t row_bytes = of.array.row_bytes;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t from = row(first + i);
+    const std::uint32_t number = numbers_[from];
+    const std::byte* data = number == 0 ? of.array.data + from * row_bytes : place_of(number) + of.at;
+    std::memcpy(out + i * row_bytes, data, row_bytes);
   }
 }
 

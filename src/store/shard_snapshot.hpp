@@ -24,7 +24,15 @@ class ShardSnapshot {
     std::uint64_t row_bytes = 0;
   };
 
-  ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows);
+  /// Of the rows that are listed, rising, or of all.
+  ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
+                std::optional<std::vector<std::uint32_t>> listed = std::nullopt);
+
+  std::size_t arrays() const noexcept { return arrays_.size(); }
+  /// How many there are.
+  std::uint64_t rows() const noexcept { return listed_ ? listed_->size() : rows_; }
+  /// The number in the shard of the i-th of them.
+  std::uint64_t row(std::uint64_t i) const noexcept { return listed_ ? (*listed_)[i] : i; }
 
   /// Before these rows change. REQUIRES: row numbers within the shard.
   void preserve(std::span<const std::uint32_t> rows);
@@ -32,9 +40,9 @@ class ShardSnapshot {
   /// Before the arrays' memory goes.
   void preserve_all();
 
-  /// Rows [first, first + count) of an array as they were. REQUIRES: the arrays in their order, of each the
-  /// first rows first, each row once. Throws Error(resource_exhausted) when there was no room for rows
-  /// that have changed.
+  /// The first-th row of those that there are and the next ones, of an array, as they were. REQUIRES: the
+  /// arrays in their order, of each the first rows first, each row once. Throws Error(resource_exhausted)
+  /// when there was no room for rows that have changed.
   void copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out);
 
  private:
@@ -53,12 +61,15 @@ class ShardSnapshot {
   void keep(std::uint64_t row);
   void add_chunk();
   std::byte* place_of(std::uint32_t number) const noexcept;
+  void copy_listed(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
-  std::uint64_t rows_;
+  std::uint64_t rows_;  // of the shard
+  std::optional<std::vector<std::uint32_t>> listed_;
   std::vector<Copying> arrays_;
   std::uint64_t kept_bytes_ = 0;  // of a kept row: its part of every array
   std::uint64_t rows_a_chunk_;
-  std::unique_ptr<std::uint32_t[], Free> numbers_;  // by row: its number among those kept, from 1 on; or 0
+  std::unique_ptr<std::uint32_t[], Free>
+      numbers_;  // by row: its number among those kept, from 1 on; 0; kNotListed
   std::uint32_t kept_ = 0;
   std::vector<std::unique_ptr<std::byte[], Free>> chunks_;  // of kept rows, in the order of their numbers
   bool detached_ = false;                                   // everything that was left is kept

@@ -306,6 +306,13 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
       snapshot->preserve(header.first_row, header.rows);
     }
   }
+  if (shard.touched) {
+    if (header.kind == shard::PushKind::sparse) {
+      shard.touched->add(rows);
+    } else {
+      shard.touched->add(header.first_row, header.rows);
+    }
+  }
   const Writing writing(shard);
   const bool first = header.first_part != 0;
   const bool last = header.last_part != 0;

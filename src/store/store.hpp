@@ -21,6 +21,7 @@
 #include "store/kept_state.hpp"
 #include "store/shard_snapshot.hpp"
 #include "store/shared_regions.hpp"
+#include "store/touched_rows.hpp"
 #include "store/update_groups.hpp"
 
 namespace capstan::store {
@@ -114,7 +115,8 @@ class Store final : public shard::PushSink {
     int unfinished = 0;             // pushes of which some entries have been applied and others not
     int waiting_reads = 0;
     std::vector<std::shared_ptr<ShardSnapshot>>
-        snapshots;  // that want to know of changes before they are made
+        snapshots;                       // that want to know of changes before they are made
+    std::optional<TouchedRows> touched;  // since a save that increments may follow
 
     std::uint64_t width() const noexcept { return shard::width_of(description.shape); }
     std::uint64_t row_bytes() const noexcept { return width() * size_of(description.dtype); }

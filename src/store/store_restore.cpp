@@ -59,10 +59,18 @@ void Store::restore(const shard::RestorePart& part) {
   for (const shard::RestoreShard& from : part.shards) {
     Shard& to = find(from.variable, from.shard);
     for (const auto& snapshot : to.snapshots) snapshot->preserve_all();
+    if (to.touched) to.touched->add_all();
+    const auto array = [&to](std::uint32_t number) {
+      return number == 0 ? to.values : to.slots.at(number - 1);
+    };
     for (const shard::RestorePiece& piece : from.pieces) {
-      std::byte* array = piece.array == 0 ? to.values : to.slots.at(piece.array - 1);
       const io::FileDescriptor& file = files.open(piece.file);
-      io::read_at(file, files.path(), piece.offset, array + piece.at, piece.bytes);
+      io::read_at(file, files.path(), piece.offset, array(piece.array) + piece.at, piece.bytes);
+    }
+    for (const shard::RestoreChanges& changes : from.changes) {
+      const io::FileDescriptor& file = files.open(changes.file);
+      io::apply_changed_rows(file, files.path(), changes.rows, to.description.first_row, to.description.rows,
+                             array(changes.array));
     }
     *to.steps = from.steps;
   }

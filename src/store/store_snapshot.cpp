@@ -2,14 +2,16 @@
 #include "store/store_snapshot.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <optional>
 
 #include "io/hdf5/layout.hpp"
 #include "store/store.hpp"
 
 namespace capstan::store {
 
-StoreSnapshot::StoreSnapshot(Store& store) : store_(store) {
+StoreSnapshot::StoreSnapshot(Store& store, const shard::SavedRows& rows) : store_(store), rows_(rows) {
   const std::lock_guard lock(store_.mutex_);
   for (auto& [key, shard] : store_.shards_) {
     ++shard.waiting_reads;
@@ -46,11 +48,51 @@ bool StoreSnapshot::take_those_whole() {
     std::vector<ShardSnapshot::Array> arrays{{shard.values, shard.row_bytes()}};
     const std::uint64_t slot_bytes = shard.width() * size_of(shard::slot_dtype(shard.description.dtype));
     for (const std::byte* slot : shard.slots) arrays.push_back({slot, slot_bytes});
-    shard.snapshots.push_back(std::make_shared<ShardSnapshot>(arrays, shard.description.rows));
+    std::optional<std::vector<std::uint32_t>> listed;
+    if (rows_.since != 0 && shard.touched && shard.touched->mark() == rows_.since)
+      listed = shard.touched->list();
+    if (rows_.mark != 0) shard.touched.emplace(rows_.mark, shard.description.rows);
+    shard.snapshots.push_back(
+        std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(listed)));
     taken_.push_back({key, shard.description, *shard.steps, shard.snapshots.back()});
     return true;
   });
   return waits_for_.empty();
+}
+
+io::PartArray StoreSnapshot::numbers_of(const Taken& taken) {
+  const shard::CreateShard& d = taken.description;
+  io::PartArray numbers{.variable = d.name,
+                        .which = io::kChangedRows,
+                        .dtype = DType::int64,
+                        .shape = {shard::stored_shape(d.shape).front()},
+                        .first_row = d.first_row,
+                        .rows = d.rows,
+                        .changed = taken.rows->rows()};
+  numbers.read = [rows = taken.rows, from = d.first_row](std::uint64_t first, std::uint64_t how_many,
+                                                         std::byte* out) {
+    for (std::uint64_t i = 0; i < how_many; ++i) {
+      const std::uint64_t number = from + rows->row(first + i);
+      std::memcpy(out + i * sizeof(number), &number, sizeof(number));
+    }
+  };
+  return numbers;
+}
+
+io::PartArray StoreSnapshot::array_of(const Taken& taken, std::size_t number) const {
+  const shard::CreateShard& d = taken.description;
+  const bool value = number == 0;
+  io::PartArray array{.variable = d.name,
+                      .which = value ? io::kValue : shard::slots_of(d.optimizer.kind)[number - 1],
+                      .dtype = value ? d.dtype : shard::slot_dtype(d.dtype),
+                      .shape = shard::stored_shape(d.shape),
+                      .first_row = d.first_row,
+                      .rows = d.rows};
+  if (rows_.since != 0) array.changed = taken.rows->rows();
+  if (!value) return array;
+  array.optimizer = shard::describe(d.optimizer);
+  array.steps = taken.steps;
+  return array;
 }
 
 std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
@@ -59,19 +101,10 @@ std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
   std::map<std::uint32_t, std::size_t> shards_seen;  // by variable
   std::sort(taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.key < b.key; });
   for (const Taken& taken : taken_) {
-    const shard::CreateShard& d = taken.description;
-    auto& arrays = files.at(shards_seen[d.variable]++);
-    const std::vector<std::string> slots = shard::slots_of(d.optimizer.kind);
-    for (std::size_t number = 0; number <= slots.size(); ++number) {
-      const bool value = number == 0;
-      io::PartArray array{.variable = d.name,
-                          .which = value ? io::kValue : slots[number - 1],
-                          .dtype = value ? d.dtype : shard::slot_dtype(d.dtype),
-                          .shape = shard::stored_shape(d.shape),
-                          .first_row = d.first_row,
-                          .rows = d.rows};
-      if (value) array.optimizer = shard::describe(d.optimizer);
-      if (value) array.steps = taken.steps;
+    auto& arrays = files.at(shards_seen[taken.description.variable]++);
+    if (rows_.since != 0) arrays.push_back(numbers_of(taken));
+    for (std::size_t number = 0; number < taken.rows->arrays(); ++number) {
+      io::PartArray array = array_of(taken, number);
       array.read = [this, rows = taken.rows, number, before_each,
                     row_bytes = io::row_bytes(array.shape, array.dtype)](
                        std::uint64_t first, std::uint64_t how_many, std::byte* out) {

@@ -22,7 +22,7 @@ class Store;
 class StoreSnapshot {
  public:
   /// Of the shards that are whole now; no further push begins on the others before `advance` has taken them.
-  explicit StoreSnapshot(Store& store);
+  explicit StoreSnapshot(Store& store, const shard::SavedRows& rows = {});
   ~StoreSnapshot();
   StoreSnapshot(const StoreSnapshot&) = delete;
   StoreSnapshot& operator=(const StoreSnapshot&) = delete;
@@ -46,8 +46,11 @@ class StoreSnapshot {
   };
 
   bool take_those_whole();
+  static io::PartArray numbers_of(const Taken& taken);
+  io::PartArray array_of(const Taken& taken, std::size_t number) const;
 
   Store& store_;
+  shard::SavedRows rows_;
   std::vector<Key> waits_for_;
   std::vector<Taken> taken_;
 };

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <random>
 #include <thread>
 
 #include "base/log.hpp"
@@ -65,18 +66,31 @@ io::CheckpointDirectory directory_of(const CheckpointOptions& options) {
   return io::CheckpointDirectory(options.directory, options.max_to_keep, options.keep_every_n_hours);
 }
 
+/// Not that of any other save, whoever made it.
+std::uint64_t new_mark() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32 | random()) | 1;
+}
+
 /// A job that goes on where another was killed may come before the last process of that one has gone.
 constexpr std::chrono::seconds kForAnotherJobToEnd{3};
 
 }  // namespace
 
+struct CheckpointManager::Whole {
+  std::uint64_t mark = 0;  // see shard::SavedRows
+  std::int64_t step = 0;
+  io::Base base = {};
+};
+
 /// One save, from the moment that every ps has its shards.
 struct CheckpointManager::Saving {
   std::int64_t step = 0;
-  io::PublishOptions told;
-  std::filesystem::path folder;  // where it will be
-  std::optional<strategy::PsContents::Checkpoint> for_spares;
-  transport::Deadline deadline;
+  io::PublishOptions told = {};
+  std::filesystem::path folder = {};  // where it will be
+  std::optional<strategy::PsContents::Checkpoint> for_spares = {};
+  shard::SavedRows rows = {};
+  transport::Deadline deadline = {};
 };
 
 struct CheckpointManager::Background {
@@ -114,7 +128,14 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
   }
   const auto states = strategy.states();
   const Hold hold(states, strategy, options.consistency == SaveConsistency::global);
-  Saving saving{step, {user_state, options_.settings, {}, {}}, {}, {}, {}};
+  Saving saving{.step = step, .told = {.user_state = user_state, .settings = options_.settings}};
+  increments_ = increments_ || options.incremental;
+  if (const auto whole = options.incremental ? whole_for(step) : nullptr) {
+    saving.rows.since = whole->mark;
+    saving.told.base = whole->base;
+  } else if (increments_) {
+    saving.rows.mark = new_mark();
+  }
   for (const auto& [name, state] : states) saving.told.positions.emplace(name, state->position());
   strategy.context().client().flush();
   io::CheckpointDirectory directory = directory_of(options_);
@@ -124,9 +145,10 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
     const std::string folder = std::filesystem::absolute(directory.begin(step)).string();
     const std::uint64_t number = strategy.save_under_way().begin(strategy.runtime()->count(Role::ps));
     try {
-      strategy.ask_every_ps(cluster::kSavePart,
-                            to_bytes(shard::SavePart{number, folder, most_shards_of_one(strategy)}),
-                            strategy.runtime()->patience(), "begin its part of a checkpoint");
+      strategy.ask_every_ps(
+          cluster::kSavePart,
+          to_bytes(shard::SavePart{number, folder, most_shards_of_one(strategy), saving.rows}),
+          strategy.runtime()->patience(), "begin its part of a checkpoint");
     } catch (...) {
       strategy.save_under_way().give_up();
       throw;
@@ -154,7 +176,22 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
   io::CheckpointDirectory directory = directory_of(options_);
   auto folder = directory.publish(saving.step, save.take_parts(), saving.told);
   strategy.note_checkpoint(std::move(saving.for_spares));
+  if (saving.rows.mark != 0) {
+    whole_ = std::make_shared<Whole>(
+        Whole{saving.rows.mark, saving.step, {folder.filename().string(), io::manifest_checksum(folder)}});
+  }
   return folder;
+}
+
+std::shared_ptr<const CheckpointManager::Whole> CheckpointManager::whole_for(std::int64_t step) const {
+  if (whole_ == nullptr || whole_->step == step) return nullptr;
+  try {
+    (void)io::find_base(options_.directory / io::checkpoint_name(step), whole_->base);
+    return whole_;
+  } catch (const Error& error) {
+    log::warn("step {} is saved whole: {}", step, error.what());
+    return nullptr;
+  }
 }
 
 std::filesystem::path CheckpointManager::save(std::int64_t step, const std::string& user_state,

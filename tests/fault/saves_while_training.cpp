@@ -1,6 +1,7 @@
 // saves_while_training.cpp -- checkpoints that are saved while functions go on pushing.
 //
-//   mpirun -np 5 saves_while_training FOLDER CLOSURES SAVES shard|global wait|background [MIB] --capstan-ps=2
+//   mpirun -np 5 saves_while_training FOLDER CLOSURES SAVES shard|global wait|background|incremental [MIB]
+//   --capstan-ps=2
 //
 // Each function adds 1 to every element of one row of a table of MIB MiB with a slot, waits a moment, and
 // adds 1 to an element of a second table. Prints, for each checkpoint and for the end, how often rows of the
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
   const cs::SaveOptions options{.consistency = std::string_view(argv[4]) == "global"
                                                    ? cs::SaveConsistency::global
                                                    : cs::SaveConsistency::shard,
+                                .incremental = std::string_view(argv[5]) == "incremental",
                                 .background = std::string_view(argv[5]) == "background"};
   const std::int64_t rows = (argc > 6 ? std::atoll(argv[6]) : 1) * 1024 * 1024 / (8 * kWidth);
   cs::ParameterServerStrategy strategy(

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checkpoints that are saved while functions push: each shard as it was at one moment, or all of them; and a ps that
 dies while it writes."""
+import json
 import os
 import pathlib
 import re
@@ -48,6 +49,32 @@ class SavesWhileTraining(JobTest):
 
     def test_in_the_background(self):
         self.check(self.begin(6000, 3, "global", "background"), 6000, 3, exact=True)
+
+    def check_increments(self, saves):
+        for step in range(1, saves + 1):
+            manifest = json.loads((self.folder / "checkpoints" / f"checkpoint-{step:08}" / "manifest.json").read_text())
+            if step == 1:
+                self.assertNotIn("base", manifest)
+            else:
+                self.assertEqual(manifest["base"]["checkpoint"], "checkpoint-00000001")
+
+    def test_what_has_changed(self):
+        self.check(self.begin(8000, 4, "global", "incremental", mebibytes=20), 8000, 4, exact=True)
+        self.check_increments(4)
+        sizes = [sum(file.stat().st_size for file in (self.folder / "checkpoints" / f"checkpoint-{step:08}").iterdir())
+                 for step in range(1, 5)]
+        self.assertLess(sizes[1], sizes[0] / 2, "a few thousand rows of 160,000")
+
+    def test_what_has_changed_where_a_ps_began_anew(self):
+        job = self.begin(8000, 4, "global", "incremental", mebibytes=20)
+        second = self.folder / "checkpoints" / "checkpoint-00000002"
+        deadline = time.monotonic() + 30
+        while not second.exists():
+            self.assertLess(time.monotonic(), deadline, job.stderr)
+            time.sleep(0.002)
+        os.kill(child_of(job.ranks()[Roles(5, 2).ps[1]][0]), signal.SIGKILL)
+        self.check(job, 8000, 4, exact=True)
+        self.check_increments(4)
 
     def test_by_active_messages(self):
         self.check(self.begin(4000, 2, "global", "background", "--capstan-window=am"), 4000, 2, exact=True)

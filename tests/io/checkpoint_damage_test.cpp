@@ -170,8 +170,8 @@ TEST_F(Damage, AManifestThatIsNotOursIsRefused) {
       {"[]", "not the manifest of a Capstan checkpoint"},
       {"{}", "not the manifest of a Capstan checkpoint"},
       {R"({"name": "a web app", "version": 1})", "not the manifest of a Capstan checkpoint"},
-      {R"({"format": "capstan-checkpoint", "version": 2})",
-       "has format version 2; this build reads version 1"},
+      {R"({"format": "capstan-checkpoint", "version": 3})",
+       "has format version 3; this build reads versions 1 and 2"},
       {R"({"format": "capstan-checkpoint"})", "has format version null"},
       {R"({"format": "capstan-checkpoint", "version": 1})", "does not match its checksum"},
       {whole + " ", "does not match its checksum"}};

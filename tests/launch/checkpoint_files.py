@@ -61,8 +61,9 @@ def sample_arrays():
     }
 
 
-def make(directory, arrays, step=12, parts=2, user_state=None, positions=None, settings=None, counters=None, optimizer=ADAGRAD):
-    """Writes a checkpoint below `directory`; returns its folder."""
+def make(directory, arrays, step=12, parts=2, user_state=None, positions=None, settings=None, counters=None, optimizer=ADAGRAD,
+         base=None, changed=None):
+    """Writes a checkpoint below `directory`; returns its folder. With a `base`, an increment of the rows `changed` by variable."""
     with tempfile.TemporaryDirectory() as raw:
         listed = []
         for number, ((variable, which), (dtype, array)) in enumerate(arrays.items()):
@@ -72,6 +73,8 @@ def make(directory, arrays, step=12, parts=2, user_state=None, positions=None, s
                            "optimizer": optimizer, "file": str(file)})
         description = {"step": step, "parts": parts, "user_state": user_state, "positions": positions or {},
                        "settings": settings or {}, "counters": counters or {}, "arrays": listed}
+        if base:
+            description |= {"base": base.name, "changed": changed}
         done = subprocess.run([MAKER, str(directory)], input=json.dumps(description), capture_output=True, timeout=60,
                               encoding="utf-8", errors="surrogateescape")
     if done.returncode != 0:

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +15,72 @@ from checkpoint_files import (DAMAGED, DTYPES, ENVIRONMENT, PROGRAM, USAGE, Chec
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import small_graph
+
+
+class Compact(CheckpointTest):
+    def setUp(self):
+        super().setUp()
+        self.before = sample_arrays()
+        self.base = make(self.run_dir, self.before, step=10, parts=2)
+        self.after, self.changed = {}, {}
+        for (variable, which), (dtype, array) in self.before.items():
+            array = array.copy()
+            self.changed[variable] = [row for row in range(len(array)) if row % 3 == 1]
+            array[self.changed[variable]] = array[::-1][self.changed[variable]]
+            self.after[variable, which] = (dtype, array)
+        self.state = {"epoch": 3}
+        self.increment = make(self.run_dir, self.after, parts=3, user_state=self.state, counters={"n": 4}, base=self.base,
+                              changed=self.changed)
+        self.whole = make(self.folder / "whole", self.after, parts=3, user_state=self.state, counters={"n": 4})
+
+    def test_an_increment_is_what_a_whole_one_would_be(self):
+        self.ok("verify", self.increment)
+        self.ok("diff", self.increment, self.whole)
+        self.assertEqual(run("diff", self.base, self.increment).returncode, 1)
+        shown, whole = self.ok_json("show", self.increment), self.ok_json("show", self.whole)
+        self.assertEqual((shown["version"], shown["base"], whole["version"], whole["base"]), (2, "checkpoint-00000010", 1, None))
+        self.assertEqual(shown["variables"], whole["variables"])
+        self.assertIn("rows that changed since checkpoint-00000010: ", self.ok("show", self.increment))
+        self.assertIn("whole, changes since checkpoint-00000010, latest", self.ok("list", self.run_dir))
+        for folder in (self.increment, self.whole):
+            self.ok("export", folder, self.folder / f"{folder.parent.name}.npz", "--slots")
+        numbers, expected = (numpy.load(self.folder / f"{name}.npz") for name in (self.run_dir.name, "whole"))
+        self.assertEqual(sorted(numbers), sorted(expected))
+        for name in numbers:
+            self.same(numbers[name], expected[name])
+        self.ok("reshard", self.increment, self.folder / "resharded", "--parts", 5)
+        self.ok("diff", self.folder / "resharded", self.whole)
+
+    def test_it_gets_whole_in_its_place(self):
+        self.assertIn("whole now, and no longer in need of checkpoint-00000010", self.ok("compact", self.run_dir))
+        shutil.rmtree(self.base)
+        self.ok("verify", self.run_dir)
+        self.ok("diff", self.increment, self.whole)
+        shown = self.ok_json("show", self.increment)
+        self.assertEqual((shown["version"], shown["user_state"], shown["counters"], shown["parts"]), (1, self.state, {"n": 4}, 3))
+        self.assertEqual(sorted(path.name for path in self.run_dir.iterdir()), ["checkpoint-00000012", "latest", "lock"])
+        self.assertIn("is whole already", self.ok("compact", self.increment))
+
+    def test_a_damaged_base_is_named_and_nothing_is_changed(self):
+        part, at = place_of(self.base, "entities/embedding")
+        flip_byte(part, at)
+        self.refused(DAMAGED, part.name, "entities/embedding", words=["compact", self.run_dir])
+        self.assertEqual(self.ok_json("show", self.increment, "--no-norms")["version"], 2)
+        done = run("verify", self.increment, "--json")
+        self.assertEqual(done.returncode, DAMAGED)
+        faults = json.loads(done.stdout)["checkpoints"][0]["faults"]
+        self.assertEqual([fault["file"] for fault in faults], ["../checkpoint-00000010/" + part.name])
+
+    def test_h5py_puts_the_rows_together(self):
+        with h5py.File(self.base / "checkpoint.h5") as base, h5py.File(self.increment / "checkpoint.h5") as increment:
+            self.assertEqual((increment.attrs["version"], increment.attrs["base"]), (2, "checkpoint-00000010"))
+            for (variable, which), (dtype, array) in self.after.items():
+                path = f"variables/{variable}/{'' if which == 'value' else 'slots/'}{which}"
+                whole = base[path][...]
+                changes = increment[f"variables/{variable}"]
+                whole[changes["changed_rows"][...]] = increment[path][...]
+                if dtype != "bfloat16":
+                    self.same(whole, array)
 
 
 class Reshard(CheckpointTest):

@@ -4,7 +4,10 @@
 //
 // {"step": 12, "parts": 2, "user_state": ..., "positions": {...}, "counters": {...}, "settings": {...},
 //  "arrays": [{"variable": "w", "which": "value", "dtype": "float32", "shape": [5, 2], "optimizer": "SGD",
-//              "file": "raw bytes"}]}
+//              "file": "raw bytes"}],
+//  "base": "checkpoint-00000010", "changed": {"w": [3, 4]}}
+//
+// The last two for an increment. The folder of the checkpoint is printed.
 //
 // Rows are cut evenly; shard i has seen 1000 + i steps.
 #include <fstream>
@@ -14,6 +17,7 @@
 
 #include "io/checkpoint_sample.hpp"
 #include "io/hdf5/layout.hpp"
+#include "io/increment_sample.hpp"
 
 namespace capstan::io {
 namespace {
@@ -57,14 +61,21 @@ void make(const std::filesystem::path& directory, const Json& description) {
   const int parts = description.at("parts");
   const auto folder = to.begin(step);
   std::vector<PartReport> reports;
+  const bool increment = description.contains("base");
   for (int i = 0; i < parts; ++i) {
-    reports.push_back(
-        write_part(folder / part_file_name(i, parts), rows_of_part(description, arrays, i, parts)));
+    auto rows = rows_of_part(description, arrays, i, parts);
+    std::vector<std::vector<char>> memory;
+    if (increment) rows = only_changed(rows, description.at("changed").get<Changes>(), memory);
+    reports.push_back(write_part(folder / part_file_name(i, parts), rows));
   }
   PublishOptions options{description.at("user_state").dump(), description.at("settings").dump()};
   for (const auto& [name, position] : description.at("positions").items())
     options.positions[name] = position.dump();
   options.counters = description.at("counters").get<std::map<std::string, std::int64_t>>();
+  if (increment) {
+    const auto base = description.at("base").get<std::string>();
+    options.base = Base{base, manifest_checksum(directory / base)};
+  }
   std::cout << to.publish(step, reports, options).string() << "\n";
 }
 

@@ -72,6 +72,37 @@ TEST(ShardSnapshot, RowsAreAsTheyWereWhateverChanges) {
   }
 }
 
+TEST(ShardSnapshot, ListedRowsAreAsTheyWere) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    std::mt19937 random(seed);
+    constexpr std::uint64_t kRows = 3000, kBytes = 12;
+    std::vector<std::byte> live = random_bytes(kRows * kBytes, random);
+    const std::vector<std::byte> before = live;
+    std::vector<std::uint32_t> listed;
+    for (std::uint32_t row = 0; row < kRows; ++row) {
+      if (random() % 10 < seed % 11) listed.push_back(row);
+    }
+    const ShardSnapshot::Array array{live.data(), kBytes};
+    ShardSnapshot snapshot({&array, 1}, kRows, listed);
+    ASSERT_EQ(snapshot.rows(), listed.size());
+    std::vector<std::byte> copy(listed.size() * kBytes);
+    for (std::uint64_t first = 0; first < listed.size(); first += 100) {
+      std::vector<std::uint32_t> some(random() % 500);
+      for (std::uint32_t& row : some) row = static_cast<std::uint32_t>(random() % kRows);
+      snapshot.preserve(some);
+      for (const std::uint32_t row : some) std::memset(live.data() + row * kBytes, 9, kBytes);
+      if (seed % 5 == 0 && first == 500) {
+        snapshot.preserve_all();
+        live.assign(live.size(), std::byte{3});
+      }
+      snapshot.copy(0, first, std::min<std::uint64_t>(100, listed.size() - first),
+                    copy.data() + first * kBytes);
+    }
+    for (std::size_t i = 0; i < listed.size(); ++i)
+      EXPECT_EQ(std::memcmp(copy.data() + i * kBytes, before.data() + listed[i] * kBytes, kBytes), 0) << i;
+  }
+}
+
 class Snapshots : public testing::Test {
  protected:
   Snapshots() { store_.create({1, 0, "w", DType::float32, {kRows, 2}, 0, kRows, optimizers::Adagrad{}, {}}); }

@@ -1,0 +1,87 @@
+// changed_rows.cpp -- a search among the numbers, then rows in the order in which they lie.
+#include "io/hdf5/changed_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "io/hdf5/layout.hpp"
+
+namespace capstan::io {
+namespace {
+
+constexpr std::uint64_t kPieceNumbers = std::uint64_t{64} << 10;
+constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
+
+/// The place of the first number that is `row` or more.
+std::uint64_t first_at_least(const FileDescriptor& from, const std::filesystem::path& path,
+                             const ChangedRows& changed, std::uint64_t row) {
+  std::uint64_t begin = 0, end = changed.count;
+  while (begin < end) {
+    const std::uint64_t middle = begin + (end - begin) / 2;
+    std::uint64_t number = 0;
+    read_at(from, path, changed.numbers + middle * sizeof(number), &number, sizeof(number));
+    if (number < row) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin;
+}
+
+/// Reads numbers [begin, ...) that are below `past` into `numbers`, as many as have room there.
+void read_numbers(const FileDescriptor& from, const std::filesystem::path& path, const ChangedRows& changed,
+                  std::uint64_t begin, std::uint64_t past, std::vector<std::uint64_t>& numbers) {
+  numbers.resize(std::min(kPieceNumbers, changed.count - begin));
+  read_at(from, path, changed.numbers + begin * sizeof(std::uint64_t), numbers.data(),
+          numbers.size() * sizeof(std::uint64_t));
+  if (std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) != numbers.end()) {
+    throw Error(Code::data_loss,
+                fmt::format("{} is damaged: numbers of changed rows do not rise", path.string()));
+  }
+  numbers.erase(std::lower_bound(numbers.begin(), numbers.end(), past), numbers.end());
+}
+
+}  // namespace
+
+ChangedRows changed_rows(const DatasetReport& numbers, const DatasetReport& rows) {
+  return {numbers.offset, rows.stored(), rows.offset, row_bytes(rows.shape, rows.dtype)};
+}
+
+const DatasetReport& numbers_of(const PartReport& part, const DatasetReport& dataset) {
+  for (const DatasetReport& other : part.datasets) {
+    if (other.variable == dataset.variable && other.which == kChangedRows) return other;
+  }
+  throw Error(Code::invalid_argument,
+              fmt::format("{} does not say which rows of \"{}\" it has", part.file, dataset.variable));
+}
+
+void apply_changed_rows(const FileDescriptor& from, const std::filesystem::path& path,
+                        const ChangedRows& changed, std::uint64_t first, std::uint64_t rows, std::byte* out) {
+  if (changed.count == 0 || changed.row_bytes == 0) return;
+  const std::uint64_t rows_a_piece = std::max<std::uint64_t>(1, kPieceBytes / changed.row_bytes);
+  std::vector<std::uint64_t> numbers;
+  std::vector<std::byte> piece;
+  std::uint64_t at = first_at_least(from, path, changed, first);
+  while (at < changed.count) {
+    read_numbers(from, path, changed, at, first + rows, numbers);
+    if (numbers.empty()) return;
+    for (std::uint64_t done = 0; done < numbers.size();) {
+      const std::uint64_t count = std::min<std::uint64_t>(rows_a_piece, numbers.size() - done);
+      piece.resize(count * changed.row_bytes);
+      read_at(from, path, changed.offset + (at + done) * changed.row_bytes, piece.data(), piece.size());
+      for (std::uint64_t i = 0; i < count; ++i) {
+        std::memcpy(out + (numbers[done + i] - first) * changed.row_bytes,
+                    piece.data() + i * changed.row_bytes, changed.row_bytes);
+      }
+      done += count;
+    }
+    at += numbers.size();
+  }
+}
+
+}  // namespace capstan::io

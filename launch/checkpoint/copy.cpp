@@ -1,0 +1,55 @@
+// copy.cpp -- streams in, rows out.
+#include "launch/checkpoint/copy.hpp"
+
+#include <memory>
+#include <vector>
+
+#include "io/hdf5/array_stream.hpp"
+#include "io/hdf5/layout.hpp"
+
+namespace capstan::launch::checkpoint {
+namespace {
+
+/// Whole arrays that are read from `reader` as they are written.
+std::vector<io::PartArray> arrays_from(const io::CheckpointReader& reader,
+                                       const std::vector<io::ArrayInfo>& listed, const io::BytesDone& done) {
+  std::vector<io::PartArray> arrays;
+  for (const io::ArrayInfo& info : listed) {
+    io::PartArray array{
+        .variable = info.variable, .which = info.which, .dtype = info.dtype, .shape = info.shape};
+    const auto stream = std::make_shared<io::ArrayStream>(reader, info);
+    const std::uint64_t row = io::row_bytes(info.shape, info.dtype);
+    // The parts and their rows are written in order, so a stream is enough.
+    array.read = [stream, row, done](std::uint64_t, std::uint64_t count, std::byte* out) {
+      stream->read({reinterpret_cast<char*>(out), static_cast<std::size_t>(count * row)});
+      done(count * row);
+    };
+    arrays.push_back(std::move(array));
+  }
+  return arrays;
+}
+
+}  // namespace
+
+std::uint64_t bytes_to_copy(const io::CheckpointReader& from) {
+  return io::bytes_of(io::arrays_of(from.variables(), /*with_slots=*/true));
+}
+
+void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts, const io::BytesDone& done) {
+  const auto listed = io::arrays_of(from.variables(), /*with_slots=*/true);
+  // Who restores with another number of ps gets the same steps.
+  to.write(arrays_from(from, listed, done), parts, [&](io::PartArray& rows) {
+    const io::VariableInfo& variable = from.variable(rows.variable);
+    rows.optimizer = variable.optimizer;
+    rows.steps = rows.rows == 0 ? variable.steps : variable.steps_of(rows.first_row, rows.rows);
+  });
+}
+
+std::filesystem::path publish_as(const io::CheckpointReader& from, NewCheckpoint& to) {
+  return to.publish({.user_state = from.user_state(),
+                     .settings = from.settings(),
+                     .positions = from.positions(),
+                     .counters = from.counters()});
+}
+
+}  // namespace capstan::launch::checkpoint

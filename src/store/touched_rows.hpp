@@ -1,0 +1,31 @@
+// touched_rows.hpp -- which rows of a shard have been written to since its last whole checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace capstan::store {
+
+/// A bit a row. Under the store's mutex.
+class TouchedRows {
+ public:
+  /// None, since the save with this mark.
+  TouchedRows(std::uint64_t mark, std::uint64_t rows) : mark_(mark), rows_(rows), bits_((rows + 63) / 64) {}
+
+  std::uint64_t mark() const noexcept { return mark_; }
+  void add(std::span<const std::uint32_t> rows) noexcept {
+    for (const std::uint32_t row : rows) bits_[row / 64] |= std::uint64_t{1} << row % 64;
+  }
+  void add(std::uint64_t first, std::uint64_t count) noexcept;
+  void add_all() noexcept { add(0, rows_); }
+  /// Rising.
+  std::vector<std::uint32_t> list() const;
+
+ private:
+  std::uint64_t mark_;
+  std::uint64_t rows_;
+  std::vector<std::uint64_t> bits_;
+};
+
+}  // namespace capstan::store

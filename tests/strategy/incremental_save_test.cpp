@@ -1,0 +1,180 @@
+// incremental_save_test.cpp -- saves of the rows that were pushed to: exact when restored, whatever came
+// between.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "capstan/checkpoint.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
+#include "io/temporary_folder.hpp"
+#include "strategy/strategy.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+/// A table whose optimizer has slots and a step count, one of whole numbers, and a dense variable.
+struct Program {
+  explicit Program(int ps)
+      : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
+        strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}}),
+        scope(std::in_place, &strategy.implementation()),
+        table("table", {200, 3}, initializers::normal(0, 1, 3), {optimizers::Adam{.learning_rate = 0.1}}),
+        counts("counts", {70}, {}, {optimizers::SGD{.learning_rate = -1}}),
+        dense("dense", {5}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}) {
+    scope.reset();
+  }
+  void push(std::vector<std::int64_t> rows) {
+    table.push(rows, std::vector<float>(rows.size() * 3, 0.25F));
+    for (std::int64_t& row : rows) row %= 70;
+    counts.push(rows, std::vector<std::int64_t>(rows.size(), 1));
+    table.flush();
+  }
+  void push_dense() {
+    dense.push_dense(std::vector<double>{1, 2, 3, 4, 5});
+    dense.flush();
+  }
+  auto state() const { return std::tuple(table.pull(), counts.pull(), dense.pull()); }
+
+  RankThreads ranks;
+  ParameterServerStrategy strategy;
+  std::optional<ParameterServerStrategy::Scope> scope;  // while the variables are made
+  Variable<float> table;
+  Variable<std::int64_t> counts;
+  Variable<double> dense;
+};
+
+std::optional<std::uint64_t> changed(const std::filesystem::path& checkpoint, const char* variable) {
+  return io::CheckpointReader(checkpoint).variable(variable).changed;
+}
+
+constexpr SaveOptions kIncremental{.incremental = true};
+
+TEST(IncrementalSave, HasTheRowsThatWerePushedToSinceTheLastWholeOne) {
+  const io::TemporaryFolder folder;
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  program.push({1, 2, 3});
+  const auto whole = manager.save(1, "null", kIncremental);
+  EXPECT_EQ(changed(whole, "table"), std::nullopt) << "the first one is whole";
+  program.push({7, 199, 7});
+  const auto second = manager.save(2, "null", kIncremental);
+  EXPECT_EQ(changed(second, "table"), std::optional<std::uint64_t>(2));
+  EXPECT_EQ(changed(second, "counts"), std::optional<std::uint64_t>(2));
+  EXPECT_EQ(changed(second, "dense"), std::optional<std::uint64_t>(0));
+  program.push({8});
+  program.push_dense();
+  const auto third = manager.save(3, "null", kIncremental);
+  EXPECT_EQ(changed(third, "table"), std::optional<std::uint64_t>(3)) << "of both steps";
+  EXPECT_EQ(changed(third, "dense"), std::optional<std::uint64_t>(5));
+  const auto fourth = manager.save(4);
+  EXPECT_EQ(changed(fourth, "table"), std::nullopt);
+  const auto fifth = manager.save(5, "null", kIncremental);
+  EXPECT_EQ(changed(fifth, "table"), std::optional<std::uint64_t>(0)) << "nothing since the fourth";
+}
+
+void train(Program& program, unsigned seed) {
+  std::mt19937 random(seed);
+  for (int step = 0; step < 3; ++step) {
+    std::vector<std::int64_t> rows(1 + random() % 20);
+    for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random() % 200);
+    program.push(rows);
+  }
+  if (seed % 2 == 0) program.push_dense();
+}
+
+TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
+  for (int writers = 1; writers <= 3; ++writers) {
+    const io::TemporaryFolder folder;
+    Program first(writers);
+    CheckpointManager saving(first.strategy, {.directory = folder.path(), .max_to_keep = 2});
+    for (int save = 1; save <= 6; ++save) {
+      train(first, static_cast<unsigned>(10 * writers + save));
+      saving.save(save, "null", {.incremental = save != 4});
+    }
+    EXPECT_EQ(saving.checkpoints().size(), 3U) << "two, and the whole one that they need";
+    const auto saved = first.state();
+    train(first, 77);
+    const auto later = first.state();
+    for (int readers = 1; readers <= 3; ++readers) {
+      SCOPED_TRACE(std::to_string(writers) + " ps saved, " + std::to_string(readers) + " restore");
+      Program second(readers);
+      CheckpointManager restoring(second.strategy, {.directory = folder.path(), .max_to_keep = 2});
+      train(second, 3);
+      EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(6));
+      EXPECT_EQ(second.state(), saved);
+      // Slots and steps are there as well.
+      train(second, 77);
+      EXPECT_EQ(second.state(), later);
+    }
+  }
+}
+
+TEST(IncrementalSave, AfterARestoreHasEveryRow) {
+  const io::TemporaryFolder folder;
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  program.push({1});
+  manager.save(1, "null", kIncremental);
+  program.push({2});
+  manager.save(2, "null", kIncremental);
+  const auto saved = program.state();
+  program.push({3});
+  EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(2));
+  EXPECT_EQ(changed(manager.save(3, "null", kIncremental), "table"), std::optional<std::uint64_t>(200));
+  program.push({4});
+  EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(3));
+  EXPECT_EQ(program.state(), saved);
+}
+
+TEST(IncrementalSave, IsWholeWhereTheEarlierOneIsGone) {
+  const io::TemporaryFolder folder;
+  Program program(1);
+  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  std::filesystem::remove_all(manager.save(1, "null", kIncremental));
+  program.push({5});
+  EXPECT_EQ(changed(manager.save(2, "null", kIncremental), "table"), std::nullopt);
+  // The same step again cannot be on itself.
+  EXPECT_EQ(changed(manager.save(2, "null", kIncremental), "table"), std::nullopt);
+  program.push({6});
+  EXPECT_EQ(changed(manager.save(3, "null", kIncremental), "table"), std::optional<std::uint64_t>(1));
+}
+
+TEST(IncrementalSave, OfTwoManagersKnowsOnlyTheLast) {
+  const io::TemporaryFolder folder, other_folder;
+  Program program(1);
+  CheckpointManager one(program.strategy, {.directory = folder.path()});
+  CheckpointManager other(program.strategy, {.directory = other_folder.path()});
+  one.save(1, "null", kIncremental);
+  program.push({5});
+  other.save(1, "null", kIncremental);
+  program.push({6});
+  // What is not known to be unchanged is saved.
+  EXPECT_EQ(changed(one.save(2, "null", kIncremental), "table"), std::optional<std::uint64_t>(200));
+  EXPECT_EQ(changed(other.save(2, "null", kIncremental), "table"), std::optional<std::uint64_t>(1));
+  const auto saved = program.state();
+  program.push({7});
+  EXPECT_EQ(one.restore_latest(), std::optional<std::int64_t>(2));
+  EXPECT_EQ(program.state(), saved);
+  program.push({8});
+  EXPECT_EQ(other.restore_latest(), std::optional<std::int64_t>(2));
+  EXPECT_EQ(program.state(), saved);
+}
+
+TEST(IncrementalSave, HasVariablesThatWereMadeLater) {
+  const io::TemporaryFolder folder;
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  manager.save(1, "null", kIncremental);
+  const auto scope = program.strategy.scope();
+  const Variable<float> later("later", {9, 2}, initializers::constant(3));
+  const auto path = manager.save(2, "null", kIncremental);
+  EXPECT_EQ(changed(path, "later"), std::optional<std::uint64_t>(9));
+  later.assign(std::vector<float>(18, 1));
+  EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(2));
+  EXPECT_EQ(later.pull(), std::vector<float>(18, 3));
+}
+
+}  // namespace
+}  // namespace capstan
