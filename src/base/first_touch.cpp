@@ -71,18 +71,21 @@ std::uint64_t memory_left() {
   return left;
 }
 
+std::uint64_t check_memory_left(std::uint64_t wanted) {
+  const std::uint64_t left = memory_left();
+  if (left >= kForOthers && wanted <= left - kForOthers) return left - kForOthers;
+  throw Error(Code::resource_exhausted,
+              fmt::format("{} bytes of memory are wanted, and this host has {} left, of which {} are for "
+                          "others",
+                          wanted, left, kForOthers));
+}
+
 void touch_first(std::span<std::byte> memory) {
   topology::bind_near_this_thread(memory);
   topology::advise_huge_pages(memory);
   for (std::size_t done = 0; done < memory.size();) {
-    const std::uint64_t left = memory_left();
     // All that is still to come, so that what cannot end well does not begin.
-    if (left < kForOthers || memory.size() - done > left - kForOthers) {
-      throw Error(Code::resource_exhausted,
-                  fmt::format("{} bytes of memory are wanted, and this host has {} left, of which {} are for "
-                              "others",
-                              memory.size() - done, left, kForOthers));
-    }
+    (void)check_memory_left(memory.size() - done);
     const std::size_t piece = std::min(kPieceBytes, memory.size() - done);
     std::memset(memory.data() + done, 0, piece);
     done += piece;

@@ -9,14 +9,11 @@
 #include <new>
 #include <utility>
 
-#include "base/first_touch.hpp"
 #include "base/topology.hpp"
 
 namespace capstan::store {
 namespace {
 
-/// One huge page.
-constexpr std::uint64_t kChunkBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kCacheLine = 64;
 constexpr std::uint32_t kNotListed = ~std::uint32_t{0};
 /// Rows of which the next ones are fetched while the last ones are copied: they lie anywhere.
@@ -31,13 +28,16 @@ T* checked(T* memory) {
 }  // namespace
 
 ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
-                             std::optional<std::vector<std::uint32_t>> listed)
-    : rows_(rows), listed_(std::move(listed)) {
+                             std::optional<std::vector<std::uint32_t>> listed,
+                             std::shared_ptr<ChunkPool> pool)
+    : rows_(rows), listed_(std::move(listed)), pool_(std::move(pool)) {
   for (const Array& array : arrays) {
     arrays_.push_back({array, kept_bytes_});
     kept_bytes_ += array.row_bytes;
   }
-  rows_a_chunk_ = std::max<std::uint64_t>(1, kChunkBytes / std::max<std::uint64_t>(1, kept_bytes_));
+  constexpr std::uint64_t kChunk = ChunkPool::kBytes;
+  rows_a_chunk_ = std::max<std::uint64_t>(1, kChunk / std::max<std::uint64_t>(1, kept_bytes_));
+  chunk_bytes_ = (rows_a_chunk_ * kept_bytes_ + kChunk - 1) / kChunk * kChunk;
   // Zeros that cost nothing before they are needed.
   const std::size_t count = std::max<std::uint64_t>(1, rows);
   numbers_.reset(checked(static_cast<std::uint32_t*>(std::calloc(count, sizeof(std::uint32_t)))));
@@ -52,18 +52,19 @@ std::byte* ShardSnapshot::place_of(std::uint32_t number) const noexcept {
   return chunks_[at / rows_a_chunk_].get() + at % rows_a_chunk_ * kept_bytes_;
 }
 
-void ShardSnapshot::add_chunk() {
-  const std::size_t bytes = (rows_a_chunk_ * kept_bytes_ + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
-  chunks_.emplace_back(checked(static_cast<std::byte*>(std::aligned_alloc(kChunkBytes, bytes))));
-  touch_first({chunks_.back().get(), bytes});
+ShardSnapshot::~ShardSnapshot() { give_chunks_back(); }
+
+void ShardSnapshot::give_chunks_back() {
+  for (ChunkPool::Chunk& chunk : chunks_) pool_->give_back(std::move(chunk), chunk_bytes_);
+  chunks_.clear();
 }
 
 void ShardSnapshot::keep(std::uint64_t row) {
   if (kept_ % rows_a_chunk_ == 0) {
     try {
-      add_chunk();
+      chunks_.push_back(pool_->take(chunk_bytes_));
     } catch (const std::exception& error) {
-      chunks_.clear();
+      give_chunks_back();
       lost_.emplace(
           Code::resource_exhausted,
           fmt::format("no room for rows that were pushed to while a checkpoint was saved: {}; leave "

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "store/chunk_pool.hpp"
 
 namespace capstan::store {
 
@@ -24,9 +25,13 @@ class ShardSnapshot {
     std::uint64_t row_bytes = 0;
   };
 
-  /// Of the rows that are listed, rising, or of all.
+  /// Of the rows that are listed, rising, or of all. Memory for those that change comes from `pool`.
   ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
-                std::optional<std::vector<std::uint32_t>> listed = std::nullopt);
+                std::optional<std::vector<std::uint32_t>> listed = std::nullopt,
+                std::shared_ptr<ChunkPool> pool = std::make_shared<ChunkPool>());
+  ~ShardSnapshot();
+  ShardSnapshot(const ShardSnapshot&) = delete;
+  ShardSnapshot& operator=(const ShardSnapshot&) = delete;
 
   std::size_t arrays() const noexcept { return arrays_.size(); }
   /// How many there are.
@@ -59,7 +64,7 @@ class ShardSnapshot {
   bool rests() const noexcept { return detached_ || lost_ || kept_bytes_ == 0; }
   bool wants(std::uint64_t row) const noexcept { return numbers_[row] == 0 && row >= arrays_.back().copied; }
   void keep(std::uint64_t row);
-  void add_chunk();
+  void give_chunks_back();
   std::byte* place_of(std::uint32_t number) const noexcept;
   void copy_listed(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
@@ -68,12 +73,14 @@ class ShardSnapshot {
   std::vector<Copying> arrays_;
   std::uint64_t kept_bytes_ = 0;  // of a kept row: its part of every array
   std::uint64_t rows_a_chunk_;
+  std::size_t chunk_bytes_;
   std::unique_ptr<std::uint32_t[], Free>
       numbers_;  // by row: its number among those kept, from 1 on; 0; kNotListed
   std::uint32_t kept_ = 0;
-  std::vector<std::unique_ptr<std::byte[], Free>> chunks_;  // of kept rows, in the order of their numbers
-  bool detached_ = false;                                   // everything that was left is kept
-  std::optional<Error> lost_;  // why rows that have changed are not among those kept
+  std::shared_ptr<ChunkPool> pool_;
+  std::vector<ChunkPool::Chunk> chunks_;  // of kept rows, in the order of their numbers
+  bool detached_ = false;                 // everything that was left is kept
+  std::optional<Error> lost_;             // why rows that have changed are not among those kept
 };
 
 }  // namespace capstan::store

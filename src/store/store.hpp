@@ -16,6 +16,7 @@
 #include "shard/push_format.hpp"
 #include "shard/restore_plan.hpp"
 #include "shard/takeover.hpp"
+#include "store/chunk_pool.hpp"
 #include "store/closure_ledger.hpp"
 #include "store/heap.hpp"
 #include "store/kept_state.hpp"
@@ -153,6 +154,7 @@ class Store final : public shard::PushSink {
               const std::byte* values);
 
   std::mutex mutex_;
+  std::shared_ptr<ChunkPool> chunks_ = std::make_shared<ChunkPool>();  // of snapshots
   KeptState* kept_;
   Heap heap_;
   int ps_index_;

@@ -53,7 +53,7 @@ bool StoreSnapshot::take_those_whole() {
       listed = shard.touched->list();
     if (rows_.mark != 0) shard.touched.emplace(rows_.mark, shard.description.rows);
     shard.snapshots.push_back(
-        std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(listed)));
+        std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(listed), store_.chunks_));
     taken_.push_back({key, shard.description, *shard.steps, shard.snapshots.back()});
     return true;
   });

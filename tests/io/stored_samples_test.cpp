@@ -64,5 +64,24 @@ TEST(StoredSamples, Version1IsRead) {
   EXPECT_EQ(table.steps_of(4, 1), 1);
 }
 
+/// w, of shape (5, 2), was 1 to 10 in the base, its sums half of that. Of rows 1 and 4 values were then
+/// negated and 100 was added to the sums; n stayed.
+TEST(StoredSamples, Version2IsReadWithItsBase) {
+  const TemporaryFolder folder;
+  unpack_sample("checkpoint_v2_base", folder.path() / "checkpoint-00000010");
+  unpack_sample("checkpoint_v2", folder.path() / "checkpoint-00000012");
+  const CheckpointReader reader(folder.path() / "checkpoint-00000012");
+  reader.verify();
+  EXPECT_EQ(reader.step(), 12);
+  EXPECT_EQ(reader.counters().at("c"), 12);
+  ASSERT_NE(reader.base(), nullptr);
+  EXPECT_EQ(reader.base()->step(), 10);
+  EXPECT_EQ(reader.variable("w").changed, std::optional<std::uint64_t>(2));
+  EXPECT_THAT(rows<float>(reader, "w", "value"), ElementsAre(1, 2, -3, -4, 5, 6, 7, 8, -9, -10));
+  EXPECT_THAT(rows<float>(reader, "w", "accumulator"),
+              ElementsAre(0.5F, 1, 101.5F, 102, 2.5F, 3, 3.5F, 4, 104.5F, 105));
+  EXPECT_THAT(rows<std::int64_t>(reader, "n", "value"), ElementsAre(7, 8, 9));
+}
+
 }  // namespace
 }  // namespace capstan::io
