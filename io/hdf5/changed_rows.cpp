@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "capstan/error.hpp"
@@ -33,13 +34,17 @@ std::uint64_t first_at_least(const FileDescriptor& from, const std::filesystem::
   return begin;
 }
 
-/// Reads numbers [begin, ...) that are below `past` into `numbers`, as many as have room there.
+/// Reads numbers [begin, ...) into `numbers`, as many as have room there, of which all are to be `least` or
+/// more; those below `past` stay.
 void read_numbers(const FileDescriptor& from, const std::filesystem::path& path, const ChangedRows& changed,
-                  std::uint64_t begin, std::uint64_t past, std::vector<std::uint64_t>& numbers) {
+                  std::uint64_t begin, std::uint64_t least, std::uint64_t past,
+                  std::vector<std::uint64_t>& numbers) {
   numbers.resize(std::min(kPieceNumbers, changed.count - begin));
   read_at(from, path, changed.numbers + begin * sizeof(std::uint64_t), numbers.data(),
           numbers.size() * sizeof(std::uint64_t));
-  if (std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) != numbers.end()) {
+  const bool rise =
+      std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) == numbers.end();
+  if (!rise || numbers.front() < least) {
     throw Error(Code::data_loss,
                 fmt::format("{} is damaged: numbers of changed rows do not rise", path.string()));
   }
@@ -67,9 +72,11 @@ void apply_changed_rows(const FileDescriptor& from, const std::filesystem::path&
   std::vector<std::uint64_t> numbers;
   std::vector<std::byte> piece;
   std::uint64_t at = first_at_least(from, path, changed, first);
+  std::uint64_t least = first;
   while (at < changed.count) {
-    read_numbers(from, path, changed, at, first + rows, numbers);
+    read_numbers(from, path, changed, at, least, first + rows, numbers);
     if (numbers.empty()) return;
+    least = numbers.back() + 1;
     for (std::uint64_t done = 0; done < numbers.size();) {
       const std::uint64_t count = std::min<std::uint64_t>(rows_a_piece, numbers.size() - done);
       piece.resize(count * changed.row_bytes);

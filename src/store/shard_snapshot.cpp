@@ -15,7 +15,6 @@ namespace capstan::store {
 namespace {
 
 constexpr std::uint64_t kCacheLine = 64;
-constexpr std::uint32_t kNotListed = ~std::uint32_t{0};
 /// Rows of which the next ones are fetched while the last ones are copied: they lie anywhere.
 constexpr std::size_t kAhead = 16;
 
@@ -28,9 +27,8 @@ T* checked(T* memory) {
 }  // namespace
 
 ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
-                             std::optional<std::vector<std::uint32_t>> listed,
-                             std::shared_ptr<ChunkPool> pool)
-    : rows_(rows), listed_(std::move(listed)), pool_(std::move(pool)) {
+                             std::optional<TouchedRows> touched, std::shared_ptr<ChunkPool> pool)
+    : rows_(rows), touched_(std::move(touched)), pool_(std::move(pool)) {
   for (const Array& array : arrays) {
     arrays_.push_back({array, kept_bytes_});
     kept_bytes_ += array.row_bytes;
@@ -42,9 +40,10 @@ ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
   const std::size_t count = std::max<std::uint64_t>(1, rows);
   numbers_.reset(checked(static_cast<std::uint32_t*>(std::calloc(count, sizeof(std::uint32_t)))));
   topology::advise_huge_pages(std::as_writable_bytes(std::span(numbers_.get(), count)));
-  if (!listed_) return;
-  std::fill_n(numbers_.get(), count, kNotListed);
-  for (const std::uint32_t row : *listed_) numbers_[row] = 0;
+}
+
+void ShardSnapshot::list_rows() {
+  if (touched_) listed_ = touched_->list();
 }
 
 std::byte* ShardSnapshot::place_of(std::uint32_t number) const noexcept {

@@ -11,6 +11,7 @@
 
 #include "capstan/error.hpp"
 #include "store/chunk_pool.hpp"
+#include "store/touched_rows.hpp"
 
 namespace capstan::store {
 
@@ -25,13 +26,16 @@ class ShardSnapshot {
     std::uint64_t row_bytes = 0;
   };
 
-  /// Of the rows that are listed, rising, or of all. Memory for those that change comes from `pool`.
+  /// Of the rows that have been touched, or of all. Memory for those that change comes from `pool`.
   ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
-                std::optional<std::vector<std::uint32_t>> listed = std::nullopt,
+                std::optional<TouchedRows> touched = std::nullopt,
                 std::shared_ptr<ChunkPool> pool = std::make_shared<ChunkPool>());
   ~ShardSnapshot();
   ShardSnapshot(const ShardSnapshot&) = delete;
   ShardSnapshot& operator=(const ShardSnapshot&) = delete;
+
+  /// Before the next four, by the thread that calls these; the only one here that needs no mutex.
+  void list_rows();
 
   std::size_t arrays() const noexcept { return arrays_.size(); }
   /// How many there are.
@@ -62,20 +66,22 @@ class ShardSnapshot {
 
   /// Nothing has to be kept any more, or can be.
   bool rests() const noexcept { return detached_ || lost_ || kept_bytes_ == 0; }
-  bool wants(std::uint64_t row) const noexcept { return numbers_[row] == 0 && row >= arrays_.back().copied; }
+  bool wants(std::uint64_t row) const noexcept {
+    return numbers_[row] == 0 && row >= arrays_.back().copied && (!touched_ || touched_->has(row));
+  }
   void keep(std::uint64_t row);
   void give_chunks_back();
   std::byte* place_of(std::uint32_t number) const noexcept;
   void copy_listed(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
-  std::uint64_t rows_;  // of the shard
-  std::optional<std::vector<std::uint32_t>> listed_;
+  std::uint64_t rows_;                                // of the shard
+  std::optional<TouchedRows> touched_;                // those that there are; or all
+  std::optional<std::vector<std::uint32_t>> listed_;  // the same
   std::vector<Copying> arrays_;
   std::uint64_t kept_bytes_ = 0;  // of a kept row: its part of every array
   std::uint64_t rows_a_chunk_;
   std::size_t chunk_bytes_;
-  std::unique_ptr<std::uint32_t[], Free>
-      numbers_;  // by row: its number among those kept, from 1 on; 0; kNotListed
+  std::unique_ptr<std::uint32_t[], Free> numbers_;  // by row: its number among those kept, from 1 on; or 0
   std::uint32_t kept_ = 0;
   std::shared_ptr<ChunkPool> pool_;
   std::vector<ChunkPool::Chunk> chunks_;  // of kept rows, in the order of their numbers

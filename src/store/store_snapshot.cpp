@@ -48,12 +48,11 @@ bool StoreSnapshot::take_those_whole() {
     std::vector<ShardSnapshot::Array> arrays{{shard.values, shard.row_bytes()}};
     const std::uint64_t slot_bytes = shard.width() * size_of(shard::slot_dtype(shard.description.dtype));
     for (const std::byte* slot : shard.slots) arrays.push_back({slot, slot_bytes});
-    std::optional<std::vector<std::uint32_t>> listed;
-    if (rows_.since != 0 && shard.touched && shard.touched->mark() == rows_.since)
-      listed = shard.touched->list();
+    std::optional<TouchedRows> touched;
+    if (rows_.since != 0 && shard.touched && shard.touched->mark() == rows_.since) touched = shard.touched;
     if (rows_.mark != 0) shard.touched.emplace(rows_.mark, shard.description.rows);
     shard.snapshots.push_back(
-        std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(listed), store_.chunks_));
+        std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(touched), store_.chunks_));
     taken_.push_back({key, shard.description, *shard.steps, shard.snapshots.back()});
     return true;
   });
@@ -101,6 +100,7 @@ std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
   std::map<std::uint32_t, std::size_t> shards_seen;  // by variable
   std::sort(taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.key < b.key; });
   for (const Taken& taken : taken_) {
+    taken.rows->list_rows();
     auto& arrays = files.at(shards_seen[taken.description.variable]++);
     if (rows_.since != 0) arrays.push_back(numbers_of(taken));
     for (std::size_t number = 0; number < taken.rows->arrays(); ++number) {

@@ -7,7 +7,7 @@
 
 namespace capstan::store {
 
-/// A bit a row. Under the store's mutex.
+/// A bit a row. One thread at a time, such as the one that has the store's mutex.
 class TouchedRows {
  public:
   /// None, since the save with this mark.
@@ -19,6 +19,7 @@ class TouchedRows {
   }
   void add(std::uint64_t first, std::uint64_t count) noexcept;
   void add_all() noexcept { add(0, rows_); }
+  bool has(std::uint64_t row) const noexcept { return (bits_[row / 64] >> row % 64 & 1) != 0; }
   /// Rising.
   std::vector<std::uint32_t> list() const;
 

@@ -78,12 +78,16 @@ TEST(ShardSnapshot, ListedRowsAreAsTheyWere) {
     constexpr std::uint64_t kRows = 3000, kBytes = 12;
     std::vector<std::byte> live = random_bytes(kRows * kBytes, random);
     const std::vector<std::byte> before = live;
-    std::vector<std::uint32_t> listed;
+    TouchedRows touched(1, kRows);
     for (std::uint32_t row = 0; row < kRows; ++row) {
-      if (random() % 10 < seed % 11) listed.push_back(row);
+      if (random() % 10 < seed % 11) touched.add(row, 1);
     }
+    const std::vector<std::uint32_t> listed = touched.list();
     const ShardSnapshot::Array array{live.data(), kBytes};
-    ShardSnapshot snapshot({&array, 1}, kRows, listed);
+    ShardSnapshot snapshot({&array, 1}, kRows, touched);
+    snapshot.preserve(5, 20);
+    std::memset(live.data() + 5 * kBytes, 8, 20 * kBytes);
+    snapshot.list_rows();
     ASSERT_EQ(snapshot.rows(), listed.size());
     std::vector<std::byte> copy(listed.size() * kBytes);
     for (std::uint64_t first = 0; first < listed.size(); first += 100) {
