@@ -170,6 +170,43 @@ std::size_t measure_training(const Session& session, const Variable<float>& tabl
   return before + applied.size();
 }
 
+/// Adds 1 to each element of so many rows, no row twice.
+void push_some(Variable<float> table, std::int64_t rows) {
+  const std::int64_t apart = table.shape()[0] / rows;
+  IndexedSlices<float> push{{}, std::vector<float>(kIds * kWidth, 1)};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    push.ids.push_back(row * apart);
+    if (static_cast<std::int64_t>(push.ids.size()) < kIds) continue;
+    table.push(push);
+    push.ids.clear();
+  }
+  table.flush();
+}
+
+/// What an increment takes after a hundredth of the rows has changed. Bound: writing its bytes at the rate at
+/// which the whole table was saved in `whole` seconds.
+void measure_increment(const Session& session, const Variable<float>& table, CheckpointManager& checkpoints,
+                       double whole) {
+  checkpoints.save(200, "null", {.incremental = true});
+  const std::int64_t rows = std::max<std::int64_t>(1, table.shape()[0] / 100 / kIds) * kIds;
+  const double before = sum_of(table);
+  session.coordinator.schedule<&push_some>(table, rows);
+  session.coordinator.join();
+  const auto begin = Clock::now();
+  const auto saved = checkpoints.save(201, "null", {.incremental = true});
+  const double seconds = seconds_since(begin);
+  const double pushed = static_cast<double>(rows * kWidth);
+  const double bytes = static_cast<double>(std::filesystem::file_size(largest_part(saved)));
+  Result result{"save of 1 % of the rows", "save of 1 % of the rows", table_bytes, "bytes", "ms"};
+  result.less_is_better = true;
+  result.verified = sum_of(SavedCheckpoint(saved)) == before + pushed &&
+                    checkpoints.restore_latest() == 201 && sum_of(table) == before + pushed;
+  result.median = result.p99 = 1e3 * seconds;
+  result.bound = 1e3 * whole * bytes / static_cast<double>(table_bytes);
+  result.bound_name = "its bytes, at a whole save's rate";
+  session.report.add(result);
+}
+
 void measure_all(const Session& session) {
   const auto rows = static_cast<std::int64_t>(table_bytes / (kWidth * sizeof(float)));
   const Variable<float> table("table", {rows, kWidth}, {}, {optimizers::SGD{-1}});
@@ -202,6 +239,10 @@ void measure_all(const Session& session) {
       }
       std::filesystem::remove(copy);
     }
+  }
+  {
+    CheckpointManager checkpoints(session.strategy, {.directory = checkpoint_folder, .max_to_keep = 2});
+    measure_increment(session, table, checkpoints, median(saving));
   }
   std::filesystem::remove_all(checkpoint_folder);
   const auto bytes = static_cast<double>(table_bytes);
