@@ -2,7 +2,7 @@
 // cluster works.
 //
 //   mpirun -np 5 closure_faults errors|endless --capstan-ps=2
-//   mpirun -np 5 closure_faults disk|memory FOLDER --capstan-ps=2
+//   mpirun -np 5 closure_faults disk|disk-of-one|memory FOLDER --capstan-ps=2
 //
 // Prints "WHAT CODE: MESSAGE" for each error, and "works N" after it, where N functions have counted.
 #include <sys/resource.h>
@@ -16,6 +16,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -174,6 +175,44 @@ class Faults {
     std::printf("weights %.0f\n", weights.pull().back());
   }
 
+  /// 8 MiB a ps; beside the first checkpoint the folder has room for the part of one of them.
+  void disk_of_one(const std::string& folder) {
+    const cs::Variable<float> weights("weights", {4096, 1024}, cs::initializers::constant(1));
+    cs::CheckpointManager checkpoints(strategy_, {.directory = folder + "/checkpoints", .max_to_keep = 0});
+    const auto list = [folder] {
+      std::set<std::string> names;
+      for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints"))
+        if (entry.is_directory()) names.insert(entry.path().filename());
+      for (const std::string& name : names) std::printf("there %s\n", name.c_str());
+    };
+    const auto restore = [&] {
+      weights.assign(std::vector<float>(4096 * 1024, 9));
+      const auto step = checkpoints.restore_latest();
+      const std::vector<float> values = weights.pull();
+      std::printf("restored %d %.0f %.0f\n", static_cast<int>(step.value_or(-1)), values.front(),
+                  values.back());
+    };
+    checkpoints.save(1);
+    weights.assign_add(std::vector<float>(4096 * 1024, 1));
+    for (const bool background : {false, true}) {
+      expect("save", [&] {
+        checkpoints.save(2, "null", {.background = background});
+        checkpoints.wait();
+      });
+      expect_works();
+    }
+    const std::vector<float> table = table_.pull();
+    restore();
+    weights.assign(std::vector<float>(4096 * 1024, 3));
+    table_.assign(table);
+    counter_.add(functions_ - counter_.value());
+    std::filesystem::remove(folder + "/filler");
+    checkpoints.save(3);
+    list();
+    restore();
+    expect_works();
+  }
+
   /// All workers but none are left for others.
   void endless() {
     for (int round = 0; round < 2; ++round) {
@@ -207,6 +246,7 @@ int main(int argc, char** argv) {
   if (what == "errors") faults.errors();
   if (what == "memory") faults.memory(argv[2]);
   if (what == "disk") faults.disk(argv[2]);
+  if (what == "disk-of-one") faults.disk_of_one(argv[2]);
   if (what == "endless") faults.endless();
   return 0;
 }

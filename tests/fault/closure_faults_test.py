@@ -50,21 +50,35 @@ class ClosureFaults(JobTest):
         self.assertGreaterEqual(len(given_up), 2, self.job.stderr)
         self.assertIn("it is started again", self.job.stderr)
 
-    def test_a_full_disk(self):
+    def small_disk(self, size):
         if os.geteuid() != 0:
             self.skipTest("a small disk needs root, to mount one")
         disk = self.folder / "disk"
         disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", disk], capture_output=True, text=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, text=True)
         if mounted.returncode != 0:
             self.skipTest(f"no small disk here: {mounted.stderr.strip()}")
         self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        return disk
+
+    def test_a_full_disk(self):
+        disk = self.small_disk("40m")
         lines = self.lines("disk", disk)
         self.assertEqual([what for what, _ in lines], ["closure-disk", "save", "save", "latest", "latest", "weights"])
         self.assertEqual(lines[0][1], f"unknown: {disk}/filler: No space left on device")
         for _, save in lines[1:3]:
             self.assertRegex(save, rf"^resource_exhausted: .*{disk}/checkpoints/\S*2.*No space left on device")
         self.assertEqual([rest for _, rest in lines[3:]], ["1", "3", "2"])
+
+    def test_a_disk_with_room_for_the_part_of_one_ps(self):
+        disk = self.small_disk("48m")
+        (disk / "filler").write_bytes(bytes(20 << 20))
+        lines = self.lines("disk-of-one", disk)
+        self.assertEqual([what for what, _ in lines], ["save", "save", "restored", "there", "there", "restored"])
+        for _, save in lines[:2]:
+            self.assertRegex(save, rf"^resource_exhausted: .*{disk}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002.h5: "
+                                   "No space left on device")
+        self.assertEqual([rest for _, rest in lines[2:]], ["1 1 1", "checkpoint-00000001", "checkpoint-00000003", "3 3 3"])
 
 
 if __name__ == "__main__":
