@@ -62,7 +62,8 @@ void remove_leftovers(const fs::path& directory) {
     const bool unfinished = step_of_leftover(name, kUnfinished) || step_of_leftover(name, kDeleted);
     const auto replaced = step_of_leftover(name, kReplaced);
     const bool superseded = replaced && fs::exists(directory / checkpoint_name(*replaced));
-    if (unfinished || superseded) delete_folder(directory / name, /*is_checkpoint=*/false);
+    if (unfinished || superseded || name == kRescued)
+      delete_folder(directory / name, /*is_checkpoint=*/false);
   }
 }
 
@@ -153,8 +154,7 @@ fs::path CheckpointDirectory::begin(std::int64_t step) {
 fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartReport> parts,
                                       const PublishOptions& options) {
   check_step(step);
-  const auto folder = directory_ / checkpoint_name(step);
-  const auto unfinished = with_suffix(folder, kUnfinished);
+  const auto unfinished = with_suffix(directory_ / checkpoint_name(step), kUnfinished);
 
   step_done("check");
   Manifest manifest{.step = step,
@@ -167,18 +167,24 @@ fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartRep
   manifest.parts = in_order(parts);
   manifest.variables = variables_of(manifest.parts);
   check_base(manifest);
-  if (manifest.base) (void)find_base(folder, *manifest.base);
+  const fs::path& bases = options.bases.empty() ? directory_ : options.bases;
+  if (manifest.base) (void)find_base(bases / checkpoint_name(step), *manifest.base);
   check_parts_present(unfinished, manifest.parts);
 
   step_done("master");
   write_master(unfinished, manifest);
   step_done("manifest");
   write_manifest(unfinished, std::move(manifest));
+  return put_in_place(step, unfinished);
+}
+
+fs::path CheckpointDirectory::put_in_place(std::int64_t step, const fs::path& whole) {
+  const auto folder = directory_ / checkpoint_name(step);
   step_done("sync");
-  sync_path(unfinished);
+  sync_path(whole);
 
   step_done("rename");
-  move_into_place(unfinished, folder);
+  move_into_place(whole, folder);
   step_done("sync directory");
   sync_path(directory_);
 

@@ -30,6 +30,7 @@ struct PublishOptions {
   std::map<std::string, std::string> positions = {};  // where things stand, by name
   std::map<std::string, std::int64_t> counters = {};  // values, by name; no JSON
   std::optional<Base> base = {};                      // of an increment
+  std::filesystem::path bases = {};                   // where that lies; empty: in the same directory
 };
 
 struct CheckpointEntry {
@@ -64,6 +65,9 @@ class CheckpointDirectory {
   /// checkpoint is as it was.
   std::filesystem::path publish(std::int64_t step, std::span<const PartReport> parts,
                                 const PublishOptions& options = {});
+
+  /// The second half of it: the folder `whole`, on the same file system, has all files of the checkpoint.
+  std::filesystem::path put_in_place(std::int64_t step, const std::filesystem::path& whole);
 
   /// By step, oldest first.
   std::vector<CheckpointEntry> list() const { return list_checkpoints(directory_); }

@@ -29,6 +29,9 @@ inline constexpr std::string_view kUnfinished = ".tmp";
 inline constexpr std::string_view kDeleted = ".deleted";
 inline constexpr std::string_view kReplaced = ".replaced";
 
+/// The folder in which a checkpoint from the fast level is put together.
+inline constexpr const char* kRescued = "rescued.tmp";
+
 /// "checkpoint-00000012".
 std::string checkpoint_name(std::int64_t step);
 /// The step of exactly such a name; nothing for any other.
