@@ -17,6 +17,10 @@
 
 namespace capstan {
 
+namespace io {
+class FastLevel;
+}
+
 struct CheckpointOptions {
   std::filesystem::path directory;
   /// Older ones are deleted, but never before a newer one is on disk. 0 keeps all.
@@ -163,7 +167,8 @@ class CheckpointManager : public LastRestored {
 
   /// Fills every variable of the strategy, slots included, from the newest checkpoint that is complete and
   /// undamaged, and returns its step; nothing when the directory has none. One that is saved in the
-  /// background is awaited. Damaged newer ones are named in the log. Throws Error: data_loss when all are
+  /// background is awaited; one that a crashed job left in --checkpoint-fast-dir alone is brought to the
+  /// directory first. Damaged newer ones are named in the log. Throws Error: data_loss when all are
   /// damaged, failed_precondition listing every variable whose name, shape, dtype or optimizer is not the
   /// checkpoint's, or naming a SplitDataset that was cut in another way. Nothing is changed then.
   ///
@@ -184,6 +189,8 @@ class CheckpointManager : public LastRestored {
  private:
   struct Saving;
   Saving begin(std::int64_t step, const std::string& user_state, const SaveOptions& options);
+  void wait_for_ps(const Saving& saving, const std::function<bool()>& done);
+  void publish_fast(const Saving& saving);
   std::filesystem::path finish(Saving& saving);
   std::filesystem::path save_now(std::int64_t step, const std::string& user_state,
                                  const SaveOptions& options);
@@ -198,6 +205,7 @@ class CheckpointManager : public LastRestored {
   bool increments_ = false;             // have been asked for
   std::shared_ptr<const Whole> whole_;  // null: none was saved. Set when a save has ended, by its thread
   std::shared_ptr<const void> lock_;
+  std::shared_ptr<io::FastLevel> fast_;  // of --checkpoint-fast-dir
   struct Background;
   std::unique_ptr<Background> background_;  // null: nothing is written
 };

@@ -176,15 +176,23 @@ constexpr std::array kTable{
             .help = "the ring that each worker owns in each ps for what it pushes",
             .minimum = 65536,
             .maximum = 0x1p40},
-    Setting{
-        .name = "checkpoint-bandwidth",
-        .group = "runtime",
-        .kind = bytes,
-        .initial = "0",
-        .help =
-            "how many bytes a second each ps writes at most of a checkpoint; 0 = as many as the disk takes",
-        .minimum = 0,
-        .maximum = 0x1p50},
+    Setting{.name = "checkpoint-bandwidth",
+            .group = "runtime",
+            .kind = bytes,
+            .initial = "0",
+            .help = "how many bytes a second each ps writes at most to a checkpoint's directory; 0 = as many "
+                    "as the disk "
+                    "takes",
+            .minimum = 0,
+            .maximum = 0x1p50},
+    Setting{.name = "checkpoint-fast-dir",
+            .group = "runtime",
+            .kind = text,
+            .initial = "",
+            .help =
+                "a folder, such as /dev/shm/run, where each ps writes its part of a checkpoint first, and "
+                "copies it to the checkpoint's directory while training goes on",
+            .initial_means = "none: each ps writes to the checkpoint's directory"},
     Setting{.name = "heap-slab-bytes",
             .group = "runtime",
             .kind = bytes,

@@ -127,13 +127,18 @@ struct SavePart {
   std::string folder;
   std::int32_t parts = 1;
   SavedRows rows = {};
+  std::string fast_folder = {};  // io::FastPlace
+  std::string fast_owner = {};
 };
 
-/// Header of kPartSaved. The payload is io::PartReport of each file that was written, or an error's text.
+/// Header of kPartSaved. The payload is io::PartReport of each file that was written, or an error's text. A
+/// ps whose files the coordinator sees below --checkpoint-fast-dir says so first, and again when they are in
+/// the checkpoint's folder.
 struct PartSaved {
   std::uint64_t save = 0;
-  std::int32_t ps = 0;    // index
-  std::int32_t code = 0;  // of capstan::Code; 0 is success
+  std::int32_t ps = 0;     // index
+  std::int32_t code = 0;   // of capstan::Code; 0 is success
+  std::uint64_t fast = 0;  // 1: they are in SavePart::fast_folder only
 };
 
 /// kFetchAdd -> the value before, as std::uint64_t.

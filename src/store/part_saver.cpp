@@ -42,15 +42,13 @@ void PartSaver::begin(const shard::SavePart& request, int ps_count) {
 
 void PartSaver::write(Save& save, const std::stop_token& stop) {
   try {
+    const shard::SavePart& request = save.request;
+    FastParts fast({request.fast_folder, request.fast_owner}, warned_);
+    write_files(save, fast, stop);
+    save.copied.store(true, std::memory_order_release);
+    wake_();
     SavePace pace(store_, bytes_a_second_);
-    const auto files =
-        save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { pace.rest(bytes, stop); });
-    const int count = save.ps_count;
-    for (int file = 0; file < save.request.parts; ++file) {
-      const std::string name = io::part_file_name(ps_ + file * count, count * save.request.parts);
-      save.reports.push_back(io::write_part(std::filesystem::path(save.request.folder) / name,
-                                            files[static_cast<std::size_t>(file)]));
-    }
+    fast.drain(request.folder, [&](std::uint64_t bytes) { pace.rest(bytes, stop); });
   } catch (...) {
     save.error = std::current_exception();
   }
@@ -58,29 +56,58 @@ void PartSaver::write(Save& save, const std::stop_token& stop) {
   wake_();
 }
 
+/// Each where it is to be, or in the fast level if there is one that has room.
+void PartSaver::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
+  SavePace as_fast_as_it_goes(store_, 0), bounded(store_, bytes_a_second_);
+  SavePace* pace = nullptr;
+  const auto files =
+      save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { pace->rest(bytes, stop); });
+  const int count = save.ps_count;
+  for (int file = 0; file < save.request.parts; ++file) {
+    const std::string name = io::part_file_name(ps_ + file * count, count * save.request.parts);
+    const auto& arrays = files[static_cast<std::size_t>(file)];
+    pace = &as_fast_as_it_goes;
+    std::optional<io::PartReport> report = fast.write(name, arrays);
+    pace = &bounded;
+    if (!report) report = io::write_part(std::filesystem::path(save.request.folder) / name, arrays);
+    save.reports.push_back(*std::move(report));
+  }
+  save.in_fast_level = fast.seen_by_coordinator();
+}
+
 bool PartSaver::advance() {
-  bool any = false;
+  bool any = !saves_.empty() && release_rows(*saves_.back());
   for (auto& save : saves_) {
     if (save->given_up && !save->thread.joinable()) save->written = true;
   }
   std::erase_if(saves_, [&](std::unique_ptr<Save>& save) {
     if (!save->written.load(std::memory_order_acquire)) return false;
     any = true;
-    if (!save->given_up) report(*save);
+    if (save->given_up) return true;
+    (void)release_rows(*save);
+    report(*save);
     return true;
   });
   if (saves_.empty()) return any;
   Save& last = *saves_.back();
   // An earlier one may be at a file of the same name.
-  if (last.snapshot->advance() && saves_.size() == 1 && !last.thread.joinable()) {
+  if (last.snapshot && last.snapshot->advance() && saves_.size() == 1 && !last.thread.joinable()) {
     last.thread = std::jthread([this, &last](const std::stop_token& stop) { write(last, stop); });
     any = true;
   }
   return any;
 }
 
+/// As soon as they have been copied; true when there was something to do.
+bool PartSaver::release_rows(Save& save) {
+  if (!save.snapshot || !save.copied.load(std::memory_order_acquire)) return false;
+  save.snapshot.reset();
+  if (save.in_fast_level) report_({save.request.save, ps_, 0, 1}, to_bytes(save.reports));
+  return true;
+}
+
 void PartSaver::report(Save& save) {
-  shard::PartSaved saved{save.request.save, ps_, 0};
+  shard::PartSaved saved{save.request.save, ps_, 0, 0};
   const auto fail = [&](Code code, std::string_view text) {
     saved.code = static_cast<std::int32_t>(code);
     report_(saved, std::as_bytes(std::span(text)));

@@ -12,6 +12,7 @@
 
 #include "io/hdf5/checkpoint_types.hpp"
 #include "shard/protocol.hpp"
+#include "store/fast_parts.hpp"
 #include "store/store.hpp"
 #include "store/store_snapshot.hpp"
 
@@ -20,11 +21,12 @@ namespace capstan::store {
 /// Used by the ps's thread. The files are written by a thread of their own, one save at a time.
 class PartSaver {
  public:
-  /// What has become of a save: reports of its files, or the text of an error.
+  /// What has become of a save: reports of its files, or the text of an error; and before that, that they
+  /// are in the fast level.
   using Report = std::function<void(const shard::PartSaved& saved, std::span<const std::byte> payload)>;
 
-  /// `bytes_a_second`: 0 = as fast as it goes. `wake` is called by another thread when there is something for
-  /// `advance`; `report` by `advance`.
+  /// `bytes_a_second`, to the checkpoint's folder: 0 = as fast as it goes. `wake` is called by another thread
+  /// when there is something for `advance`; `report` by `advance`.
   PartSaver(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake, Report report);
   ~PartSaver();
   PartSaver(const PartSaver&) = delete;
@@ -44,12 +46,16 @@ class PartSaver {
     std::unique_ptr<StoreSnapshot> snapshot;
     bool given_up = false;
     std::vector<io::PartReport> reports;
+    bool in_fast_level = false;  // all of it, and the coordinator sees it
     std::exception_ptr error;
+    std::atomic<bool> copied{false};  // the rows; reports and in_fast_level are there
     std::atomic<bool> written{false};
     std::jthread thread;  // last: it uses the rest
   };
 
   void write(Save& save, const std::stop_token& stop);
+  void write_files(Save& save, FastParts& fast, const std::stop_token& stop);
+  bool release_rows(Save& save);
   void report(Save& save);
 
   Store& store_;
@@ -57,6 +63,7 @@ class PartSaver {
   std::uint64_t bytes_a_second_;
   std::function<void()> wake_;
   Report report_;
+  bool warned_ = false;                       // of the fast level; the thread's that writes
   std::vector<std::unique_ptr<Save>> saves_;  // all but the last are given up
 };
 

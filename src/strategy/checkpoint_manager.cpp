@@ -13,6 +13,7 @@
 #include "capstan/checkpoint.hpp"
 #include "io/directory_lock.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
+#include "io/hdf5/fast_level.hpp"
 #include "io/hdf5/layout.hpp"
 #include "shard/protocol.hpp"
 #include "strategy/disk_patience.hpp"
@@ -105,6 +106,8 @@ CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, Checkpoi
       schedule_(options_.interval, 0, SaveSchedule::Clock::now()) {
   if (options_.settings.empty())
     options_.settings = strategy.implementation().runtime()->settings().to_json();
+  fast_ = std::make_shared<io::FastLevel>(
+      strategy.implementation().runtime()->settings().text("checkpoint-fast-dir"), options_.directory);
   directory_of(options_).check_writable();
   lock_ = io::DirectoryLock::take(options_.directory, kForAnotherJobToEnd);
 }
@@ -115,6 +118,7 @@ CheckpointManager::~CheckpointManager() {
   } catch (const std::exception& error) {
     log::error("a checkpoint was not saved: {}", error.what());
   }
+  fast_->leave();
 }
 
 CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std::string& user_state,
@@ -143,12 +147,13 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
   // Anew where a ps has died and is back, or a spare has its place.
   auto counters = strategy.at_rest([&] {
     const std::string folder = std::filesystem::absolute(directory.begin(step)).string();
+    const io::FastPlace fast = fast_->begin(step);
     const std::uint64_t number = strategy.save_under_way().begin(strategy.runtime()->count(Role::ps));
     try {
-      strategy.ask_every_ps(
-          cluster::kSavePart,
-          to_bytes(shard::SavePart{number, folder, most_shards_of_one(strategy), saving.rows}),
-          strategy.runtime()->patience(), "begin its part of a checkpoint");
+      strategy.ask_every_ps(cluster::kSavePart,
+                            to_bytes(shard::SavePart{number, folder, most_shards_of_one(strategy),
+                                                     saving.rows, fast.folder.string(), fast.owner}),
+                            strategy.runtime()->patience(), "begin its part of a checkpoint");
     } catch (...) {
       strategy.save_under_way().give_up();
       throw;
@@ -162,17 +167,32 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
 }
 
 /// Any thread.
+void CheckpointManager::wait_for_ps(const Saving& saving, const std::function<bool()>& done) {
+  strategy::Strategy& strategy = strategy_.implementation();
+  if (strategy.wait_for_control(done, saving.deadline)) return;
+  strategy::SaveUnderWay& save = strategy.save_under_way();
+  std::vector<std::string> names;
+  for (const int ps : save.missing()) names.push_back(strategy.runtime()->member(Role::ps, ps).name());
+  save.give_up();
+  throw Error(Code::deadline_exceeded,
+              fmt::format("waited {} ms for {} to write its part of a checkpoint",
+                          strategy::disk_patience(strategy).count(), fmt::join(names, " and ")));
+}
+
+/// Any thread. As soon as all parts are there, also when one fails to reach the directory.
+void CheckpointManager::publish_fast(const Saving& saving) {
+  strategy::Strategy& strategy = strategy_.implementation();
+  const strategy::SaveUnderWay& save = strategy.save_under_way();
+  (void)strategy.wait_for_control([&save] { return save.fast_settled(); }, saving.deadline);
+  if (const auto parts = save.fast_parts()) (void)fast_->publish(saving.step, *parts, saving.told);
+}
+
+/// Any thread.
 std::filesystem::path CheckpointManager::finish(Saving& saving) {
   strategy::Strategy& strategy = strategy_.implementation();
   strategy::SaveUnderWay& save = strategy.save_under_way();
-  if (!strategy.wait_for_control([&save] { return save.settled(); }, saving.deadline)) {
-    std::vector<std::string> names;
-    for (const int ps : save.missing()) names.push_back(strategy.runtime()->member(Role::ps, ps).name());
-    save.give_up();
-    throw Error(Code::deadline_exceeded,
-                fmt::format("waited {} ms for {} to write its part of a checkpoint",
-                            strategy::disk_patience(strategy).count(), fmt::join(names, " and ")));
-  }
+  if (*fast_) publish_fast(saving);
+  wait_for_ps(saving, [&save] { return save.settled(); });
   io::CheckpointDirectory directory = directory_of(options_);
   auto folder = directory.publish(saving.step, save.take_parts(), saving.told);
   strategy.note_checkpoint(std::move(saving.for_spares));
@@ -180,6 +200,7 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
     whole_ = std::make_shared<Whole>(
         Whole{saving.rows.mark, saving.step, {folder.filename().string(), io::manifest_checksum(folder)}});
   }
+  fast_->clear();
   return folder;
 }
 

@@ -9,7 +9,9 @@
 
 #include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
+#include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/fast_level.hpp"
 #include "io/hdf5/layout.hpp"
 #include "shard/restore_plan.hpp"
 #include "strategy/restoring.hpp"
@@ -157,6 +159,8 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
   } catch (const Error& error) {
     log::error("a checkpoint was not saved: {}", error.what());
   }
+  io::CheckpointDirectory directory(options_.directory, options_.max_to_keep, options_.keep_every_n_hours);
+  (void)fast_->rescue(directory);
   if (!latest()) return std::nullopt;
   strategy::Strategy& strategy = strategy_.implementation();
   try {

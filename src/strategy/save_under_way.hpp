@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,10 @@ class SaveUnderWay {
 
   /// All have written, or there is an error.
   bool settled() const;
+  /// All have written to the fast level, where the coordinator sees it, or one will not.
+  bool fast_settled() const;
+  /// What they have written there; nothing unless it is all, or when all have written to the end as well.
+  std::optional<std::vector<io::PartReport>> fast_parts() const;
   /// Indices of those that have not.
   std::vector<int> missing() const;
   /// Ends it. Throws the first error. REQUIRES: settled().
@@ -46,6 +51,8 @@ class SaveUnderWay {
   bool under_way_ = false;
   int ps_count_ = 0;
   std::map<int, std::vector<io::PartReport>> written_;  // by ps
+  std::map<int, std::vector<io::PartReport>> fast_;
+  std::set<int> ended_;  // ps that have nothing more to say
   std::optional<Error> error_;
 };
 

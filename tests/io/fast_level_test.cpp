@@ -69,8 +69,8 @@ TEST_F(FastLevelTest, AnIncrementFindsItsBaseInTheDirectory) {
   }
   const FastPlace place = fast_.begin(5);
   std::vector<std::vector<char>> memory;
-  const auto report =
-      write_part(place.folder / part_file_name(0, 1), only_changed(part_arrays(arrays, 0, 1), changes, memory));
+  const auto report = write_part(place.folder / part_file_name(0, 1),
+                                 only_changed(part_arrays(arrays, 0, 1), changes, memory));
   const PublishOptions options{.base = Base{base.filename().string(), manifest_checksum(base)}};
   ASSERT_TRUE(fast_.publish(5, std::vector{report}, options));
   fs::rename(base, folder_.path() / "aside");

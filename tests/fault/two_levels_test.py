@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Checkpoints through --checkpoint-fast-dir: the job, a ps, or the room for them goes at any of the two levels."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import BIN, CAPSTAN, HOST, JobTest, Roles, child_of, main
+
+PROGRAM = BIN / "two_levels"
+SLOW = "--capstan-checkpoint-bandwidth=2MiB"
+
+
+class TwoLevels(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.durable, self.fast = self.folder / "run", self.folder / "fast"
+
+    def begin_on_two_hosts(self, first, last, *options):
+        """ps 1 has a disk of its own at the place of the fast level, as another host would."""
+        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+            self.skipTest("a disk that only one rank sees needs root, to mount one")
+        self.fast.mkdir(exist_ok=True)
+        script = ('[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 3 ] && exec "$@"; '
+                  'exec unshare -m sh -c \'mount -t tmpfs tmpfs "$0" && exec "$@"\' "$0" "$@"')
+        return self.start(["sh", "-c", script, self.fast, PROGRAM, self.durable, first, last, 4, "--capstan-ps=2",
+                           f"--capstan-checkpoint-fast-dir={self.fast}", *options], 4)
+
+    def begin(self, first, last, *options, ps=2, fast=None, durable=None, mebibytes=4):
+        """Of 4 MiB and as much of a slot each of two ps drains 4 MiB: 2 s when it is SLOW."""
+        level = f"--capstan-checkpoint-fast-dir={fast or self.fast}"
+        return self.start([PROGRAM, durable or self.durable, first, last, mebibytes, f"--capstan-ps={ps}", level, *options], ps + 2)
+
+    def lines(self, job):
+        self.assertEqual(self.exit_code(job, 120), 0, job.stdout + job.stderr)
+        return job.stdout.splitlines()
+
+    def wait_for_file(self, job, folder, pattern, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not (found := list(folder.glob(pattern))):
+            self.assertLess(time.monotonic(), deadline, job.stderr)
+            time.sleep(0.002)
+        return found[0]
+
+    def kill_all(self, job):
+        os.kill(job.command.pid, signal.SIGSTOP)  # the launcher, so that it ends nothing in an orderly way
+        for pid in set(job.processes()) - {job.command.pid}:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        os.kill(job.command.pid, signal.SIGKILL)
+        job.wait(30)
+        self.assert_all_gone(job)
+
+    def killed_between_levels(self, first=1, last=2):
+        job = self.begin(first, last, SLOW)
+        self.assertTrue(job.wait_for_text(f"saves {last}"), job.stderr)
+        checkpoint = self.wait_for_file(job, self.fast, f"checkpoints-*/checkpoint-{last:08}/manifest.json").parent
+        self.kill_all(job)
+        self.assertEqual(sorted(path.name for path in self.durable.glob("checkpoint-*")),
+                         [f"checkpoint-{first:08}", f"checkpoint-{last:08}.tmp"])
+        return checkpoint
+
+    def assert_durable(self, *steps, folder=None):
+        """These, whole, and nothing else, in either level."""
+        folder = folder or self.durable
+        self.assertEqual(sorted(path.name for path in folder.glob("checkpoint-*")), [f"checkpoint-{step:08}" for step in steps])
+        verified = subprocess.run([CAPSTAN, "checkpoint", "verify", folder], capture_output=True, text=True, timeout=60)
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertEqual(list(self.fast.glob("*")), [])
+
+    def test_a_healthy_job(self):
+        job = self.begin(1, 3)
+        self.assertEqual(self.lines(job), ["restored -1 whole 0", "again 3 whole 30"])
+        self.assert_durable(1, 2, 3)
+        self.assertNotIn("warning", job.stderr)
+
+    def test_several_shards_on_a_ps(self):
+        self.assertEqual(self.lines(self.begin(1, 1, ps=1)), ["restored -1 whole 0", "again 1 whole 10"])
+        self.assert_durable(1)
+
+    def test_the_job_is_killed_between_the_levels(self):
+        self.killed_between_levels()
+        job = self.begin(3, 3, ps=3)
+        self.assertEqual(self.lines(job), ["restored 2 whole 20", "again 3 whole 30"])
+        self.assert_durable(1, 2, 3)
+
+    def test_and_what_it_left_is_damaged(self):
+        checkpoint = self.killed_between_levels()
+        part = checkpoint / "part-00001-of-00002.h5"
+        with open(part, "r+b") as file:
+            file.seek(part.stat().st_size // 2)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 4]))
+        job = self.begin(3, 3)
+        self.assertEqual(self.lines(job), ["restored 1 whole 10", "again 3 whole 20"])
+        self.assertIn(f"damaged checkpoint passed over: {checkpoint}: {part} is damaged", job.stderr)
+        self.assert_durable(1, 3)
+
+    def test_the_job_is_killed_at_any_time(self):
+        last = 0
+        for delay in (0, 0.02, 0.1, 0.4, 1.5):
+            step = last + 1
+            job = self.begin(step, step, SLOW)
+            self.assertTrue(job.wait_for_text(f"saves {step}"), job.stderr)
+            time.sleep(delay)
+            self.kill_all(job)
+            whole = f"restored {last} whole" if last else "restored -1 whole"
+            self.assertTrue(job.stdout.startswith(whole), job.stdout)
+            # The next one finds it, or the one before.
+            job = self.begin(step + 1, step + 1)
+            restored, again = self.lines(job)
+            self.assertRegex(restored, rf"restored ({step}|{last or -1}) whole")
+            last = step + 1
+            self.assertRegex(again, rf"again {last} whole")
+            self.assertEqual(list(self.fast.glob("*")), [])
+            self.assertEqual(list(self.durable.glob("*.tmp")), [])
+
+    def test_a_ps_dies_while_it_drains(self):
+        job = self.begin(1, 2, SLOW)
+        self.assertTrue(job.wait_for_text("saves 1"), job.stderr)
+        self.wait_for_file(job, self.fast, "checkpoints-*/checkpoint-00000001/manifest.json")
+        os.kill(child_of(job.ranks()[Roles(4, 2).ps[1]][0]), signal.SIGKILL)
+        self.assertEqual(self.lines(job), ["restored -1 whole 0", "again 2 whole 20"])
+        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
+        self.assert_durable(1, 2)
+
+    def test_a_fast_level_that_the_coordinator_does_not_see(self):
+        self.assertEqual(self.lines(self.begin_on_two_hosts(1, 2)), ["restored -1 whole 0", "again 2 whole 20"])
+        self.assert_durable(1, 2)
+        job = self.begin_on_two_hosts(3, 3, SLOW)
+        self.assertTrue(job.wait_for_text("saves 3"), job.stderr)
+        self.wait_for_file(job, self.durable, "checkpoint-00000003.tmp/part-00001-of-00002.h5")
+        time.sleep(0.3)
+        self.assertEqual([path.name for path in self.fast.glob("checkpoints-*/checkpoint-*")], ["checkpoint-00000003.tmp"])
+        self.kill_all(job)
+        job = self.begin_on_two_hosts(4, 4)
+        self.assertEqual(self.lines(job), ["restored 2 whole 20", "again 4 whole 30"])
+        self.assertNotIn("warning", job.stderr)
+        self.assert_durable(1, 2, 4)
+
+    def small_disk(self, size):
+        if os.geteuid() != 0:
+            self.skipTest("a small disk needs root, to mount one")
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"no small disk here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        return disk
+
+    def test_no_room_in_the_fast_level(self):
+        # For nothing, and for the part of one of two ps. Each ps says it once.
+        disk = self.small_disk("6m")
+        for fast, ps in ((disk / "a", 1), (disk / "b", 2)):
+            durable = self.folder / fast.name
+            job = self.begin(1, 3, ps=ps, fast=fast, durable=durable)
+            self.assertEqual(self.lines(job), ["restored -1 whole 0", "again 3 whole 30"])
+            self.assertIn(job.stderr.count("--checkpoint-fast-dir is not used"), range(1, ps + 1), job.stderr)
+            self.assertRegex(job.stderr, rf"--checkpoint-fast-dir is not used on {HOST}.*{fast}.*No space left on device")
+            self.assert_durable(1, 2, 3, folder=durable)
+            self.assertEqual(list(fast.glob("*")), [])
+
+    def test_a_folder_that_cannot_be(self):
+        (self.folder / "file").write_text("")
+        for name, fast in ("a", "/proc/none"), ("b", self.folder / "file" / "fast"):
+            durable = self.folder / name
+            job = self.begin(1, 2, fast=fast, durable=durable)
+            self.assertEqual(self.lines(job), ["restored -1 whole 0", "again 2 whole 20"])
+            self.assertEqual(job.stderr.count("--checkpoint-fast-dir is not used"), 3, job.stderr)
+            self.assert_durable(1, 2, folder=durable)
+
+    def test_no_room_in_the_directory(self):
+        # For the first checkpoint alone. The second one stays in the fast level, until there is room.
+        disk = self.small_disk("12m")
+        job = self.begin(1, 2, durable=disk / "run")
+        self.assertRegex(self.lines(job)[-1],
+                         rf"resource_exhausted: .* {disk}/run/checkpoint-00000002.tmp/part-\S+: No space left on device")
+        checkpoint = self.wait_for_file(job, self.fast, "checkpoints-*/checkpoint-00000002")
+        self.assertRegex(self.lines(self.begin(3, 3, durable=disk / "run"))[-1],
+                         rf"resource_exhausted: .*No space left on device; {checkpoint} .* newer .* than {disk}/run, .*: make room")
+        subprocess.run(["mount", "-o", "remount,size=40m", disk], check=True)
+        self.assertEqual(self.lines(self.begin(3, 3, durable=disk / "run")), ["restored 2 whole 20", "again 3 whole 30"])
+        self.assert_durable(1, 2, 3, folder=disk / "run")
+
+
+if __name__ == "__main__":
+    main()
