@@ -23,7 +23,8 @@ class FastLevel;
 
 struct CheckpointOptions {
   std::filesystem::path directory;
-  /// Older ones are deleted, but never before a newer one is on disk. 0 keeps all.
+  /// Older ones are deleted, but never before a newer one is on disk; nor one that increments need which
+  /// stay, beyond this number. 0 keeps all.
   int max_to_keep = 5;
   /// Written into every checkpoint: a JSON object, the settings of the run. Empty: those of Capstan.
   std::string settings = {};
@@ -197,6 +198,7 @@ class CheckpointManager : public LastRestored {
 
   /// Of a save that increments may follow.
   struct Whole;
+  void note_whole(const Saving& saving, const std::filesystem::path& folder);
   /// What the next increment would be on; null when there is none.
   std::shared_ptr<const Whole> whole_for(std::int64_t step) const;
 

@@ -32,7 +32,7 @@ std::uint64_t bytes_of(std::span<const ArrayInfo> arrays) noexcept {
   return bytes;
 }
 
-/// Whole rows, from which `read` takes as many bytes as it is asked for.
+/// Of an increment: rows of the base, and over them those that changed.
 struct ArrayStream::Patched {
   struct Changes {
     std::filesystem::path file;
@@ -55,32 +55,41 @@ struct ArrayStream::Patched {
     if (bytes_a_row == 0) return 0;
     std::size_t filled = 0;
     while (filled < out.size()) {
-      if (used == buffer.size() && !refill()) break;
-      const std::size_t bytes = std::min(out.size() - filled, buffer.size() - used);
-      std::memcpy(out.data() + filled, buffer.data() + used, bytes);
+      const std::span<char> rest = out.subspan(filled);
+      std::size_t bytes = std::min(rest.size(), buffer.size() - used);
+      if (bytes > 0) {
+        std::memcpy(rest.data(), buffer.data() + used, bytes);
+        used += bytes;
+      } else if (rest.size() >= bytes_a_row) {
+        bytes = fill(rest);
+        if (bytes == 0) break;
+      } else {
+        buffer.resize(bytes_a_row);
+        buffer.resize(fill(buffer));
+        used = 0;
+        if (buffer.empty()) break;
+      }
       filled += bytes;
-      used += bytes;
     }
     return filled;
   }
 
-  bool refill() {
+  /// The next whole rows; returns how many bytes they are, 0 at the end. REQUIRES: room for one.
+  std::size_t fill(std::span<char> to) {
     if (next == 0) verify();
-    const std::uint64_t count = std::min(rows - next, std::max<std::uint64_t>(1, kPieceBytes / bytes_a_row));
-    if (count == 0) return false;
-    buffer.resize(count * bytes_a_row);
-    used = 0;
-    if (base) (void)base->read(buffer);
+    const std::uint64_t count = std::min<std::uint64_t>(rows - next, to.size() / bytes_a_row);
+    const std::span<char> out = to.first(count * bytes_a_row);
+    if (base) (void)base->read(out);
     for (const Changes& changed : changes) {
       const std::uint64_t begin = std::max(next, changed.rows.first_row);
       const std::uint64_t end = std::min(next + count, changed.rows.first_row + changed.rows.rows);
       if (begin >= end) continue;
       apply_changed_rows(open_to_read(changed.file), changed.file,
                          changed_rows(changed.numbers, changed.rows), begin, end - begin,
-                         reinterpret_cast<std::byte*>(buffer.data()) + (begin - next) * bytes_a_row);
+                         reinterpret_cast<std::byte*>(out.data()) + (begin - next) * bytes_a_row);
     }
     next += count;
-    return true;
+    return out.size();
   }
 
   void verify() const {
@@ -97,9 +106,9 @@ struct ArrayStream::Patched {
   std::vector<Changes> changes = {};
   std::uint64_t bytes_a_row;
   std::uint64_t rows;
-  std::vector<char> buffer = {};
-  std::size_t used = 0;    // of the buffer
-  std::uint64_t next = 0;  // the first row behind it
+  std::vector<char> buffer = {};  // a row, for who asks for less than one
+  std::size_t used = 0;           // of the buffer
+  std::uint64_t next = 0;         // the first row behind it
 };
 
 ArrayStream::ArrayStream(const CheckpointReader& from, const ArrayInfo& array) : array_(array) {

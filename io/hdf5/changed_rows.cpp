@@ -39,7 +39,8 @@ std::uint64_t first_at_least(const FileDescriptor& from, const std::filesystem::
 void read_numbers(const FileDescriptor& from, const std::filesystem::path& path, const ChangedRows& changed,
                   std::uint64_t begin, std::uint64_t least, std::uint64_t past,
                   std::vector<std::uint64_t>& numbers) {
-  numbers.resize(std::min(kPieceNumbers, changed.count - begin));
+  // They rise, so no more than there are rows.
+  numbers.resize(std::min({kPieceNumbers, changed.count - begin, past - least}));
   read_at(from, path, changed.numbers + begin * sizeof(std::uint64_t), numbers.data(),
           numbers.size() * sizeof(std::uint64_t));
   const bool rise =
@@ -73,7 +74,7 @@ void apply_changed_rows(const FileDescriptor& from, const std::filesystem::path&
   std::vector<std::byte> piece;
   std::uint64_t at = first_at_least(from, path, changed, first);
   std::uint64_t least = first;
-  while (at < changed.count) {
+  while (at < changed.count && least < first + rows) {
     read_numbers(from, path, changed, at, least, first + rows, numbers);
     if (numbers.empty()) return;
     least = numbers.back() + 1;

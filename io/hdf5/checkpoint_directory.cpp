@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -57,11 +56,34 @@ void delete_folder(const fs::path& folder, bool is_checkpoint) {
   remove_path(doomed);
 }
 
+std::vector<Base> bases_of(const std::vector<CheckpointEntry>& entries) {
+  std::vector<Base> bases;
+  for (const CheckpointEntry& entry : entries) {
+    if (auto base = base_of(entry.path)) bases.push_back(*std::move(base));
+  }
+  return bases;
+}
+
+bool is_any_base(const fs::path& folder, const std::vector<Base>& bases) {
+  return std::any_of(bases.begin(), bases.end(), [&](const Base& base) { return is_base(folder, base); });
+}
+
+/// Increments may still be on one that was replaced; so may they when one of them cannot be read.
+bool may_be_base(const fs::path& directory, const fs::path& folder) {
+  try {
+    return is_any_base(folder, bases_of(list_checkpoints(directory)));
+  } catch (const Error& error) {
+    log::warn("{} stays: {}", folder.string(), error.what());
+    return true;
+  }
+}
+
 void remove_leftovers(const fs::path& directory) {
   for (const std::string& name : folder_names(directory)) {
     const bool unfinished = step_of_leftover(name, kUnfinished) || step_of_leftover(name, kDeleted);
     const auto replaced = step_of_leftover(name, kReplaced);
-    const bool superseded = replaced && fs::exists(directory / checkpoint_name(*replaced));
+    const bool superseded = replaced && fs::exists(directory / checkpoint_name(*replaced)) &&
+                            !may_be_base(directory, directory / name);
     if (unfinished || superseded || name == kRescued)
       delete_folder(directory / name, /*is_checkpoint=*/false);
   }
@@ -145,7 +167,6 @@ void CheckpointDirectory::check_writable() const {
 fs::path CheckpointDirectory::begin(std::int64_t step) {
   check_step(step);
   remove_leftovers(directory_);
-  check_not_needed(step);
   auto folder = with_suffix(directory_ / checkpoint_name(step), kUnfinished);
   create_folders(folder, directory_);
   return folder;
@@ -214,24 +235,13 @@ void CheckpointDirectory::step_done(std::string_view next) const {
 void CheckpointDirectory::move_into_place(const fs::path& from, const fs::path& to) const {
   if (fs::exists(to)) {
     const auto replaced = with_suffix(to, kReplaced);
+    if (fs::exists(replaced) && may_be_base(to.parent_path(), replaced))
+      log::warn("{} is replaced once more: increments on what it was at first are lost", to.string());
     remove_path(replaced);
     rename_path(to, replaced);
     step_done("rename over");
   }
   rename_path(from, to);
-}
-
-void CheckpointDirectory::check_not_needed(std::int64_t step) const {
-  const std::string name = checkpoint_name(step);
-  if (!fs::exists(directory_ / name)) return;
-  for (const CheckpointEntry& entry : list()) {
-    if (base_name(entry.path) != name) continue;
-    throw Error(
-        Code::failed_precondition,
-        fmt::format("{} cannot be replaced: {} has the rows that changed since; save another step, or "
-                    "make that one whole with `capstan checkpoint compact {}`",
-                    (directory_ / name).string(), entry.path.filename().string(), entry.path.string()));
-  }
 }
 
 std::vector<CheckpointEntry> CheckpointDirectory::beyond_those_to_keep(std::int64_t newest) const {
@@ -248,14 +258,11 @@ std::vector<CheckpointEntry> CheckpointDirectory::beyond_those_to_keep(std::int6
         i + keep >= old.size() || kept.keep(old[i].path.filename().string(), keep_every_n_hours_);
     (stays ? stay : doomed).push_back(std::move(old[i]));
   }
-  std::set<std::string> needed;
-  for (const CheckpointEntry& entry : stay) {
-    if (auto base = base_name(entry.path)) needed.insert(*std::move(base));
-  }
-  std::erase_if(doomed, [&](const CheckpointEntry& e) { return needed.contains(checkpoint_name(e.step)); });
+  const std::vector<Base> needed = bases_of(stay);
+  std::erase_if(doomed, [&](const CheckpointEntry& e) { return is_any_base(e.path, needed); });
   // A crash midway leaves no increment without its base.
   std::stable_partition(doomed.begin(), doomed.end(),
-                        [](const CheckpointEntry& e) { return base_name(e.path).has_value(); });
+                        [](const CheckpointEntry& e) { return base_of(e.path).has_value(); });
   return doomed;
 }
 

@@ -54,15 +54,14 @@ class CheckpointDirectory {
   /// the disk is full).
   void check_writable() const;
 
-  /// Makes an empty folder for the parts of `step` and removes what a crashed save left behind. Throws
-  /// Error(failed_precondition) when there is a checkpoint of this step, and increments need it.
+  /// Makes an empty folder for the parts of `step` and removes what a crashed save left behind.
   std::filesystem::path begin(std::int64_t step);
 
   /// Checks that the parts hold every row of every array once, writes master and manifest, makes all of it
   /// durable, gives it its final name, points `latest` at it and only then deletes the oldest beyond
   /// `max_to_keep`, but for bases of increments that stay. An existing checkpoint of the same step is
-  /// replaced. Returns the final folder. After an Error, or a crash at any instruction, every earlier
-  /// checkpoint is as it was.
+  /// replaced, and stays beside it as long as there are increments on it. Returns the final folder. After an
+  /// Error, or a crash at any instruction, every earlier checkpoint is as it was.
   std::filesystem::path publish(std::int64_t step, std::span<const PartReport> parts,
                                 const PublishOptions& options = {});
 
@@ -82,7 +81,6 @@ class CheckpointDirectory {
  private:
   void step_done(std::string_view next) const;
   void move_into_place(const std::filesystem::path& from, const std::filesystem::path& to) const;
-  void check_not_needed(std::int64_t step) const;
   std::vector<CheckpointEntry> beyond_those_to_keep(std::int64_t newest) const;
   void delete_oldest(std::int64_t newest) const;
 

@@ -3,8 +3,10 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -46,14 +48,26 @@ struct Segment {
   std::uint64_t rows;
 };
 
-/// `out` is that of row `first_row` of the request.
-void read_segment(const fs::path& folder, const Segment& segment, std::uint64_t first_row, char* to) {
+/// A file, whatever its name is by now.
+using FileId = std::pair<dev_t, ino_t>;
+FileId id_of(const FileDescriptor& file, const fs::path& path) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw file_failed("look at", path, errno);
+  return {status.st_dev, status.st_ino};
+}
+
+/// `to` is where row `first_row` of the request goes. `id` is that of the file when it was checked.
+void read_segment(const fs::path& folder, const Segment& segment, const FileId& id, std::uint64_t first_row,
+                  char* to) {
   const auto file = folder / segment.part->file;
   const DatasetReport& dataset = *segment.dataset;
   const std::uint64_t bytes = row_bytes(dataset.shape, dataset.dtype);
   char* out = to + (segment.first_row - first_row) * bytes;
   try {
     const FileDescriptor from = open_to_read(file);
+    if (id_of(from, file) != id)
+      throw Error(Code::data_loss,
+                  file.string() + " is another file now than when the checkpoint was opened");
     if (dataset.changed) {
       apply_changed_rows(from, file, changed_rows(numbers_of(*segment.part, dataset), dataset),
                          segment.first_row, segment.rows, reinterpret_cast<std::byte*>(out));
@@ -92,12 +106,18 @@ struct CheckpointReader::Impl {
   fs::path folder;
   Manifest manifest;
   std::unique_ptr<CheckpointReader> base;
+  std::map<std::string, FileId> files;  // of parts, by name
 
   explicit Impl(const fs::path& from) : folder(from) {
     check_is_folder(folder);
     manifest = read_manifest(folder);
     check_master(folder / kMasterFile, manifest.master_bytes, manifest.master_xxh3);
-    for (const PartReport& part : manifest.parts) check_part(folder / part.file, part);
+    for (const PartReport& part : manifest.parts) {
+      const auto file = folder / part.file;
+      check_hdf5_file(file, part.bytes);  // there at all
+      files[part.file] = id_of(open_to_read(file), file);
+      check_part(file, part);
+    }
     if (!manifest.base) return;
     base = std::make_unique<CheckpointReader>(find_base(folder, *manifest.base));
     for (const VariableInfo& variable : manifest.variables) check_rows_there(variable);
@@ -202,7 +222,8 @@ void CheckpointReader::read_rows(std::string_view name, std::string_view which, 
   if (bytes == 0) return;
   if (impl_->base_has(info, which)) impl_->base->read_rows(name, which, first_row, rows, out);
   for (const Segment& segment : impl_->segments(name, which, first_row, rows))
-    read_segment(impl_->folder, segment, first_row, static_cast<char*>(out));
+    read_segment(impl_->folder, segment, impl_->files.at(segment.part->file), first_row,
+                 static_cast<char*>(out));
 }
 
 }  // namespace capstan::io

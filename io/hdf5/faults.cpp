@@ -8,6 +8,7 @@
 
 #include "capstan/error.hpp"
 #include "io/file.hpp"
+#include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/hdf5/verify.hpp"
@@ -31,6 +32,7 @@ class Findings {
       return false;
     }
   }
+  bool none() const noexcept { return faults_.empty(); }
   void add(Fault fault) { faults_.push_back(std::move(fault)); }
   std::vector<Fault> take() { return std::move(faults_); }
 
@@ -75,6 +77,8 @@ std::vector<Fault> find_faults(const fs::path& folder, const BytesDone& done) {
                   [&] { check_master(folder / kMasterFile, manifest.master_bytes, manifest.master_xxh3); });
   for (const PartReport& part : manifest.parts) find_in_part(findings, folder, part, done);
   if (manifest.base) find_in_base(findings, folder, *manifest.base, done);
+  if (manifest.base && findings.none())
+    findings.try_to(kManifestFile, "", [&] { CheckpointReader reader(folder); });
   return findings.take();
 }
 

@@ -1,4 +1,4 @@
-// layout.hpp -- names and numbers of checkpoint format version 1 (docs/checkpoint_format.md).
+// layout.hpp -- names and numbers of checkpoint format versions 1 and 2 (docs/checkpoint_format.md).
 #pragma once
 
 #include <cstddef>

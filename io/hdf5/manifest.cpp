@@ -247,28 +247,44 @@ std::string manifest_checksum(const std::filesystem::path& folder) {
   return text.substr(0, text.find('\n'));
 }
 
-std::filesystem::path find_base(const std::filesystem::path& increment, const Base& base) {
-  const auto clean = increment.has_filename() ? increment : increment.parent_path();
-  auto folder = clean.parent_path() / base.checkpoint;
+bool is_base(const std::filesystem::path& folder, const Base& base) {
+  const std::string name = folder.filename().string();
   std::error_code error;
-  if (!std::filesystem::exists(folder, error)) folder += kReplaced;  // by one that a crash kept from its name
+  return (name == base.checkpoint || name == base.checkpoint + std::string(kReplaced)) &&
+         std::filesystem::exists(folder / kManifestSumFile, error) &&
+         manifest_checksum(folder) == base.manifest_xxh3;
+}
+
+std::filesystem::path find_base(const std::filesystem::path& increment, const Base& base) {
+  auto clean = std::filesystem::weakly_canonical(increment);  // whatever links lead there
+  if (!clean.has_filename()) clean = clean.parent_path();
   const auto refused = [&](std::string_view why) {
     return Error(Code::data_loss, fmt::format("{} has the rows that changed since {}, {}", clean.string(),
                                               base.checkpoint, why));
   };
-  if (!std::filesystem::exists(folder / kManifestSumFile, error)) throw refused("which is missing");
-  if (manifest_checksum(folder) != base.manifest_xxh3) throw refused("which is another one by now");
-  if (base_name(folder)) throw refused("which is an increment itself");
-  return folder;
+  bool there = false;
+  for (const std::string_view suffix : {std::string_view(), kReplaced}) {
+    auto folder = clean.parent_path() / base.checkpoint;
+    folder += suffix;
+    std::error_code error;
+    there = there || std::filesystem::exists(folder, error);
+    if (!is_base(folder, base)) continue;
+    if (base_of(folder)) throw refused("which is an increment itself");
+    return folder;
+  }
+  throw refused(there ? "which is another one by now" : "which is missing");
 }
 
-std::optional<std::string> base_name(const std::filesystem::path& folder) noexcept {
+std::optional<Base> base_of(const std::filesystem::path& folder) {
+  const auto file = folder / kManifestFile;
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return std::nullopt;
+  const Json json = Json::parse(read_whole_file(file), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("base")) return std::nullopt;
   try {
-    const Json json = Json::parse(read_whole_file(folder / kManifestFile));
-    if (!json.contains("base")) return std::nullopt;
-    return json.at("base").at("checkpoint").get<std::string>();
-  } catch (const std::exception&) {
-    return std::nullopt;
+    return base_from_json(json.at("base"));
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;  // whoever reads it says what is wrong with it
   }
 }
 

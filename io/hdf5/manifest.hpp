@@ -61,11 +61,14 @@ Manifest read_manifest(const std::filesystem::path& folder);
 /// The checksum that is written beside the manifest. Throws Error that names the file.
 std::string manifest_checksum(const std::filesystem::path& folder);
 
-/// The folder of an increment's base. Throws Error(data_loss) when it is missing, another one than it was, or
-/// an increment itself.
+/// The folder is the one that the increment was made on.
+bool is_base(const std::filesystem::path& folder, const Base& base);
+
+/// The folder of an increment's base, which may have been replaced by another one of its name and lie beside
+/// that. Throws Error(data_loss) when it is missing, or an increment itself.
 std::filesystem::path find_base(const std::filesystem::path& increment, const Base& base);
 
-/// The name of the base of an increment; nothing of any other checkpoint, or one that cannot be read.
-std::optional<std::string> base_name(const std::filesystem::path& folder) noexcept;
+/// Nothing of a whole checkpoint, or of one that is not understood. Throws Error when it cannot be read.
+std::optional<Base> base_of(const std::filesystem::path& folder);
 
 }  // namespace capstan::io

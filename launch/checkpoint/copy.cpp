@@ -45,6 +45,30 @@ void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts, const 
   });
 }
 
+void copy_as_it_is(const io::CheckpointReader& from, NewCheckpoint& to, const io::BytesDone& done) {
+  const int parts = static_cast<int>(from.parts().size());
+  for (int part = 0; part < parts; ++part) {
+    std::vector<io::PartArray> arrays;
+    for (const io::DatasetReport& dataset : from.parts()[static_cast<std::size_t>(part)].datasets) {
+      if (dataset.which == io::kChangedRows) continue;
+      io::PartArray array{.variable = dataset.variable,
+                          .which = dataset.which,
+                          .dtype = dataset.dtype,
+                          .shape = dataset.shape,
+                          .first_row = dataset.first_row,
+                          .rows = dataset.rows};
+      array.optimizer = dataset.optimizer;
+      array.steps = dataset.steps;
+      array.read = [&from, &dataset, &done](std::uint64_t first, std::uint64_t count, std::byte* out) {
+        from.read_rows(dataset.variable, dataset.which, dataset.first_row + first, count, out);
+        done(count * io::row_bytes(dataset.shape, dataset.dtype));
+      };
+      arrays.push_back(std::move(array));
+    }
+    to.write_part(part, parts, arrays);
+  }
+}
+
 std::filesystem::path publish_as(const io::CheckpointReader& from, NewCheckpoint& to) {
   return to.publish({.user_state = from.user_state(),
                      .settings = from.settings(),

@@ -16,6 +16,9 @@ std::uint64_t bytes_to_copy(const io::CheckpointReader& from);
 /// checksum.
 void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts, const io::BytesDone& done);
 
+/// Writes every array cut as it is in `from`, so that each shard keeps its steps. Compares no checksums.
+void copy_as_it_is(const io::CheckpointReader& from, NewCheckpoint& to, const io::BytesDone& done);
+
 /// With the state, settings, positions and counters of `from`. Returns the folder.
 std::filesystem::path publish_as(const io::CheckpointReader& from, NewCheckpoint& to);
 

@@ -94,8 +94,12 @@ void NewCheckpoint::write(const std::vector<io::PartArray>& arrays, int parts,
       if (array.which == io::kValue) rows_of(array);
       mine.push_back(std::move(array));
     }
-    parts_.push_back(io::write_part(folder_ / io::part_file_name(part, parts), mine));
+    write_part(part, parts, mine);
   }
+}
+
+void NewCheckpoint::write_part(int part, int parts, const std::vector<io::PartArray>& arrays) {
+  parts_.push_back(io::write_part(folder_ / io::part_file_name(part, parts), arrays));
 }
 
 fs::path NewCheckpoint::publish(const io::PublishOptions& options) {

@@ -31,6 +31,9 @@ class NewCheckpoint {
   void write(const std::vector<io::PartArray>& arrays, int parts,
              const std::function<void(io::PartArray& rows)>& rows_of);
 
+  /// One part of so many; the others have to follow. Arrays are those of its rows.
+  void write_part(int part, int parts, const std::vector<io::PartArray>& arrays);
+
   /// Returns its folder.
   std::filesystem::path publish(const io::PublishOptions& options);
 

@@ -1,8 +1,6 @@
 // chunk_pool.cpp -- chunks by size; a look at what is left now and then.
 #include "store/chunk_pool.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -23,6 +21,7 @@ ChunkPool::Chunk ChunkPool::take(std::size_t bytes) {
   if (const auto found = free_.find(bytes); found != free_.end() && !found->second.empty()) {
     Chunk chunk = std::move(found->second.back());
     found->second.pop_back();
+    kept_ -= bytes;
     return chunk;
   }
   if (allowed_ < bytes)
@@ -34,11 +33,15 @@ ChunkPool::Chunk ChunkPool::take(std::size_t bytes) {
   return chunk;
 }
 
-void ChunkPool::give_back(Chunk chunk, std::size_t bytes) {
-  // Where the kernel cannot, the memory is ours until the process ends.
-  (void)madvise(chunk.get(), bytes, MADV_FREE);
+void ChunkPool::give_back(std::vector<Chunk> chunks, std::size_t bytes) {
+  if (chunks.empty()) return;
+  const std::uint64_t most = memory_left() / 4;
   const std::lock_guard lock(mutex_);
-  free_[bytes].push_back(std::move(chunk));
+  for (Chunk& chunk : chunks) {
+    if (kept_ + bytes > most) return;
+    kept_ += bytes;
+    free_[bytes].push_back(std::move(chunk));
+  }
 }
 
 }  // namespace capstan::store

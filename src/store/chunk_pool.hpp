@@ -11,8 +11,9 @@
 
 namespace capstan::store {
 
-/// Pages that nobody has touched yet are slow to come, and a save wants many at once: so those of earlier
-/// saves are kept, as pages that the system may take back when it needs them (MADV_FREE). Any thread.
+/// Pages that nobody has touched yet are slow to come, and a save wants many at once: so those of an earlier
+/// save are kept, up to a quarter of what this host has left. Not with MADV_FREE: such pages count as memory
+/// that is left even when they are written to again. Any thread.
 class ChunkPool {
  public:
   /// One huge page.
@@ -25,11 +26,13 @@ class ChunkPool {
 
   /// REQUIRES: a multiple of kBytes. Throws Error(resource_exhausted) when this host has not so much left.
   Chunk take(std::size_t bytes);
-  void give_back(Chunk chunk, std::size_t bytes);
+  /// Chunks of `bytes` each.
+  void give_back(std::vector<Chunk> chunks, std::size_t bytes);
 
  private:
   std::mutex mutex_;
   std::map<std::size_t, std::vector<Chunk>> free_;  // by size
+  std::uint64_t kept_ = 0;                          // bytes of those
   std::uint64_t allowed_ = 0;                       // of new memory, before somebody has to look again
 };
 

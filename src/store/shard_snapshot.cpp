@@ -53,10 +53,7 @@ std::byte* ShardSnapshot::place_of(std::uint32_t number) const noexcept {
 
 ShardSnapshot::~ShardSnapshot() { give_chunks_back(); }
 
-void ShardSnapshot::give_chunks_back() {
-  for (ChunkPool::Chunk& chunk : chunks_) pool_->give_back(std::move(chunk), chunk_bytes_);
-  chunks_.clear();
-}
+void ShardSnapshot::give_chunks_back() { pool_->give_back(std::exchange(chunks_, {}), chunk_bytes_); }
 
 void ShardSnapshot::keep(std::uint64_t row) {
   if (kept_ % rows_a_chunk_ == 0) {

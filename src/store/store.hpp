@@ -105,6 +105,8 @@ class Store final : public shard::PushSink {
 
  private:
   friend class StoreSnapshot;
+  struct Shard;
+  static void check_bounds(const shard::RestoreShard& from, const Shard& to);
 
   struct Shard {
     shard::CreateShard description;

@@ -53,6 +53,24 @@ void check_restore(const shard::CheckRestore& check) {
   }
 }
 
+/// A manifest that says anything else of a slot than its variable's optimizer has would reach past it.
+void Store::check_bounds(const shard::RestoreShard& from, const Shard& to) {
+  const auto row_bytes = [&to](std::uint32_t array) {
+    return array == 0 ? to.row_bytes() : to.width() * size_of(shard::slot_dtype(to.description.dtype));
+  };
+  const auto refuse_unless = [&to](bool fits) {
+    if (!fits)
+      throw Error(Code::data_loss,
+                  fmt::format("rows for \"{}\" are not as long as its own", to.description.name));
+  };
+  for (const shard::RestorePiece& piece : from.pieces) {
+    const std::uint64_t all = to.description.rows * row_bytes(piece.array);
+    refuse_unless(piece.at <= all && piece.bytes <= all - piece.at);
+  }
+  for (const shard::RestoreChanges& changes : from.changes)
+    refuse_unless(changes.rows.row_bytes == row_bytes(changes.array));
+}
+
 void Store::restore(const shard::RestorePart& part) {
   const std::lock_guard lock(mutex_);
   OpenFile files(part.folder, part.files);
@@ -63,6 +81,7 @@ void Store::restore(const shard::RestorePart& part) {
     const auto array = [&to](std::uint32_t number) {
       return number == 0 ? to.values : to.slots.at(number - 1);
     };
+    check_bounds(from, to);
     for (const shard::RestorePiece& piece : from.pieces) {
       const io::FileDescriptor& file = files.open(piece.file);
       io::read_at(file, files.path(), piece.offset, array(piece.array) + piece.at, piece.bytes);

@@ -17,11 +17,20 @@ StoreSnapshot::StoreSnapshot(Store& store, const shard::SavedRows& rows) : store
     ++shard.waiting_reads;
     waits_for_.push_back(key);
   }
-  take_those_whole();
+  try {
+    take_those_whole();
+  } catch (...) {
+    let_go();
+    throw;
+  }
 }
 
 StoreSnapshot::~StoreSnapshot() {
   const std::lock_guard lock(store_.mutex_);
+  let_go();
+}
+
+void StoreSnapshot::let_go() {
   for (const Key& key : waits_for_) {
     if (const auto found = store_.shards_.find(key); found != store_.shards_.end())
       --found->second.waiting_reads;
@@ -39,24 +48,28 @@ bool StoreSnapshot::advance() {
 }
 
 bool StoreSnapshot::take_those_whole() {
-  std::erase_if(waits_for_, [this](const Key& key) {
-    const auto found = store_.shards_.find(key);
-    if (found == store_.shards_.end()) return true;  // dropped
-    Store::Shard& shard = found->second;
-    if (shard.unfinished != 0) return false;
-    --shard.waiting_reads;
-    std::vector<ShardSnapshot::Array> arrays{{shard.values, shard.row_bytes()}};
-    const std::uint64_t slot_bytes = shard.width() * size_of(shard::slot_dtype(shard.description.dtype));
-    for (const std::byte* slot : shard.slots) arrays.push_back({slot, slot_bytes});
-    std::optional<TouchedRows> touched;
-    if (rows_.since != 0 && shard.touched && shard.touched->mark() == rows_.since) touched = shard.touched;
-    if (rows_.mark != 0) shard.touched.emplace(rows_.mark, shard.description.rows);
-    shard.snapshots.push_back(
-        std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(touched), store_.chunks_));
-    taken_.push_back({key, shard.description, *shard.steps, shard.snapshots.back()});
-    return true;
-  });
+  for (auto key = waits_for_.begin(); key != waits_for_.end();)
+    key = take_if_whole(*key) ? waits_for_.erase(key) : key + 1;
   return waits_for_.empty();
+}
+
+bool StoreSnapshot::take_if_whole(const Key& key) {
+  const auto found = store_.shards_.find(key);
+  if (found == store_.shards_.end()) return true;  // dropped
+  Store::Shard& shard = found->second;
+  if (shard.unfinished != 0) return false;
+  std::vector<ShardSnapshot::Array> arrays{{shard.values, shard.row_bytes()}};
+  const std::uint64_t slot_bytes = shard.width() * size_of(shard::slot_dtype(shard.description.dtype));
+  for (const std::byte* slot : shard.slots) arrays.push_back({slot, slot_bytes});
+  std::optional<TouchedRows> touched;
+  if (rows_.since != 0 && shard.touched && shard.touched->mark() == rows_.since) touched = shard.touched;
+  auto rows =
+      std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(touched), store_.chunks_);
+  taken_.push_back({key, shard.description, *shard.steps, rows});
+  shard.snapshots.push_back(std::move(rows));
+  if (rows_.mark != 0) shard.touched.emplace(rows_.mark, shard.description.rows);
+  --shard.waiting_reads;  // at the end: what is above may find no memory
+  return true;
 }
 
 io::PartArray StoreSnapshot::numbers_of(const Taken& taken) {

@@ -46,6 +46,9 @@ class StoreSnapshot {
   };
 
   bool take_those_whole();
+  /// Throws std::bad_alloc, and the shard is then waited for as before.
+  bool take_if_whole(const Key& key);
+  void let_go();
   static io::PartArray numbers_of(const Taken& taken);
   io::PartArray array_of(const Taken& taken, std::size_t number) const;
 

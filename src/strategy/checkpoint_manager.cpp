@@ -67,6 +67,14 @@ io::CheckpointDirectory directory_of(const CheckpointOptions& options) {
   return io::CheckpointDirectory(options.directory, options.max_to_keep, options.keep_every_n_hours);
 }
 
+/// Throws Error(invalid_argument).
+void check_names_for_increments(const strategy::Strategy& strategy) {
+  std::vector<std::string> names;
+  for (const auto& variable : strategy.variables()) names.push_back(variable->descriptor.name);
+  std::sort(names.begin(), names.end());
+  io::check_names_apart(names, /*increment=*/true);
+}
+
 /// Not that of any other save, whoever made it.
 std::uint64_t new_mark() {
   std::random_device random;
@@ -133,12 +141,14 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
   const auto states = strategy.states();
   const Hold hold(states, strategy, options.consistency == SaveConsistency::global);
   Saving saving{.step = step, .told = {.user_state = user_state, .settings = options_.settings}};
+  if (options.incremental) check_names_for_increments(strategy);
   increments_ = increments_ || options.incremental;
   if (const auto whole = options.incremental ? whole_for(step) : nullptr) {
     saving.rows.since = whole->mark;
     saving.told.base = whole->base;
   } else if (increments_) {
     saving.rows.mark = new_mark();
+    whole_.reset();  // ps forget the mark before
   }
   for (const auto& [name, state] : states) saving.told.positions.emplace(name, state->position());
   strategy.context().client().flush();
@@ -196,12 +206,18 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
   io::CheckpointDirectory directory = directory_of(options_);
   auto folder = directory.publish(saving.step, save.take_parts(), saving.told);
   strategy.note_checkpoint(std::move(saving.for_spares));
-  if (saving.rows.mark != 0) {
-    whole_ = std::make_shared<Whole>(
-        Whole{saving.rows.mark, saving.step, {folder.filename().string(), io::manifest_checksum(folder)}});
-  }
+  if (saving.rows.mark != 0) note_whole(saving, folder);
   fast_->clear();
   return folder;
+}
+
+void CheckpointManager::note_whole(const Saving& saving, const std::filesystem::path& folder) {
+  try {
+    whole_ = std::make_shared<Whole>(
+        Whole{saving.rows.mark, saving.step, {folder.filename().string(), io::manifest_checksum(folder)}});
+  } catch (const Error& error) {
+    log::warn("the next checkpoint is a whole one: {}", error.what());  // this one is safe
+  }
 }
 
 std::shared_ptr<const CheckpointManager::Whole> CheckpointManager::whole_for(std::int64_t step) const {

@@ -172,6 +172,7 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
   } catch (const Refused& refused) {
     std::rethrow_exception(refused.why);
   }
+  whole_.reset();  // every row has been written to
   const std::int64_t step = note();
   schedule_ = SaveSchedule(options_.interval, step, SaveSchedule::Clock::now());
   return step;

@@ -52,7 +52,12 @@ void list_differences(const io::VariableInfo& there, const shard::VariableDescri
                                 fmt::join(here.shape, ", ")));
   }
   std::vector<std::string> slots;
-  for (const io::SlotInfo& slot : there.slots) slots.push_back(slot.name);
+  for (const io::SlotInfo& slot : there.slots) {
+    slots.push_back(slot.name);
+    if (slot.shape == there.shape && slot.dtype == shard::slot_dtype(here.dtype)) continue;
+    lines.push_back(fmt::format("slot {} of {} is {} of shape ({}) there", slot.name, name,
+                                to_string(slot.dtype), fmt::join(slot.shape, ", ")));
+  }
   if (slots != shard::slots_of(here.optimizer.kind)) {
     lines.push_back(fmt::format("{} was trained with {} there, {} here", name, there.optimizer,
                                 shard::describe(here.optimizer)));

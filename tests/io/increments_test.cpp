@@ -211,12 +211,39 @@ TEST(Increments, OnAnIncrementAreRefused) {
               HasSubstr("which is an increment itself"));
 }
 
-TEST(Increments, TheirBaseIsNotReplaced) {
+TEST(Increments, TheirBaseStaysBesideTheOneThatReplacesIt) {
   Saved saved;
-  EXPECT_THAT(error_of(Code::failed_precondition, [&] { saved.directory.begin(10); }),
-              testing::AllOf(HasSubstr("checkpoint-00000012 has the rows that changed since"),
-                             HasSubstr("capstan checkpoint compact")));
+  const auto other = sample_arrays(7);
+  save(saved.directory, 10, other, 1);
+  expect_holds(CheckpointReader(saved.base), other);
   expect_holds(CheckpointReader(saved.increment), saved.after);
+  EXPECT_TRUE(find_faults(saved.increment).empty());
+  // As long as there is an increment on it.
+  save(saved.directory, 13, other, 1);
+  expect_holds(CheckpointReader(saved.increment), saved.after);
+  std::filesystem::remove_all(saved.increment);
+  save(saved.directory, 14, other, 1);
+  EXPECT_FALSE(std::filesystem::exists(saved.base.string() + std::string(kReplaced)));
+}
+
+TEST(Increments, FindTheirBaseFromAnyNameOfTheirs) {
+  const Saved saved;
+  const auto link = saved.folder.path() / "links" / "best";
+  std::filesystem::create_directory(link.parent_path());
+  std::filesystem::create_directory_symlink(saved.increment, link);
+  expect_holds(CheckpointReader(link), saved.after);
+  expect_holds(CheckpointReader(saved.increment / ""), saved.after);
+  expect_holds(CheckpointReader(saved.increment / "."), saved.after);
+}
+
+TEST(Checkpoints, APartThatWasReplacedIsNotReadWithTheOffsetsOfTheOther) {
+  Saved saved;
+  const CheckpointReader reader(saved.increment);
+  save(saved.directory, 12, saved.after, 3);
+  std::vector<char> out(saved.after[0].bytes.size());
+  EXPECT_THAT(
+      error_of(Code::data_loss, [&] { reader.read_rows("entities/embedding", "value", 0, 101, out.data()); }),
+      HasSubstr("is another file now than when the checkpoint was opened"));
 }
 
 std::vector<std::int64_t> steps_of(const std::filesystem::path& folder) {

@@ -61,6 +61,16 @@ class Compact(CheckpointTest):
         self.assertEqual(sorted(path.name for path in self.run_dir.iterdir()), ["checkpoint-00000012", "latest", "lock"])
         self.assertIn("is whole already", self.ok("compact", self.increment))
 
+    def test_shards_keep_their_rows_and_steps(self):
+        before = self.ok_json("show", self.increment)["variables"]
+        self.ok("compact", self.increment)
+        self.assertEqual(self.ok_json("show", self.increment)["variables"], before)
+
+    def test_a_copy_under_another_name_replaces_nothing(self):
+        shutil.copytree(self.increment, self.run_dir / "best")
+        self.refused(USAGE, "is of step 12", "checkpoint-00000012, which is another one", words=["compact", self.run_dir / "best"])
+        self.assertEqual(self.ok_json("show", self.increment, "--no-norms")["version"], 2)
+
     def test_a_damaged_base_is_named_and_nothing_is_changed(self):
         part, at = place_of(self.base, "entities/embedding")
         flip_byte(part, at)

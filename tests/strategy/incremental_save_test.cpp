@@ -9,6 +9,7 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/temporary_folder.hpp"
 #include "strategy/strategy.hpp"
+#include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -111,7 +112,7 @@ TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
   }
 }
 
-TEST(IncrementalSave, AfterARestoreHasEveryRow) {
+TEST(IncrementalSave, AfterARestoreIsWhole) {
   const io::TemporaryFolder folder;
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
@@ -122,10 +123,23 @@ TEST(IncrementalSave, AfterARestoreHasEveryRow) {
   const auto saved = program.state();
   program.push({3});
   EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(2));
-  EXPECT_EQ(changed(manager.save(3, "null", kIncremental), "table"), std::optional<std::uint64_t>(200));
+  EXPECT_EQ(changed(manager.save(3, "null", kIncremental), "table"), std::nullopt);
   program.push({4});
+  EXPECT_EQ(changed(manager.save(4, "null", kIncremental), "table"), std::optional<std::uint64_t>(1));
+  std::filesystem::remove_all(folder.path() / "checkpoint-00000004");
   EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(3));
   EXPECT_EQ(program.state(), saved);
+}
+
+TEST(IncrementalSave, RefusesNamesThatNoIncrementCanHaveAtOnce) {
+  const io::TemporaryFolder folder;
+  Program program(1);
+  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  const auto scope = program.strategy.scope();
+  const Variable<float> inside("table/changed_rows", {2});
+  manager.save(1);
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { manager.save(2, "null", kIncremental); }),
+              testing::HasSubstr("table/changed_rows"));
 }
 
 TEST(IncrementalSave, IsWholeWhereTheEarlierOneIsGone) {
