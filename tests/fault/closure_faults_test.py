@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -78,6 +79,36 @@ class ClosureFaults(JobTest):
         for _, save in lines[:2]:
             self.assertRegex(save, rf"^resource_exhausted: .*{disk}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002.h5: "
                                    "No space left on device")
+        self.assertEqual([rest for _, rest in lines[2:]], ["1 1 1", "checkpoint-00000001", "checkpoint-00000003", "3 3 3"])
+
+    def folder_with_quota(self, size):
+        if os.geteuid() != 0:
+            self.skipTest("a folder with a quota needs root, to mount it")
+        if shutil.which("mkfs.btrfs") is None:
+            self.skipTest("a folder with a quota needs btrfs (Debian: btrfs-progs)")
+        image, disk = self.folder / "image", self.folder / "quota"
+        with image.open("wb") as file:
+            file.truncate(256 << 20)
+        disk.mkdir()
+        for command in (["mkfs.btrfs", "--quiet", image], ["mount", "-o", "loop", image, disk]):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                self.skipTest(f"no btrfs here: {done.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        limited = disk / "limited"
+        for command in (["quota", "enable", disk], ["subvolume", "create", limited], ["qgroup", "limit", size, limited]):
+            subprocess.run(["btrfs", *command], check=True, capture_output=True)
+        return limited
+
+    def test_a_quota_with_room_for_the_part_of_one_ps(self):
+        folder = self.folder_with_quota("48M")
+        (folder / "filler").write_bytes(bytes(20 << 20))
+        os.sync()
+        lines = self.lines("disk-of-one", folder)
+        self.assertEqual([what for what, _ in lines], ["save", "save", "restored", "there", "there", "restored"])
+        for _, save in lines[:2]:
+            self.assertRegex(save, rf"^resource_exhausted: .*{folder}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002.h5: "
+                                   "Disk quota exceeded")
         self.assertEqual([rest for _, rest in lines[2:]], ["1 1 1", "checkpoint-00000001", "checkpoint-00000003", "3 3 3"])
 
 
