@@ -5,6 +5,7 @@
 #include "capstan/caching_scope.hpp"
 #include "capstan/checkpoint.hpp"
 #include "capstan/cluster.hpp"
+#include "capstan/cluster_resolver.hpp"
 #include "capstan/cluster_spec.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/dataset.hpp"

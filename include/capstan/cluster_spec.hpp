@@ -16,8 +16,18 @@ struct ClusterSpec {
 
   bool empty() const noexcept { return jobs.empty(); }
   int task_count(const std::string& job) const;
+  /// Throws Error(invalid_argument) for a task that there is not.
+  const std::string& task_address(const std::string& job, int task_id) const;
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
+
+/// Throws Error(invalid_argument) for the first that is wrong with the cluster of a ParameterServerStrategy,
+/// in this order: it is empty; a job other than chief, worker, ps and evaluator; another task_type than
+/// these, or one that the spec does not have, other than evaluator; two chiefs; two evaluators; a task_id
+/// that is missing, negative or not in the spec; no ps; no worker. Without a task_type nothing is said of the
+/// task.
+void validate_cluster(const ClusterSpec& spec, const std::optional<std::string>& task_type = {},
+                      std::optional<int> task_id = {});
 
 /// The three below throw Error(invalid_argument) for a job other than chief, worker, ps and evaluator, for
 /// two chiefs or evaluators, and for a task that the spec does not have. An evaluator need not stand in it.

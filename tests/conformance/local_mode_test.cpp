@@ -96,8 +96,9 @@ TEST(ClusterSpec, RefusesTasksThatItDoesNotHave) {
   EXPECT_THAT(refused(kSpec, "worker", -1), HasSubstr("negative"));
   EXPECT_EQ(refused(kSpec, "ps", 0), "There is no id for task_type 'ps'");
   EXPECT_EQ(refused(kWithoutChief, "chief", 0), "`task_type` 'chief' not found in cluster_spec");
-  EXPECT_THAT(refused(kSpec, "gpu", 0), HasSubstr("Unrecognized task_type \"gpu\""));
-  EXPECT_THAT(refused({{{"boss", {"h:1"}}}}, "worker", 0), HasSubstr("Disallowed task type \"boss\""));
+  EXPECT_THAT(refused(kSpec, "gpu", 0), HasSubstr("Unrecognized task_type: gpu"));
+  EXPECT_THAT(refused({{{"boss", {"h:1"}}}}, "worker", 0),
+              HasSubstr("Disallowed task type found in cluster spec: \"boss\""));
   EXPECT_THAT(refused({{{"chief", {"a:1", "b:1"}}}}, "chief", 0), HasSubstr("at most one 'chief' job"));
   EXPECT_THAT(error_of(Code::invalid_argument, [] { worker_count(kSpec, "ps"); }), HasSubstr("'ps'"));
 }

@@ -1,0 +1,145 @@
+// tf_config_test.cpp -- what may stand in TF_CONFIG, and what is said of the rest.
+#include "cluster/tf_config.hpp"
+
+#include <gmock/gmock.h>
+
+#include "capstan/cluster_resolver.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string refused(const std::string& text) {
+  return error_of(Code::invalid_argument, [&] { parse_tf_config(text); });
+}
+
+TFConfigOptions with(std::map<std::string, std::string> variables, int gpus = 0) {
+  TFConfigOptions options;
+  options.process = Environment::of(std::move(variables), gpus);
+  return options;
+}
+
+TEST(TFConfigText, AllPartsAreRead) {
+  const TFConfig config = parse_tf_config(
+      R"({"cluster": {"chief": ["c:1"], "ps": ["p0:1", "p1:1"]}, "task": {"type": "ps", "index": 1},
+          "rpc_layer": "grpc", "session_master": "m:1", "environment": "cloud"})");
+  EXPECT_EQ(config.cluster, (ClusterSpec{{{"chief", {"c:1"}}, {"ps", {"p0:1", "p1:1"}}}}));
+  EXPECT_EQ(config.task_type, "ps");
+  EXPECT_EQ(config.task_id, 1);
+  EXPECT_EQ(config.rpc_layer, "grpc");
+  EXPECT_EQ(config.session_master, "m:1");
+}
+
+TEST(TFConfigText, NullIsTheSameAsNothing) {
+  const TFConfig config = parse_tf_config(
+      R"({"cluster": null, "task": {"type": null, "index": null}, "rpc_layer": null, "session_master": null})");
+  EXPECT_TRUE(config.cluster.empty());
+  EXPECT_EQ(config.task_type, std::nullopt);
+  EXPECT_EQ(config.task_id, std::nullopt);
+  EXPECT_EQ(config.rpc_layer, std::nullopt);
+  EXPECT_EQ(config.session_master, std::nullopt);
+  EXPECT_EQ(parse_tf_config(R"({"task": null})").task_type, std::nullopt);
+}
+
+TEST(TFConfigText, BadJsonIsRefusedWithItsPlace) {
+  for (const char* const text : {"{", "{cluster: {}}", R"({"cluster": {"ps": ["a:1",]}})", "[1, 2", "worker",
+                                 R"({"task": {"index": 1e999}})", "\"\xff\"", "{} {}"}) {
+    EXPECT_THAT(refused(text), StartsWith("TF_CONFIG is not JSON: ")) << text;
+    EXPECT_THAT(refused(text), HasSubstr(R"(expected such as {"cluster": {"worker": ["host:port"])")) << text;
+  }
+  EXPECT_THAT(refused("{\n  cluster: {}}"), HasSubstr("line 2, column 3"));
+}
+
+TEST(TFConfigText, WrongTypesAreRefusedByTheirPlace) {
+  const std::pair<const char*, const char*> all[] = {
+      {"[]", "TF_CONFIG is []; expected an object"},
+      {"3", "TF_CONFIG is 3; expected an object"},
+      {R"({"cluster": ["a:1"]})", R"(TF_CONFIG: cluster is ["a:1"]; expected jobs with their addresses)"},
+      {R"({"cluster": {"ps": "a:1"}})", R"(TF_CONFIG: cluster.ps is "a:1"; expected a list of addresses)"},
+      {R"({"cluster": {"ps": {"0": "a:1"}}})", R"(TF_CONFIG: cluster.ps is {"0":"a:1"}; expected a list)"},
+      {R"({"cluster": {"ps": null}})", "TF_CONFIG: cluster.ps is null; expected a list"},
+      {R"({"cluster": {"worker": ["a:1", 5]}})", "TF_CONFIG: cluster.worker[1] is 5; expected an address"},
+      {R"({"cluster": {"worker": ["a:1", ""]}})",
+       "TF_CONFIG: cluster.worker[1] is \"\"; expected an address"},
+      {R"({"task": "worker"})", R"(TF_CONFIG: task is "worker"; expected an object)"},
+      {R"({"task": {"type": ["a"]}})", R"(TF_CONFIG: task.type is ["a"]; expected a job's name)"},
+      {R"({"task": {"index": "one"}})",
+       R"(TF_CONFIG: task.index is "one"; expected a whole number from 0 on)"},
+      {R"({"task": {"index": ""}})", "TF_CONFIG: task.index is \"\"; expected a whole number"},
+      {R"({"task": {"index": "1x"}})", "TF_CONFIG: task.index is \"1x\"; expected a whole number"},
+      {R"({"task": {"index": -1}})", "TF_CONFIG: task.index is -1; expected a whole number"},
+      {R"({"task": {"index": 1.5}})", "TF_CONFIG: task.index is 1.5; expected a whole number"},
+      {R"({"task": {"index": true}})", "TF_CONFIG: task.index is true; expected a whole number"},
+      {R"({"task": {"index": 99999999999}})",
+       "TF_CONFIG: task.index is 99999999999; expected a whole number"},
+      {R"({"rpc_layer": 1})", "TF_CONFIG: rpc_layer is 1; expected text in quotes"},
+      {R"({"session_master": {}})", "TF_CONFIG: session_master is {}; expected text in quotes"}};
+  for (const auto& [text, expected] : all) EXPECT_THAT(refused(text), StartsWith(expected)) << text;
+  EXPECT_LT(refused(R"({"task": ")" + std::string(10'000, 'x') + R"("})").size(), 200U);
+}
+
+TEST(TFConfigResolver, RefusesWhenItIsMade) {
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] {
+                         TFConfigClusterResolver resolver(with({{"TF_CONFIG", "{"}}));
+                       }),
+              HasSubstr("TF_CONFIG is not JSON"));
+}
+
+TEST(TFConfigResolver, AskedForATaskThatThereIsNotItSaysWhatThereIs) {
+  const char* const text = R"({"cluster": {"worker": ["a:1", "b:1"], "ps": ["c:1"]}})";
+  const TFConfigClusterResolver resolver(with({{"TF_CONFIG", text}}));
+  const auto refused_master = [&](const std::optional<std::string>& type, std::optional<int> id) {
+    return error_of(Code::invalid_argument, [&] { static_cast<void>(resolver.master(type, id)); });
+  };
+  EXPECT_THAT(refused_master({}, {}), HasSubstr("does not know its task_type"));
+  EXPECT_THAT(refused_master("worker", {}), HasSubstr("does not know its task_id"));
+  EXPECT_EQ(refused_master("chief", 0), "No such job in cluster: 'chief'; there are ps, worker");
+  EXPECT_EQ(refused_master("worker", 2), "No task with index 2 in job 'worker', which has 2");
+  EXPECT_EQ(refused_master("worker", -1), "No task with index -1 in job 'worker', which has 2");
+}
+
+TEST(TFConfigResolver, WithoutAListOfDevicesItCountsItsOwnGpus) {
+  const char* const text =
+      R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}})";
+  using Counts = std::map<std::string, int>;
+  const auto own = [&](std::map<std::string, std::string> variables, int gpus) {
+    variables["TF_CONFIG"] = text;
+    return TFConfigClusterResolver(with(std::move(variables), gpus)).num_accelerators();
+  };
+  EXPECT_EQ(own({}, 0), Counts{});
+  EXPECT_EQ(own({}, 4), (Counts{{"GPU", 4}}));
+  EXPECT_EQ(own({{"CUDA_VISIBLE_DEVICES", "2,3"}}, 4), (Counts{{"GPU", 2}}));
+  EXPECT_EQ(own({{"CUDA_VISIBLE_DEVICES", ""}}, 4), Counts{});
+  EXPECT_EQ(own({{"CUDA_VISIBLE_DEVICES", "0,-1,1"}}, 4), (Counts{{"GPU", 1}}));
+  EXPECT_EQ(own({{"CUDA_VISIBLE_DEVICES", "GPU-8d3f,MIG-1a"}}, 4), (Counts{{"GPU", 2}}));
+  EXPECT_EQ(own({{"CUDA_VISIBLE_DEVICES", "NoDevFiles"}}, 4), Counts{});
+
+  const TFConfigClusterResolver resolver(with({{"TF_CONFIG", text}}, 2));
+  EXPECT_EQ(resolver.num_accelerators("worker", 1), (Counts{{"GPU", 2}}));
+  EXPECT_THAT(
+      error_of(Code::failed_precondition, [&] { static_cast<void>(resolver.num_accelerators("worker", 0)); }),
+      HasSubstr("only worker 0 itself knows its accelerators"));
+}
+
+TEST(DefaultResolver, IsTFConfigsWhereThatIsSet) {
+  EXPECT_EQ(default_cluster_resolver(Environment::of({})), nullptr);
+  EXPECT_EQ(default_cluster_resolver(Environment::of({{"TF_CONFIG", " \n"}})), nullptr);
+  const auto resolver =
+      default_cluster_resolver(Environment::of({{"TF_CONFIG", R"({"cluster": {"ps": ["a:1", "b:1"]}})"}}));
+  ASSERT_NE(resolver, nullptr);
+  EXPECT_EQ(resolver->cluster_spec().task_count("ps"), 2);
+}
+
+TEST(DefaultResolver, ReadsTheProcessWhereNothingElseIsSaid) {
+  const Environment process = Environment::of_process();
+  EXPECT_FALSE(process.variable("PATH").value_or("").empty());
+  EXPECT_EQ(process.variable("CAPSTAN_NO_SUCH_VARIABLE"), std::nullopt);
+  EXPECT_GE(process.gpus(), 0);
+}
+
+}  // namespace
+}  // namespace capstan::cluster
