@@ -1,4 +1,4 @@
-// cluster_resolver.hpp -- where the description of a cluster comes from: TF_CONFIG, a Cluster that
+// cluster_resolver.hpp -- where the description of a cluster comes from: TF_CONFIG, Slurm, a Cluster that
 // this process has joined, or the program itself.
 //
 //   const cs::TFConfigClusterResolver resolver;
@@ -184,6 +184,59 @@ class TFConfigClusterResolver final : public ClusterResolver {
 /// The one to use when the program names none: TF_CONFIG's where that is set and not empty, else null.
 std::unique_ptr<ClusterResolver> default_cluster_resolver(
     const Environment& process = Environment::of_process());
+
+/// So many tasks on a host.
+struct HostTasks {
+  std::string host;
+  int tasks = 0;
+  friend bool operator==(const HostTasks&, const HostTasks&) = default;
+};
+
+struct SlurmOptions {
+  std::map<std::string, int> jobs = {};  ///< tasks by job; empty: all are workers
+  int port_base = 8888;
+  std::optional<int> gpus_per_node = {};   ///< else SLURM_GPUS_ON_NODE, SLURM_STEP_GPUS, CUDA_VISIBLE_DEVICES
+  std::optional<int> gpus_per_task = {};   ///< else gpus_per_node / the most tasks of a node
+  std::optional<int> tasks_per_node = {};  ///< on each host, in place of SLURM_STEP_TASKS_PER_NODE
+  std::vector<HostTasks> hosts = {};       ///< in the order of ranks, in place of both lists
+  std::optional<int> rank = {};            ///< in place of SLURM_PROCID
+  std::string rpc_layer = "grpc";
+  Environment process = Environment::of_process();
+};
+
+/// The step of Slurm that this process is in: SLURM_STEP_NODELIST, SLURM_STEP_TASKS_PER_NODE and
+/// SLURM_PROCID; in a batch script, the job: SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE. Of a heterogeneous
+/// job all components of the step, in their order (SLURM_HET_SIZE and SLURM_JOB_NODELIST_HET_GROUP_n).
+///
+/// Jobs are sorted by name and take the ranks one after the other: {{"ps", 1}, {"worker", 2}} makes rank 0
+/// the ps. A task's port is port_base plus its number on its host. Ranks lie on hosts as SLURM_DISTRIBUTION
+/// says.
+class SlurmClusterResolver final : public ClusterResolver {
+ public:
+  /// Throws Error: failed_precondition outside of Slurm, under an mpirun within it, and where what Slurm has
+  /// assigned is not what was asked for; invalid_argument for a list or number that is none.
+  explicit SlurmClusterResolver(SlurmOptions options = {});
+
+  ClusterSpec cluster_spec() const override { return spec_; }
+  int gpus_per_node() const noexcept { return gpus_per_node_; }
+  int gpus_per_task() const noexcept { return gpus_per_task_; }
+
+  /// This task's GPUs, in the form of CUDA_VISIBLE_DEVICES: gpus_per_task() of those that the process sees
+  /// now, by its number on the host, or all where Slurm has bound the task to so many. Throws
+  /// Error(failed_precondition) where it sees too few.
+  std::string visible_gpus() const;
+  /// Sets CUDA_VISIBLE_DEVICES of this process to that. Before CUDA is used and before threads are started.
+  void set_visible_gpus() const;
+
+ private:
+  std::map<std::string, int> count_accelerators(const TaskOptions& asked) const override;
+
+  ClusterSpec spec_;
+  int gpus_per_node_ = 0;
+  int gpus_per_task_ = 0;
+  int local_id_ = 0;
+  std::optional<std::vector<std::string>> devices_;
+};
 
 struct MpiOptions {
   std::optional<std::string> rpc_layer = {};

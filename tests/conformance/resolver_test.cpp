@@ -292,5 +292,171 @@ TEST(OwnResolver, IsDerivedFromTheOneForAll) {
   EXPECT_EQ(resolver.master(), "grpc://ps1:2222");
 }
 
+SlurmOptions slurm(std::map<std::string, std::string> variables) {
+  SlurmOptions options;
+  options.process = Environment::of(std::move(variables));
+  return options;
+}
+
+const std::map<std::string, std::string> kThreeNodes{{"SLURM_PROCID", "0"},
+                                                     {"SLURM_STEP_NUM_TASKS", "3"},
+                                                     {"SLURM_STEP_TASKS_PER_NODE", "1(x3)"},
+                                                     {"SLURM_STEP_NODELIST", "t02n13,t02n41,t02n43"},
+                                                     {"CUDA_VISIBLE_DEVICES", "0"}};
+const std::vector<HostTasks> kThreeHosts{{"t02n13", 1}, {"t02n41", 1}, {"t02n43", 1}};
+const ClusterSpec kPsAndWorkers{{{"ps", {"t02n13:8888"}}, {"worker", {"t02n41:8888", "t02n43:8888"}}}};
+
+// A1.10, B223: same.
+TEST(Slurm, WithoutArgumentsAllTasksAreWorkers) {
+  const SlurmClusterResolver resolver(slurm(kThreeNodes));
+  EXPECT_EQ(resolver.cluster_spec(),
+            (ClusterSpec{{{"worker", {"t02n13:8888", "t02n41:8888", "t02n43:8888"}}}}));
+  EXPECT_EQ(resolver.task_type(), "worker");
+  EXPECT_EQ(resolver.task_id(), 0);
+  EXPECT_EQ(resolver.num_accelerators(), (Counts{{"GPU", 1}}));
+  EXPECT_EQ(resolver.visible_gpus(), "0");
+}
+
+// A1.10, B224: same.
+TEST(Slurm, JobsAndHostsAsArguments) {
+  SlurmOptions options = slurm({{"SLURM_PROCID", "0"}});
+  options.jobs = {{"ps", 1}, {"worker", 2}};
+  options.hosts = kThreeHosts;
+  options.gpus_per_node = 1;
+  options.gpus_per_task = 1;
+  EXPECT_EQ(SlurmClusterResolver(options).cluster_spec(), kPsAndWorkers);
+}
+
+// A1.10, B225: same.
+TEST(Slurm, MasterIsATasksAddress) {
+  SlurmOptions options = slurm({{"SLURM_PROCID", "0"}});
+  options.jobs = {{"ps", 1}, {"worker", 2}};
+  options.hosts = kThreeHosts;
+  SlurmClusterResolver resolver(options);
+  EXPECT_EQ(resolver.master(), "grpc://t02n13:8888");
+  resolver.set_task_type("worker");
+  resolver.set_task_id(1);
+  EXPECT_EQ(resolver.master(), "grpc://t02n43:8888");
+  resolver.set_rpc_layer("ab");
+  EXPECT_EQ(resolver.master("ps", 0), "ab://t02n13:8888");
+  EXPECT_EQ(resolver.master("ps", 0, "test"), "test://t02n13:8888");
+}
+
+// A1.10, B226: same.
+TEST(Slurm, TasksOfANodeFromTheEnvironment) {
+  SlurmOptions options = slurm(kThreeNodes);
+  options.jobs = {{"ps", 1}, {"worker", 2}};
+  options.gpus_per_node = 1;
+  options.gpus_per_task = 1;
+  EXPECT_EQ(SlurmClusterResolver(options).cluster_spec(), kPsAndWorkers);
+}
+
+SlurmOptions five_tasks(const std::string& rank) {
+  SlurmOptions options = slurm({{"SLURM_PROCID", rank},
+                                {"SLURM_STEP_NUM_TASKS", "5"},
+                                {"SLURM_STEP_TASKS_PER_NODE", "2(x2),1"},
+                                {"SLURM_STEP_NODELIST", "t02n[13,41,43]"}});
+  options.jobs = {{"worker", 4}, {"ps", 1}};
+  return options;
+}
+
+// A1.10: same.
+TEST(Slurm, PortsAndGpusGoByTheTasksNumberOnItsNode) {
+  SlurmOptions options = five_tasks("1");
+  options.gpus_per_node = 2;
+  const SlurmClusterResolver resolver(options);
+  EXPECT_EQ(resolver.cluster_spec(),
+            (ClusterSpec{{{"ps", {"t02n13:8888"}},
+                          {"worker", {"t02n13:8889", "t02n41:8888", "t02n41:8889", "t02n43:8888"}}}}));
+  EXPECT_EQ(resolver.task_type(), "worker");
+  EXPECT_EQ(resolver.task_id(), 0);
+  EXPECT_EQ(resolver.gpus_per_task(), 1);
+  EXPECT_EQ(resolver.visible_gpus(), "1");
+
+  SlurmOptions more = five_tasks("3");
+  more.gpus_per_node = 4;
+  more.gpus_per_task = 2;
+  more.port_base = 1000;
+  const SlurmClusterResolver fourth(more);
+  EXPECT_EQ(fourth.num_accelerators(), (Counts{{"GPU", 2}}));
+  EXPECT_EQ(fourth.visible_gpus(), "2,3");
+  EXPECT_EQ(fourth.master(), "grpc://t02n41:1001");
+}
+
+// A1.10: same.
+TEST(Slurm, SaysWhatDoesNotFit) {
+  const auto refused = [](const SlurmOptions& options) {
+    return error_of(Code::failed_precondition, [&] { SlurmClusterResolver resolver(options); });
+  };
+  for (const char* const missing : {"SLURM_PROCID", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE"}) {
+    auto variables = kThreeNodes;
+    variables.erase(missing);
+    const std::string text = refused(slurm(variables));
+    EXPECT_THAT(text, HasSubstr(missing));
+    EXPECT_THAT(text, HasSubstr("not found in environment. Not running inside a Slurm step?"));
+  }
+  SlurmOptions options = five_tasks("0");
+  options.gpus_per_node = 1;
+  options.gpus_per_task = 1;
+  EXPECT_THAT(refused(options), HasSubstr("Requested more GPUs per node than available"));
+  options = five_tasks("0");
+  options.jobs = {{"worker", 6}};
+  EXPECT_THAT(refused(options), HasSubstr("Requested 6 tasks (worker 6) but 5 were assigned"));
+}
+
+SlurmOptions step(const std::string& hosts, const std::string& tasks,
+                  const std::map<std::string, std::string>& more) {
+  std::map<std::string, std::string> variables{{"SLURM_STEP_NODELIST", hosts},
+                                               {"SLURM_STEP_TASKS_PER_NODE", tasks}};
+  variables.insert(more.begin(), more.end());
+  return slurm(std::move(variables));
+}
+
+std::vector<std::string> workers(const SlurmOptions& options) {
+  return SlurmClusterResolver(options).cluster_spec().jobs["worker"];
+}
+
+using Addresses = std::vector<std::string>;
+
+// A1.10: better: hosts stay in Slurm's order, which is that of the ranks, also n9 before n10.
+TEST(Slurm, HostsKeepTheOrderOfRanks) {
+  EXPECT_EQ(workers(step("n[9-10]", "1(x2)",
+                         {{"SLURM_PROCID", "1"}, {"SLURM_NODEID", "1"}, {"SLURM_LOCALID", "0"}})),
+            (Addresses{"n9:8888", "n10:8888"}));
+}
+
+// A1.10: better: ranks that Slurm deals out to the nodes in turn (cyclic, plane) are where it put them, and a
+// rank that finds itself elsewhere says so.
+TEST(Slurm, RanksAreWhereSlurmPutsThem) {
+  const std::map<std::string, std::string> own{
+      {"SLURM_PROCID", "1"}, {"SLURM_NODEID", "1"}, {"SLURM_LOCALID", "0"}};
+  auto cyclic = own;
+  cyclic["SLURM_DISTRIBUTION"] = "cyclic";
+  EXPECT_EQ(workers(step("n[1-2]", "2(x2)", cyclic)),
+            (Addresses{"n1:8888", "n2:8888", "n1:8889", "n2:8889"}));
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { workers(step("n[1-2]", "2(x2)", own)); }),
+              HasSubstr("rank 1 should be task 1 of node 0 (n1)"));
+}
+
+// A1.10: better: heterogeneous jobs, whose ranks go component by component.
+TEST(Slurm, HeterogeneousJobs) {
+  EXPECT_EQ(workers(step("n[1-2,10]", "2,1(x2)",
+                         {{"SLURM_PROCID", "0"},
+                          {"SLURM_HET_SIZE", "2"},
+                          {"SLURM_JOB_NODELIST_HET_GROUP_0", "n10"},
+                          {"SLURM_JOB_NODELIST_HET_GROUP_1", "n[1-2]"}})),
+            (Addresses{"n10:8888", "n1:8888", "n1:8889", "n2:8888"}));
+}
+
+// A1.10: better: the process is changed when set_visible_gpus is called, not by making a resolver.
+TEST(Slurm, GpusAreTakenFromThoseThatTheTaskSees) {
+  SlurmOptions options = five_tasks("3");
+  const auto process = options.process.variable;
+  options.process.variable = [process](const std::string& name) {
+    return name == "CUDA_VISIBLE_DEVICES" ? std::optional<std::string>("4,5,6,7") : process(name);
+  };
+  EXPECT_EQ(SlurmClusterResolver(options).visible_gpus(), "6,7");
+}
+
 }  // namespace
 }  // namespace capstan

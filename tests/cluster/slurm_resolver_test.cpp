@@ -1,0 +1,318 @@
+// slurm_resolver_test.cpp -- the variables that Slurm 22.05 has set in steps on nodes n1, n2 and n10, and
+// what else may stand in them.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "capstan/cluster_resolver.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan {
+namespace {
+
+using testing::HasSubstr;
+
+using Strings = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+SlurmOptions in(Variables variables, int gpus = 0) {
+  SlurmOptions options;
+  options.process = Environment::of(std::move(variables), gpus);
+  return options;
+}
+
+Variables with(Variables variables, const Variables& more) {
+  for (const auto& [name, value] : more) variables[name] = value;
+  return variables;
+}
+
+/// A rank's own variables.
+Variables rank(int procid, int nodeid, int localid) {
+  return {{"SLURM_PROCID", std::to_string(procid)},
+          {"SLURM_NODEID", std::to_string(nodeid)},
+          {"SLURM_LOCALID", std::to_string(localid)}};
+}
+
+Strings workers(const SlurmOptions& options) {
+  return SlurmClusterResolver(options).cluster_spec().jobs["worker"];
+}
+
+template <class Options>
+std::string refused(Code code, const Options& options) {
+  return error_of(code, [&] { SlurmClusterResolver resolver(options); });
+}
+
+// srun -N3 -n5
+const Variables kStep{{"SLURM_STEP_NODELIST", "n[1-2,10]"},
+                      {"SLURM_STEP_NUM_TASKS", "5"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "3,1(x2)"},
+                      {"SLURM_JOB_NODELIST", "n[1-2,10]"},
+                      {"SLURM_NTASKS", "5"},
+                      {"SLURM_TASKS_PER_NODE", "3,1(x2)"}};
+const int kPlaces[5][3] = {{0, 0, 0}, {1, 0, 1}, {2, 0, 2}, {3, 1, 0}, {4, 2, 0}};
+
+TEST(SlurmResolver, EveryRankOfAStepFindsItself) {
+  for (const auto& place : kPlaces) {
+    SlurmOptions options = in(with(kStep, rank(place[0], place[1], place[2])));
+    options.jobs = {{"worker", 3}, {"chief", 1}, {"ps", 1}};
+    const SlurmClusterResolver resolver(options);
+    EXPECT_EQ(resolver.cluster_spec(), (ClusterSpec{{{"chief", {"n1:8888"}},
+                                                     {"ps", {"n1:8889"}},
+                                                     {"worker", {"n1:8890", "n2:8888", "n10:8888"}}}}));
+    validate_cluster(resolver);
+    const int number = place[0];
+    EXPECT_EQ(resolver.task_type(), number == 0 ? "chief" : number == 1 ? "ps" : "worker");
+    EXPECT_EQ(resolver.task_id(), number < 2 ? 0 : number - 2);
+  }
+}
+
+// srun -n2 -N1 in a job of two nodes and three tasks: the step's variables are the ones that count.
+TEST(SlurmResolver, TheStepBeatsTheJob) {
+  const SlurmOptions options = in(with(rank(1, 0, 1), {{"SLURM_STEP_NODELIST", "n1"},
+                                                       {"SLURM_STEP_NUM_TASKS", "2"},
+                                                       {"SLURM_STEP_TASKS_PER_NODE", "2"},
+                                                       {"SLURM_JOB_NODELIST", "n[1-2]"},
+                                                       {"SLURM_NTASKS", "3"},
+                                                       {"SLURM_TASKS_PER_NODE", "2,1"}}));
+  EXPECT_EQ(workers(options), (Strings{"n1:8888", "n1:8889"}));
+}
+
+// What a batch script has: no step.
+TEST(SlurmResolver, ABatchScriptSeesTheWholeJob) {
+  const Variables batch =
+      with(rank(0, 0, 0), {{"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "2,1"}});
+  EXPECT_EQ(workers(in(with(batch, {{"SLURM_NTASKS", "3"}}))), (Strings{"n1:8888", "n1:8889", "n2:8888"}));
+  EXPECT_EQ(workers(in(batch)), (Strings{"n1:8888", "n1:8889", "n2:8888"}));
+}
+
+// srun -N2 -n4 --distribution=cyclic on nodes with 3 and 1 free cores: SLURM_NODEID and SLURM_LOCALID are
+// its.
+TEST(SlurmResolver, RanksThatAreDealtOutInTurn) {
+  const Variables step{{"SLURM_STEP_NODELIST", "n[1-2]"}, {"SLURM_STEP_TASKS_PER_NODE", "3,1"}};
+  const int places[4][3] = {{0, 0, 0}, {1, 1, 0}, {2, 0, 1}, {3, 0, 2}};
+  for (const auto& place : places) {
+    const Variables own = with(step, rank(place[0], place[1], place[2]));
+    for (const char* const cyclic : {"cyclic", "cyclic:block,nopack"}) {
+      EXPECT_EQ(workers(in(with(own, {{"SLURM_DISTRIBUTION", cyclic}}))),
+                (Strings{"n1:8888", "n2:8888", "n1:8889", "n1:8890"}));
+    }
+  }
+  const auto plane = [&](const char* size) {
+    return in({{"SLURM_STEP_NODELIST", "a,b"},
+               {"SLURM_STEP_TASKS_PER_NODE", "3,2"},
+               {"SLURM_PROCID", "0"},
+               {"SLURM_DISTRIBUTION", "plane"},
+               {"SLURM_DIST_PLANESIZE", size}});
+  };
+  EXPECT_EQ(workers(plane("2")), (Strings{"a:8888", "a:8889", "b:8888", "b:8889", "a:8890"}));
+  EXPECT_EQ(workers(plane("1")), (Strings{"a:8888", "b:8888", "a:8889", "b:8889", "a:8890"}));
+  EXPECT_THAT(refused(Code::failed_precondition,
+                      in(with(kStep, with(rank(0, 0, 0), {{"SLURM_DISTRIBUTION", "arbitrary"}})))),
+              HasSubstr("--distribution=block"));
+}
+
+TEST(SlurmResolver, APlaceThatIsNotSlurmsIsRefused) {
+  const std::string text = refused(Code::failed_precondition, in(with(kStep, rank(1, 1, 0))));
+  EXPECT_THAT(text, HasSubstr("rank 1 should be task 1 of node 0 (n1) by SLURM_STEP_TASKS_PER_NODE=3,1(x2)"));
+  EXPECT_THAT(text, HasSubstr("SLURM_LOCALID=0 SLURM_NODEID=1"));
+}
+
+// A step of both components: n10 with one task, then n1 and n2 with three. Slurm sorts the step's list.
+const Variables kHeterogeneous{{"SLURM_HET_SIZE", "2"},
+                               {"SLURM_STEP_NODELIST", "n[1-2,10]"},
+                               {"SLURM_STEP_NUM_TASKS", "4"},
+                               {"SLURM_STEP_TASKS_PER_NODE", "2,1(x2)"},
+                               {"SLURM_JOB_NODELIST_HET_GROUP_0", "n10"},
+                               {"SLURM_JOB_NODELIST_HET_GROUP_1", "n[1-2]"},
+                               {"SLURM_TASKS_PER_NODE_HET_GROUP_0", "1"},
+                               {"SLURM_TASKS_PER_NODE_HET_GROUP_1", "2,1"}};
+
+TEST(SlurmResolver, RanksOfAHeterogeneousStepGoByComponent) {
+  const int places[4][3] = {{0, 0, 0}, {1, 1, 0}, {2, 1, 1}, {3, 2, 0}};
+  for (const auto& place : places) {
+    SlurmOptions options = in(with(kHeterogeneous, rank(place[0], place[1], place[2])));
+    options.jobs = {{"chief", 1}, {"ps", 1}, {"worker", 2}};
+    EXPECT_EQ(
+        SlurmClusterResolver(options).cluster_spec(),
+        (ClusterSpec{{{"chief", {"n10:8888"}}, {"ps", {"n1:8888"}}, {"worker", {"n1:8889", "n2:8888"}}}}));
+  }
+}
+
+TEST(SlurmResolver, AStepOfOneComponentIsThatComponent) {
+  const Variables one = with(kHeterogeneous, {{"SLURM_STEP_NODELIST", "n[1-2]"},
+                                              {"SLURM_STEP_NUM_TASKS", "3"},
+                                              {"SLURM_STEP_TASKS_PER_NODE", "2,1"}});
+  EXPECT_EQ(workers(in(with(one, rank(2, 1, 0)))), (Strings{"n1:8888", "n1:8889", "n2:8888"}));
+}
+
+TEST(SlurmResolver, ABatchScriptSeesAllComponents) {
+  Variables batch = with(kHeterogeneous, rank(0, 0, 0));
+  for (const char* const name :
+       {"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}) {
+    batch.erase(name);
+  }
+  batch["SLURM_JOB_NODELIST"] = "n10";  // of component 0 alone, as are the next two
+  batch["SLURM_TASKS_PER_NODE"] = "1";
+  SlurmOptions options = in(batch);
+  options.jobs = {{"worker", 4}};
+  EXPECT_EQ(workers(options), (Strings{"n10:8888", "n1:8888", "n1:8889", "n2:8888"}));
+  batch["SLURM_NTASKS"] = "1";
+  EXPECT_EQ(workers(in(batch)).size(), 4U);
+  batch.erase("SLURM_TASKS_PER_NODE_HET_GROUP_1");
+  EXPECT_THAT(refused(Code::failed_precondition, in(batch)),
+              HasSubstr("SLURM_TASKS_PER_NODE_HET_GROUP_1 not found"));
+}
+
+TEST(SlurmResolver, ComponentsThatDoNotFitTheStepAreRefused) {
+  const Variables own = with(kHeterogeneous, rank(0, 0, 0));
+  EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}}))),
+              HasSubstr("n2 of SLURM_STEP_NODELIST is in none of SLURM_JOB_NODELIST_HET_GROUP_0 to 1"));
+  EXPECT_THAT(
+      refused(Code::failed_precondition, in(with(own, {{"SLURM_JOB_NODELIST_HET_GROUP_1", "n[1-2,10]"}}))),
+      HasSubstr("n10 is in two components"));
+  Variables without = own;
+  without.erase("SLURM_JOB_NODELIST_HET_GROUP_1");
+  EXPECT_THAT(refused(Code::failed_precondition, in(without)),
+              HasSubstr("SLURM_JOB_NODELIST_HET_GROUP_1 not found in environment"));
+}
+
+// mpirun in a job of two nodes: its daemons are tasks of a step, and its ranks have their variables.
+TEST(SlurmResolver, UnderMpirunItSaysSo) {
+  const Variables daemon = with(rank(1, 1, 0), {{"SLURM_STEP_NODELIST", "n[1-2]"},
+                                                {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                                                {"OMPI_COMM_WORLD_SIZE", "8"},
+                                                {"OMPI_COMM_WORLD_RANK", "5"}});
+  EXPECT_THAT(refused(Code::failed_precondition, in(daemon)),
+              HasSubstr("rank 5 of the 8 that mpirun has started, but 1 of 2 by Slurm"));
+  const Variables batch = with(rank(0, 0, 0), {{"SLURM_JOB_NODELIST", "n[1-2]"},
+                                               {"SLURM_TASKS_PER_NODE", "2,1"},
+                                               {"PMI_SIZE", "3"},
+                                               {"PMI_RANK", "1"}});
+  EXPECT_THAT(refused(Code::failed_precondition, in(batch)), HasSubstr("MpiClusterResolver"));
+  const Variables pmi = with(kStep, with(rank(3, 1, 0), {{"PMI_SIZE", "5"}, {"PMI_RANK", "3"}}));
+  EXPECT_EQ(workers(in(pmi)).size(), 5U);
+}
+
+TEST(SlurmResolver, ListsThatDoNotFitEachOtherAreRefused) {
+  const Variables own = with(kStep, rank(0, 0, 0));
+  EXPECT_THAT(
+      refused(Code::failed_precondition, in(with(own, {{"SLURM_STEP_TASKS_PER_NODE", "3,1"}}))),
+      HasSubstr(
+          "SLURM_STEP_NODELIST=\"n[1-2,10]\" has 3 hosts, but SLURM_STEP_TASKS_PER_NODE=\"3,1\" is for 2"));
+  EXPECT_THAT(
+      refused(Code::failed_precondition, in(with(own, {{"SLURM_STEP_NUM_TASKS", "6"}}))),
+      HasSubstr("Requested 6 tasks (worker 6) but 5 were assigned (SLURM_STEP_TASKS_PER_NODE=3,1(x2))"));
+  EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_PROCID", "5"}}))),
+              HasSubstr("this is rank 5, but there are 5 tasks"));
+  EXPECT_THAT(refused(Code::invalid_argument, in(with(own, {{"SLURM_STEP_NODELIST", "n[1-"}}))),
+              HasSubstr("SLURM_STEP_NODELIST=\"n[1-\": at character 5"));
+  EXPECT_THAT(refused(Code::invalid_argument, in(with(own, {{"SLURM_STEP_TASKS_PER_NODE", "3(y2)"}}))),
+              HasSubstr("SLURM_STEP_TASKS_PER_NODE=\"3(y2)\": at character 3"));
+  for (const char* const number : {"one", "-1", "1.5", "99999999999", "1 "}) {
+    EXPECT_THAT(refused(Code::invalid_argument, in(with(own, {{"SLURM_PROCID", number}}))),
+                HasSubstr("SLURM_PROCID=\"" + std::string(number) + "\": expected a whole number from 0 on"));
+  }
+  EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_PROCID", ""}}))),
+              HasSubstr("SLURM_PROCID not found"));
+  EXPECT_THAT(
+      refused(Code::invalid_argument, in(with(own, {{"SLURM_STEP_TASKS_PER_NODE", "999999999(x3)"}}))),
+      HasSubstr("expected at most 4000000"));
+}
+
+TEST(SlurmResolver, ArgumentsTakeThePlaceOfVariables) {
+  SlurmOptions hosts = in({});
+  hosts.hosts = {{"b", 2}, {"a", 1}};
+  hosts.rank = 1;
+  hosts.port_base = 65'534;
+  hosts.rpc_layer = "";
+  EXPECT_EQ(workers(hosts), (Strings{"b:65534", "b:65535", "a:65534"}));
+  EXPECT_EQ(SlurmClusterResolver(hosts).master(), "b:65535");
+
+  SlurmOptions per_node = in({{"SLURM_PROCID", "0"}, {"SLURM_JOB_NODELIST", "n[1-2]"}});
+  per_node.tasks_per_node = 2;
+  EXPECT_EQ(workers(per_node), (Strings{"n1:8888", "n1:8889", "n2:8888", "n2:8889"}));
+}
+
+TEST(SlurmResolver, BadArgumentsAreRefused) {
+  SlurmOptions good = in({});
+  good.hosts = {{"a", 2}};
+  good.rank = 0;
+  const auto refused_with = [&](auto change) {
+    SlurmOptions options = good;
+    change(options);
+    return refused(Code::invalid_argument, options);
+  };
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.port_base = 0; }),
+              HasSubstr("port_base is 0; expected 1 to 65534"));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.port_base = 65'535; }),
+              HasSubstr("as a host has 2 tasks"));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) {
+                o.jobs = {{"ps", -1}, {"worker", 3}};
+              }),
+              HasSubstr("ps has -1 tasks"));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.hosts = {{"a", 0}}; }), HasSubstr("\"a\" with 0 tasks"));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) {
+                o.hosts = {{"", 1}};
+              }),
+              HasSubstr("expected a host's name"));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.gpus_per_node = -1; }), HasSubstr("gpus_per_node is -1"));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.gpus_per_task = -1; }), HasSubstr("gpus_per_task is -1"));
+  good.rank = 2;
+  EXPECT_THAT(refused(Code::failed_precondition, good), HasSubstr("this is rank 2"));
+}
+
+/// Rank 1 of two tasks on one host.
+SlurmClusterResolver second_of_two(const Variables& variables, int gpus = 0) {
+  return SlurmClusterResolver(
+      in(with(variables,
+              {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NODELIST", "n1"}, {"SLURM_STEP_TASKS_PER_NODE", "2"}}),
+         gpus));
+}
+
+TEST(SlurmResolver, GpusOfANode) {
+  EXPECT_EQ(second_of_two({}, 3).gpus_per_node(), 3);
+  EXPECT_EQ(second_of_two({{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}, 3).gpus_per_node(), 4);
+  EXPECT_EQ(second_of_two({{"SLURM_STEP_GPUS", "2-6"}, {"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}).gpus_per_node(),
+            5);
+  const SlurmClusterResolver six = second_of_two({{"SLURM_GPUS_ON_NODE", "6"}, {"SLURM_STEP_GPUS", "2-6"}});
+  EXPECT_EQ(six.gpus_per_node(), 6);
+  EXPECT_EQ(six.gpus_per_task(), 3);
+  EXPECT_EQ(six.num_accelerators(), (std::map<std::string, int>{{"GPU", 3}}));
+  EXPECT_EQ(second_of_two({}, 1).gpus_per_task(), 0);
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] {
+                         second_of_two({{"SLURM_GPUS_ON_NODE", "two"}});
+                       }),
+              HasSubstr("SLURM_GPUS_ON_NODE=\"two\""));
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] {
+                         second_of_two({{"SLURM_STEP_GPUS", "0-"}});
+                       }),
+              HasSubstr("SLURM_STEP_GPUS=\"0-\": at character 3"));
+}
+
+TEST(SlurmResolver, ATasksGpusAreTakenFromThoseThatItSees) {
+  EXPECT_EQ(second_of_two({}, 4).visible_gpus(), "2,3");
+  EXPECT_EQ(second_of_two({}, 0).visible_gpus(), "");
+  EXPECT_EQ(second_of_two({{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}).visible_gpus(), "6,7");
+  EXPECT_EQ(second_of_two({{"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b"}}).visible_gpus(), "GPU-b");
+  // Slurm has bound the task to its own already.
+  EXPECT_EQ(second_of_two({{"SLURM_GPUS_ON_NODE", "4"}, {"CUDA_VISIBLE_DEVICES", "0,1"}}).visible_gpus(),
+            "0,1");
+  const SlurmClusterResolver few =
+      second_of_two({{"SLURM_GPUS_ON_NODE", "8"}, {"CUDA_VISIBLE_DEVICES", "0,1,2"}});
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { static_cast<void>(few.visible_gpus()); }),
+              HasSubstr("takes GPUs 4 to 7 of its 8, but CUDA_VISIBLE_DEVICES has 3: 0,1,2"));
+}
+
+TEST(SlurmResolver, SetsTheVariableWhenItIsToldTo) {
+  ASSERT_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);  // no thread reads it
+  const SlurmClusterResolver resolver = second_of_two({}, 4);
+  EXPECT_EQ(std::getenv("CUDA_VISIBLE_DEVICES"), nullptr);
+  resolver.set_visible_gpus();
+  EXPECT_STREQ(std::getenv("CUDA_VISIBLE_DEVICES"), "2,3");
+  ASSERT_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+}
+
+}  // namespace
+}  // namespace capstan
