@@ -60,6 +60,12 @@ class ShardSnapshot {
     std::uint64_t at = 0;      // within a kept row
     std::uint64_t copied = 0;  // rows before this one have been
   };
+  /// In the order in which they changed.
+  struct Kept {
+    std::uint32_t row;
+    std::uint32_t number;  // among all, from 1 on
+  };
+  static constexpr std::uint64_t kRowsTogether = 4096;
   struct Free {
     void operator()(void* memory) const noexcept { std::free(memory); }
   };
@@ -67,11 +73,15 @@ class ShardSnapshot {
   /// Nothing has to be kept any more, or can be.
   bool rests() const noexcept { return detached_ || lost_ || kept_bytes_ == 0; }
   bool wants(std::uint64_t row) const noexcept {
-    return numbers_[row] == 0 && row >= arrays_.back().copied && (!touched_ || touched_->has(row));
+    return (is_kept_[row / 64] >> row % 64 & 1) == 0 && row >= arrays_.back().copied &&
+           (!touched_ || touched_->has(row));
   }
   void keep(std::uint64_t row);
   void give_chunks_back();
   std::byte* place_of(std::uint32_t number) const noexcept;
+  /// Calls take(row, its kept bytes) for each of rows [begin, end) that is kept.
+  template <class Take>
+  void each_kept(std::uint64_t begin, std::uint64_t end, const Take& take) const;
   void copy_listed(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
   std::uint64_t rows_;                                // of the shard
@@ -81,7 +91,10 @@ class ShardSnapshot {
   std::uint64_t kept_bytes_ = 0;  // of a kept row: its part of every array
   std::uint64_t rows_a_chunk_;
   std::size_t chunk_bytes_;
-  std::unique_ptr<std::uint32_t[], Free> numbers_;  // by row: its number among those kept, from 1 on; or 0
+  // A bit a row, and lists of those that are kept, by neighbourhood: what is looked up at random is small, as
+  // new pages come slowly and a save wants them at once.
+  std::unique_ptr<std::uint64_t[], Free> is_kept_;
+  std::vector<std::vector<Kept>> kept_rows_;
   std::uint32_t kept_ = 0;
   std::shared_ptr<ChunkPool> pool_;
   std::vector<ChunkPool::Chunk> chunks_;  // of kept rows, in the order of their numbers
