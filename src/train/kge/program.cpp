@@ -197,11 +197,22 @@ class Program {
     }
   }
 
+  /// One that an error of another slice cancelled is that error: it says what is wrong, and the exit code
+  /// with it.
+  SliceResult result_of(const RemoteValue<SliceResult>& value) {
+    try {
+      return value.fetch();
+    } catch (const Error& error) {
+      if (error.code() == Code::cancelled) coordinator_->join();
+      throw;
+    }
+  }
+
   /// Takes in results until `left` slices are outstanding.
   void collect(std::size_t left) {
     while (running_.size() > left) {
       const auto [epoch, value] = running_.front();
-      const SliceResult result = value.fetch();
+      const SliceResult result = result_of(value);
       running_.pop_front();
       report_.triples += result.triples;
       if (report_.epochs.empty() || report_.epochs.back().epoch != epoch) {
