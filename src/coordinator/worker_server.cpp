@@ -118,7 +118,7 @@ void WorkerServer::listen() {
   fabric.on_message(cluster::kGiveBack, [this](const transport::Message& message) {
     GiveBackHeader header;
     std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
-    give_back(header.most);
+    to_give_back_.push_back(header.most);
   });
   fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
@@ -196,6 +196,7 @@ void WorkerServer::await_ps() {
 ControlLoop::Round WorkerServer::round() {
   const bool received = runtime_->control().progress() != 0;
   take_up_coordinator();
+  for (const std::size_t most : std::exchange(to_give_back_, {})) give_back(most);
   const auto rest = beat_or_end();
   std::vector<std::byte> answers;
   bool answer_due = false;
@@ -309,7 +310,7 @@ void WorkerServer::take(const transport::Message& message) {
   }
 }
 
-/// Handler of kGiveBack: the last ones first.
+/// The last ones first. Not inside progress(): who came late may be asked before it is connected.
 void WorkerServer::give_back(std::size_t most) {
   std::vector<std::uint64_t> ids;
   {

@@ -84,7 +84,8 @@ class WorkerServer {
   std::deque<News> news_;
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
-  bool has_asked_to_leave_ = false;                       // of the thread that drives the loop
+  std::vector<std::size_t> to_give_back_;                 // as asked; of the thread that drives the loop
+  bool has_asked_to_leave_ = false;                       // of the same
   bool over_ = false;
   bool fenced_ = false;  // it counts as dead
   std::string fenced_why_;
