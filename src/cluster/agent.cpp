@@ -73,6 +73,7 @@ pid_t fork_child() {
 
 /// The second child: MPI from its start to its end.
 [[noreturn]] void run_mpi(int from_child, int to_agent) {
+  prctl(PR_SET_NAME, "capstan-mpi");  // what ps and top call it, while it lives beside the child
   Answer answer;
   int initialized = 0;
   try {

@@ -88,6 +88,8 @@ class RankedJob(Job):
         parents, rank_of = {}, {}
         for pid in self.processes():
             try:
+                if is_mpi_child(pid):
+                    continue
                 environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                 parents[pid] = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
@@ -126,10 +128,17 @@ class Roles:
         self.ps = list(range(ranks - ps, ranks))
 
 
+def is_mpi_child(pid):
+    """It is the other child of an agent, which ends soon after the start of the job. Raises OSError when it has ended."""
+    return pathlib.Path(f"/proc/{pid}/comm").read_text() == "capstan-mpi\n"
+
+
 def child_of(pid):
-    """The pid of a process's only child; None when it has none."""
+    """The pid of a process's child; None when it has none."""
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
     found = children.read_text().split() if children.exists() else []
+    if len(found) > 1:
+        found = [child for child in found if pathlib.Path(f"/proc/{child}/comm").exists() and not is_mpi_child(child)]
     return int(found[0]) if found else None
 
 
@@ -156,6 +165,18 @@ class JobTest(unittest.TestCase):
 
     def graph(self, **options):
         return small_graph.write(self.folder / "graph", **options)
+
+    def small_disk(self, size):
+        """A folder with room for so much ("40m"), unmounted at the end of the test."""
+        if os.geteuid() != 0:
+            self.skipTest("a small disk needs root, to mount one")
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"no small disk here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        return disk
 
     def start(self, command, ranks=0, **options):
         job = RankedJob(command, ranks, **options)
