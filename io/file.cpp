@@ -176,6 +176,14 @@ void remove_path(const std::filesystem::path& path) {
   if (error) throw file_failed("remove", path, error.value());
 }
 
+std::filesystem::path full_name(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path);
+  auto name = std::filesystem::weakly_canonical(absolute, error);
+  if (error) name = absolute.lexically_normal();
+  return name.has_filename() ? name : name.parent_path();
+}
+
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw file_failed("rename to " + to.string(), from, errno);
 }

@@ -75,6 +75,9 @@ void sync_path(const std::filesystem::path& path);
 /// A file, or a folder with all that is in it; nothing when it is not there.
 void remove_path(const std::filesystem::path& path);
 
+/// One name for a file or folder, however it is spelled and whatever links lead there; it need not exist.
+std::filesystem::path full_name(const std::filesystem::path& path);
+
 /// Atomic in the eyes of other processes; durable once the folder is synced.
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
 

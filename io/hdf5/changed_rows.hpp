@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <string_view>
 
 #include "io/file.hpp"
 #include "io/hdf5/checkpoint_types.hpp"

@@ -42,14 +42,6 @@ void put(const fs::path& file, std::string_view text) {
   rename_path(unfinished, file);
 }
 
-/// One name for a directory, however it is spelled.
-fs::path full_name(const fs::path& directory) {
-  std::error_code error;
-  fs::path name = fs::weakly_canonical(fs::absolute(directory), error);
-  if (error) name = fs::absolute(directory).lexically_normal();
-  return name.has_filename() ? name : name.parent_path();
-}
-
 /// Every byte is compared with its checksum on the way. Not in the folder of a save: a ps may be at it that
 /// has not noticed yet that the coordinator is another one.
 void bring(const CheckpointEntry& entry, CheckpointDirectory& directory) {

@@ -256,8 +256,7 @@ bool is_base(const std::filesystem::path& folder, const Base& base) {
 }
 
 std::filesystem::path find_base(const std::filesystem::path& increment, const Base& base) {
-  auto clean = std::filesystem::weakly_canonical(increment);  // whatever links lead there
-  if (!clean.has_filename()) clean = clean.parent_path();
+  const auto clean = full_name(increment);
   const auto refused = [&](std::string_view why) {
     return Error(Code::data_loss, fmt::format("{} has the rows that changed since {}, {}", clean.string(),
                                               base.checkpoint, why));

@@ -33,14 +33,19 @@ ChunkPool::Chunk ChunkPool::take(std::size_t bytes) {
   return chunk;
 }
 
-void ChunkPool::give_back(std::vector<Chunk> chunks, std::size_t bytes) {
+void ChunkPool::give_back(std::vector<Chunk> chunks, std::size_t bytes) noexcept {
   if (chunks.empty()) return;
-  const std::uint64_t most = memory_left() / 4;
-  const std::lock_guard lock(mutex_);
-  for (Chunk& chunk : chunks) {
-    if (kept_ + bytes > most) return;
-    kept_ += bytes;
-    free_[bytes].push_back(std::move(chunk));
+  try {
+    const std::uint64_t most = memory_left() / 4;
+    const std::lock_guard lock(mutex_);
+    std::vector<Chunk>& free = free_[bytes];
+    for (Chunk& chunk : chunks) {
+      if (kept_ + bytes > most) return;
+      free.push_back(std::move(chunk));
+      kept_ += bytes;
+    }
+  } catch (const std::bad_alloc&) {
+    // There is no memory to say what is free: the system gets the rest back.
   }
 }
 

@@ -27,7 +27,7 @@ class ChunkPool {
   /// REQUIRES: a multiple of kBytes. Throws Error(resource_exhausted) when this host has not so much left.
   Chunk take(std::size_t bytes);
   /// Chunks of `bytes` each.
-  void give_back(std::vector<Chunk> chunks, std::size_t bytes);
+  void give_back(std::vector<Chunk> chunks, std::size_t bytes) noexcept;
 
  private:
   std::mutex mutex_;

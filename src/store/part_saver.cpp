@@ -91,11 +91,25 @@ bool PartSaver::advance() {
   if (saves_.empty()) return any;
   Save& last = *saves_.back();
   // An earlier one may be at a file of the same name.
-  if (last.snapshot && last.snapshot->advance() && saves_.size() == 1 && !last.thread.joinable()) {
+  if (take_whole(last) && saves_.size() == 1 && !last.thread.joinable()) {
     last.thread = std::jthread([this, &last](const std::stop_token& stop) { write(last, stop); });
     any = true;
   }
   return any;
+}
+
+/// True when all shards have been taken. Without memory for that the save fails, not the ps.
+bool PartSaver::take_whole(Save& save) {
+  if (!save.snapshot || save.written) return false;
+  try {
+    return save.snapshot->advance();
+  } catch (...) {
+    save.error = std::current_exception();
+    save.snapshot.reset();
+    save.written = true;
+    wake_();
+    return false;
+  }
 }
 
 /// As soon as they have been copied; true when there was something to do.

@@ -55,6 +55,7 @@ class PartSaver {
 
   void write(Save& save, const std::stop_token& stop);
   void write_files(Save& save, FastParts& fast, const std::stop_token& stop);
+  bool take_whole(Save& save);
   bool release_rows(Save& save);
   void report(Save& save);
 

@@ -65,10 +65,14 @@ bool StoreSnapshot::take_if_whole(const Key& key) {
   if (rows_.since != 0 && shard.touched && shard.touched->mark() == rows_.since) touched = shard.touched;
   auto rows =
       std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(touched), store_.chunks_);
+  std::optional<TouchedRows> since_now;
+  if (rows_.mark != 0) since_now.emplace(rows_.mark, shard.description.rows);
+  shard.snapshots.reserve(shard.snapshots.size() + 1);
   taken_.push_back({key, shard.description, *shard.steps, rows});
+  // Nothing from here on wants memory.
   shard.snapshots.push_back(std::move(rows));
-  if (rows_.mark != 0) shard.touched.emplace(rows_.mark, shard.description.rows);
-  --shard.waiting_reads;  // at the end: what is above may find no memory
+  if (since_now) shard.touched = std::move(since_now);
+  --shard.waiting_reads;
   return true;
 }
 

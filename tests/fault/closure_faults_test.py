@@ -51,17 +51,6 @@ class ClosureFaults(JobTest):
         self.assertGreaterEqual(len(given_up), 2, self.job.stderr)
         self.assertIn("it is started again", self.job.stderr)
 
-    def small_disk(self, size):
-        if os.geteuid() != 0:
-            self.skipTest("a small disk needs root, to mount one")
-        disk = self.folder / "disk"
-        disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, text=True)
-        if mounted.returncode != 0:
-            self.skipTest(f"no small disk here: {mounted.stderr.strip()}")
-        self.addCleanup(subprocess.run, ["umount", disk], check=True)
-        return disk
-
     def test_a_full_disk(self):
         disk = self.small_disk("40m")
         lines = self.lines("disk", disk)

@@ -144,17 +144,6 @@ class TwoLevels(JobTest):
         self.assertNotIn("warning", job.stderr)
         self.assert_durable(1, 2, 4)
 
-    def small_disk(self, size):
-        if os.geteuid() != 0:
-            self.skipTest("a small disk needs root, to mount one")
-        disk = self.folder / "disk"
-        disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, text=True)
-        if mounted.returncode != 0:
-            self.skipTest(f"no small disk here: {mounted.stderr.strip()}")
-        self.addCleanup(subprocess.run, ["umount", disk], check=True)
-        return disk
-
     def test_no_room_in_the_fast_level(self):
         # For nothing, and for the part of one of two ps. Each ps says it once.
         disk = self.small_disk("6m")
