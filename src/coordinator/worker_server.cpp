@@ -219,7 +219,7 @@ void WorkerServer::take_up_coordinator() {
   if (!watch_.news()) {
     if (const std::string& verdict = watch_.verdict(); !verdict.empty()) {
       const std::lock_guard lock(mutex_);
-      lost_ = verdict;
+      lose_coordinator(verdict);
     }
     return;
   }
@@ -274,9 +274,9 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
   if (const auto until = watch_.until(); until && *until > now) no_later_than(*until);
   const std::lock_guard lock(mutex_);
   // It answers from its first answer on; its end, or the end of the way to it, may come without a word.
-  if (silence_.too_long(now) && !over_ && !watch_.until() && lost_.empty())
-    lost_ = coordinator_->name() + " is gone";
-  if (!(over_ || fenced_) || !(has_agent_ || runtime_->came_late())) return rest;
+  if (silence_.too_long(now) && !over_ && !watch_.until())
+    lose_coordinator(coordinator_->name() + " is gone");
+  if (!ended() || !(has_agent_ || runtime_->came_late())) return rest;
   if (now < end_by_) {
     no_later_than(end_by_);
     return rest;
@@ -284,9 +284,17 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
   if (fenced_) {
     log::error("{}", fenced_why_);
   } else {
-    log::warn("the job is over; this worker ends in the middle of a function that does not");
+    log::warn("{}; this worker ends in the middle of a function that does not",
+              over_ ? "the job is over" : lost_.c_str());
   }
-  std::_Exit(fenced_ ? kExitFenced : 0);
+  std::_Exit(fenced_ ? kExitFenced : over_ ? 0 : kExitLostCoordinator);
+}
+
+/// A function that waits for a ps, which has lost the coordinator too, would hold this worker up.
+void WorkerServer::lose_coordinator(const std::string& verdict) {
+  if (!lost_.empty()) return;
+  lost_ = verdict;
+  end_by_ = std::chrono::steady_clock::now() + kGraceAtTheEnd;
 }
 
 /// Handler of kRunClosures.

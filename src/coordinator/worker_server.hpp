@@ -24,6 +24,8 @@ namespace capstan::coordinator {
 
 /// Of a worker that counts as dead; its agent starts it again.
 inline constexpr int kExitFenced = 1;  // docs/errors.md
+/// Of a worker whose coordinator is gone, in the middle of a function.
+inline constexpr int kExitLostCoordinator = 4;
 
 class WorkerServer {
  public:
@@ -68,6 +70,8 @@ class WorkerServer {
   bool ended() const { return over_ || fenced_ || !lost_.empty(); }
   std::chrono::milliseconds beat_or_end();
   void take_up_coordinator();
+  /// REQUIRES: the mutex.
+  void lose_coordinator(const std::string& verdict);
   void begin_anew();
   void learn_news();
   void execute(const Task& task);
@@ -89,7 +93,7 @@ class WorkerServer {
   bool over_ = false;
   bool fenced_ = false;  // it counts as dead
   std::string fenced_why_;
-  std::chrono::steady_clock::time_point end_by_{};  // when it is over or fenced, whatever the closure does
+  std::chrono::steady_clock::time_point end_by_{};  // when it has ended, whatever the closure does
   std::string lost_;                                // why there is no coordinator any more
   bool anew_ = false;                // another coordinator has come, and what is of the earlier one is to go
   bool answer_due_ = false;          // that has been done
