@@ -15,6 +15,7 @@
 
 namespace capstan {
 
+class ClusterResolver;
 class Settings;
 namespace cluster {
 class Runtime;
@@ -33,16 +34,21 @@ class Cluster {
   ///    supervises, and its child, which is where this call returns. MPI is finished before it returns. The
   ///    agent of a worker that dies starts it again: another return from here, in a new process. So does
   ///    the coordinator's, where --coordinator-wait is set.
+  ///  * as one of the tasks of TF_CONFIG, by hand or by another scheduler, without MPI: all tasks meet at the
+  ///    address of the chief, which is the coordinator. Each has its agent, and nobody else to end it.
   ///  * by `capstan join RUN_DIR`, or with CAPSTAN_JOIN=RUN_DIR: as one more worker of a job that runs with
   ///    --run-dir RUN_DIR. SIGTERM lets it end what it is at, and leave.
   ///  * alone: every role in this process (`embedded()`), no launcher needed.
   /// Call it first in main, before any thread is started. Takes `--capstan-NAME=VALUE` out of the arguments,
   /// then CAPSTAN_* variables, then the file of CAPSTAN_CONFIG. Throws Error: invalid_argument for two ranks
-  /// or roles that do not fit, deadline_exceeded when ranks are missing, failed_precondition when binaries
-  /// differ.
+  /// or roles that do not fit, deadline_exceeded with their names when ranks are missing, failed_precondition
+  /// when binaries differ, or srun has started several tasks that cannot reach MPI.
   static Cluster join(int& argc, char** argv);
   /// The same with settings that the program has read itself.
   static Cluster join(const Settings& settings);
+  /// As the task that the resolver describes, whatever started this process: the tasks meet at the chief's
+  /// address, as they do with TF_CONFIG.
+  static Cluster join(const ClusterResolver& resolver, const Settings& settings);
 
   explicit Cluster(std::shared_ptr<cluster::Runtime> runtime) : runtime_(std::move(runtime)) {}
 

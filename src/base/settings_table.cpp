@@ -39,6 +39,28 @@ constexpr std::array kTable{
             .help = "the roles of the ranks in one line, in place of ps, workers, evaluator and spares: "
                     "\"coordinator:1,ps:4,worker:*\"",
             .initial_means = kByRule},
+    Setting{.name = "role-map",
+            .group = "runtime",
+            .kind = choice,
+            .initial = "spread",
+            .help = "where the ps lie: spread over the hosts in turn; pack = on as few hosts as possible; "
+                    "ps-per-node = --ps of them, or one, on each host; dedicated = on hosts of their own; "
+                    "local = --ps of them, "
+                    "or a quarter of the ranks, on each host beside its workers",
+            .choices = "spread|pack|ps-per-node|dedicated|local"},
+    Setting{.name = "role-file",
+            .group = "runtime",
+            .kind = text,
+            .initial = "",
+            .help = "a file that says which rank or host has which role; rank 0 reads it"},
+    Setting{.name = "role",
+            .group = "runtime",
+            .kind = choice,
+            .initial = "",
+            .help = "the role of this rank alone, where each kind of rank has its own command "
+                    "(mpirun -np 1 prog --role coordinator : -np 2 prog --role ps : ...)",
+            .initial_means = "by --role-map",
+            .choices = "coordinator|chief|ps|worker|evaluator|spare"},
     Setting{.name = "evaluator",
             .group = "runtime",
             .kind = flag,
@@ -157,6 +179,16 @@ constexpr std::array kTable{
             .help = "the least that is logged, on every rank",
             .initial_means = "info on the coordinator, warn elsewhere",
             .choices = "trace|debug|info|warn|error|off"},
+    Setting{
+        .name = "bootstrap",
+        .group = "runtime",
+        .kind = choice,
+        .initial = "auto",
+        .help =
+            "how the processes of a job find each other: mpi; tf-config = at the address of TF_CONFIG's "
+            "chief; alone = all roles in this process, whatever started it; auto = by mpi where a launcher "
+            "has started more than one, else by TF_CONFIG where it is set, else alone",
+        .choices = "auto|mpi|tf-config|alone"},
     Setting{.name = "start-timeout",
             .group = "runtime",
             .kind = duration,

@@ -1,7 +1,6 @@
-// agent.cpp -- fork before MPI_Init: the program in one child, MPI in another, neither in the parent.
+// agent.cpp -- the program in one child, the exchange at the start (MPI) in another, neither in the parent.
 #include "cluster/agent.hpp"
 
-#include <mpi.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,7 +15,6 @@
 #include <utility>
 
 #include "cluster/agent_pipe.hpp"
-#include "cluster/mpi_bootstrap.hpp"
 #include "cluster/pulse.hpp"
 #include "cluster/run_directory.hpp"
 
@@ -38,6 +36,10 @@ constexpr std::chrono::milliseconds kLastPause{1600};
 constexpr std::chrono::seconds kLived{1};
 // An agent that has not looked for so long has been stopped itself, perhaps with its child.
 constexpr std::chrono::seconds kLongLook{1};
+// The rest of a hello of which the beginning has come.
+constexpr std::chrono::seconds kHelloArrives{10};
+// The child waits for the exchange, which has a deadline and says for whom it waited.
+constexpr std::chrono::seconds kExchangeSpeaksFirst{10};
 
 struct Answer {
   Code code = Code::ok;
@@ -71,30 +73,20 @@ pid_t fork_child() {
   return child;
 }
 
-/// The second child: MPI from its start to its end.
-[[noreturn]] void run_mpi(int from_child, int to_agent) {
-  prctl(PR_SET_NAME, "capstan-mpi");  // what ps and top call it, while it lives beside the child
+/// The second child.
+[[noreturn]] void run_exchange(const AgentOptions& options, int from_child, int to_agent) {
+  prctl(PR_SET_NAME, "capstan-start");  // what ps and top call it, while it lives beside the child
   Answer answer;
-  int initialized = 0;
   try {
-    // The child has its own deadline for the start; its end is seen by the agent.
-    const Hello hello = receive_value<Hello>(from_child, Clock::now() + std::chrono::hours(24), "the child");
-    MPI_Init(nullptr, nullptr);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    initialized = 1;
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (const auto launched = launched_ranks(); launched && *launched != ranks) {
-      throw Error(Code::failed_precondition, "the launcher started " + std::to_string(*launched) +
-                                                 " ranks, but MPI sees " + std::to_string(ranks) +
-                                                 ": this program was built with another MPI than the "
-                                                 "mpirun in use (or srun lacks --mpi=pmix)");
-    }
-    answer.table = cluster::exchange(MPI_COMM_WORLD, hello);
+    const auto hello = [from_child]() -> std::optional<Hello> {
+      pollfd ready{from_child, POLLIN, 0};
+      if (poll(&ready, 1, 0) <= 0) return std::nullopt;
+      return receive_value<Hello>(from_child, Clock::now() + kHelloArrives, "this rank's program");
+    };
+    answer.table = options.exchange(hello);
   } catch (const Error& error) {
     answer = {error.code(), error.what(), {}};
   }
-  if (initialized != 0) MPI_Finalize();
   try {
     send_value(to_agent, answer);
   } catch (const Error&) {
@@ -117,17 +109,19 @@ AgentLink::Kept kept_memory() {
 
 class Agent {
  public:
-  Agent(pid_t child, pid_t mpi, pid_t launcher, int to_child, int from_mpi, sigset_t mask,
-        AgentLink::Kept kept, std::chrono::milliseconds most_silence, std::string run_dir)
+  Agent(pid_t child, pid_t exchange, pid_t launcher, int to_child, int from_exchange, sigset_t mask,
+        AgentLink::Kept kept, const AgentOptions& options)
       : child_(child),
-        mpi_(mpi),
+        exchange_(exchange),
         launcher_(launcher),
         to_child_(to_child),
-        from_mpi_(from_mpi),
+        from_exchange_(from_exchange),
         mask_(mask),
         kept_(std::move(kept)),
-        run_dir_(std::move(run_dir)),
-        most_silence_(most_silence) {}
+        run_dir_(options.run_dir),
+        name_(options.name),
+        has_launcher_(options.has_launcher),
+        most_silence_(options.most_silence) {}
 
   /// Returns in a child that was started again; never in the agent.
   AgentLink run() {
@@ -137,19 +131,19 @@ class Agent {
   }
 
  private:
-  /// Until MPI is done. It may take for ever; a signal, or the death of a child before the others know of it,
-  /// ends the rank at once, and with it, through the launcher, the job.
+  /// Until the exchange is done. It may take for ever; a signal, or the death of a child before the others
+  /// know of it, ends the rank at once, and with it, through the launcher, the job.
   void start() {
     while (true) {
       end_if_dead(child_);
-      if (told_to_end() || getppid() != launcher_) {
+      if (told_to_end() || launcher_has_gone()) {
         kill(child_, SIGKILL);
         _exit(128 + SIGTERM);
       }
-      pollfd answered{from_mpi_, POLLIN, 0};
+      pollfd answered{from_exchange_, POLLIN, 0};
       if (poll(&answered, 1, 50) > 0) break;
     }
-    const Answer answer = answer_of_mpi();
+    const Answer answer = answer_of_exchange();
     failed_start_ = answer.code != Code::ok;
     table_ = answer.table;
     if (!failed_start_) self_ = table_.members[static_cast<std::size_t>(table_.rank)];
@@ -162,15 +156,16 @@ class Agent {
     close(to_child_);
   }
 
-  Answer answer_of_mpi() const {
+  Answer answer_of_exchange() const {
     try {
-      auto answer = receive_value<Answer>(from_mpi_, Clock::now() + std::chrono::seconds(10), "the MPI part");
-      close(from_mpi_);
-      waitpid(mpi_, nullptr, 0);
+      auto answer =
+          receive_value<Answer>(from_exchange_, Clock::now() + std::chrono::seconds(10), "the exchange");
+      close(from_exchange_);
+      waitpid(exchange_, nullptr, 0);
       return answer;
     } catch (const Error&) {
       while (true) {  // it closes the pipe without an answer by dying only
-        end_if_dead(mpi_);
+        end_if_dead(exchange_);
         usleep(1000);
       }
     }
@@ -187,9 +182,12 @@ class Agent {
     killed_at_start(pid, info.si_status);
   }
 
-  [[noreturn]] static void killed_at_start(pid_t pid, int signal) {
-    std::fprintf(stderr, "capstan: rank %d, pid %d, was killed by signal %d (%s) before the job had begun\n",
-                 launched_rank(), static_cast<int>(pid), signal, strsignal(signal));
+  /// The launcher's daemon, without a word: nobody would ever end this rank.
+  bool launcher_has_gone() const { return has_launcher_ && getppid() != launcher_; }
+
+  [[noreturn]] void killed_at_start(pid_t pid, int signal) const {
+    std::fprintf(stderr, "capstan: %s, pid %d, was killed by signal %d (%s) before the job had begun\n",
+                 name_.c_str(), static_cast<int>(pid), signal, strsignal(signal));
     _exit(kExitLostRank);
   }
 
@@ -204,8 +202,7 @@ class Agent {
         if (!starts_again(status, ending)) finish(status, ending);
         child_ = 0;
       }
-      // The launcher's daemon has gone without a word: nobody would ever end this rank.
-      if (getppid() != launcher_ && !ending) {
+      if (launcher_has_gone() && !ending) {
         ending = true;
         if (child_ > 0) kill(child_, SIGKILL);
       }
@@ -341,25 +338,28 @@ class Agent {
   /// The launcher ends the job when the coordinator's agent exits; a signal from it, or its own end, ends
   /// this pause.
   void pause_for_coordinator() const {
+    if (!has_launcher_) return;
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
     const auto until = Clock::now() + kCoordinatorSpeaksFirst;
     const timespec tick{0, 100'000'000};
-    while (getppid() == launcher_ && Clock::now() < until) {
+    while (!launcher_has_gone() && Clock::now() < until) {
       if (sigtimedwait(&ends, nullptr, &tick) > 0) return;
     }
   }
 
   pid_t child_;  // 0: it has died, and is to be started again
-  pid_t mpi_;
+  pid_t exchange_;
   pid_t launcher_;
   int to_child_;
-  int from_mpi_;
+  int from_exchange_;
   sigset_t mask_;  // of the program
   AgentLink::Kept kept_;
   std::string run_dir_;
+  std::string name_;  // before there is a table
+  bool has_launcher_;
   void (*pipe_handler_)(int) = SIG_DFL;
   bool failed_start_ = false;
   Table table_;
@@ -377,18 +377,25 @@ class Agent {
 
 Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout) {
   if (table_) return std::move(*table_);
-  send_value(to_agent_, hello);
-  const auto answer = receive_value<Answer>(from_agent_, Clock::now() + timeout, "the other ranks");
+  void (*const before)(int) = signal(SIGPIPE, SIG_IGN);
+  try {
+    send_value(to_agent_, hello);
+  } catch (const Error&) {
+    // The exchange has ended already, and its answer says why.
+  }
+  signal(SIGPIPE, before);
+  const auto deadline = Clock::now() + timeout + kExchangeSpeaksFirst;
+  const auto answer = receive_value<Answer>(from_agent_, deadline, "the other ranks");
   close(to_agent_);
   close(from_agent_);
   if (answer.code != Code::ok) throw Error(answer.code, answer.message);
   return answer.table;
 }
 
-AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence, const std::string& run_dir) {
+AgentLink split_into_agent_and_child(const AgentOptions& options) {
   Pulse::share();
-  const Pipe up = open_pipe();      // child to MPI part
-  const Pipe across = open_pipe();  // MPI part to agent
+  const Pipe up = open_pipe();      // child to exchange
+  const Pipe across = open_pipe();  // exchange to agent
   const Pipe down = open_pipe();    // agent to child
   std::fflush(nullptr);             // or each would print what is buffered
 
@@ -407,18 +414,17 @@ AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence, con
     close(down.write_end);
     return {down.read_end, up.write_end, std::move(kept)};
   }
-  const pid_t mpi = fork_child();
-  if (mpi == 0) {
+  const pid_t exchange = fork_child();
+  if (exchange == 0) {
     close(up.write_end);
     close(across.read_end);
     close_both(down);
-    run_mpi(up.read_end, across.write_end);
+    run_exchange(options, up.read_end, across.write_end);
   }
   close_both(up);
   close(across.write_end);
   close(down.read_end);
-  return Agent(child, mpi, launcher, down.write_end, across.read_end, before, std::move(kept), most_silence,
-               run_dir)
+  return Agent(child, exchange, launcher, down.write_end, across.read_end, before, std::move(kept), options)
       .run();
 }
 

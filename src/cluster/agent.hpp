@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,9 +40,25 @@ class AgentLink {
   int started_again_ = 0;
 };
 
-/// Splits the process in three. Returns in the child, which runs the program. A second child does the MPI
-/// part and ends; the parent is the agent, which forwards signals, waits for the child and exits. It calls
-/// nothing of MPI, so that it may fork at any time: the child of a worker that dies, or of a ps that is
+/// This rank's hello, once its program has sent it: asked again and again until then.
+using HelloSource = std::function<std::optional<Hello>()>;
+
+struct AgentOptions {
+  /// What finds the others at the start, in a process of its own; throws Error. It has a deadline.
+  std::function<Table(const HelloSource&)> exchange;
+  /// Of a child that has begun to beat (pulse.hpp); it is killed then. 0: never.
+  std::chrono::milliseconds most_silence{0};
+  /// The agent takes the coordinator's file out of it when the coordinator has ended, however; "" for none.
+  std::string run_dir = {};
+  /// "rank 3", for messages before there is a table.
+  std::string name = {};
+  /// The parent process ends the ranks of the job together: without it, this one ends.
+  bool has_launcher = true;
+};
+
+/// Splits the process in three. Returns in the child, which runs the program. A second child does the
+/// exchange and ends; the parent is the agent, which forwards signals, waits for the child and exits. It
+/// calls nothing of MPI, so that it may fork at any time: the child of a worker that dies, or of a ps that is
 /// killed, is started again, up to Table::restarts times, and that is a return from here, too; so is that of
 /// a coordinator that is killed, where Table::coordinator_may_return. None follows who has said that it is
 /// the last (pulse.hpp). REQUIRES: no other thread runs.
@@ -53,11 +70,7 @@ class AgentLink {
 ///  * ps that is not started again: the child's own code; when it was lost, or has lost the coordinator, 4,
 ///  after a pause in which the coordinator ends the job by itself.
 ///  * any, killed by a signal before the cluster was up: 4, with a line that says so.
-/// A child never outlives its agent. One that has begun to beat (pulse.hpp) and has not for `most_silence` is
-/// killed; 0: never.
-///
-/// `run_dir`: the agent takes the coordinator's file out of it when the coordinator has ended, however; ""
-/// for none.
-AgentLink split_into_agent_and_child(std::chrono::milliseconds most_silence, const std::string& run_dir);
+/// A child never outlives its agent.
+AgentLink split_into_agent_and_child(const AgentOptions& options);
 
 }  // namespace capstan::cluster

@@ -94,7 +94,7 @@ DoorAnswer ask_door(const std::string& address, const Token& token, DoorRequest 
                     std::span<const std::byte> body, Clock::time_point deadline) {
   Visit visit(address, deadline);
   std::vector<std::byte> question = knock_bytes(request, token);
-  if (request == DoorRequest::join) {
+  if (has_body(request)) {
     const auto framed_body = framed(body);
     question.insert(question.end(), framed_body.begin(), framed_body.end());
   }

@@ -76,6 +76,7 @@ DoorVisit::State DoorVisit::read_knock() noexcept {
     case DoorRequest::status:
       return state_ = State::asked;
     case DoorRequest::join:
+    case DoorRequest::start:
       return state_ = State::talking;
   }
   return refuse("there is no such request");

@@ -1,7 +1,7 @@
 // door_visit.hpp -- what is said at the late door, byte by byte, without a socket.
 //
 //   visitor:  a knock    length (41), "capstan1", request, token of 32 bytes
-//             a body     length, bytes: of `join`, the Hello of who wants to come in
+//             a body     length, bytes: of `join`, the Hello of who wants to come in; of `start`, a StartCall
 //   door:     an answer  length, bytes: a DoorAnswer
 //
 // A length counts what follows it, in four bytes, the lowest first.
@@ -23,7 +23,10 @@ inline constexpr std::size_t kTokenBytes = 32;
 using Token = std::array<std::byte, kTokenBytes>;
 
 /// Sent over the wire: never renumber.
-enum class DoorRequest : std::uint8_t { status = 1, join = 2 };
+enum class DoorRequest : std::uint8_t { status = 1, join = 2, start = 3 };
+
+/// The request has a body.
+constexpr bool has_body(DoorRequest request) noexcept { return request != DoorRequest::status; }
 
 struct DoorAnswer {
   Code code = Code::ok;

@@ -1,12 +1,17 @@
-// join.cpp -- the four ways into a cluster: launched by MPI, inside a program's own MPI, alone, late.
+// join.cpp -- the ways into a cluster: launched by MPI, by tasks that meet, inside a program's own MPI,
+// alone, late.
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/settings.hpp"
+#include "capstan/cluster_resolver.hpp"
 #include "capstan/mpi.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/agent.hpp"
@@ -16,6 +21,7 @@
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/role_map.hpp"
 #include "cluster/runtime.hpp"
+#include "cluster/tcp_bootstrap.hpp"
 #include "transport/ucx_fabric.hpp"
 
 extern char** environ;
@@ -54,7 +60,8 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   auto control = std::make_unique<transport::UcxFabric>();
   auto data = std::make_unique<transport::UcxFabric>();
   cluster::Hello hello = cluster::make_hello();
-  hello.roles = cluster::RoleRequest::from(settings).text();
+  hello.roles = cluster::RoleRequest::from(settings);
+  hello.own_role = settings.text("role");
   hello.replicas = settings.integer("replicas");
   hello.restarts = restarts;
   hello.late =
@@ -92,9 +99,77 @@ void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) 
   if (!last.empty()) runtime.coordinator_returned(from_bytes<cluster::CoordinatorBack>(last).coordinator);
 }
 
+/// How the processes of this job find each other.
+struct Start {
+  std::function<cluster::Table(const cluster::HelloSource&, std::chrono::milliseconds timeout)> exchange;
+  std::string name;  // of this process, before there is a table
+  bool has_launcher;
+};
+
+Start start_by_mpi() {
+  return {cluster::exchange_in_world, "rank " + std::to_string(cluster::launched_rank()), true};
+}
+
+Start start_at(cluster::Meeting meeting) {
+  std::string name = meeting.self().name();
+  return {
+      [meeting = std::move(meeting)](const cluster::HelloSource& hello, std::chrono::milliseconds timeout) {
+        return cluster::meet(meeting, hello, timeout);
+      },
+      std::move(name), false};
+}
+
+/// Nothing for a process that is the whole job.
+std::optional<Start> start_of(const Settings& settings) {
+  const std::string& way = settings.text("bootstrap");
+  if (way == "alone") return std::nullopt;
+  const int ranks = cluster::launched_ranks().value_or(1);
+  if (way == "mpi" || (way == "auto" && ranks > 1)) {
+    return ranks > 1 ? std::optional(start_by_mpi()) : std::nullopt;
+  }
+  const auto resolver = default_cluster_resolver();
+  if (way == "tf-config" && !resolver) {
+    throw Error(Code::invalid_argument, "--bootstrap tf-config: the variable TF_CONFIG is not set");
+  }
+  if (resolver && !resolver->cluster_spec().empty())
+    return start_at(cluster::meeting_of(*resolver, settings));
+  cluster::refuse_lonely_step();
+  return std::nullopt;
+}
+
 void apply_log_level(const Settings& settings, bool coordinator) {
   const std::string& level = settings.text("log-level");
   log::set_level(!level.empty() ? level : coordinator ? "info" : "warn");
+}
+
+Cluster join_with_agent(const Settings& settings, const Start& start) {
+  const auto timeout = settings.duration("start-timeout");
+  // The others give it up first: it may wake up.
+  cluster::AgentLink agent = cluster::split_into_agent_and_child(
+      {.exchange = [&](const cluster::HelloSource& hello) { return start.exchange(hello, timeout); },
+       .most_silence = 2 * settings.duration("heartbeat-timeout"),
+       .run_dir = settings.text("run-dir"),
+       .name = start.name,
+       .has_launcher = start.has_launcher});
+  Cluster cluster = join_with(settings, static_cast<int>(settings.integer("max-restarts")),
+                              [&](const cluster::Hello& hello) { return agent.exchange(hello, timeout); });
+  Runtime& runtime = *cluster.runtime();
+  if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return()) runtime.keep_in(agent.kept_memory());
+  if (!runtime.coordinator_may_return()) return cluster;
+  if (cluster.role() == Role::coordinator) runtime.remember(agent.kept_memory(), agent.started_again());
+  if (cluster.role() == Role::worker) find_coordinator(runtime, agent.kept_memory());
+  return cluster;
+}
+
+Cluster join_job(const Settings& settings, const Start& start) {
+  Cluster joined = settings.text("supervise") == "on"
+                       ? join_with_agent(settings, start)
+                       : join_with(settings, 0, [&](const cluster::Hello& hello) {
+                           return start.exchange([&] { return hello; }, settings.duration("start-timeout"));
+                         });
+  apply_log_level(settings, joined.role() == Role::coordinator);
+  if (joined.role() != Role::coordinator) leave_requests_to_the_coordinator();
+  return joined;
 }
 
 }  // namespace
@@ -143,38 +218,13 @@ Cluster Cluster::join(const Settings& settings) {
       return cluster::join_late(run_dir, hello, settings.duration("start-timeout"));
     });
   }
-  const int ranks = cluster::launched_ranks().value_or(1);
-  if (ranks == 1) {
-    apply_log_level(settings, true);
-    return Cluster(Runtime::embedded_cluster(settings));
-  }
-  Cluster joined = [&] {
-    if (settings.text("supervise") == "on") {
-      // The others give it up first: it may wake up.
-      cluster::AgentLink agent = cluster::split_into_agent_and_child(
-          2 * settings.duration("heartbeat-timeout"), settings.text("run-dir"));
-      const auto restarts = static_cast<int>(settings.integer("max-restarts"));
-      Cluster cluster = join_with(settings, restarts, [&](const cluster::Hello& hello) {
-        return agent.exchange(hello, settings.duration("start-timeout"));
-      });
-      Runtime& runtime = *cluster.runtime();
-      if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return())
-        runtime.keep_in(agent.kept_memory());
-      if (!runtime.coordinator_may_return()) return cluster;
-      if (cluster.role() == Role::coordinator) runtime.remember(agent.kept_memory(), agent.started_again());
-      if (cluster.role() == Role::worker) find_coordinator(runtime, agent.kept_memory());
-      return cluster;
-    }
-    MPI_Init(nullptr, nullptr);
-    return join_with(settings, 0, [](const cluster::Hello& hello) {
-      cluster::Table table = cluster::exchange(MPI_COMM_WORLD, hello);
-      MPI_Finalize();
-      return table;
-    });
-  }();
-  apply_log_level(settings, joined.role() == Role::coordinator);
-  if (joined.role() != Role::coordinator) leave_requests_to_the_coordinator();
-  return joined;
+  if (const auto start = start_of(settings)) return join_job(settings, *start);
+  apply_log_level(settings, true);
+  return Cluster(Runtime::embedded_cluster(settings));
+}
+
+Cluster Cluster::join(const ClusterResolver& resolver, const Settings& settings) {
+  return join_job(settings, start_at(cluster::meeting_of(resolver, settings)));
 }
 
 Cluster cluster_from(MPI_Comm communicator) {
@@ -187,8 +237,13 @@ Cluster cluster_from(MPI_Comm communicator, const Settings& settings) {
   int ranks = 0;
   MPI_Comm_size(communicator, &ranks);
   if (ranks == 1) return Cluster(Runtime::embedded_cluster(settings));
-  return join_with(settings, 0, [communicator](const cluster::Hello& hello) {
-    return cluster::exchange(communicator, hello);
+  return join_with(settings, 0, [&](const cluster::Hello& hello) {
+    MPI_Comm own = MPI_COMM_NULL;  // the program may receive any tag on its communicator
+    MPI_Comm_dup(communicator, &own);
+    const auto table = cluster::exchange(
+        own, [&] { return hello; }, settings.duration("start-timeout"));
+    MPI_Comm_free(&own);
+    return table;
   });
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capstan/cluster.hpp"
+#include "cluster/role_request.hpp"
 
 namespace capstan::cluster {
 
@@ -16,13 +17,14 @@ struct Hello {
   std::string host;
   std::int64_t pid = 0;
   std::uint64_t build = 0;  // hash of the binary
-  std::string roles;        // the settings that the role map is made from, which must agree
+  RoleRequest roles;        // what the role map is made from, which must agree
   std::vector<std::byte> control_address;
   std::vector<std::byte> data_address;
   std::int64_t replicas = 1;          // which must agree, too
   std::int32_t restarts = 0;          // and this: how often a worker's agent starts it again
   std::int32_t late = 0;              // and this: how many workers may come in later
   std::int64_t coordinator_wait = 0;  // and this: milliseconds that all wait for one that was killed
+  std::string own_role = {};          // of --role; "" for none
 };
 
 /// A ps and a spare, which may become one, have one thread and one fabric.

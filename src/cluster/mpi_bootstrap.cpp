@@ -1,18 +1,27 @@
-// mpi_bootstrap.cpp -- launch variables, the hash of the binary, and the all-gather of hellos.
+// mpi_bootstrap.cpp -- launch variables, the hash of the binary, and the roll-call of the ranks.
 #include "cluster/mpi_bootstrap.hpp"
 
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <numeric>
+#include <memory>
+#include <mutex>
 #include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "capstan/serialize.hpp"
 #include "cluster/role_map.hpp"
+#include "cluster/roll_call.hpp"
 #include "cluster/runtime.hpp"
 
 namespace capstan::cluster {
@@ -69,35 +78,238 @@ int launched_rank() {
   return 0;
 }
 
-Hello make_hello() { return {host_name(), getpid(), hash_of_binary(), "", {}, {}}; }
+void refuse_lonely_step() {
+  const int tasks = number_in("SLURM_STEP_NUM_TASKS").value_or(1);
+  if (tasks < 2 || !number_in("SLURM_PROCID") || launched_ranks()) return;
+  throw Error(
+      Code::failed_precondition,
+      fmt::format(
+          "srun has started {} tasks, and given them no way to MPI, so each would be a job of its own: use "
+          "srun --mpi=pmix (`srun --mpi=list` says what there is), or mpirun inside of the allocation; "
+          "or say --bootstrap alone, if that is what you want",
+          tasks));
+}
 
-Table exchange(MPI_Comm communicator, const Hello& hello) {
-  Table table;
-  int ranks = 0;
-  check_mpi(MPI_Comm_rank(communicator, &table.rank), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(communicator, &ranks), "MPI_Comm_size");
+Hello make_hello() { return {host_name(), getpid(), hash_of_binary(), {}, {}, {}}; }
 
-  const std::vector<std::byte> mine = to_bytes(hello);
-  const int length = static_cast<int>(mine.size());
-  std::vector<int> lengths(static_cast<std::size_t>(ranks));
-  check_mpi(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, communicator), "MPI_Allgather");
-  std::vector<int> offsets(lengths.size());
-  std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), 0);
-  std::vector<std::byte> all(static_cast<std::size_t>(offsets.back() + lengths.back()));
-  check_mpi(MPI_Allgatherv(mine.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(),
-                           MPI_BYTE, communicator),
-            "MPI_Allgatherv");
+namespace {
 
-  std::vector<Hello> hellos;
-  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
-    hellos.push_back(
-        from_bytes<Hello>({all.data() + offsets[rank], static_cast<std::size_t>(lengths[rank])}));
+using Clock = std::chrono::steady_clock;
+
+// Any numbers that a program is unlikely to use.
+constexpr int kTagHere = 17249;     // the host's name: this process is in MPI
+constexpr int kTagHello = 17250;    // a Hello
+constexpr int kTagVerdict = 17251;  // a Verdict
+/// Between two looks. MPI's own waits would keep a core busy, and there may be more ranks than cores.
+constexpr std::chrono::milliseconds kBetweenLooks{1};
+/// Rank 0 gives up first and says for whom it waited.
+constexpr std::chrono::seconds kRankZeroSpeaksFirst{5};
+
+struct Verdict {
+  Code code = Code::ok;
+  std::string message;
+  std::uint64_t table_bytes = 0;  // broadcast next, where the code is ok
+};
+
+/// What has come with this tag, and from whom; nothing yet otherwise.
+std::optional<std::pair<int, std::vector<std::byte>>> take(MPI_Comm communicator, int from, int tag) {
+  int there = 0;
+  MPI_Status status;
+  check_mpi(MPI_Iprobe(from, tag, communicator, &there, &status), "MPI_Iprobe");
+  if (there == 0) return std::nullopt;
+  int size = 0;
+  check_mpi(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+  check_mpi(MPI_Recv(bytes.data(), size, MPI_BYTE, status.MPI_SOURCE, tag, communicator, MPI_STATUS_IGNORE),
+            "MPI_Recv");
+  return std::pair(status.MPI_SOURCE, std::move(bytes));
+}
+
+/// Messages that have been sent and may not have been received.
+class Outbox {
+ public:
+  explicit Outbox(MPI_Comm communicator) : communicator_(communicator) {}
+  void send(int to, int tag, std::vector<std::byte> bytes) {
+    auto& kept = kept_.emplace_back(std::make_unique<std::vector<std::byte>>(std::move(bytes)));
+    check_mpi(MPI_Isend(kept->data(), static_cast<int>(kept->size()), MPI_BYTE, to, tag, communicator_,
+                        &requests_.emplace_back()),
+              "MPI_Isend");
   }
+  /// Until all have been received.
+  void wait() {
+    check_mpi(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
+              "MPI_Waitall");
+  }
+
+ private:
+  MPI_Comm communicator_;
+  std::vector<std::unique_ptr<std::vector<std::byte>>> kept_;
+  std::vector<MPI_Request> requests_;
+};
+
+Table table_of(const std::vector<Hello>& hellos) {
+  Table table;
   table.members = make_members(hellos);
-  table.restarts = hello.restarts;
-  table.late = hello.late;
-  table.coordinator_wait = hello.coordinator_wait;
+  table.restarts = hellos[0].restarts;
+  table.late = hellos[0].late;
+  table.coordinator_wait = hellos[0].coordinator_wait;
   return table;
+}
+
+/// Rank 0's part, up to the verdict. Throws Error(deadline_exceeded).
+std::vector<Hello> gather(MPI_Comm communicator, int ranks, const HelloSource& own,
+                          std::chrono::milliseconds timeout) {
+  const auto begin = Clock::now();
+  std::vector<std::string> names;
+  for (int rank = 0; rank < ranks; ++rank) names.push_back("rank " + std::to_string(rank));
+  RollCall roll(names, begin);
+  std::vector<Hello> hellos(static_cast<std::size_t>(ranks));
+  const auto arrive = [&](std::size_t rank, Hello hello) {
+    hellos[rank] = std::move(hello);
+    roll.arrive(rank);
+  };
+  while (true) {
+    bool any = false;
+    while (const auto here = take(communicator, MPI_ANY_SOURCE, kTagHere)) {
+      const auto rank = static_cast<std::size_t>(here->first);
+      roll.know(rank, names[rank] + " on " + from_bytes<std::string>(here->second),
+                "its program has not come to Cluster::join");
+      any = true;
+    }
+    while (const auto hello = take(communicator, MPI_ANY_SOURCE, kTagHello)) {
+      arrive(static_cast<std::size_t>(hello->first), from_bytes<Hello>(hello->second));
+      any = true;
+    }
+    if (!roll.is_here(0)) {
+      if (auto mine = own()) arrive(0, std::move(*mine));
+    }
+    if (roll.complete()) return hellos;
+    const auto now = Clock::now();
+    if (const auto text = roll.due(now)) std::fprintf(stderr, "capstan: %s\n", text->c_str());
+    if (now >= begin + timeout) {
+      throw Error(Code::deadline_exceeded, fmt::format("waited {} ms at the start (--start-timeout) for {}",
+                                                       timeout.count(), roll.missing()));
+    }
+    if (!any) std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+/// The others' part.
+Verdict send_and_await(MPI_Comm communicator, const HelloSource& own, Outbox& outbox,
+                       std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout + kRankZeroSpeaksFirst;
+  outbox.send(0, kTagHere, to_bytes(host_name()));
+  bool sent = false;
+  while (Clock::now() < deadline) {
+    if (!sent) {
+      if (const auto hello = own()) {
+        outbox.send(0, kTagHello, to_bytes(*hello));
+        sent = true;
+      }
+    }
+    if (const auto verdict = take(communicator, 0, kTagVerdict)) return from_bytes<Verdict>(verdict->second);
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return {Code::deadline_exceeded,
+          fmt::format("waited {} ms at the start (--start-timeout) for rank 0", timeout.count()), 0};
+}
+
+}  // namespace
+
+Table exchange(MPI_Comm communicator, const HelloSource& hello, std::chrono::milliseconds timeout) {
+  int rank = 0;
+  int ranks = 0;
+  check_mpi(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(communicator, &ranks), "MPI_Comm_size");
+  Outbox outbox(communicator);
+  Verdict verdict;
+  std::vector<std::byte> table;
+  if (rank == 0) {
+    try {
+      table = to_bytes(table_of(gather(communicator, ranks, hello, timeout)));
+      verdict.table_bytes = table.size();
+    } catch (const Error& error) {
+      verdict = {error.code(), error.what(), 0};
+    }
+    for (int to = 1; to < ranks; ++to) outbox.send(to, kTagVerdict, to_bytes(verdict));
+  } else {
+    verdict = send_and_await(communicator, hello, outbox, timeout);
+  }
+  if (verdict.code != Code::deadline_exceeded) outbox.wait();  // all are there to receive
+  if (verdict.code != Code::ok) throw Error(verdict.code, verdict.message);
+  table.resize(verdict.table_bytes);
+  constexpr std::size_t kBlock = 1 << 30;  // MPI counts in an int
+  for (std::size_t at = 0; at < table.size(); at += kBlock) {
+    check_mpi(MPI_Bcast(table.data() + at, static_cast<int>(std::min(kBlock, table.size() - at)), MPI_BYTE, 0,
+                        communicator),
+              "MPI_Bcast");
+  }
+  auto out = from_bytes<Table>(table);
+  out.rank = rank;
+  return out;
+}
+
+namespace {
+
+/// MPI_Init returns when all ranks have come to it, and says nothing while it waits.
+class WaitsForInit {
+ public:
+  explicit WaitsForInit(int ranks)
+      : thread_([this, ranks] {
+          std::unique_lock lock(mutex_);
+          for (auto waited = RollCall::kPeriod;
+               !done_.wait_for(lock, RollCall::kPeriod, [this] { return over_; });
+               waited += RollCall::kPeriod) {
+            std::fprintf(stderr,
+                         "capstan: waiting for MPI_Init for %d s: not all of the %d ranks that the launcher "
+                         "was to start have come to it; MPI does not say which\n",
+                         static_cast<int>(waited.count()), ranks);
+          }
+        }) {}
+  ~WaitsForInit() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    done_.notify_one();
+    thread_.join();
+  }
+  WaitsForInit(const WaitsForInit&) = delete;
+  WaitsForInit& operator=(const WaitsForInit&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds timeout) {
+  {
+    std::optional<WaitsForInit> waits;
+    if (launched_rank() == 0) waits.emplace(launched_ranks().value_or(0));
+    MPI_Init(nullptr, nullptr);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  try {
+    if (const auto launched = launched_ranks(); launched && *launched != ranks) {
+      throw Error(Code::failed_precondition, "the launcher started " + std::to_string(*launched) +
+                                                 " ranks, but MPI sees " + std::to_string(ranks) +
+                                                 ": this program was built with another MPI than the "
+                                                 "mpirun in use (or srun lacks --mpi=pmix)");
+    }
+    Table table = exchange(MPI_COMM_WORLD, hello, timeout);
+    MPI_Finalize();
+    return table;
+  } catch (const Error& error) {
+    // Who is missing would not come to MPI_Finalize either.
+    if (error.code() != Code::deadline_exceeded) MPI_Finalize();
+    throw;
+  }
 }
 
 }  // namespace capstan::cluster

@@ -4,67 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
-#include "base/settings.hpp"
 #include "capstan/error.hpp"
+#include "cluster/role_file.hpp"
 
 namespace capstan::cluster {
 namespace {
-
-Error bad_roles(const std::string& text, const std::string& why) {
-  return Error(Code::invalid_argument,
-               fmt::format("roles \"{}\": {}; expected ROLE:COUNT,... with roles coordinator, ps, "
-                           "worker, evaluator, spare, such as \"coordinator:1,ps:4,worker:*\"",
-                           text, why));
-}
-
-RoleRequest parse_roles(const std::string& text) {
-  RoleRequest request;
-  std::set<std::string> seen;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
-    begin = end + 1;
-    const std::size_t colon = item.find(':');
-    if (colon == std::string::npos) throw bad_roles(text, "\"" + item + "\" has no count");
-    const std::string role = item.substr(0, colon);
-    const std::string number = item.substr(colon + 1);
-    int count = 0;
-    if (number == "*") {
-      if (role != "worker") throw bad_roles(text, "only worker may be *");
-    } else {
-      const auto [end_of_number, error] =
-          std::from_chars(number.data(), number.data() + number.size(), count);
-      if (error != std::errc() || end_of_number != number.data() + number.size() || count < 0) {
-        throw bad_roles(text, "\"" + number + "\" is no count");
-      }
-    }
-    if (!seen.insert(role == "chief" ? "coordinator" : role).second) {
-      throw bad_roles(text, "\"" + role + "\" stands twice");
-    }
-    if (role == "coordinator" || role == "chief") {
-      if (count != 1) throw bad_roles(text, "there is one coordinator");
-    } else if (role == "ps") {
-      if (count < 1) throw bad_roles(text, "there must be at least one ps");
-      request.ps = count;
-    } else if (role == "worker") {
-      if (number != "*" && count < 1) throw bad_roles(text, "there must be at least one worker");
-      request.workers = count;
-    } else if (role == "evaluator") {
-      if (count > 1) throw bad_roles(text, "there is at most one evaluator");
-      request.evaluator = count == 1;
-    } else if (role == "spare") {
-      request.spares = count;
-    } else {
-      throw bad_roles(text, "\"" + role + "\" is no role");
-    }
-  }
-  return request;
-}
 
 /// Ranks that become ps, or spares: one from each host in turn, on each host the highest free rank first.
 /// Hosts that have fewer of the ranks `others` have their turn first.
@@ -94,6 +44,105 @@ std::set<int> choose(std::span<const std::string> hosts, int wanted, const std::
   return chosen;
 }
 
+using Hosts = std::span<const std::string>;
+
+/// Ranks by host, the hosts in the order of their first rank; those of `taken` are left out.
+std::vector<std::pair<std::string, std::vector<int>>> free_ranks(Hosts hosts, const std::set<int>& taken) {
+  std::vector<std::pair<std::string, std::vector<int>>> found;
+  for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
+    const std::string& host = hosts[static_cast<std::size_t>(rank)];
+    auto at =
+        std::find_if(found.begin(), found.end(), [&](const auto& entry) { return entry.first == host; });
+    if (at == found.end()) at = found.insert(found.end(), {host, {}});
+    if (!taken.contains(rank)) at->second.push_back(rank);
+  }
+  return found;
+}
+
+/// The highest ranks of the last host, then of the one before it.
+std::set<int> choose_packed(Hosts hosts, int wanted, const std::set<int>& taken) {
+  std::set<int> chosen;
+  auto by_host = free_ranks(hosts, taken);
+  for (auto host = by_host.rbegin(); host != by_host.rend(); ++host) {
+    for (auto rank = host->second.rbegin(); rank != host->second.rend(); ++rank) {
+      if (static_cast<int>(chosen.size()) < wanted) chosen.insert(*rank);
+    }
+  }
+  return chosen;
+}
+
+/// So many on each host, the highest ranks first.
+std::set<int> choose_per_node(Hosts hosts, int of_each, const std::set<int>& taken) {
+  std::set<int> chosen;
+  for (const auto& [host, ranks] : free_ranks(hosts, taken)) {
+    if (static_cast<int>(ranks.size()) < of_each) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("--role-map ps-per-node: {} has {} ranks left for {} ps; start more there, or "
+                              "give a smaller --ps, which counts for each host",
+                              host, ranks.size(), of_each));
+    }
+    chosen.insert(ranks.end() - of_each, ranks.end());
+  }
+  return chosen;
+}
+
+/// All ranks of hosts that have no other role: of the last ones, until there are `wanted`; 0: of a quarter of
+/// the hosts.
+std::set<int> choose_dedicated(Hosts hosts, int wanted, const std::set<int>& taken) {
+  std::map<std::string, int> all;
+  for (const std::string& host : hosts) ++all[host];
+  std::set<int> chosen;
+  std::string fitting;
+  std::size_t hosts_left = std::max<std::size_t>(1, all.size() / 4);
+  const auto by_host = free_ranks(hosts, taken);
+  for (auto at = by_host.rbegin(); at != by_host.rend(); ++at) {
+    const bool free = static_cast<int>(at->second.size()) == all[at->first];
+    if (!free || chosen.size() + at->second.size() + taken.size() >= hosts.size()) continue;
+    chosen.insert(at->second.begin(), at->second.end());
+    fitting += (fitting.empty() ? "" : ", ") + std::to_string(chosen.size());
+    if (static_cast<int>(chosen.size()) == wanted || (wanted == 0 && --hosts_left == 0)) return chosen;
+  }
+  throw Error(Code::invalid_argument,
+              fitting.empty()
+                  ? "--role-map dedicated: no host has ranks for ps alone, as it takes one without the "
+                    "coordinator, and another that has workers; start ranks on more hosts"
+                  : fmt::format("--role-map dedicated: ps take whole hosts, which makes {} of them, not {}; "
+                                "give one of these as --ps",
+                                fitting, wanted));
+}
+
+/// On each host that has workers, so many or, for 0, a quarter of its ranks and at least one.
+std::set<int> choose_local(Hosts hosts, int of_each, const std::set<int>& taken) {
+  std::set<int> chosen;
+  for (const auto& [host, ranks] : free_ranks(hosts, taken)) {
+    if (ranks.size() < 2) continue;  // a worker whose ps are on other hosts
+    const int quarter = std::max(1, static_cast<int>(ranks.size()) / 4);
+    const int ps = std::min(of_each > 0 ? of_each : quarter, static_cast<int>(ranks.size()) - 1);
+    chosen.insert(ranks.end() - ps, ranks.end());
+  }
+  if (chosen.empty()) {
+    throw Error(Code::invalid_argument,
+                "--role-map local: no host has ranks for a worker and a ps; start more ranks on each");
+  }
+  return chosen;
+}
+
+/// The ranks of the ps where the placement says how many there are.
+std::optional<std::set<int>> place_ps(Hosts hosts, const RoleRequest& request, const std::set<int>& taken) {
+  switch (request.placement) {
+    case PsPlacement::per_node:
+      return choose_per_node(hosts, std::max(1, request.ps), taken);
+    case PsPlacement::dedicated:
+      return choose_dedicated(hosts, request.ps, taken);
+    case PsPlacement::local:
+      return choose_local(hosts, request.ps, taken);
+    case PsPlacement::spread:
+    case PsPlacement::pack:
+      break;
+  }
+  return std::nullopt;
+}
+
 /// The rank of the replica of each ps, on another host than the ps where there is one.
 std::vector<int> choose_replicas(std::span<const std::string> hosts, const std::set<int>& ps_ranks,
                                  std::set<int> taken) {
@@ -117,32 +166,6 @@ std::vector<int> choose_replicas(std::span<const std::string> hosts, const std::
 
 }  // namespace
 
-RoleRequest RoleRequest::from(const Settings& settings) {
-  RoleRequest request;
-  if (!settings.text("roles").empty()) {
-    request = parse_roles(settings.text("roles"));
-  } else {
-    request.ps = static_cast<int>(settings.integer("ps"));
-    request.workers = static_cast<int>(settings.integer("workers"));
-    request.evaluator = settings.flag("evaluator");
-    request.spares = static_cast<int>(settings.integer("spares"));
-  }
-  request.replicas = settings.integer("replicas-of-ps") > 1;
-  if (request.replicas && request.spares > 0) {
-    throw Error(
-        Code::invalid_argument,
-        "--spares does not go with --replicas-of-ps 2, which makes each ps a spare of its own: give one "
-        "of the two");
-  }
-  return request;
-}
-
-std::string RoleRequest::text() const {
-  return fmt::format("ps={} workers={} evaluator={}{}{}", ps, workers, evaluator ? 1 : 0,
-                     spares > 0 ? fmt::format(" spares={}", spares) : "",
-                     replicas ? " replicas-of-ps=2" : "");
-}
-
 std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request) {
   const int ranks = static_cast<int>(hosts.size());
   if (ranks == 2) {
@@ -153,7 +176,10 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
   const int others = 1 + (request.evaluator ? 1 : 0) + request.spares;
   const int of_each_ps = request.replicas ? 2 : 1;
   const int hosts_count = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
-  int ps = request.ps;
+  std::set<int> taken{0};
+  if (request.evaluator) taken.insert(ranks - 1);
+  const auto placed = ranks > 2 ? place_ps(hosts, request, taken) : std::nullopt;
+  int ps = placed ? static_cast<int>(placed->size()) : request.ps;
   if (ps == 0 && request.workers > 0) {
     ps = (ranks - others - request.workers) / of_each_ps;
   } else if (ps == 0) {
@@ -172,9 +198,9 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
             request.spares > 0 ? fmt::format(", {} spares", request.spares) : "", wanted, wanted,
             request.spares > 0 ? ", --spares" : ""));
   }
-  std::set<int> taken{0};
-  if (request.evaluator) taken.insert(ranks - 1);
-  const std::set<int> ps_ranks = choose(hosts, ps, taken);
+  const std::set<int> ps_ranks = placed                                   ? *placed
+                                 : request.placement == PsPlacement::pack ? choose_packed(hosts, ps, taken)
+                                                                          : choose(hosts, ps, taken);
   taken.insert(ps_ranks.begin(), ps_ranks.end());
   const std::set<int> spare_ranks = choose(hosts, request.spares, taken, ps_ranks);
   const std::vector<int> replica_ranks =
@@ -203,6 +229,83 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
   return places;
 }
 
+std::vector<Place> places_of(std::span<const Role> roles, std::string_view source) {
+  const auto refused = [&](std::string_view what) {
+    return Error(Code::invalid_argument, fmt::format("{}: {}", source, what));
+  };
+  std::map<Role, int> next;
+  std::vector<Place> places;
+  for (const Role role : roles) places.push_back({role, next[role]++});
+  if (next[Role::coordinator] == 0) throw refused("no rank is the coordinator");
+  if (next[Role::coordinator] > 1)
+    throw refused(fmt::format("{} ranks are the coordinator; one has to be", next[Role::coordinator]));
+  if (roles[0] != Role::coordinator) {
+    throw refused(fmt::format("rank 0 is a {}, and has to be the coordinator: put that one first",
+                              to_string(roles[0])));
+  }
+  if (next[Role::ps] == 0) throw refused("no rank is a ps");
+  if (next[Role::worker] == 0) throw refused("no rank is a worker");
+  if (next[Role::evaluator] > 1)
+    throw refused(fmt::format("{} ranks are evaluators; one may be", next[Role::evaluator]));
+  return places;
+}
+
+namespace {
+
+/// Roles that ranks were given one by one. Throws Error(invalid_argument) where some have one and some have
+/// not.
+std::vector<Role> own_roles(std::span<const Hello> hellos) {
+  std::vector<Role> roles;
+  for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
+    const Hello& hello = hellos[rank];
+    if (hello.own_role.empty() != hellos[0].own_role.empty()) {
+      const auto told = [](const Hello& one) {
+        return one.own_role.empty() ? "no --role" : "--role " + one.own_role;
+      };
+      throw Error(Code::invalid_argument,
+                  fmt::format("rank {} on {} was given {}, rank 0 {}: give a --role to every rank or to none",
+                              rank, hello.host, told(hello), told(hellos[0])));
+    }
+    if (!hello.own_role.empty()) roles.push_back(*role_named(hello.own_role));
+  }
+  return roles;
+}
+
+/// What else was asked for has to be what there is.
+void require_asked_for(const std::vector<Place>& places, const RoleRequest& request,
+                       std::string_view source) {
+  const auto require = [&](Role role, int asked, const char* flag) {
+    const auto there = std::count_if(places.begin(), places.end(),
+                                     [role](const Place& place) { return place.role == role; });
+    if (asked != 0 && asked != there) {
+      throw Error(Code::invalid_argument, fmt::format("{}: {} ranks are {}, --{} says {}; leave --{} out",
+                                                      source, there, to_string(role), flag, asked, flag));
+    }
+  };
+  require(Role::ps, request.ps, "ps");
+  require(Role::worker, request.workers, "workers");
+  require(Role::spare, request.spares, "spares");
+  if (request.replicas) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("{}: --replicas-of-ps 2 takes ranks by a rule of its own; leave one of the two out",
+                    source));
+  }
+}
+
+std::vector<Place> places_for(std::span<const Hello> hellos, Hosts hosts) {
+  const RoleRequest& request = hellos[0].roles;
+  std::vector<Role> roles = own_roles(hellos);
+  if (roles.empty() && request.file.empty()) return map_roles(hosts, request);
+  const std::string source = roles.empty() ? request.file : "--role or TF_CONFIG";
+  if (roles.empty()) roles = read_role_file(request.file, hosts);
+  auto places = places_of(roles, source);
+  require_asked_for(places, request, source);
+  return places;
+}
+
+}  // namespace
+
 std::vector<Member> make_members(std::span<const Hello> hellos) {
   std::vector<std::string> hosts;
   for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
@@ -220,7 +323,7 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
       if (there != at_rank_0)
         throw Error(code, fmt::format(fmt::runtime(text), rank, hello.host, there, at_rank_0));
     };
-    require_same(hello.roles, hellos[0].roles, Code::failed_precondition,
+    require_same(hello.roles.text(), hellos[0].roles.text(), Code::failed_precondition,
                  "rank {} on {} was told {}, rank 0 was told {}: give every rank the same settings");
     require_same(
         hello.replicas, hellos[0].replicas, Code::invalid_argument,
@@ -239,14 +342,7 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
         "same --coordinator-wait");
     hosts.push_back(hello.host);
   }
-  RoleRequest request;
-  int evaluator = 0;
-  std::sscanf(hellos[0].roles.c_str(), "ps=%d workers=%d evaluator=%d spares=%d", &request.ps,
-              &request.workers, &evaluator, &request.spares);
-  request.evaluator = evaluator != 0;
-  request.replicas = hellos[0].roles.find("replicas-of-ps=2") != std::string::npos;
-
-  const std::vector<Place> places = map_roles(hosts, request);
+  const std::vector<Place> places = places_for(hellos, hosts);
   std::vector<Member> members;
   for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
     const Hello& hello = hellos[rank];

@@ -3,32 +3,14 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capstan/cluster.hpp"
 #include "cluster/member.hpp"
-
-namespace capstan {
-class Settings;
-}
+#include "cluster/role_request.hpp"
 
 namespace capstan::cluster {
-
-/// How many of each role were asked for. 0 leaves it to the rule.
-struct RoleRequest {
-  int ps = 0;
-  int workers = 0;
-  bool evaluator = false;
-  int spares = 0;         // of no ps
-  bool replicas = false;  // a spare for each ps, that follows it
-
-  /// From --ps, --workers, --evaluator, --spares and --roles ("coordinator:1,ps:4,worker:*"), which beats the
-  /// others.
-  static RoleRequest from(const Settings& settings);
-  /// For comparing what ranks were told: "ps=2 workers=0 evaluator=0", then " spares=1" and "
-  /// replicas-of-ps=2" where there are any.
-  std::string text() const;
-};
 
 struct Place {
   Role role = Role::worker;
@@ -36,14 +18,20 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-/// One place for each of `hosts` (host name by rank). Rank 0 is the coordinator; ps ranks are spread over the
-/// hosts, by default one a host but at most a quarter of the ranks and at least one; the evaluator is the
-/// last rank; spares are spread too, first over the hosts that have the fewest ps; the rest are workers.
-/// Throws Error(invalid_argument) that says what would fit.
+/// One place for each of `hosts` (host name by rank). Rank 0 is the coordinator; ps ranks lie as
+/// `request.placement` says, by default spread over the hosts, one a host but at most a quarter of the ranks
+/// and at least one; the evaluator is the last rank; spares are spread too, first over the hosts that have
+/// the fewest ps; the rest are workers. `request.file` is not read. Throws Error(invalid_argument) that says
+/// what would fit.
 std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request);
 
-/// The members in rank order. Throws Error: failed_precondition naming a rank whose binary or role settings
-/// differ, invalid_argument naming one with another number of replicas.
+/// The places of ranks that have these roles. Throws Error(invalid_argument), which begins with `source`, for
+/// what makes no cluster.
+std::vector<Place> places_of(std::span<const Role> roles, std::string_view source);
+
+/// The members in rank order: by the roles that the ranks were given one by one, by the role file, or by
+/// map_roles. Throws Error: failed_precondition naming a rank whose binary or role settings differ,
+/// invalid_argument naming one with another number of replicas, and for roles that make no cluster.
 std::vector<Member> make_members(std::span<const Hello> hellos);
 
 }  // namespace capstan::cluster

@@ -38,10 +38,12 @@ std::string to_hex(const Token& token) {
   return text;
 }
 
+bool is_token(const std::string& text) {
+  return text.size() == 2 * kTokenBytes && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+/// REQUIRES: is_token.
 Token from_hex(const std::string& text) {
-  if (text.size() != 2 * kTokenBytes || text.find_first_not_of("0123456789abcdef") != text.npos) {
-    throw Error(Code::data_loss, "its token is not one");
-  }
   Token token;
   for (std::size_t i = 0; i < kTokenBytes; ++i) {
     token[i] = std::byte(std::stoul(text.substr(2 * i, 2), nullptr, 16));
@@ -90,6 +92,14 @@ Token random_token() {
   return token;
 }
 
+Token token_in(const std::string& source, const std::string& text) {
+  if (!is_token(text)) {
+    throw Error(Code::invalid_argument,
+                source + ": expected 64 hexadecimal digits, as `openssl rand -hex 32` makes them");
+  }
+  return from_hex(text);
+}
+
 RunFile run_file_of_this_process() {
   RunFile file;
   file.host = host_name();
@@ -103,6 +113,7 @@ RunFile run_file_of_this_process() {
   for (char** at = environ; *at != nullptr; ++at) {
     const std::string_view entry = *at;
     if (!entry.starts_with("CAPSTAN_") && !entry.starts_with("UCX_")) continue;
+    if (entry.starts_with("CAPSTAN_JOB_TOKEN=")) continue;
     const auto equals = entry.find('=');
     if (equals != entry.npos) file.environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
@@ -143,6 +154,7 @@ RunFile read_run_file(const fs::path& folder) {
   try {
     const auto json = nlohmann::json::parse(read_whole(in.get(), path));
     if (json.at("version") != kVersion) throw Error(Code::data_loss, "it is of another version of Capstan");
+    if (!is_token(json.at("token"))) throw Error(Code::data_loss, "its token is not one");
     return {json.at("host"),    json.at("pid"),
             json.at("address"), from_hex(json.at("token").get<std::string>()),
             json.at("program"), json.at("arguments").get<std::vector<std::string>>(),

@@ -27,6 +27,9 @@ struct RunFile {
 /// From the system's random numbers. Throws Error.
 Token random_token();
 
+/// Of 64 hexadecimal digits. Throws Error(invalid_argument) that names `source`.
+Token token_in(const std::string& source, const std::string& text);
+
 /// This process, and a new token; without an address.
 RunFile run_file_of_this_process();
 

@@ -233,6 +233,7 @@ std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   Settings complete = settings;
   complete.set_from_flag("roles",
                          "coordinator:1,ps:" + std::to_string(std::max(1, request.ps)) + ",worker:*");
+  complete.set_from_flag("role-map", "spread");
   transport::LoopHub hub;
   auto runtimes = as_threads(complete, ranks, hub);
   for (const auto& runtime : runtimes) runtime->in_process_ = true;

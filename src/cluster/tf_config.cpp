@@ -72,6 +72,9 @@ std::vector<std::string> addresses_of(const std::string& place, const json& task
   return addresses;
 }
 
+/// The coordinator is TensorFlow's chief.
+std::string job_named(const std::string& name) { return name == "coordinator" ? "chief" : name; }
+
 ClusterSpec cluster_of(const json& cluster) {
   ClusterSpec spec;
   if (cluster.is_null()) return spec;
@@ -79,7 +82,10 @@ ClusterSpec cluster_of(const json& cluster) {
     throw bad("TF_CONFIG: cluster", cluster, R"(jobs with their addresses: {"worker": ["host:port"], ...})");
   }
   for (const auto& [job, tasks] : cluster.items()) {
-    spec.jobs[job] = addresses_of("TF_CONFIG: cluster." + job, tasks);
+    const auto [at, is_new] =
+        spec.jobs.emplace(job_named(job), addresses_of("TF_CONFIG: cluster." + job, tasks));
+    if (!is_new)
+      throw bad("TF_CONFIG: cluster." + job, tasks, "one of chief and coordinator, which are the same");
   }
   return spec;
 }
@@ -88,7 +94,7 @@ std::optional<std::string> task_type_of(const json& type) {
   if (type.is_null()) return std::nullopt;
   if (type.is_number_integer()) return type.dump();
   if (!type.is_string()) throw bad("TF_CONFIG: task.type", type, "a job's name in quotes");
-  return type.get<std::string>();
+  return job_named(type.get<std::string>());
 }
 
 std::optional<int> task_id_of(const json& index) {

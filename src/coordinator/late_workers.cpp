@@ -72,6 +72,8 @@ DoorAnswer LateWorkers::answer(DoorRequest request, std::span<const std::byte> b
       return {Code::ok, status_(), {}};
     case DoorRequest::join:
       return {Code::ok, {}, to_bytes(let_in(from_bytes<cluster::Hello>(body)))};
+    case DoorRequest::start:
+      throw Error(Code::failed_precondition, "the job has begun already");
   }
   return {Code::unimplemented, "there is no such request", {}};
 }

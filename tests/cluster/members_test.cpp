@@ -8,7 +8,7 @@
 namespace capstan::cluster {
 namespace {
 
-std::vector<Hello> hellos(std::size_t count, const std::string& roles = "ps=0 workers=0 evaluator=0") {
+std::vector<Hello> hellos(std::size_t count, const RoleRequest& roles = {}) {
   std::vector<Hello> out;
   for (std::size_t rank = 0; rank < count; ++rank) {
     out.push_back({"node" + std::to_string(rank / 2),
@@ -48,7 +48,7 @@ TEST(Members, KeepWhatTheirRanksSaidOfThemselves) {
 }
 
 TEST(Members, GetTheRolesThatWereAskedFor) {
-  const auto members = make_members(hellos(6, "ps=2 workers=2 evaluator=1"));
+  const auto members = make_members(hellos(6, {.ps = 2, .workers = 2, .evaluator = true}));
   int ps = 0;
   for (const Member& member : members) ps += member.role == Role::ps;
   EXPECT_EQ(ps, 2);
@@ -137,15 +137,57 @@ TEST(Members, RanksWithRoomForOtherNumbersOfLateWorkersAreRefused) {
 
 TEST(Members, ARankThatWasToldOtherRolesIsRefusedByNumberAndHost) {
   auto all = hellos(5);
-  all[4].roles = "ps=2 workers=0 evaluator=0";
+  all[4].roles.ps = 2;
   expect_refused(all, Code::failed_precondition,
                  "rank 4 on node2 was told ps=2 workers=0 evaluator=0, rank 0 was told ps=0 workers=0 "
                  "evaluator=0: give every rank the same settings");
 }
 
+/// Four ranks that were given these roles.
+std::vector<Hello> given(const std::vector<std::string>& roles) {
+  auto all = hellos(roles.size());
+  for (std::size_t rank = 0; rank < roles.size(); ++rank) all[rank].own_role = roles[rank];
+  return all;
+}
+
+TEST(Members, HaveTheRolesThatTheyWereGivenOneByOne) {
+  const auto members = make_members(given({"chief", "worker", "ps", "worker", "ps", "evaluator", "spare"}));
+  std::string names;
+  for (const Member& member : members)
+    names += std::string(to_string(member.role)) + std::to_string(member.index) + " ";
+  EXPECT_EQ(names, "coordinator0 worker0 ps0 worker1 ps1 evaluator0 spare0 ");
+}
+
+TEST(Members, RolesOneByOneThatMakeNoClusterAreRefused) {
+  expect_refused(
+      given({"coordinator", "", "ps", "worker"}), Code::invalid_argument,
+      "rank 1 on node0 was given no --role, rank 0 --role coordinator: give a --role to every rank "
+      "or to none");
+  expect_refused(given({"ps", "coordinator", "worker"}), Code::invalid_argument,
+                 "--role or TF_CONFIG: rank 0 is a ps, and has to be the coordinator: put that one first");
+  expect_refused(given({"ps", "ps", "worker"}), Code::invalid_argument,
+                 "--role or TF_CONFIG: no rank is the coordinator");
+  expect_refused(given({"coordinator", "chief", "ps", "worker"}), Code::invalid_argument,
+                 "--role or TF_CONFIG: 2 ranks are the coordinator; one has to be");
+  expect_refused(given({"coordinator", "worker", "worker"}), Code::invalid_argument,
+                 "--role or TF_CONFIG: no rank is a ps");
+  expect_refused(given({"coordinator", "ps"}), Code::invalid_argument,
+                 "--role or TF_CONFIG: no rank is a worker");
+  expect_refused(given({"coordinator", "ps", "worker", "evaluator", "evaluator"}), Code::invalid_argument,
+                 "--role or TF_CONFIG: 2 ranks are evaluators; one may be");
+  auto all = given({"coordinator", "ps", "worker", "worker"});
+  for (Hello& hello : all) hello.roles.ps = 2;
+  expect_refused(all, Code::invalid_argument,
+                 "--role or TF_CONFIG: 1 ranks are ps, --ps says 2; leave --ps out");
+  for (Hello& hello : all) hello.roles = {.replicas = true};
+  expect_refused(
+      all, Code::invalid_argument,
+      "--role or TF_CONFIG: --replicas-of-ps 2 takes ranks by a rule of its own; leave one of the two out");
+}
+
 TEST(Members, RolesThatDoNotFitTheRanksAreRefused) {
   EXPECT_THROW((void)make_members(hellos(2)), Error);
-  EXPECT_THROW((void)make_members(hellos(4, "ps=3 workers=0 evaluator=0")), Error);
+  EXPECT_THROW((void)make_members(hellos(4, {.ps = 3})), Error);
 }
 
 }  // namespace

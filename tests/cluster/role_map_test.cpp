@@ -76,6 +76,53 @@ TEST(RoleMap, ANumberOfPsThatIsAskedForIsSpreadOverTheHosts) {
   EXPECT_EQ(map("aaaaaabbb", {.ps = 5}), "CWWPPPWPP");
 }
 
+TEST(RoleMap, PackedPsLieOnTheLastHosts) {
+  EXPECT_EQ(map("aaabbb", {.ps = 2, .placement = PsPlacement::pack}), "CWWWPP");
+  EXPECT_EQ(map("aaabbbccc", {.ps = 4, .placement = PsPlacement::pack}), "CWWWWPPPP");
+  EXPECT_EQ(map("aaabbb", {.ps = 2, .evaluator = true, .placement = PsPlacement::pack}), "CWWPPE");
+  EXPECT_EQ(map("ababab", {.ps = 3, .placement = PsPlacement::pack}), "CPWPWP");
+}
+
+TEST(RoleMap, PsPerNodeAreAsManyOnEachHost) {
+  EXPECT_EQ(map("aaabbb", {.placement = PsPlacement::per_node}), "CWPWWP");
+  EXPECT_EQ(map("aaaabbbb", {.ps = 2, .placement = PsPlacement::per_node}), "CWPPWWPP");
+  EXPECT_EQ(map("aaabbbccc", {.evaluator = true, .placement = PsPlacement::per_node}), "CWPWWPWPE");
+  expect_refused(
+      "abbb", {.placement = PsPlacement::per_node},
+      "--role-map ps-per-node: a has 0 ranks left for 1 ps; start more there, or give a smaller --ps, "
+      "which counts for each host");
+}
+
+TEST(RoleMap, DedicatedPsTakeWholeHosts) {
+  EXPECT_EQ(map("aaabbb", {.placement = PsPlacement::dedicated}), "CWWPPP");
+  EXPECT_EQ(map("aabbccdd", {.ps = 4, .placement = PsPlacement::dedicated}), "CWWWPPPP");
+  EXPECT_EQ(map("abcdefghi", {.placement = PsPlacement::dedicated}), "CWWWWWWPP") << "a quarter of the hosts";
+  EXPECT_EQ(map("aabbcc", {.evaluator = true, .placement = PsPlacement::dedicated}), "CWPPWE")
+      << "not the evaluator's host";
+  expect_refused(
+      "aabbcc", {.ps = 3, .placement = PsPlacement::dedicated},
+      "--role-map dedicated: ps take whole hosts, which makes 2, 4 of them, not 3; give one of these as "
+      "--ps");
+  expect_refused(
+      "aaaa", {.placement = PsPlacement::dedicated},
+      "--role-map dedicated: no host has ranks for ps alone, as it takes one without the coordinator, "
+      "and another that has workers; start ranks on more hosts");
+  expect_refused(
+      "abb", {.placement = PsPlacement::dedicated},
+      "--role-map dedicated: no host has ranks for ps alone, as it takes one without the coordinator, "
+      "and another that has workers; start ranks on more hosts");
+}
+
+TEST(RoleMap, LocalPsLieBesideWorkers) {
+  EXPECT_EQ(map("aaabbb", {.placement = PsPlacement::local}), "CWPWWP");
+  EXPECT_EQ(map("aabbb", {.placement = PsPlacement::local}), "CWWWP") << "no ps where one worker is";
+  EXPECT_EQ(map("aabbbbbbbb", {.placement = PsPlacement::local}), "CWWWWWWWPP") << "a quarter";
+  EXPECT_EQ(map("aaaabbbb", {.ps = 2, .placement = PsPlacement::local}), "CWPPWWPP");
+  EXPECT_EQ(map("aaaabb", {.ps = 2, .placement = PsPlacement::local}), "CWPPWP") << "a worker has to be left";
+  expect_refused("abc", {.placement = PsPlacement::local},
+                 "--role-map local: no host has ranks for a worker and a ps; start more ranks on each");
+}
+
 TEST(RoleMap, SparesAreSpreadAndStandFirstWhereTheFewestPsAre) {
   EXPECT_EQ(map("aaaaa", {.ps = 2, .spares = 1}), "CWSPP");
   EXPECT_EQ(map("aaabbb", {.ps = 1, .spares = 1}), "CWPWWS");

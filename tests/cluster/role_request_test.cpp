@@ -38,6 +38,22 @@ TEST(RoleRequest, OneLineSetsAllRolesAndBeatsTheOtherFlags) {
             "ps=1 workers=0 evaluator=0");
 }
 
+TEST(RoleRequest, SaysWhereThePsAreToLie) {
+  EXPECT_EQ(request({{"role-map", "pack"}}), "ps=0 workers=0 evaluator=0 role-map=pack");
+  EXPECT_EQ(request({{"roles", "ps:local,worker:*"}}), "ps=0 workers=0 evaluator=0 role-map=local");
+  EXPECT_EQ(request({{"roles", "ps:2"}, {"role-map", "dedicated"}}),
+            "ps=2 workers=0 evaluator=0 role-map=dedicated");
+  EXPECT_EQ(request({{"role-file", "roles.txt"}}), "ps=0 workers=0 evaluator=0 role-file=roles.txt");
+}
+
+TEST(RoleRequest, RolesHaveTheirNames) {
+  EXPECT_EQ(role_named("chief"), Role::coordinator);
+  EXPECT_EQ(role_named("coordinator"), Role::coordinator);
+  EXPECT_EQ(role_named("spare"), Role::spare);
+  EXPECT_EQ(role_named(""), std::nullopt);
+  EXPECT_EQ(role_named("Worker"), std::nullopt);
+}
+
 TEST(RoleRequest, ALineThatIsWrongIsRefusedWithTheReason) {
   const std::pair<const char*, const char*> bad[] = {
       {"ps", "\"ps\" has no count"},

@@ -42,7 +42,7 @@ const ClusterSpec kWithoutChief{{{"worker", {"h1:1", "h2:1"}}, {"ps", {"h3:1"}}}
 
 // A1.12: same.
 TEST(LocalMode, WorkersHaveTheSameNumberOfReplicas) {
-  std::vector<cluster::Hello> hellos(4, {"node0", 1, 7, "ps=1 workers=0 evaluator=0", {}, {}, 2});
+  std::vector<cluster::Hello> hellos(4, {"node0", 1, 7, {.ps = 1}, {}, {}, 2});
   EXPECT_EQ(cluster::make_members(hellos).size(), 4U);
   hellos[3].replicas = 4;
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { static_cast<void>(cluster::make_members(hellos)); }),

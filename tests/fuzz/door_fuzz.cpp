@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(std::equal(knock.begin(), knock.end(), bytes.begin()), "somebody without the token is let in");
   }
   if (whole.state() == State::asked) {
-    const std::size_t length = whole.request() == DoorRequest::join ? kLengthBytes : 0;
+    const std::size_t length = has_body(whole.request()) ? kLengthBytes : 0;
     require(bytes.size() == kKnockBytes + length + whole.body().size(), "a request has another length");
     decode(whole.body());
   }

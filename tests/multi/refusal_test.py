@@ -43,6 +43,32 @@ class Refusal(JobTest):
         job = self.start([*command, "--ps", 1, ":", "-n", 2, *command, "--ps", 2], 2)
         self.refused(job, 2, "rank 2 on", "was told ps=2", "rank 0 was told ps=1")
 
+    def test_a_rank_that_does_not_come_to_mpi(self):
+        # The others hang in MPI_Init, which has no time-out.
+        script = 'case "$OMPI_COMM_WORLD_RANK$PMI_RANK" in 2) exec sleep 300;; esac; exec "$0" "$@"'
+        job = self.start(["sh", "-c", script, *train(self.graph(), "--start-timeout", "1s")], 4)
+        self.assertEqual(self.exit_code(job), 4, job.stderr)
+        self.assertIn("capstan: waiting for MPI_Init for 10 s: not all of the 4 ranks", job.stderr)
+        self.assertIn("longer than the start time-out: not every rank has started", job.stderr)
+
+    def test_one_command_a_role(self):
+        command = train(self.graph(), epochs=1)
+        parts = [["--role", "coordinator"], [":", "-n", 2, *command, "--role", "ps"], [":", "-n", 2, *command, "--role", "worker"]]
+        job = self.start([*command, *[word for part in parts for word in part]], 1)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn("2 ps, 2 workers", job.stderr + job.stdout)
+        job = self.start([*command, "--role", "ps", ":", "-n", 2, *command, "--role", "worker"], 1)
+        self.refused(job, 2, "--role or TF_CONFIG: no rank is the coordinator")
+
+    def test_a_role_file(self):
+        roles = self.folder / "roles"
+        roles.write_text("0 chief\n1 ps\n* worker\n")
+        job = self.start(train(self.graph(), "--role-file", roles, epochs=1), 4)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn("1 ps, 2 workers", job.stderr + job.stdout)
+        roles.write_text("0 chief\n1 ps\n9 worker\n")
+        self.refused(self.start(train(self.graph(), "--role-file", roles), 4), 2, f"{roles}:3: there is no rank 9")
+
     def test_a_mistake_of_the_command_line_is_told_once(self):
         self.refused(self.start(train(self.graph(), "--dims", 3), 4), 2, "--dims: there is no such option")
 

@@ -88,7 +88,7 @@ class RankedJob(Job):
         parents, rank_of = {}, {}
         for pid in self.processes():
             try:
-                if is_mpi_child(pid):
+                if is_start_child(pid):
                     continue
                 environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                 parents[pid] = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -128,9 +128,9 @@ class Roles:
         self.ps = list(range(ranks - ps, ranks))
 
 
-def is_mpi_child(pid):
+def is_start_child(pid):
     """It is the other child of an agent, which ends soon after the start of the job. Raises OSError when it has ended."""
-    return pathlib.Path(f"/proc/{pid}/comm").read_text() == "capstan-mpi\n"
+    return pathlib.Path(f"/proc/{pid}/comm").read_text() == "capstan-start\n"
 
 
 def child_of(pid):
@@ -138,7 +138,7 @@ def child_of(pid):
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
     found = children.read_text().split() if children.exists() else []
     if len(found) > 1:
-        found = [child for child in found if pathlib.Path(f"/proc/{child}/comm").exists() and not is_mpi_child(child)]
+        found = [child for child in found if pathlib.Path(f"/proc/{child}/comm").exists() and not is_start_child(child)]
     return int(found[0]) if found else None
 
 

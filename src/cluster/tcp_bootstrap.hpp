@@ -1,0 +1,56 @@
+// tcp_bootstrap.hpp -- the start of a job whose tasks know nothing but a cluster description: they meet at
+// the coordinator's address.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "capstan/cluster_spec.hpp"
+#include "cluster/agent.hpp"
+#include "cluster/door_visit.hpp"
+#include "cluster/member.hpp"
+
+namespace capstan {
+class ClusterResolver;
+class Settings;
+}  // namespace capstan
+
+namespace capstan::cluster {
+
+struct StartTask {
+  Role role = Role::worker;
+  int index = 0;
+  std::string address;
+  /// "ps 1 at n4:2222"
+  std::string name() const;
+};
+
+struct Meeting {
+  std::vector<StartTask> tasks;  // by rank
+  int rank = 0;                  // of this process
+  std::string listen_at;         // of the coordinator
+  Token token{};
+  std::string cluster;  // what all must have been told, as text
+
+  const StartTask& self() const { return tasks.at(static_cast<std::size_t>(rank)); }
+};
+
+/// The coordinator is rank 0, then come the ps, the workers and the evaluator, each in the order of their
+/// numbers. The token is CAPSTAN_JOB_TOKEN (64 hexadecimal digits); without it, one that follows from the
+/// cluster, so that two jobs do not mix, and is no secret. Throws Error(invalid_argument) for what
+/// validate_cluster refuses, a cluster without a chief, and a task that is not in it.
+Meeting meeting_of(const ClusterResolver& resolver, const Settings& settings);
+
+/// What a task says to the coordinator. The answer has no bytes while others are missing, then a Table.
+struct StartCall {
+  std::string cluster;
+  std::int32_t rank = 0;
+  Hello hello;
+};
+
+/// Waits for all, and says on standard error for whom. Throws Error: deadline_exceeded, the same on all tasks
+/// that are there; what make_members throws; failed_precondition for a task that was told another cluster.
+Table meet(const Meeting& meeting, const HelloSource& hello, std::chrono::milliseconds timeout);
+
+}  // namespace capstan::cluster

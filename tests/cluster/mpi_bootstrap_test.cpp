@@ -1,0 +1,60 @@
+// mpi_bootstrap_test.cpp -- the roll-call over MPI: real ranks, of which some do not come.
+#include "cluster/mpi_bootstrap.hpp"
+
+#include <gtest/gtest.h>
+
+#include "capstan/error.hpp"
+#include "cluster/runtime.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+class MpiBootstrapTest : public testing::Test {
+ protected:
+  MpiBootstrapTest() { MPI_Comm_rank(MPI_COMM_WORLD, &rank_); }
+  Hello hello() const {
+    Hello out = make_hello();
+    out.control_address = {std::byte(rank_)};
+    return out;
+  }
+  int rank_ = 0;
+};
+
+TEST_F(MpiBootstrapTest, EveryRankGetsTheSameTable) {
+  int asked = 0;
+  const auto late = [&]() -> std::optional<Hello> {
+    return ++asked < 5 ? std::nullopt : std::optional(hello());
+  };
+  const Table table = exchange(MPI_COMM_WORLD, late, std::chrono::seconds(20));
+  EXPECT_EQ(table.rank, rank_);
+  ASSERT_EQ(table.members.size(), 4U);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(table.members[static_cast<std::size_t>(rank)].control_address, std::vector{std::byte(rank)});
+  }
+}
+
+TEST_F(MpiBootstrapTest, WhoDoesNotComeIsNamedOnEveryRank) {
+  const auto source = [&]() -> std::optional<Hello> {
+    return rank_ == 2 ? std::nullopt : std::optional(hello());
+  };
+  expect_error(Code::deadline_exceeded,
+               "waited 300 ms at the start (--start-timeout) for 1 of 4: rank 2 on " + host_name() +
+                   " (its program has not come to Cluster::join)",
+               [&] { (void)exchange(MPI_COMM_WORLD, source, std::chrono::milliseconds(300)); });
+}
+
+TEST_F(MpiBootstrapTest, WhatRankZeroFindsWrongIsToldToAll) {
+  const auto odd = [&] {
+    Hello out = hello();
+    if (rank_ == 3) out.build = 1;
+    return out;
+  };
+  EXPECT_EQ(error_of(Code::failed_precondition,
+                     [&] { (void)exchange(MPI_COMM_WORLD, odd, std::chrono::seconds(20)); })
+                .substr(0, 9),
+            "rank 3 on");
+}
+
+}  // namespace
+}  // namespace capstan::cluster

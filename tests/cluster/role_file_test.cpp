@@ -1,0 +1,68 @@
+// role_file_test.cpp -- WHERE ROLE, line by line.
+#include "cluster/role_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include "capstan/error.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+const std::vector<std::string> kHosts{"n1", "n1", "n1", "n2", "n2", "n3"};
+
+/// One letter a rank.
+std::string roles(const std::string& text) {
+  std::string letters;
+  for (const Role role : parse_role_file("roles", text, kHosts))
+    letters += "CPWES"[static_cast<std::size_t>(role)];
+  return letters;
+}
+
+void expect_refused(const std::string& text, const std::string& message) {
+  try {
+    ADD_FAILURE() << roles(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_EQ(std::string(error.what()), message);
+  }
+}
+
+TEST(RoleFile, SaysRanksHostsAndTheRest) {
+  EXPECT_EQ(roles("0 coordinator\n1-2,4 worker\n3 ps\n5 evaluator\n"), "CWWPWE");
+  EXPECT_EQ(roles("0 chief\nhost=n[2-3] ps\n* worker"), "CWWPPP");
+  EXPECT_EQ(roles("* worker\nhost=n2 ps\n4 spare\n0 chief\n"), "CWWPSW")
+      << "a rank beats its host, both the rest";
+  EXPECT_EQ(roles("# what follows\n\n  0 coordinator # the first\n* worker"), "CWWWWW");
+}
+
+TEST(RoleFile, IsRefusedByLine) {
+  expect_refused("0 coordinator\n",
+                 "roles: no line says what rank 1 on n1 is; \"* worker\" would make all others workers");
+  expect_refused("0 coordinator\n1\n", "roles:2: expected WHERE ROLE, such as \"1-4 worker\"");
+  expect_refused("0 coordinator ps\n", "roles:1: expected WHERE ROLE, such as \"1-4 worker\"");
+  expect_refused("0 server",
+                 "roles:1: \"server\" is no role: expected coordinator, ps, worker, evaluator or spare");
+  expect_refused("6 ps", "roles:1: there is no rank 6: the job has 6 ranks, from 0");
+  expect_refused("x ps", "roles:1: \"x\" is no rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
+  expect_refused("1, ps", "roles:1: \"\" is no rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
+  expect_refused("-1 ps", "roles:1: \"\" is no rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
+  expect_refused("3-1 ps", "roles:1: \"3-1\" goes backwards");
+  expect_refused("1 ps\n0-2 worker", "roles:2: rank 1 stands in line 1 too");
+  expect_refused("host=n9 ps", "roles:1: no rank is on host n9");
+  expect_refused("host=n2 ps\nhost=n[1-2] ps", "roles:2: host n2 stands in line 1 too");
+  expect_refused("* ps\n* worker", "roles:2: \"*\" stands twice");
+}
+
+TEST(RoleFile, ThatIsNotThereIsNamed) {
+  expect_error(Code::not_found,
+               "--role-file /nowhere/roles: No such file or directory; rank 0 reads it, on n1",
+               [] { (void)read_role_file("/nowhere/roles", kHosts); });
+}
+
+}  // namespace
+}  // namespace capstan::cluster

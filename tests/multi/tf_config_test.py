@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""A job of separate processes that know nothing but TF_CONFIG: no launcher, no MPI between them."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import CAPSTAN, HOST, LEARNT, SECONDS_TO_END, TRAINS, JobTest, child_of, main, train
+
+
+def free_ports(count):
+    """Addresses at which nobody listens now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    return addresses
+
+
+def cluster(ps=1, workers=2, chief="chief"):
+    addresses = free_ports(1 + ps + workers)
+    return {chief: addresses[:1], "ps": addresses[1 : 1 + ps], "worker": addresses[1 + ps :]}
+
+
+class TFConfig(JobTest):
+    def task(self, tasks, job, index, command, **environment):
+        config = {"cluster": tasks, "task": {"type": job, "index": index}}
+        return self.start(command, env={**os.environ, "TF_CONFIG": json.dumps(config), **environment})
+
+    def start_all(self, tasks, command, leave_out=(), **environment):
+        return {
+            (job, index): self.task(tasks, job, index, command, **environment)
+            for job, addresses in tasks.items()
+            for index in range(len(addresses))
+            if (job, index) not in leave_out
+        }
+
+    def training(self, *options, epochs=60):
+        summary = self.folder / "summary.json"
+        return train(self.graph(), "--eval-every", 10, "--summary", summary, *options, epochs=epochs)
+
+    def mrr(self):
+        return json.loads((self.folder / "summary.json").read_text())["test"]["mrr"]
+
+    def assert_all_end(self, jobs, code):
+        for name, job in jobs.items():
+            self.assertEqual(self.exit_code(job), code, f"{name}: {job.stderr}")
+
+    def test_it_trains(self):
+        tasks = cluster(ps=2)
+        jobs = self.start_all(tasks, self.training(epochs=300))
+        self.assert_all_end(jobs, 0)
+        self.assertIn("2 ps, 2 workers", jobs["chief", 0].stderr)
+        self.assertGreater(self.mrr(), LEARNT)
+
+    def test_a_coordinator_is_a_chief_and_tasks_come_in_any_order(self):
+        tasks = cluster(chief="coordinator")
+        token = {"CAPSTAN_JOB_TOKEN": "5a" * 32}
+        command = self.training(epochs=300)
+        jobs = {name: self.task(tasks, *name, command, **token) for name in [("worker", 1), ("ps", 0), ("worker", 0)]}
+        jobs["coordinator", 0] = self.task(tasks, "coordinator", 0, command, **token)
+        self.assert_all_end(jobs, 0)
+        self.assertGreater(self.mrr(), LEARNT)
+
+    def test_a_worker_and_a_ps_that_are_killed_come_back(self):
+        jobs = self.start_all(cluster(), self.training("--slice-batches", 1, epochs=1000))
+        chief = jobs["chief", 0]
+        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        os.kill(child_of(jobs["worker", 1].command.pid), signal.SIGKILL)
+        os.kill(child_of(jobs["ps", 0].command.pid), signal.SIGKILL)
+        self.assertTrue(chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) is there in place of"), chief.stderr)
+        self.assert_all_end(jobs, 0)
+        self.assertIn(f"ps 0 (rank 1 on {HOST}) is back", chief.stderr)
+        self.assertGreater(self.mrr(), LEARNT)
+
+    def test_a_coordinator_that_is_killed_ends_all(self):
+        jobs = self.start_all(cluster(), self.training(epochs=1_000_000))
+        chief = jobs.pop(("chief", 0))
+        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        os.kill(child_of(chief.command.pid), signal.SIGKILL)
+        self.assertEqual(self.exit_code(chief, SECONDS_TO_END), 128 + signal.SIGKILL)
+        for name, job in jobs.items():
+            self.assertIn(self.exit_code(job, SECONDS_TO_END), (0, 4), f"{name}: {job.stderr}")
+
+    def test_who_is_missing_is_named(self):
+        tasks = cluster()
+        jobs = self.start_all(tasks, self.training("--start-timeout", "11s"), leave_out=[("worker", 1)])
+        missing = f"1 of 4: worker 1 at {tasks['worker'][1]} (no contact)"
+        self.assertTrue(jobs["chief", 0].wait_for_text(re.escape(f"capstan: waiting for {missing}")), "after ten seconds")
+        self.assert_all_end(jobs, 4)
+        for job in jobs.values():
+            self.assertIn(f"waited 11000 ms at the start (--start-timeout) for {missing}", job.stderr)
+
+    def test_a_coordinator_that_does_not_come_is_named(self):
+        tasks = cluster()
+        job = self.task(tasks, "worker", 0, self.training("--start-timeout", "500ms"))
+        self.assertEqual(self.exit_code(job), 4, job.stderr)
+        self.assertIn(f"worker 0 at {tasks['worker'][0]} waited 500 ms", job.stderr)
+        self.assertIn(f"for the coordinator at {tasks['chief'][0]}: ", job.stderr)
+
+    def test_a_task_that_was_told_another_cluster_is_refused(self):
+        tasks = cluster()
+        other = {**tasks, "ps": ["127.0.0.1:1"]}
+        # The same token, or it would not even be heard.
+        token = {"CAPSTAN_JOB_TOKEN": "5a" * 32}
+        command = self.training("--start-timeout", "4s")
+        jobs = self.start_all(tasks, command, leave_out=[("worker", 1)], **token)
+        odd = self.task(other, "worker", 1, command, **token)
+        self.assertEqual(self.exit_code(odd), 2, odd.stderr)
+        self.assertIn("was told another cluster than the coordinator", odd.stderr)
+        self.assert_all_end(jobs, 4)
+
+    def test_a_task_with_another_token_is_not_heard(self):
+        tasks = cluster()
+        command = self.training("--start-timeout", "1s")
+        jobs = self.start_all(tasks, command, leave_out=[("worker", 1)], CAPSTAN_JOB_TOKEN="5a" * 32)
+        odd = self.task(tasks, "worker", 1, command, CAPSTAN_JOB_TOKEN="a5" * 32)
+        self.assertEqual(self.exit_code(odd), 4, odd.stderr)
+        self.assert_all_end(jobs, 4)
+        self.assertIn("wrong token", jobs["chief", 0].stderr + odd.stderr)
+
+    def test_what_tf_config_does_not_say_is_asked_for(self):
+        tasks = cluster()
+        for config, text in [
+            ({"cluster": {**tasks, "ps": []}, "task": {"type": "chief", "index": 0}}, "There must be at least one ps"),
+            ({"cluster": tasks}, "does not say which of its tasks this process is"),
+            ({"cluster": {"ps": ["h:1"], "worker": ["h:2"]}, "task": {"type": "ps", "index": 0}}, 'the cluster has no "chief"'),
+            ({"cluster": tasks, "task": {"type": "evaluator", "index": 0}}, 'the cluster has no "evaluator"'),
+            ({"cluster": tasks, "task": {"type": "worker", "index": 7}}, "exceeds the maximum id of worker"),
+        ]:
+            with self.subTest(text):
+                job = self.start(self.training(), env={**os.environ, "TF_CONFIG": json.dumps(config)})
+                self.assertEqual(self.exit_code(job), 2, job.stderr)
+                self.assertIn(text, job.stderr)
+        bad_token = self.task(tasks, "chief", 0, self.training(), CAPSTAN_JOB_TOKEN="secret")
+        self.assertEqual(self.exit_code(bad_token), 2, bad_token.stderr)
+        self.assertIn("CAPSTAN_JOB_TOKEN: expected 64 hexadecimal digits", bad_token.stderr)
+
+    def test_alone_means_alone(self):
+        tasks = cluster()
+        job = self.task(tasks, "worker", 0, self.training("--bootstrap", "alone"))
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        job = self.start(self.training("--bootstrap", "tf-config"))
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("--bootstrap tf-config: the variable TF_CONFIG is not set", job.stderr)
+
+    def test_tasks_of_srun_without_a_way_to_mpi_are_no_jobs_of_their_own(self):
+        step = {"SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}
+        job = self.start(self.training(), env={**os.environ, **step})
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("srun has started 8 tasks, and given them no way to MPI", job.stderr)
+        job = self.start(self.training("--bootstrap", "alone"), env={**os.environ, **step})
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+
+
+if __name__ == "__main__":
+    main()
