@@ -20,7 +20,7 @@ OWNERS = [
     ("MPI", r"mpi\.h$", ("src/cluster/", "launch/", "tests/", "perf/", "include/capstan/mpi.hpp")),
     ("CUDA", r"(cuda|cublas|curand|nvml|nvtx|device_launch|driver_types)\w*(/|\.h)", ("src/device/", "tests/device/", "include/capstan/cuda.hpp")),
     ("NCCL", r"nccl\w*\.h$", ("src/device/", "tests/device/")),
-    ("hwloc", r"hwloc(/|\.h)", ("src/base/topology", "src/store/")),
+    ("hwloc", r"hwloc(/|\.h)", ("src/base/topology", "src/base/seat", "src/store/")),
 ]
 FOLDERS = ("include", "src", "io", "launch", "perf", "tests", "examples")
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<])([^">]+)[">]')

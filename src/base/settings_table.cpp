@@ -86,6 +86,15 @@ constexpr std::array kTable{
             .unit = "ranks",
             .minimum = 0,
             .maximum = 1e6},
+    Setting{
+        .name = "bind",
+        .group = "runtime",
+        .kind = choice,
+        .initial = "auto",
+        .help =
+            "auto: a ps runs on the NUMA node of its adapter, a worker on that of its GPU, within what the "
+            "launcher allows; off: where the launcher put them",
+        .choices = "auto|off"},
     Setting{.name = "supervise",
             .group = "runtime",
             .kind = choice,

@@ -45,6 +45,7 @@ struct Answer {
   Code code = Code::ok;
   std::string message;
   Table table;
+  bool program_came = false;  // the child will read this
 };
 
 sigset_t watched_signals() {
@@ -78,14 +79,19 @@ pid_t fork_child() {
   prctl(PR_SET_NAME, "capstan-start");  // what ps and top call it, while it lives beside the child
   Answer answer;
   try {
-    const auto hello = [from_child]() -> std::optional<Hello> {
+    const auto hello = [from_child, &answer]() -> std::optional<Hello> {
       pollfd ready{from_child, POLLIN, 0};
       if (poll(&ready, 1, 0) <= 0) return std::nullopt;
+      answer.program_came = true;
       return receive_value<Hello>(from_child, Clock::now() + kHelloArrives, "this rank's program");
     };
     answer.table = options.exchange(hello);
   } catch (const Error& error) {
-    answer = {error.code(), error.what(), {}};
+    answer.code = error.code();
+    answer.message = error.what();
+  } catch (const std::exception& error) {
+    answer.code = Code::internal;
+    answer.message = error.what();
   }
   try {
     send_value(to_agent, answer);
@@ -154,6 +160,12 @@ class Agent {
       // The child is gone; supervise() reports how it ended.
     }
     close(to_child_);
+    if (failed_start_ && !answer.program_came && !is_over_soon(child_)) {
+      std::fprintf(stderr, "capstan: %s, pid %d, has not opened its network, and is killed: %s\n",
+                   name_.c_str(), static_cast<int>(child_), answer.message.c_str());
+      kill(child_, SIGKILL);
+      _exit(kExitLostRank);
+    }
   }
 
   Answer answer_of_exchange() const {
@@ -169,6 +181,20 @@ class Agent {
         usleep(1000);
       }
     }
+  }
+
+  /// A child that is only late reads why the start has failed, and says so itself.
+  static bool is_over_soon(pid_t pid) {
+    const auto until = Clock::now() + kHelloArrives;
+    while (Clock::now() < until) {
+      siginfo_t info{};
+      if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          info.si_pid == pid) {
+        return true;
+      }
+      usleep(10'000);
+    }
+    return false;
   }
 
   void end_if_dead(pid_t pid) const {
@@ -314,11 +340,11 @@ class Agent {
                    : coordinator_was_last()   ? "; it had ended the job, or could not go on with it"
                                               : "");
     }
-    if (job_goes_on || is_replaced(by_signal)) _exit(0);
+    if (has_launcher_ && (job_goes_on || is_replaced(by_signal))) _exit(0);
     if (self_.role == Role::ps) {
       // Killed when the job was about to end: it came back to nobody. How the job ended is for the
       // coordinator's agent.
-      if (lost_coordinator && started_again_ > 0) _exit(0);
+      if (has_launcher_ && lost_coordinator && started_again_ > 0) _exit(0);
       // A ps that waits for a coordinator to come back has left its agent time enough to speak.
       if (by_signal || (lost_coordinator && !table_.coordinator_may_return())) pause_for_coordinator();
       _exit(by_signal ? kExitLostRank : code);

@@ -15,6 +15,7 @@
 #include "capstan/mpi.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/agent.hpp"
+#include "cluster/binding.hpp"
 #include "cluster/door_knock.hpp"
 #include "cluster/file_limit.hpp"
 #include "cluster/kept_record.hpp"
@@ -54,6 +55,36 @@ std::size_t most_connections(const cluster::Table& table) {
   return ps + (worker ? 1 : table.members.size());
 }
 
+/// Lines of the binding table that are printed at most.
+constexpr std::size_t kMostBindingLines = 32;
+
+/// A worker that was started again takes the place of the first one; one that came late has none.
+void run_where_planned(const Settings& settings, const cluster::Table& table) {
+  const auto& members = table.members;
+  auto self = static_cast<std::size_t>(table.rank);
+  if (self >= members.size() && !table.is_late(table.rank)) {
+    const int index = table.index_of(table.rank);
+    self = static_cast<std::size_t>(std::find_if(members.begin(), members.end(),
+                                                 [index](const cluster::Member& one) {
+                                                   return one.role == Role::worker && one.index == index;
+                                                 }) -
+                                    members.begin());
+  }
+  if (self >= members.size() || settings.text("bind") == "off") return;
+  const cluster::Binding binding = cluster::plan_binding(members)[self];
+  if (binding.narrows) (void)topology::bind_this_process(binding.cpus);
+}
+
+/// Of a coordinator that begins a job.
+void say_who_runs_where(const Runtime& runtime) {
+  log::set_rank_tag(runtime.log_tag());
+  const auto bindings = cluster::plan_binding(runtime.members());
+  for (const auto& line : cluster::binding_table(runtime.members(), bindings, kMostBindingLines)) {
+    log::info("{}", line);
+  }
+  for (const auto& line : cluster::binding_warnings(runtime.members(), bindings)) log::warn("{}", line);
+}
+
 /// Opens both fabrics, lets `exchange` do its part, and keeps what the role needs.
 template <class Exchange>
 Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
@@ -67,6 +98,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   hello.late =
       settings.text("run-dir").empty() ? 0 : static_cast<std::int32_t>(settings.integer("late-workers"));
   hello.coordinator_wait = settings.duration("coordinator-wait").count();
+  hello.seat = topology::seat_of_this_process();
   hello.control_address = control->address();
   hello.data_address = data->address();
   cluster::Table table = exchange(hello);
@@ -80,6 +112,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
     self.control_address = hello.control_address;
     self.data_address = cluster::one_fabric(self.role) ? hello.control_address : hello.data_address;
   }
+  run_where_planned(settings, table);
   if (cluster::one_fabric(role_of(table))) data.reset();
   cluster::make_room_for(most_connections(table));
   std::optional<cluster::Member> again;
@@ -124,8 +157,10 @@ std::optional<Start> start_of(const Settings& settings) {
   const std::string& way = settings.text("bootstrap");
   if (way == "alone") return std::nullopt;
   const int ranks = cluster::launched_ranks().value_or(1);
-  if (way == "mpi" || (way == "auto" && ranks > 1)) {
-    return ranks > 1 ? std::optional(start_by_mpi()) : std::nullopt;
+  if (ranks > 1 && way != "tf-config") return start_by_mpi();
+  if (way == "mpi") {
+    cluster::refuse_lonely_step();
+    return std::nullopt;
   }
   const auto resolver = default_cluster_resolver();
   if (way == "tf-config" && !resolver) {
@@ -168,7 +203,11 @@ Cluster join_job(const Settings& settings, const Start& start) {
                            return start.exchange([&] { return hello; }, settings.duration("start-timeout"));
                          });
   apply_log_level(settings, joined.role() == Role::coordinator);
-  if (joined.role() != Role::coordinator) leave_requests_to_the_coordinator();
+  if (joined.role() != Role::coordinator) {
+    leave_requests_to_the_coordinator();
+  } else if (!joined.recovered()) {
+    say_who_runs_where(*joined.runtime());
+  }
   return joined;
 }
 
@@ -224,6 +263,7 @@ Cluster Cluster::join(const Settings& settings) {
 }
 
 Cluster Cluster::join(const ClusterResolver& resolver, const Settings& settings) {
+  if (!settings.text("join").empty()) return join(settings);  // started by `capstan join`
   return join_job(settings, start_at(cluster::meeting_of(resolver, settings)));
 }
 
@@ -237,7 +277,9 @@ Cluster cluster_from(MPI_Comm communicator, const Settings& settings) {
   int ranks = 0;
   MPI_Comm_size(communicator, &ranks);
   if (ranks == 1) return Cluster(Runtime::embedded_cluster(settings));
-  return join_with(settings, 0, [&](const cluster::Hello& hello) {
+  Settings own_settings = settings;
+  own_settings.set_from_flag("bind", "off");  // where the program's threads run is its own affair
+  return join_with(own_settings, 0, [&](const cluster::Hello& hello) {
     MPI_Comm own = MPI_COMM_NULL;  // the program may receive any tag on its communicator
     MPI_Comm_dup(communicator, &own);
     const auto table = cluster::exchange(

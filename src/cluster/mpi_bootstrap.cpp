@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
+#include <list>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "capstan/serialize.hpp"
+#include "cluster/file_limit.hpp"
 #include "cluster/role_map.hpp"
 #include "cluster/roll_call.hpp"
 #include "cluster/runtime.hpp"
@@ -104,6 +105,12 @@ constexpr int kTagVerdict = 17251;  // a Verdict
 constexpr std::chrono::milliseconds kBetweenLooks{1};
 /// Rank 0 gives up first and says for whom it waited.
 constexpr std::chrono::seconds kRankZeroSpeaksFirst{5};
+constexpr std::chrono::seconds kLastWordsArrive{2};
+/// What MPI_Init has taken is not taken from the roll-call, not all of it.
+constexpr std::chrono::seconds kShortestRollCall{2};
+/// With an agent the program gives up first, and says so.
+constexpr std::chrono::seconds kProgramSpeaksFirst{15};
+constexpr int kExitLostRank = 4;  // docs/errors.md
 
 struct Verdict {
   Code code = Code::ok;
@@ -129,21 +136,36 @@ std::optional<std::pair<int, std::vector<std::byte>>> take(MPI_Comm communicator
 class Outbox {
  public:
   explicit Outbox(MPI_Comm communicator) : communicator_(communicator) {}
+  ~Outbox() {
+    // MPI may still read what nobody has received: it stays.
+    if (!wait(Clock::now() + kLastWordsArrive)) (void)new std::list(std::move(kept_));
+  }
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
   void send(int to, int tag, std::vector<std::byte> bytes) {
-    auto& kept = kept_.emplace_back(std::make_unique<std::vector<std::byte>>(std::move(bytes)));
-    check_mpi(MPI_Isend(kept->data(), static_cast<int>(kept->size()), MPI_BYTE, to, tag, communicator_,
+    const auto& kept = kept_.emplace_back(std::move(bytes));
+    check_mpi(MPI_Isend(kept.data(), static_cast<int>(kept.size()), MPI_BYTE, to, tag, communicator_,
                         &requests_.emplace_back()),
               "MPI_Isend");
   }
-  /// Until all have been received.
-  void wait() {
-    check_mpi(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
-              "MPI_Waitall");
+  /// Whether all have been received by then.
+  bool wait(Clock::time_point deadline) {
+    while (true) {
+      int done = 0;
+      if (MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE) !=
+          MPI_SUCCESS) {
+        return false;
+      }
+      if (done != 0) return true;
+      if (Clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
   }
 
  private:
   MPI_Comm communicator_;
-  std::vector<std::unique_ptr<std::vector<std::byte>>> kept_;
+  std::list<std::vector<std::byte>> kept_;
   std::vector<MPI_Request> requests_;
 };
 
@@ -164,6 +186,7 @@ std::vector<Hello> gather(MPI_Comm communicator, int ranks, const HelloSource& o
   for (int rank = 0; rank < ranks; ++rank) names.push_back("rank " + std::to_string(rank));
   RollCall roll(names, begin);
   std::vector<Hello> hellos(static_cast<std::size_t>(ranks));
+  std::string unreadable;
   const auto arrive = [&](std::size_t rank, Hello hello) {
     hellos[rank] = std::move(hello);
     roll.arrive(rank);
@@ -173,16 +196,22 @@ std::vector<Hello> gather(MPI_Comm communicator, int ranks, const HelloSource& o
     while (const auto here = take(communicator, MPI_ANY_SOURCE, kTagHere)) {
       const auto rank = static_cast<std::size_t>(here->first);
       roll.know(rank, names[rank] + " on " + from_bytes<std::string>(here->second),
-                "its program has not come to Cluster::join");
+                "its program has not opened its network");
       any = true;
     }
     while (const auto hello = take(communicator, MPI_ANY_SOURCE, kTagHello)) {
-      arrive(static_cast<std::size_t>(hello->first), from_bytes<Hello>(hello->second));
       any = true;
+      try {
+        arrive(static_cast<std::size_t>(hello->first), from_bytes<Hello>(hello->second));
+      } catch (const Error& error) {
+        unreadable = fmt::format("rank {} runs another build than rank 0: {}", hello->first, error.what());
+        roll.arrive(static_cast<std::size_t>(hello->first));
+      }
     }
     if (!roll.is_here(0)) {
       if (auto mine = own()) arrive(0, std::move(*mine));
     }
+    if (roll.complete() && !unreadable.empty()) throw Error(Code::failed_precondition, unreadable);
     if (roll.complete()) return hellos;
     const auto now = Clock::now();
     if (const auto text = roll.due(now)) std::fprintf(stderr, "capstan: %s\n", text->c_str());
@@ -230,13 +259,19 @@ Table exchange(MPI_Comm communicator, const HelloSource& hello, std::chrono::mil
       verdict.table_bytes = table.size();
     } catch (const Error& error) {
       verdict = {error.code(), error.what(), 0};
+    } catch (const std::exception& error) {
+      verdict = {Code::internal, error.what(), 0};
     }
     for (int to = 1; to < ranks; ++to) outbox.send(to, kTagVerdict, to_bytes(verdict));
   } else {
     verdict = send_and_await(communicator, hello, outbox, timeout);
   }
-  if (verdict.code != Code::deadline_exceeded) outbox.wait();  // all are there to receive
   if (verdict.code != Code::ok) throw Error(verdict.code, verdict.message);
+  if (!outbox.wait(Clock::now() + timeout + kRankZeroSpeaksFirst)) {
+    throw Error(
+        Code::deadline_exceeded,
+        fmt::format("waited {} ms at the start (--start-timeout) for a rank that had come", timeout.count()));
+  }
   table.resize(verdict.table_bytes);
   constexpr std::size_t kBlock = 1 << 30;  // MPI counts in an int
   for (std::size_t at = 0; at < table.size(); at += kBlock) {
@@ -249,21 +284,55 @@ Table exchange(MPI_Comm communicator, const HelloSource& hello, std::chrono::mil
   return out;
 }
 
+Table exchange_within(MPI_Comm communicator, const HelloSource& hello, std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Comm_idup(communicator, &copy, &request), "MPI_Comm_idup");
+  for (int done = 0; done == 0;) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0 && Clock::now() >= deadline) {
+      throw Error(
+          Code::deadline_exceeded,
+          fmt::format(
+              "waited {} ms at the start (--start-timeout): not all ranks of the communicator have called "
+              "cluster_from",
+              timeout.count()));
+    }
+    if (done == 0) std::this_thread::sleep_for(kBetweenLooks);
+  }
+  try {
+    Table table = exchange(copy, hello, timeout);
+    check_mpi(MPI_Comm_free(&copy), "MPI_Comm_free");
+    return table;
+  } catch (const Error& error) {
+    // Freeing it is for all ranks together, and some have not come.
+    if (error.code() != Code::deadline_exceeded) (void)MPI_Comm_free(&copy);
+    throw;
+  }
+}
+
 namespace {
 
-/// MPI_Init returns when all ranks have come to it, and says nothing while it waits.
+/// MPI_Init returns when all ranks have come to it. It says nothing while it waits, and has no time-out.
 class WaitsForInit {
  public:
-  explicit WaitsForInit(int ranks)
-      : thread_([this, ranks] {
+  WaitsForInit(int rank, int ranks, std::chrono::milliseconds timeout)
+      : thread_([=, this] {
           std::unique_lock lock(mutex_);
-          for (auto waited = RollCall::kPeriod;
-               !done_.wait_for(lock, RollCall::kPeriod, [this] { return over_; });
-               waited += RollCall::kPeriod) {
-            std::fprintf(stderr,
-                         "capstan: waiting for MPI_Init for %d s: not all of the %d ranks that the launcher "
-                         "was to start have come to it; MPI does not say which\n",
-                         static_cast<int>(waited.count()), ranks);
+          const auto begin = Clock::now();
+          const auto deadline = begin + timeout + kProgramSpeaksFirst;
+          while (!done_.wait_until(lock,
+                                   std::min<Clock::time_point>(Clock::now() + RollCall::kPeriod, deadline),
+                                   [this] { return over_; })) {
+            if (Clock::now() >= deadline) _exit(kExitLostRank);
+            if (rank != 0) continue;
+            std::fprintf(
+                stderr,
+                "capstan: waiting for MPI_Init for %d s: not all of the %d ranks that the launcher "
+                "was to start have come to it; MPI does not say which\n",
+                static_cast<int>(std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count()),
+                ranks);
           }
         }) {}
   ~WaitsForInit() {
@@ -287,11 +356,14 @@ class WaitsForInit {
 }  // namespace
 
 Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  // All ranks speak to rank 0, and each connection may be a file.
+  if (launched_rank() == 0) make_room_for(static_cast<std::size_t>(launched_ranks().value_or(0)));
   {
-    std::optional<WaitsForInit> waits;
-    if (launched_rank() == 0) waits.emplace(launched_ranks().value_or(0));
+    const WaitsForInit waits(launched_rank(), launched_ranks().value_or(0), timeout);
     MPI_Init(nullptr, nullptr);
   }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -302,7 +374,8 @@ Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds time
                                                  ": this program was built with another MPI than the "
                                                  "mpirun in use (or srun lacks --mpi=pmix)");
     }
-    Table table = exchange(MPI_COMM_WORLD, hello, timeout);
+    Table table =
+        exchange(MPI_COMM_WORLD, hello, std::max<std::chrono::milliseconds>(left, kShortestRollCall));
     MPI_Finalize();
     return table;
   } catch (const Error& error) {

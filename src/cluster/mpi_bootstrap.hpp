@@ -18,6 +18,9 @@ namespace capstan::cluster {
 /// that is there: deadline_exceeded with the names of the others, or what make_members throws.
 Table exchange(MPI_Comm communicator, const HelloSource& hello, std::chrono::milliseconds timeout);
 
+/// The same over a copy of a program's own communicator, on which it may receive any tag.
+Table exchange_within(MPI_Comm communicator, const HelloSource& hello, std::chrono::milliseconds timeout);
+
 /// MPI from its start to its end, for this purpose alone. Throws Error(failed_precondition), too, where MPI
 /// sees another number of ranks than the launcher started.
 Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds timeout);

@@ -285,6 +285,13 @@ void require_asked_for(const std::vector<Place>& places, const RoleRequest& requ
   require(Role::ps, request.ps, "ps");
   require(Role::worker, request.workers, "workers");
   require(Role::spare, request.spares, "spares");
+  require(Role::evaluator, request.evaluator ? 1 : 0, "evaluator");
+  const bool by_file = source == request.file;
+  if (request.placement != PsPlacement::spread || (!request.file.empty() && !by_file)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("{}: every rank has its role already; leave --role-map{} out", source,
+                            by_file ? "" : " and --role-file"));
+  }
   if (request.replicas) {
     throw Error(
         Code::invalid_argument,
@@ -347,7 +354,7 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
   for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
     const Hello& hello = hellos[rank];
     members.push_back({static_cast<int>(rank), places[rank].role, places[rank].index, hello.host, hello.pid,
-                       hello.control_address, hello.data_address});
+                       hello.control_address, hello.data_address, hello.seat});
   }
   return members;
 }

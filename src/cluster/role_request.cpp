@@ -22,6 +22,9 @@ constexpr std::array<std::pair<std::string_view, PsPlacement>, 5> kPlacements{
      {"dedicated", PsPlacement::dedicated},
      {"local", PsPlacement::local}}};
 
+/// As in the settings table.
+constexpr int kMostRanks = 1'000'000;
+
 Error bad_roles(const std::string& text, const std::string& why) {
   return Error(Code::invalid_argument,
                fmt::format("roles \"{}\": {}; expected ROLE:COUNT,... with roles coordinator, ps, "
@@ -43,7 +46,7 @@ void ask_for(RoleRequest& request, const std::string& text, const std::string& n
     if (role != Role::worker) throw bad_roles(text, "only worker may be *");
   } else {
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
-    if (error != std::errc() || end != number.data() + number.size() || count < 0) {
+    if (error != std::errc() || end != number.data() + number.size() || count < 0 || count > kMostRanks) {
       throw bad_roles(text, "\"" + number + "\" is no count");
     }
   }
@@ -133,7 +136,8 @@ std::string RoleRequest::text() const {
   if (spares > 0) out += fmt::format(" spares={}", spares);
   if (replicas) out += " replicas-of-ps=2";
   if (placement != PsPlacement::spread) {
-    out += fmt::format(" role-map={}", kPlacements.at(static_cast<std::size_t>(placement)).first);
+    const auto at = static_cast<std::size_t>(placement);  // from the wire, perhaps
+    out += fmt::format(" role-map={}", at < kPlacements.size() ? kPlacements[at].first : "?");
   }
   if (!file.empty()) out += " role-file=" + file;
   return out;

@@ -38,7 +38,9 @@ sockaddr_in address_in(const std::string& text) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
-    throw Error(Code::invalid_argument, "\"" + text + "\" is no address: " + gai_strerror(error));
+    const bool may_pass = error == EAI_AGAIN || error == EAI_NONAME;  // a name server may learn it
+    throw Error(may_pass ? Code::unavailable : Code::invalid_argument,
+                "\"" + text + "\" is no address: " + gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
   sockaddr_in address = *reinterpret_cast<const sockaddr_in*>(found->ai_addr);

@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -19,6 +21,7 @@
 #include "capstan/serialize.hpp"
 #include "cluster/door_knock.hpp"
 #include "cluster/late_door.hpp"
+#include "cluster/mpi_bootstrap.hpp"
 #include "cluster/role_map.hpp"
 #include "cluster/roll_call.hpp"
 #include "cluster/run_directory.hpp"
@@ -29,13 +32,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kTokenVariable = "CAPSTAN_JOB_TOKEN";
-/// Between two knocks of a task that waits, and between two looks of the coordinator.
-constexpr std::chrono::milliseconds kBetweenKnocks{100};
+/// Between two knocks of a task that waits: as many tasks as there are knock once in it.
+constexpr std::chrono::milliseconds kKnockOfEach{1};
+constexpr std::chrono::milliseconds kShortestBetweenKnocks{100};
+constexpr std::chrono::milliseconds kLongestBetweenKnocks{2000};
+/// Between two looks of the coordinator.
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::seconds kOneKnock{5};
 /// The others give up after the coordinator, which says who is missing.
 constexpr std::chrono::seconds kCoordinatorSpeaksFirst{5};
-/// A task that has come knocks again sooner.
+/// Of those that have come, one at least takes what was found within such a time.
 constexpr std::chrono::seconds kFetches{10};
 
 std::vector<StartTask> tasks_in_order(const ClusterSpec& spec) {
@@ -52,15 +58,17 @@ std::vector<StartTask> tasks_in_order(const ClusterSpec& spec) {
   return tasks;
 }
 
-/// Two different clusters have different tokens, and the tasks of one the same.
-Token token_of(const std::string& cluster) {
+/// The same for all tasks of a job.
+Token token_of(const std::string& address) {
   Token token;
   for (std::size_t i = 0; i < token.size() / sizeof(std::uint64_t); ++i) {
-    const std::uint64_t word = XXH3_64bits_withSeed(cluster.data(), cluster.size(), i + 1);
+    const std::uint64_t word = XXH3_64bits_withSeed(address.data(), address.size(), i + 1);
     std::memcpy(token.data() + i * sizeof word, &word, sizeof word);
   }
   return token;
 }
+
+bool has_port(const std::string& address) { return address.find(':') != std::string::npos; }
 
 void say(const std::string& text) { std::fprintf(stderr, "capstan: %s\n", text.c_str()); }
 
@@ -71,63 +79,69 @@ class Reception {
       : meeting_(meeting),
         timeout_(timeout),
         deadline_(Clock::now() + timeout),
+        build_(make_hello().build),
         roll_(names(meeting), Clock::now()),
         hellos_(meeting.tasks.size()),
-        has_fetched_(meeting.tasks.size()) {}
+        is_done_(meeting.tasks.size()) {}
 
   /// Of a task; on the door's thread.
   DoorAnswer answer(const StartCall& call) {
     const std::lock_guard lock(mutex_);
+    if (call.build != build_) {
+      refuse(call, "runs another build than the coordinator: start every task from the same binary");
+    }
     const auto rank = static_cast<std::size_t>(call.rank);
     if (call.cluster != meeting_.cluster || call.rank <= 0 || rank >= hellos_.size()) {
-      throw Error(
-          Code::failed_precondition,
-          fmt::format("a task on {} was told another cluster than the coordinator: give every task the same; "
-                      "there it is {}, here {}",
-                      call.hello.host, call.cluster, meeting_.cluster));
+      refuse(call,
+             fmt::format(
+                 "was told another cluster than the coordinator, which has {} tasks: give every task the "
+                 "same \"cluster\" in TF_CONFIG",
+                 hellos_.size()));
     }
-    take(rank, call.hello);
+    const auto hello = from_bytes<Hello>(call.hello);
+    if (result_ && result_->code == Code::ok && !is_same_process(hello, hellos_[rank])) {
+      refuse(call,
+             "is another process than the one that came to the start (started twice, or again): start the "
+             "job again");
+    }
+    take(rank, hello);
     if (!result_) return {Code::ok, "waiting for " + roll_.missing(), {}};
-    has_fetched_[rank] = true;
-    DoorAnswer out = *result_;
-    if (out.code == Code::ok) {
-      Table table = table_;
-      table.rank = call.rank;
-      out.bytes = to_bytes(table);
-    }
-    return out;
+    progress_ = Clock::now();
+    if (call.has_table != 0 || result_->code != Code::ok) is_done_[rank] = true;
+    return call.has_table != 0 ? DoorAnswer{} : *result_;
   }
 
   void take_own(const Hello& hello) {
     const std::lock_guard lock(mutex_);
     take(0, hello);
-    has_fetched_[0] = true;
+    is_done_[0] = true;
   }
 
-  /// The coordinator's table, when all others have theirs. Throws Error.
-  std::optional<Table> look() {
+  /// The coordinator's table, when all others have theirs. Throws Error. `listens_at` is for messages.
+  std::optional<Table> look(const std::string& listens_at) {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    if (const auto text = roll_.due(now)) say(*text);
+    if (const auto text = roll_.due(now))
+      say(fmt::format("{}; the coordinator listens at {}", *text, listens_at));
     if (!result_ && now >= deadline_) {
-      conclude({Code::deadline_exceeded,
-                fmt::format("waited {} ms at the start (--start-timeout) for {}", timeout_.count(),
-                            roll_.missing()),
-                {}});
+      conclude(
+          {Code::deadline_exceeded,
+           fmt::format("waited {} ms at the start (--start-timeout) for {}; the coordinator listened at {}",
+                       timeout_.count(), roll_.missing(), listens_at),
+           {}});
     }
     if (!result_) return std::nullopt;
-    const bool all =
-        std::all_of(has_fetched_.begin(), has_fetched_.end(), [](char fetched) { return fetched != 0; });
-    // Those who are missing fetch nothing; the rest has had time.
-    if (!all && now < concluded_ + (result_->code == Code::ok ? kFetches : std::chrono::seconds(1)))
-      return std::nullopt;
+    std::size_t waits_for = 0;  // whom all wait for; 0: for nobody
+    for (std::size_t rank = 1; rank < is_done_.size() && waits_for == 0; ++rank) {
+      if (roll_.is_here(rank) && is_done_[rank] == 0) waits_for = rank;
+    }
+    if (waits_for != 0 && now < progress_ + kFetches) return std::nullopt;
     if (result_->code != Code::ok) throw Error(result_->code, result_->message);
-    if (!all) {
-      const auto first = std::find(has_fetched_.begin(), has_fetched_.end(), 0) - has_fetched_.begin();
-      throw Error(Code::unavailable, meeting_.tasks[static_cast<std::size_t>(first)].name() +
+    if (waits_for != 0) {
+      throw Error(Code::unavailable, meeting_.tasks[waits_for].name() +
                                          " had come to the start, and has gone before the job began");
     }
-    return table_;
+    return from_bytes<Table>(result_->bytes);
   }
 
  private:
@@ -137,49 +151,83 @@ class Reception {
     return out;
   }
 
+  static bool is_same_process(const Hello& a, const Hello& b) {
+    return a.pid == b.pid && a.host == b.host && a.control_address == b.control_address;
+  }
+
+  /// The coordinator says it as well: it goes on waiting for that task.
+  [[noreturn]] void refuse(const StartCall& call, const std::string& why) {
+    if (refused_.insert(call.name).second) say(call.name + " " + why);
+    throw Error(Code::failed_precondition, call.name + " " + why);
+  }
+
   /// The last word of a task counts: it may have been started again.
   void take(std::size_t rank, const Hello& hello) {
     if (result_) return;
+    const Role role = meeting_.tasks[rank].role;
+    if (!hello.own_role.empty() && role_named(hello.own_role) != role) {
+      conclude({Code::invalid_argument,
+                fmt::format("{} was given --role {}: leave --role out beside TF_CONFIG",
+                            meeting_.tasks[rank].name(), hello.own_role),
+                {}});
+    }
     hellos_[rank] = hello;
-    hellos_[rank].own_role = to_string(meeting_.tasks[rank].role);
+    hellos_[rank].own_role = to_string(role);
     roll_.arrive(rank);
-    if (!roll_.complete()) return;
+    if (result_ || !roll_.complete()) return;
     try {
-      table_.members = make_members(hellos_);
-      table_.restarts = hellos_[0].restarts;
-      table_.late = hellos_[0].late;
-      table_.coordinator_wait = hellos_[0].coordinator_wait;
-      conclude({});
+      Table table;
+      table.members = make_members(hellos_);
+      table.restarts = hellos_[0].restarts;
+      table.late = hellos_[0].late;
+      table.coordinator_wait = hellos_[0].coordinator_wait;
+      conclude({Code::ok, {}, to_bytes(table)});
     } catch (const Error& error) {
       conclude({error.code(), error.what(), {}});
+    } catch (const std::exception& error) {
+      conclude({Code::internal, error.what(), {}});
     }
   }
 
   void conclude(DoorAnswer result) {
     result_ = std::move(result);
-    concluded_ = Clock::now();
+    progress_ = Clock::now();
   }
 
   const Meeting& meeting_;
   std::chrono::milliseconds timeout_;
   Clock::time_point deadline_;
+  std::uint64_t build_;
   std::mutex mutex_;
   RollCall roll_;
-  std::vector<Hello> hellos_;      // by rank
-  std::vector<char> has_fetched_;  // the result
-  Table table_;
-  std::optional<DoorAnswer> result_;
-  Clock::time_point concluded_{};
+  std::vector<Hello> hellos_;  // by rank
+  std::vector<char> is_done_;  // it has what was found
+  std::set<std::string> refused_;
+  std::optional<DoorAnswer> result_;  // with the table for all, where they fit together
+  Clock::time_point progress_{};      // the last time that somebody asked for it
 };
 
+/// Its host may not be known by its name yet.
+std::unique_ptr<LateDoor> open_door(const Meeting& meeting, const LateDoor::Answer& answer,
+                                    Clock::time_point deadline) {
+  while (true) {
+    try {
+      return std::make_unique<LateDoor>(meeting.listen_at, meeting.token, answer);
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable || Clock::now() >= deadline) throw;
+    }
+    std::this_thread::sleep_for(kShortestBetweenKnocks);
+  }
+}
+
 Table receive_all(const Meeting& meeting, const HelloSource& hello, std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
   Reception reception(meeting, timeout);
-  const LateDoor door(meeting.listen_at, meeting.token,
-                      [&reception](DoorRequest request, std::span<const std::byte> body) -> DoorAnswer {
-                        if (request == DoorRequest::start)
-                          return reception.answer(from_bytes<StartCall>(body));
-                        throw Error(Code::unavailable, "the job has not begun");
-                      });
+  const auto answer = [&reception](DoorRequest request, std::span<const std::byte> body) -> DoorAnswer {
+    if (request == DoorRequest::start) return reception.answer(from_bytes<StartCall>(body));
+    throw Error(Code::unavailable, "the job has not begun");
+  };
+  const auto door = open_door(meeting, answer, deadline);
   bool has_own = false;
   while (true) {
     if (!has_own) {
@@ -188,7 +236,7 @@ Table receive_all(const Meeting& meeting, const HelloSource& hello, std::chrono:
         has_own = true;
       }
     }
-    if (auto table = reception.look()) return *table;
+    if (auto table = reception.look(door->address())) return *table;
     std::this_thread::sleep_for(kBetweenLooks);
   }
 }
@@ -196,44 +244,85 @@ Table receive_all(const Meeting& meeting, const HelloSource& hello, std::chrono:
 Hello await_hello(const HelloSource& hello, Clock::time_point deadline) {
   while (true) {
     if (const auto own = hello()) return *own;
-    if (Clock::now() >= deadline)
-      throw Error(Code::deadline_exceeded, "this task's program has not come to Cluster::join");
+    if (Clock::now() >= deadline) {
+      throw Error(Code::deadline_exceeded, "this task's program has not opened its network in time");
+    }
     std::this_thread::sleep_for(kBetweenLooks);
   }
 }
 
-Table visit(const Meeting& meeting, const HelloSource& hello, std::chrono::milliseconds timeout) {
-  const auto begin = Clock::now();
-  const auto deadline = begin + timeout + kCoordinatorSpeaksFirst;
-  const std::string& door = meeting.tasks[0].address;
-  const auto body = to_bytes(StartCall{meeting.cluster, meeting.rank, await_hello(hello, deadline)});
-  auto speaks = begin + RollCall::kPeriod;
-  while (true) {
-    std::string why;
+/// A task's way to the coordinator.
+class Visitor {
+ public:
+  Visitor(const Meeting& meeting, const HelloSource& hello, std::chrono::milliseconds timeout)
+      : meeting_(meeting),
+        timeout_(timeout),
+        deadline_(Clock::now() + timeout + kCoordinatorSpeaksFirst),
+        pause_(std::clamp<std::chrono::milliseconds>(kKnockOfEach * meeting.tasks.size(),
+                                                     kShortestBetweenKnocks, kLongestBetweenKnocks)) {
+    const Hello own = await_hello(hello, deadline_);
+    call_ = {own.build, meeting.cluster, meeting.rank, 0, meeting.self().name(), to_bytes(own)};
+  }
+
+  Table run() {
+    auto speaks = Clock::now() + RollCall::kPeriod;
+    while (true) {
+      const auto answer = knock();
+      if (answer && !answer->bytes.empty()) return take(answer->bytes);
+      const auto now = Clock::now();
+      if (now >= deadline_) {
+        throw Error(
+            Code::deadline_exceeded,
+            fmt::format("{} waited {} ms at the start (--start-timeout) for the coordinator at {}: {}",
+                        call_.name, timeout_.count(), door(), why_));
+      }
+      if (answer) speaks = now + RollCall::kPeriod;  // the coordinator does
+      if (now >= speaks) {
+        say(fmt::format("{} is waiting for the coordinator at {}: {}", call_.name, door(), why_));
+        speaks = now + RollCall::kPeriod;
+      }
+      std::this_thread::sleep_for(pause_);
+    }
+  }
+
+ private:
+  const std::string& door() const { return meeting_.tasks[0].address; }
+
+  /// Nothing when nobody answers. Throws what the coordinator answers.
+  std::optional<DoorAnswer> knock() {
     std::optional<DoorAnswer> answer;
     try {
-      const auto until = std::min<Clock::time_point>(deadline, Clock::now() + kOneKnock);
-      answer = ask_door(door, meeting.token, DoorRequest::start, body, until);
+      const auto until = std::min<Clock::time_point>(deadline_, Clock::now() + kOneKnock);
+      answer = ask_door(door(), meeting_.token, DoorRequest::start, to_bytes(call_), until);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable && error.code() != Code::deadline_exceeded) throw;
-      why = error.what();
+      why_ = error.what();
+      return std::nullopt;
     }
-    if (answer && answer->code != Code::ok) throw Error(answer->code, answer->message);
-    if (answer && !answer->bytes.empty()) return from_bytes<Table>(answer->bytes);
-    if (answer) speaks = Clock::now() + RollCall::kPeriod;  // the coordinator does
-    const auto now = Clock::now();
-    if (now >= deadline) {
-      throw Error(Code::deadline_exceeded,
-                  fmt::format("{} waited {} ms at the start (--start-timeout) for the coordinator at {}: {}",
-                              meeting.self().name(), timeout.count(), door, why));
-    }
-    if (now >= speaks && !why.empty()) {
-      say(fmt::format("{} is waiting for the coordinator at {}: {}", meeting.self().name(), door, why));
-      speaks = now + RollCall::kPeriod;
-    }
-    std::this_thread::sleep_for(kBetweenKnocks);
+    if (answer->code != Code::ok) throw Error(answer->code, answer->message);
+    why_ = answer->message;
+    return answer;
   }
-}
+
+  Table take(std::span<const std::byte> bytes) {
+    auto table = from_bytes<Table>(bytes);
+    if (table.members.size() != meeting_.tasks.size()) {
+      throw Error(Code::data_loss, "what answers at " + door() + " is not this job's coordinator");
+    }
+    table.rank = meeting_.rank;
+    // The coordinator closes its door when all have said so: nobody there means that it has heard enough.
+    call_.has_table = 1;
+    (void)knock();
+    return table;
+  }
+
+  const Meeting& meeting_;
+  std::chrono::milliseconds timeout_;
+  Clock::time_point deadline_;
+  std::chrono::milliseconds pause_;
+  StartCall call_;
+  std::string why_;  // it waits
+};
 
 }  // namespace
 
@@ -255,25 +344,34 @@ Meeting meeting_of(const ClusterResolver& resolver, const Settings& settings) {
   Meeting meeting;
   meeting.tasks = tasks_in_order(spec);
   meeting.rank = -1;
+  std::string text;
   for (std::size_t rank = 0; rank < meeting.tasks.size(); ++rank) {
     const StartTask& task = meeting.tasks[rank];
     const std::string job = task.role == Role::coordinator ? "chief" : std::string(to_string(task.role));
-    meeting.cluster += (rank > 0 ? " " : "") + job + "=" + task.address;
+    text += job + "=" + task.address + " ";
     if (job == resolver.task_type() && task.index == resolver.task_id().value_or(0))
       meeting.rank = static_cast<int>(rank);
   }
+  meeting.cluster = XXH3_64bits(text.data(), text.size());
   if (meeting.rank < 0) {
     throw Error(Code::invalid_argument, "the cluster has no \"evaluator\": give its address to every task");
   }
+  const std::string& chief = meeting.tasks[0].address;
+  if (!has_port(chief)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("the chief's address is \"{}\": expected HOST:PORT, where the tasks "
+                            "meet",
+                            chief));
+  }
   const std::string& door = settings.text("door-address");
-  meeting.listen_at = door.empty() ? meeting.tasks[0].address : door;
+  meeting.listen_at = door.empty() ? chief : has_port(door) ? door : door + chief.substr(chief.rfind(':'));
   const char* token = std::getenv(kTokenVariable);
-  meeting.token = token != nullptr ? token_in(kTokenVariable, token) : token_of(meeting.cluster);
+  meeting.token = token != nullptr ? token_in(kTokenVariable, token) : token_of(chief);
   return meeting;
 }
 
 Table meet(const Meeting& meeting, const HelloSource& hello, std::chrono::milliseconds timeout) {
-  return meeting.rank == 0 ? receive_all(meeting, hello, timeout) : visit(meeting, hello, timeout);
+  return meeting.rank == 0 ? receive_all(meeting, hello, timeout) : Visitor(meeting, hello, timeout).run();
 }
 
 }  // namespace capstan::cluster

@@ -31,22 +31,26 @@ struct Meeting {
   int rank = 0;                  // of this process
   std::string listen_at;         // of the coordinator
   Token token{};
-  std::string cluster;  // what all must have been told, as text
+  std::uint64_t cluster = 0;  // a fingerprint of what all must have been told
 
   const StartTask& self() const { return tasks.at(static_cast<std::size_t>(rank)); }
 };
 
 /// The coordinator is rank 0, then come the ps, the workers and the evaluator, each in the order of their
 /// numbers. The token is CAPSTAN_JOB_TOKEN (64 hexadecimal digits); without it, one that follows from the
-/// cluster, so that two jobs do not mix, and is no secret. Throws Error(invalid_argument) for what
-/// validate_cluster refuses, a cluster without a chief, and a task that is not in it.
+/// coordinator's address, and is no secret. Throws Error(invalid_argument) for what validate_cluster refuses,
+/// a cluster without a chief, or without its port, and a task that is not in it.
 Meeting meeting_of(const ClusterResolver& resolver, const Settings& settings);
 
-/// What a task says to the coordinator. The answer has no bytes while others are missing, then a Table.
+/// What a task says to the coordinator, again and again. The answer has no bytes while others are missing,
+/// then a Table, whose rank is for the task to set; and none to who has it.
 struct StartCall {
-  std::string cluster;
+  std::uint64_t build = 0;  // first, so that other builds are known by it
+  std::uint64_t cluster = 0;
   std::int32_t rank = 0;
-  Hello hello;
+  std::int32_t has_table = 0;
+  std::string name;
+  std::vector<std::byte> hello;  // a Hello
 };
 
 /// Waits for all, and says on standard error for whom. Throws Error: deadline_exceeded, the same on all tasks

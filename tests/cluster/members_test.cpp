@@ -179,6 +179,13 @@ TEST(Members, RolesOneByOneThatMakeNoClusterAreRefused) {
   for (Hello& hello : all) hello.roles.ps = 2;
   expect_refused(all, Code::invalid_argument,
                  "--role or TF_CONFIG: 1 ranks are ps, --ps says 2; leave --ps out");
+  for (Hello& hello : all) hello.roles = {.placement = PsPlacement::pack};
+  expect_refused(
+      all, Code::invalid_argument,
+      "--role or TF_CONFIG: every rank has its role already; leave --role-map and --role-file out");
+  for (Hello& hello : all) hello.roles = {.evaluator = true};
+  expect_refused(all, Code::invalid_argument,
+                 "--role or TF_CONFIG: 0 ranks are evaluator, --evaluator says 1; leave --evaluator out");
   for (Hello& hello : all) hello.roles = {.replicas = true};
   expect_refused(
       all, Code::invalid_argument,

@@ -40,7 +40,7 @@ TEST_F(MpiBootstrapTest, WhoDoesNotComeIsNamedOnEveryRank) {
   };
   expect_error(Code::deadline_exceeded,
                "waited 300 ms at the start (--start-timeout) for 1 of 4: rank 2 on " + host_name() +
-                   " (its program has not come to Cluster::join)",
+                   " (its program has not opened its network)",
                [&] { (void)exchange(MPI_COMM_WORLD, source, std::chrono::milliseconds(300)); });
 }
 

@@ -63,6 +63,7 @@ TEST(RoleRequest, ALineThatIsWrongIsRefusedWithTheReason) {
       {"ps:", "\"\" is no count"},
       {"ps:2x", "\"2x\" is no count"},
       {"ps:-1", "\"-1\" is no count"},
+      {"ps:2147483647", "\"2147483647\" is no count"},
       {"ps:99999999999", "\"99999999999\" is no count"},
       {"ps:*", "only worker may be *"},
       {"coordinator:*", "only worker may be *"},

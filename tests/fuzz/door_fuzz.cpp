@@ -9,6 +9,7 @@
 #include "capstan/serialize.hpp"
 #include "cluster/door_visit.hpp"
 #include "cluster/member.hpp"
+#include "cluster/tcp_bootstrap.hpp"
 
 namespace {
 
@@ -41,13 +42,19 @@ DoorVisit visit(const Token& token, std::span<const std::byte> bytes, std::size_
 }
 
 /// Malformed is an Error; what is not is the same when it is written again.
-void decode(std::span<const std::byte> body) {
+template <class T>
+void decode_as(std::span<const std::byte> body) {
   try {
-    const auto again = to_bytes(from_bytes<Hello>(body));
-    require(std::equal(again.begin(), again.end(), body.begin(), body.end()), "a Hello is not what it was");
+    const auto again = to_bytes(from_bytes<T>(body));
+    require(std::equal(again.begin(), again.end(), body.begin(), body.end()), "a body is not what it was");
   } catch (const Error& error) {
-    require(error.code() == Code::data_loss, "a malformed Hello is another error");
+    require(error.code() == Code::data_loss, "a malformed body is another error");
   }
+}
+
+void decode(std::span<const std::byte> body) {
+  decode_as<Hello>(body);
+  decode_as<StartCall>(body);
 }
 
 }  // namespace

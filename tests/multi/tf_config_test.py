@@ -84,13 +84,13 @@ class TFConfig(JobTest):
         os.kill(child_of(chief.command.pid), signal.SIGKILL)
         self.assertEqual(self.exit_code(chief, SECONDS_TO_END), 128 + signal.SIGKILL)
         for name, job in jobs.items():
-            self.assertIn(self.exit_code(job, SECONDS_TO_END), (0, 4), f"{name}: {job.stderr}")
+            self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, f"{name}: {job.stderr}")
 
     def test_who_is_missing_is_named(self):
         tasks = cluster()
         jobs = self.start_all(tasks, self.training("--start-timeout", "11s"), leave_out=[("worker", 1)])
-        missing = f"1 of 4: worker 1 at {tasks['worker'][1]} (no contact)"
-        self.assertTrue(jobs["chief", 0].wait_for_text(re.escape(f"capstan: waiting for {missing}")), "after ten seconds")
+        missing = f"1 of 4: worker 1 at {tasks['worker'][1]} (no contact); the coordinator listen"
+        self.assertTrue(jobs["chief", 0].wait_for_text(re.escape(f"capstan: waiting for {missing}s at")), "after ten seconds")
         self.assert_all_end(jobs, 4)
         for job in jobs.values():
             self.assertIn(f"waited 11000 ms at the start (--start-timeout) for {missing}", job.stderr)
@@ -105,14 +105,25 @@ class TFConfig(JobTest):
     def test_a_task_that_was_told_another_cluster_is_refused(self):
         tasks = cluster()
         other = {**tasks, "ps": ["127.0.0.1:1"]}
-        # The same token, or it would not even be heard.
-        token = {"CAPSTAN_JOB_TOKEN": "5a" * 32}
         command = self.training("--start-timeout", "4s")
-        jobs = self.start_all(tasks, command, leave_out=[("worker", 1)], **token)
-        odd = self.task(other, "worker", 1, command, **token)
+        jobs = self.start_all(tasks, command, leave_out=[("worker", 1)])
+        odd = self.task(other, "worker", 1, command)
         self.assertEqual(self.exit_code(odd), 2, odd.stderr)
-        self.assertIn("was told another cluster than the coordinator", odd.stderr)
+        refused = f"worker 1 at {tasks['worker'][1]} was told another cluster than the coordinator"
+        self.assertIn(refused, odd.stderr)
         self.assert_all_end(jobs, 4)
+        self.assertEqual(jobs["chief", 0].stderr.count(refused), 1)
+
+    def test_a_task_that_is_started_twice_is_refused(self):
+        tasks = cluster()
+        jobs = self.start_all(tasks, self.training("--start-timeout", "20s"), leave_out=[("worker", 1)])
+        odd = self.task(tasks, "worker", 0, self.training("--start-timeout", "2s"))
+        jobs["worker", 1] = self.task(tasks, "worker", 1, self.training("--start-timeout", "20s"))
+        codes = [self.exit_code(job) for job in (jobs["worker", 0], odd)]
+        # The last one that spoke before all were there is the worker.
+        self.assertIn(0, codes, jobs["worker", 0].stderr + odd.stderr)
+        self.assertIn(sorted(codes)[1], (2, 4), jobs["worker", 0].stderr + odd.stderr)
+        self.assertEqual(self.exit_code(jobs["chief", 0]), 0, jobs["chief", 0].stderr)
 
     def test_a_task_with_another_token_is_not_heard(self):
         tasks = cluster()
@@ -130,6 +141,7 @@ class TFConfig(JobTest):
             ({"cluster": tasks}, "does not say which of its tasks this process is"),
             ({"cluster": {"ps": ["h:1"], "worker": ["h:2"]}, "task": {"type": "ps", "index": 0}}, 'the cluster has no "chief"'),
             ({"cluster": tasks, "task": {"type": "evaluator", "index": 0}}, 'the cluster has no "evaluator"'),
+            ({"cluster": {**tasks, "chief": ["n1"]}, "task": {"type": "chief", "index": 0}}, 'the chief\'s address is "n1": expected HOST:PORT'),
             ({"cluster": tasks, "task": {"type": "worker", "index": 7}}, "exceeds the maximum id of worker"),
         ]:
             with self.subTest(text):

@@ -72,6 +72,10 @@ class RankedJob(Job):
     def stderr(self):
         return self.err_path.read_text(errors="replace")
 
+    def warnings(self):
+        """Lines, but for the one that says that there are more ranks than this machine has cores."""
+        return [line for line in self.stderr.splitlines() if "[warning]" in line and "take turns" not in line]
+
     def wait_for_text(self, pattern, seconds=SECONDS_TO_FINISH):
         """The match in standard error as soon as it is there; None when the job ends or `seconds` pass without it."""
         deadline = time.monotonic() + seconds

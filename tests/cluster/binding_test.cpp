@@ -1,0 +1,138 @@
+// binding_test.cpp -- ranks on machines that are not here: two sockets, two adapters, four GPUs.
+#include "cluster/binding.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace capstan::cluster {
+namespace {
+
+using testing::ElementsAre;
+using topology::Seat;
+
+/// Two NUMA nodes of eight cores, an adapter at each, two GPUs at each.
+Seat two_sockets() {
+  return {.cpus = "0-15",
+          .cpu_count = 16,
+          .core_count = 16,
+          .nodes = {{0, "0-7"}, {1, "8-15"}},
+          .adapters = {{"mlx5_0", 0}, {"mlx5_1", 1}},
+          .gpus = {{"g0", 0}, {"g1", 0}, {"g2", 1}, {"g3", 1}}};
+}
+
+Seat one_core(int core) {
+  return {
+      .cpus = std::to_string(core), .cpu_count = 1, .core_count = 1, .nodes = {{0, std::to_string(core)}}};
+}
+
+/// One letter a rank, all with the same seat.
+std::vector<Member> members(const std::string& letters, const Seat& seat) {
+  std::vector<Member> out;
+  std::array<int, 5> next{};
+  for (const char letter : letters) {
+    const auto role = std::string("CPWES").find(letter);
+    out.push_back(
+        {static_cast<int>(out.size()), static_cast<Role>(role), next.at(role)++, "n1", 1, {}, {}, seat});
+  }
+  return out;
+}
+
+TEST(Binding, PsTakeTurnsAmongTheAdaptersAndRunAtTheirNodes) {
+  const auto bindings = plan_binding(members("CWPPP", two_sockets()));
+  EXPECT_EQ(bindings[2], (Binding{"0-7", 0, "mlx5_0", "", true}));
+  EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "mlx5_1", "", true}));
+  EXPECT_EQ(bindings[4], (Binding{"0-7", 0, "mlx5_0", "", true}));
+  EXPECT_EQ(bindings[0], (Binding{"0-15", -1, "", "", false})) << "the coordinator is left alone";
+}
+
+TEST(Binding, WorkersTakeTurnsAmongTheGpus) {
+  const auto bindings = plan_binding(members("CWWWWWP", two_sockets()));
+  EXPECT_EQ(bindings[1], (Binding{"0-7", 0, "mlx5_0", "g0", true}));
+  EXPECT_EQ(bindings[2], (Binding{"0-7", 0, "mlx5_1", "g1", true}));
+  EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "mlx5_0", "g2", true}));
+  EXPECT_EQ(bindings[5].gpu, "g0") << "a fifth shares one";
+}
+
+TEST(Binding, WithoutAdaptersPsTakeTurnsAmongTheNodesAndWorkersStay) {
+  Seat seat = two_sockets();
+  seat.adapters.clear();
+  seat.gpus.clear();
+  const auto bindings = plan_binding(members("CWPP", seat));
+  EXPECT_EQ(bindings[1], (Binding{"0-15", -1, "", "", false}));
+  EXPECT_EQ(bindings[2], (Binding{"0-7", 0, "", "", true}));
+  EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "", "", true}));
+}
+
+TEST(Binding, NobodyLeavesWhatTheLauncherAllowed) {
+  Seat seat = two_sockets();  // bound to the second socket
+  seat.cpus = "8-15";
+  seat.nodes = {{1, "8-15"}};
+  const auto bindings = plan_binding(members("CWPP", seat));
+  EXPECT_EQ(bindings[1], (Binding{"8-15", 1, "mlx5_1", "g2", false}));
+  EXPECT_EQ(bindings[2], (Binding{"8-15", 1, "mlx5_1", "", false}));
+  EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "mlx5_1", "", false})) << "the adapter at its node";
+}
+
+TEST(Binding, HostsHaveTurnsOfTheirOwnAndUnknownSeatsAreLeftAlone) {
+  auto all = members("CPP", two_sockets());
+  all[2].host = "n2";
+  EXPECT_EQ(plan_binding(all)[2].node, 0);
+  EXPECT_EQ(plan_binding(members("CP", Seat{}))[1], Binding{});
+  Seat nowhere = two_sockets();
+  for (auto& adapter : nowhere.adapters) adapter.node = -1;  // the system does not say
+  EXPECT_EQ(plan_binding(members("CPP", nowhere))[2], (Binding{"8-15", 1, "mlx5_1", "", true}));
+}
+
+TEST(Binding, TheTableHasALineARank) {
+  const auto all = members("CWP", two_sockets());
+  EXPECT_THAT(binding_table(all, plan_binding(all), 10),
+              ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15",
+                          "worker 0 (rank 1 on n1): cpus 0-7, NUMA node 0, mlx5_0, g0, bound",
+                          "ps 0 (rank 2 on n1): cpus 0-7, NUMA node 0, mlx5_0, bound"));
+  EXPECT_THAT(binding_table(all, plan_binding(all), 1),
+              ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15", "and 2 more"));
+  const auto unknown = members("C", Seat{});
+  EXPECT_THAT(binding_table(unknown, plan_binding(unknown), 9),
+              ElementsAre("coordinator 0 (rank 0 on n1): hwloc cannot tell its cpus"));
+}
+
+TEST(Binding, WhatWillBeSlowIsSaid) {
+  const auto warnings = [](const std::vector<Member>& all) {
+    return binding_warnings(all, plan_binding(all));
+  };
+  EXPECT_THAT(warnings(members("CWPP", two_sockets())), ElementsAre());
+  auto bound = members("CWP", one_core(3));
+  bound[2].seat = one_core(4);
+  EXPECT_THAT(
+      warnings(bound),
+      ElementsAre(
+          "worker 0 (rank 1 on n1) is bound to one core (cpus 3), which the thread that computes and the "
+          "one that talks to the coordinator share: mpirun --bind-to none, or --map-by slot:PE=2, or srun "
+          "--cpus-per-task=2",
+          "ps 0 (rank 2 on n1) is bound to one core (cpus 4), which the thread that applies pushes and the "
+          "one that writes checkpoints share: mpirun --bind-to none, or --map-by slot:PE=2, or srun "
+          "--cpus-per-task=2"));
+  bound[2].seat = one_core(3);
+  EXPECT_EQ(
+      warnings(bound).back(),
+      "worker 0 (rank 1 on n1) and ps 0 (rank 2 on n1) are bound to the same core (cpus 3): mpirun --bind-to "
+      "none, or fewer ranks a host");
+  const Seat two_cores{.cpus = "0-1", .cpu_count = 2, .core_count = 2, .nodes = {{0, "0-1"}}};
+  EXPECT_THAT(warnings(members("CWP", two_cores)), ElementsAre());
+  EXPECT_THAT(warnings(members("CWWP", two_cores)),
+              ElementsAre("n1 has 3 ps and workers on 2 cpus, on which they take turns: start fewer there"));
+}
+
+TEST(Seat, OfThisProcessHasItsCores) {
+  const Seat seat = topology::seat_of_this_process();
+  EXPECT_FALSE(seat.cpus.empty());
+  EXPECT_GE(seat.cpu_count, seat.core_count);
+  EXPECT_GE(seat.core_count, 1);
+  ASSERT_FALSE(seat.nodes.empty());
+  EXPECT_TRUE(topology::bind_this_process(seat.cpus));
+  EXPECT_EQ(topology::seat_of_this_process().cpus, seat.cpus);
+  EXPECT_FALSE(topology::bind_this_process("4000-4001"));
+}
+
+}  // namespace
+}  // namespace capstan::cluster
