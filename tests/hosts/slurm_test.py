@@ -29,8 +29,7 @@ SECONDS_TO_LIMIT = 75  # Slurm looks every half a minute which jobs are to get t
 
 
 class Slurm(JobTest):
-    reason = two_node_slurm.reason_to_skip() or (
-        f"Slurm's nodes have a /tmp of their own, and the build is there: {SCRATCH}" if SCRATCH.is_relative_to("/tmp") else None)
+    reason = two_node_slurm.reason_to_skip(SCRATCH)
 
     @classmethod
     def setUpClass(cls):
