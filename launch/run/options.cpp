@@ -92,6 +92,7 @@ Request Options::request(std::vector<std::string> program, const char* const* en
     const auto value = static_cast<int>(settings.integer(name));
     return value > 0 ? std::optional(value) : std::nullopt;
   };
+  const std::string& role_map = settings.text("role-map");
   Request request;
   request.program = std::move(program);
   request.hosts = v.hosts;
@@ -104,8 +105,12 @@ Request Options::request(std::vector<std::string> program, const char* const* en
                    .spares = static_cast<int>(settings.integer("spares")),
                    .evaluator = settings.flag("evaluator"),
                    .replicas = settings.integer("replicas-of-ps") > 1,
-                   .in_words = !settings.text("roles").empty()};
-  if (request.roles.in_words && (!v.ps.empty() || !v.workers.empty() || !v.spares.empty() || v.evaluator)) {
+                   .on_each_host = role_map == "ps-per-node" || role_map == "local",
+                   .told_elsewhere = !settings.text("roles").empty()       ? "CAPSTAN_ROLES"
+                                     : !settings.text("role-file").empty() ? "CAPSTAN_ROLE_FILE"
+                                                                           : ""};
+  if (!request.roles.told_elsewhere.empty() &&
+      (!v.ps.empty() || !v.workers.empty() || !v.spares.empty() || v.evaluator)) {
     throw Error(
         Code::invalid_argument,
         "CAPSTAN_ROLES is set, and would beat --ps, --workers, --spares and --evaluator: unset it, or "

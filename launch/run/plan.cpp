@@ -42,40 +42,41 @@ struct Counts {
 };
 
 /// All but the workers.
-int others(const Roles& roles, int ps) {
-  return 1 + ps * (roles.replicas ? 2 : 1) + roles.spares + (roles.evaluator ? 1 : 0);
+int others(const Roles& roles, int ps, int hosts) {
+  const int all_ps = ps * (roles.on_each_host ? hosts : 1);
+  return 1 + all_ps * (roles.replicas ? 2 : 1) + roles.spares + (roles.evaluator ? 1 : 0);
 }
 
 /// One a host, as the setting's rule has it, and not more than one for three workers.
-int ps_for(int workers, int hosts) { return std::clamp(hosts, 1, std::max(1, (workers + 1) / 3)); }
+int ps_for(const Roles& roles, int workers, int hosts) {
+  return roles.on_each_host ? 1 : std::clamp(hosts, 1, std::max(1, (workers + 1) / 3));
+}
 
 Counts counts_without_slots(const Roles& roles, const Place& place) {
-  if (roles.in_words) {
-    throw refused(
-        "CAPSTAN_ROLES is set, but nothing says how many ranks there are: give --ps and --workers in its "
-        "place, or "
-        "call mpirun yourself");
+  if (!roles.told_elsewhere.empty()) {
+    throw refused(fmt::format(
+        "{} is set, but nothing says how many ranks there are: give --ps and --workers in its place, or "
+        "call mpirun yourself",
+        roles.told_elsewhere));
   }
   Counts counts;
   counts.workers = roles.workers.value_or(place.cores);
   counts.ps = roles.ps.value_or(1);
-  counts.ranks = others(roles, *counts.ps) + *counts.workers;
+  counts.ranks = others(roles, *counts.ps, 1) + *counts.workers;
   return counts;
 }
 
+/// All slots become ranks, unless the workers are counted.
 Counts counts_in(const Room& room, const Roles& roles) {
   Counts counts{roles.ps, roles.workers, *room.slots};
-  if (roles.workers) {
-    if (!counts.ps) counts.ps = ps_for(*roles.workers, room.hosts);
-    counts.ranks = others(roles, *counts.ps) + *roles.workers;
-  } else if (roles.ps) {
-    counts.workers = counts.ranks - others(roles, *roles.ps);
-  }
+  if (!roles.workers) return counts;
+  if (!counts.ps) counts.ps = ps_for(roles, *roles.workers, room.hosts);
+  counts.ranks = others(roles, *counts.ps, room.hosts) + *roles.workers;
   return counts;
 }
 
 void require_room(const Room& room, const Counts& counts, const Roles& roles) {
-  const int fewest = others(roles, counts.ps.value_or(1)) + 1;
+  const int fewest = others(roles, counts.ps.value_or(1), room.hosts) + 1;
   if (*room.slots < fewest) {
     throw refused(
         fmt::format("{} has {} slot{}, and {} ranks are the fewest here: {}{}", room.told_by, *room.slots,
@@ -217,7 +218,8 @@ Plan local_plan(const Request& request) {
         "and "
         "--hosts out (and CAPSTAN_PS, CAPSTAN_WORKERS, ...)");
   }
-  return {request.program, {}, 1};
+  // Whatever a batch script's variables look like.
+  return {request.program, {{"CAPSTAN_BOOTSTRAP", "alone"}}, 1};
 }
 
 bool is_plain(char c) {

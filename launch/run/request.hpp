@@ -16,8 +16,10 @@ struct Roles {
   std::optional<int> workers = {};
   int spares = 0;
   bool evaluator = false;
-  bool replicas = false;  ///< one more rank for each ps
-  bool in_words = false;  ///< CAPSTAN_ROLES says it, and the program reads that
+  bool replicas = false;      ///< one more rank for each ps
+  bool on_each_host = false;  ///< so many ps
+  std::string told_elsewhere =
+      {};  ///< CAPSTAN_ROLES or CAPSTAN_ROLE_FILE, which the program reads; "" for neither
 };
 
 struct Request {

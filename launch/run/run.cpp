@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "capstan/error.hpp"
@@ -20,8 +21,10 @@ namespace capstan::launch::run {
 namespace {
 
 void refuse_to_be_a_rank() {
-  const int ranks = cluster::launched_ranks().value_or(1);
-  if (ranks == 1) return;
+  // srun without --mpi=pmix says nothing of ranks, but starts as many of us.
+  const char* tasks = std::getenv("SLURM_PROCID") != nullptr ? std::getenv("SLURM_STEP_NUM_TASKS") : nullptr;
+  const int ranks = cluster::launched_ranks().value_or(tasks != nullptr ? std::atoi(tasks) : 1);
+  if (ranks <= 1) return;
   throw Error(
       Code::failed_precondition,
       fmt::format("this is one of {} ranks already, and capstan run starts ranks itself: call it once, "

@@ -132,15 +132,19 @@ class Trains(Slurm):
     def test_mpirun(self):
         job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--ps", 2, "--", *self.graph_training())
         self.assert_completed(job)
-        self.assertRegex(self.output(job), r"capstan run: CAPSTAN_PS=2 CAPSTAN_WORKERS=3 mpirun .*-n 6 ")
+        self.assertRegex(self.output(job), r"capstan run: CAPSTAN_PS=2 mpirun .*-n 6 ")
         self.assertIn("@n1] [info] ps on another host", self.output(job))
         self.assert_learnt(2, 3)
 
     def test_heterogeneous(self):
-        job = self.submit("het.sbatch", "--nodes=1", "--ntasks=2", "--mem=100", ":", "--nodes=1", "--ntasks=3",
-                          "--ntasks-per-node=3", "--run", "--ps", 2, "--", *self.graph_training())
+        """Both ps are in the second component, which no node can have beside the first."""
+        job = self.submit("het.sbatch", "--nodes=1", "--ntasks=3", "--ntasks-per-node=3", ":", "--nodes=1", "--ntasks=2", "--mem=100",
+                          "--run", "--ps", 2, "--", *self.graph_training())
         self.assert_completed(job)
-        self.assertIn(" --het-group=0-1 ", self.output(job))
+        said = self.output(job)
+        self.assertIn(" --het-group=0-1 ", said)
+        self.assertIn("[coordinator 0@n1] [warning] no RDMA to ps 0 (rank 3 on n2)", said)
+        self.assertNotIn("ps on this host", said)
         self.assert_learnt(2, 2)
 
     def test_a_sweep(self):

@@ -151,6 +151,8 @@ class BadInput(RunTest):
         job = self.start([CAPSTAN, "run", "--", "prog"], ranks=3)
         self.assertEqual(self.exit_code(job), USAGE, job.stderr)
         self.assertIn("this is one of 3 ranks already", job.stderr)
+        self.refused("this is one of 4 ranks already", words=["--", "prog"],
+                     env={"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"})
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ TEST(OnThisHost, SparesReplicasAndTheEvaluatorAreRanksToo) {
 }
 
 TEST(OnThisHost, LocalIsTheProgramAlone) {
-  EXPECT_EQ(plan(request({}, Launcher::local), {}), "prog 'a b'");
+  EXPECT_EQ(plan(request({}, Launcher::local), {}), "CAPSTAN_BOOTSTRAP=alone prog 'a b'");
   EXPECT_THAT(refusal(request({.ps = 2}, Launcher::local), {}), HasSubstr("--launcher local is one process"));
 }
 
@@ -88,7 +88,8 @@ TEST(OnThisHost, WithoutAnMpirun) {
   EXPECT_THAT(refusal(request(), {.cores = 2, .mpirun_says = "prterun 9"}),
               HasSubstr("\"prterun 9\": expected Open MPI"));
   EXPECT_THAT(refusal(request({}, Launcher::srun), laptop()), HasSubstr("this is no Slurm job"));
-  EXPECT_THAT(refusal(request({.in_words = true}), laptop()), HasSubstr("CAPSTAN_ROLES"));
+  EXPECT_THAT(refusal(request({.told_elsewhere = "CAPSTAN_ROLES"}), laptop()),
+              HasSubstr("CAPSTAN_ROLES is set"));
 }
 
 TEST(OnSeveralHosts, TheSlotsAreTheRanks) {
@@ -98,8 +99,7 @@ TEST(OnSeveralHosts, TheSlotsAreTheRanks) {
   EXPECT_EQ(plan(with_hosts(), place, kTwoHosts),
             "mpirun -n 8 -H n1:4,n2:4 -x CAPSTAN_PS -x UCX_TLS prog 'a b'");
   EXPECT_EQ(plan(with_hosts({.ps = 3}), place, kTwoHosts),
-            "CAPSTAN_PS=3 CAPSTAN_WORKERS=4 mpirun -n 8 -H n1:4,n2:4 -x CAPSTAN_PS -x CAPSTAN_WORKERS -x "
-            "UCX_TLS prog 'a b'");
+            "CAPSTAN_PS=3 mpirun -n 8 -H n1:4,n2:4 -x CAPSTAN_PS -x UCX_TLS prog 'a b'");
   EXPECT_EQ(plan(with_hosts({.workers = 5}), place, kTwoHosts),
             "CAPSTAN_PS=2 CAPSTAN_WORKERS=5 mpirun -n 8 -H n1:4,n2:4 -x CAPSTAN_PS -x CAPSTAN_WORKERS -x "
             "UCX_TLS prog 'a b'");
@@ -108,6 +108,15 @@ TEST(OnSeveralHosts, TheSlotsAreTheRanks) {
 TEST(OnSeveralHosts, MoreThanCoresAreNotBound) {
   EXPECT_THAT(plan(with_hosts(), laptop(), kTwoHosts),
               HasSubstr("--map-by slot:OVERSUBSCRIBE --bind-to none"));
+}
+
+TEST(OnSeveralHosts, PsMayBeCountedOnEach) {
+  EXPECT_THAT(plan(with_hosts({.ps = 1, .workers = 4, .on_each_host = true}), laptop(), kTwoHosts),
+              HasSubstr("CAPSTAN_PS=1 CAPSTAN_WORKERS=4 mpirun -n 7 "));
+  EXPECT_THAT(refusal(with_hosts({.ps = 4, .on_each_host = true}), laptop(), kTwoHosts),
+              HasSubstr("10 ranks are the fewest"));
+  EXPECT_THAT(plan(with_hosts({.told_elsewhere = "CAPSTAN_ROLE_FILE"}), laptop(), kTwoHosts),
+              HasSubstr("mpirun -n 8 "));
 }
 
 TEST(OnSeveralHosts, OfMpich) {
@@ -126,8 +135,7 @@ TEST(OnSeveralHosts, RefusalsSayWhatFits) {
 }
 
 TEST(InSlurm, MpirunIsFirst) {
-  EXPECT_EQ(plan(request({.ps = 2}), slurm()),
-            "CAPSTAN_PS=2 CAPSTAN_WORKERS=5 mpirun -n 8 -x CAPSTAN_PS -x CAPSTAN_WORKERS prog 'a b'");
+  EXPECT_EQ(plan(request({.ps = 2}), slurm()), "CAPSTAN_PS=2 mpirun -n 8 -x CAPSTAN_PS prog 'a b'");
   EXPECT_EQ(plan(request(), slurm()), "mpirun -n 8 prog 'a b'");
 }
 
@@ -151,7 +159,7 @@ TEST(InSlurm, AHeterogeneousJobIsOneWorld) {
   Place place = slurm(6, 2);
   place.allocation->components = 2;
   EXPECT_EQ(plan(request({.ps = 2}), place),
-            "CAPSTAN_PS=2 CAPSTAN_WORKERS=3 srun --mpi=pmix --kill-on-bad-exit=0 --no-kill --export=ALL "
+            "CAPSTAN_PS=2 srun --mpi=pmix --kill-on-bad-exit=0 --no-kill --export=ALL "
             "--het-group=0-1 "
             "prog 'a b'");
   EXPECT_THAT(refusal(request({.ps = 1, .workers = 2}), place),
