@@ -25,7 +25,8 @@ StopOptions StopOptions::from(const Settings& settings) {
   return {.signal = name == "USR1"   ? SIGUSR1
                     : name == "USR2" ? SIGUSR2
                                      : 0,
-          .margin = settings.duration("save-before-limit")};
+          .margin = settings.duration("save-before-limit"),
+          .at_most_a_quarter = !settings.given("save-before-limit")};
 }
 
 void StopRequest::listen(const StopOptions& options) {
@@ -52,6 +53,10 @@ void StopRequest::ask_again(Clock::time_point now) {
   if (!answer.known && !ever_asked_) {
     log::warn(
         "Slurm does not say how much of the job's time is left: --save-before-limit has no effect for now");
+  }
+  if (answer.left && options_.at_most_a_quarter) {
+    options_.margin = std::min<std::chrono::milliseconds>(options_.margin, *answer.left / 4);
+    options_.at_most_a_quarter = false;
   }
   if (answer.known || !answer_.known) {
     answer_ = answer;

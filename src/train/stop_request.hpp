@@ -18,6 +18,7 @@ namespace capstan::train {
 struct StopOptions {
   int signal = 0;                       ///< that asks for it; 0: none does
   std::chrono::milliseconds margin{0};  ///< before the end of a Slurm job's time; 0: that does not matter
+  bool at_most_a_quarter = false;       ///< the margin, of the time that was left at first: of short jobs
 
   /// Of --save-signal and --save-before-limit.
   static StopOptions from(const Settings& settings);

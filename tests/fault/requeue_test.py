@@ -102,7 +102,7 @@ class Requeue(JobTest):
         return {"PATH": f"{tool.parent}:{os.environ['PATH']}", "SLURM_JOB_ID": "7"}
 
     def test_the_time_of_a_slurm_job_ends(self):
-        environment = self.slurm("echo 1:40")
+        environment = {**self.slurm("echo 1:40"), "CAPSTAN_SAVE_BEFORE_LIMIT": "120s"}
         job = self.start(self.graph_training(epochs=FOREVER), env=environment)
         self.assertEqual(self.exit_code(job), REQUEUE, job.stderr)
         self.assertRegex(job.stderr, r"capstan: (100|99|98) s of the job's time are left: saved ")

@@ -39,6 +39,15 @@ TEST_F(AskedOfSlurm, EndsBeforeTheMarginBegins) {
   EXPECT_EQ(asked_, 2);
 }
 
+TEST_F(AskedOfSlurm, TheMarginOfAShortJobIsAQuarter) {
+  answer_.left = seconds(60);
+  StopRequest stop({.margin = seconds(120), .at_most_a_quarter = true}, true, [this] { return answer_; });
+  EXPECT_EQ(stop.reason(milliseconds(0), at(0)), "");
+  EXPECT_EQ(stop.reason(milliseconds(0), at(44)), "");
+  answer_.left = seconds(14);
+  EXPECT_EQ(stop.reason(milliseconds(0), at(46)), "14 s of the job's time are left");
+}
+
 TEST_F(AskedOfSlurm, LeavesTimeForWhatComesNext) {
   StopRequest stop = request(seconds(120));
   EXPECT_EQ(stop.reason(seconds(300), at(0)), "");
@@ -96,10 +105,12 @@ TEST(StopOptions, AreSettings) {
   Settings settings;
   EXPECT_EQ(StopOptions::from(settings).signal, SIGUSR1);
   EXPECT_EQ(StopOptions::from(settings).margin, seconds(120));
+  EXPECT_TRUE(StopOptions::from(settings).at_most_a_quarter);
   settings.set_from_flag("save-signal", "USR2");
   settings.set_from_flag("save-before-limit", "0s");
   EXPECT_EQ(StopOptions::from(settings).signal, SIGUSR2);
   EXPECT_EQ(StopOptions::from(settings).margin, seconds(0));
+  EXPECT_FALSE(StopOptions::from(settings).at_most_a_quarter);
   settings.set_from_flag("save-signal", "off");
   EXPECT_EQ(StopOptions::from(settings).signal, 0);
 }
