@@ -14,7 +14,8 @@
 namespace capstan::launch::run {
 namespace {
 
-constexpr Setting kTimeout{.name = "timeout", .kind = SettingKind::duration, .minimum = 1};
+constexpr Setting kTimeout{
+    .name = "timeout", .group = "", .kind = SettingKind::duration, .initial = "", .help = "", .minimum = 1};
 constexpr std::array<std::pair<std::string_view, Launcher>, 3> kLaunchers{
     {{"mpirun", Launcher::mpirun}, {"srun", Launcher::srun}, {"local", Launcher::local}}};
 
