@@ -15,6 +15,7 @@
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
 #include "launch/checkpoint/command_line.hpp"
+#include "launch/run/options.hpp"
 #include "launch/version.hpp"
 
 namespace capstan::launch {
@@ -149,9 +150,21 @@ Settings gather(const Options& options, const std::string& config, const char* c
   return settings;
 }
 
+/// Of `capstan run`: where the program begins, behind the first "--"; `argc` where there is none. What is
+/// there is no option of ours.
+int program_begin(int argc, const char* const* argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "run") return argc;
+  const auto found = std::find(argv, argv + argc, std::string_view("--"));
+  return static_cast<int>(std::distance(argv, found));
+}
+
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv, const char* const* environment) {
+  const int behind = program_begin(argc, argv);
+  std::vector<std::string> program;
+  for (int i = behind + 1; i < argc; ++i) program.emplace_back(argv[i]);
+  argc = behind;
   CLI::App app("Capstan: a parameter-server runtime on MPI, UCX and HDF5", "capstan");
   bool version = false;
   app.add_flag("--version", version, "the version of the program and of what it stands on");
@@ -190,13 +203,15 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   CLI::App& join = *app.add_subcommand("join", "start the job's program once more, as one more worker");
   add_run_dir(join);
 
+  run::Options run(app);
+
   checkpoint::Request request;
   const std::vector<CLI::App*> checkpoint_commands = checkpoint::add_commands(app, request);
   const CLI::App& checkpoint = *checkpoint_commands.front();
 
   // What is left over is looked at below: CLI11's own message has no suggestion.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
-  commands.insert(commands.end(), {&show, &train, &status, &join, &app});
+  commands.insert(commands.end(), {&show, &train, &status, &join, &run.command(), &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
   try {
@@ -208,7 +223,16 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   }
   for (const CLI::App* command : commands) {
     refuse_missing_values(*command);
-    if (const auto words = command->remaining(); !words.empty()) refuse(*command, words.front());
+    const auto words = command->remaining();
+    if (words.empty()) continue;
+    if (command == &run.command() && !words.front().starts_with("-")) {
+      throw Error(
+          Code::invalid_argument,
+          fmt::format("run: what stands before \"{0}\"? The program to run stands behind a --: capstan run "
+                      "-- {0}",
+                      words.front()));
+    }
+    refuse(*command, words.front());
   }
 
   if (version) return {.action = Action::print_text, .text = version_text()};
@@ -219,6 +243,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     return {.action = action, .settings = gather(show_options, config, environment)};
   }
   if (status.parsed()) return {.action = Action::show_status, .text = run_dir};
+  if (run.command().parsed())
+    return {.action = Action::run, .run = run.request(std::move(program), environment)};
   if (join.parsed()) return {.action = Action::join, .text = run_dir};
   if (checkpoint.parsed()) {
     if (!checkpoint.get_subcommands().empty())
@@ -231,9 +257,10 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     return {.action = kTrainers[i].action, .settings = gather(trainer_options[i], config, environment)};
   }
   throw Error(Code::invalid_argument,
-              train.parsed() ? "train what? There is: capstan train kge, lr, fm and mlp"
-                             : "a command is missing: capstan train kge, capstan settings, capstan status, "
-                               "capstan join or capstan checkpoint");
+              train.parsed()
+                  ? "train what? There is: capstan train kge, lr, fm and mlp"
+                  : "a command is missing: capstan train kge, capstan run, capstan settings, capstan "
+                    "status, capstan join or capstan checkpoint");
 }
 
 }  // namespace capstan::launch

@@ -43,7 +43,31 @@ std::string_view hint(Code code) noexcept {
       return "move the file that is named out of the way; the checkpoint before it is then used";
     case Exit::ok:
     case Exit::failed:
+    case Exit::requeue:
+    case Exit::timed_out:
       break;
+  }
+  return "";
+}
+
+std::string_view meaning(int exit_code) noexcept {
+  switch (static_cast<Exit>(exit_code)) {
+    case Exit::ok:
+      return "done";
+    case Exit::failed:
+      return "it failed";
+    case Exit::usage:
+      return "an option, a setting or the input is wrong";
+    case Exit::environment:
+      return "the machine said no";
+    case Exit::lost_rank:
+      return "a ps or the coordinator is gone, or a rank no longer answers";
+    case Exit::damaged_checkpoint:
+      return "a checkpoint is damaged";
+    case Exit::requeue:
+      return "not done; a checkpoint is saved, --resume goes on from it";
+    case Exit::timed_out:
+      return "the --timeout was over";
   }
   return "";
 }

@@ -10,6 +10,7 @@
 #include "launch/command_line.hpp"
 #include "launch/failure.hpp"
 #include "launch/launcher_rank.hpp"
+#include "launch/run/run.hpp"
 #include "launch/running_job.hpp"
 #include "launch/train_kge.hpp"
 #include "launch/train_model.hpp"
@@ -18,7 +19,7 @@
 namespace capstan::launch {
 namespace {
 
-int run(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   const CommandLine line = parse_command_line(argc, argv, environ);
   switch (line.action) {
     case Action::train_kge:
@@ -35,6 +36,8 @@ int run(int argc, char** argv) {
       return show_status(line.text);
     case Action::join:
       join_job(line.text);
+    case Action::run:
+      return run::run(line.run);
     case Action::print_text:
     case Action::print_settings:
     case Action::print_settings_markdown:
@@ -67,7 +70,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return capstan::launch::run(argc, argv);
+    return capstan::launch::run_command(argc, argv);
   } catch (const capstan::Error& error) {
     return capstan::launch::report_failure(error.code(), error.what());
   } catch (const std::exception& error) {

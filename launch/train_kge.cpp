@@ -106,6 +106,7 @@ int run_train_kge(const Settings& settings, int, char**) {
   const kge::ProgramOptions options = kge::ProgramOptions::from(settings);
   const std::string& summary = settings.text("summary");
   launch::check_summary_path(summary);
+  train::StopRequest::listen(options.stop);
   const Cluster cluster = Cluster::join(settings);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
 
@@ -123,6 +124,7 @@ int run_train_kge(const Settings& settings, int, char**) {
   };
   const kge::Report report = kge::run_program(cluster, options, hooks);
   progress.finish(last);
+  if (!report.stopped.empty()) return launch::requeue(report.stopped, report.checkpoint);
   if (!summary.empty()) write_summary(summary, cluster, options, report);
   print_report(options, report, summary);
   return 0;

@@ -97,6 +97,7 @@ int run_train_model(train::Program program, const Settings& settings) {
   const train::ModelOptions options = train::ModelOptions::from(program, settings);
   const std::string& summary = settings.text("summary");
   launch::check_summary_path(summary);
+  train::StopRequest::listen(options.stop);
   const Cluster cluster = Cluster::join(settings);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
 
@@ -116,6 +117,7 @@ int run_train_model(train::Program program, const Settings& settings) {
   };
   const train::ModelReport report = train::run_model(cluster, options, hooks);
   progress.finish(last);
+  if (!report.stopped.empty()) return launch::requeue(report.stopped, report.checkpoint);
   launch::write_summary(summary, summary_of(cluster, options, report));
   print_report(options, report, summary);
   return 0;

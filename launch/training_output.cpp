@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "capstan/error.hpp"
+#include "launch/exit_codes.hpp"
 #include "launch/launcher_rank.hpp"
 
 namespace capstan::launch {
@@ -45,6 +46,11 @@ void announce(const Cluster& cluster) {
     fmt::print(stderr, "capstan: 1 coordinator, {} ps, {} workers\n", cluster.count(Role::ps),
                cluster.count(Role::worker));
   }
+}
+
+int requeue(const std::string& why, const std::string& checkpoint) {
+  fmt::print(stderr, "capstan: {}: saved {}; the same command with --resume goes on\n", why, checkpoint);
+  return static_cast<int>(Exit::requeue);
 }
 
 }  // namespace capstan::launch

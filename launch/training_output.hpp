@@ -18,4 +18,7 @@ nlohmann::json cluster_json(const Cluster& cluster);
 /// One line on standard error.
 void announce(const Cluster& cluster);
 
+/// The exit code of a training that has saved and ended before its time, after a line on standard error.
+int requeue(const std::string& why, const std::string& checkpoint);
+
 }  // namespace capstan::launch

@@ -145,6 +145,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
   o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));
   o.resume = settings.flag("resume");
   o.eval_every = static_cast<int>(whole("eval-every", 1));
+  o.stop = StopOptions::from(settings);
   o.settings_json = settings.to_json();
   if (o.resume && o.checkpoint_dir.empty()) {
     throw refused("--resume needs --checkpoint-dir, where the checkpoint to go on from lies");

@@ -9,6 +9,7 @@
 #include "capstan/optimizers.hpp"
 #include "train/orders.hpp"
 #include "train/sparse/examples.hpp"
+#include "train/stop_request.hpp"
 
 namespace capstan {
 class Settings;
@@ -41,6 +42,7 @@ struct ModelOptions {
   int max_to_keep = 3;
   bool resume = false;
   int eval_every = 1;  // 0: only at the end
+  StopOptions stop;
   std::string settings_json = "{}";
 
   /// Fills what was left to the program. Throws Error(invalid_argument) for what is missing, malformed or

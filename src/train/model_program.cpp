@@ -46,6 +46,7 @@ class ModelProgram {
         strategy_(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}}),
         scope_(strategy_.scope()),
         coordinator_(strategy_),
+        stop_(options.stop, !options.checkpoint_dir.empty()),
         shares_(coordinator_.workers()) {
     if (!options_.checkpoint_dir.empty()) open_checkpoints();
     model_ = make_model(options_, coordinator_);
@@ -67,11 +68,18 @@ class ModelProgram {
     report_.first_epoch = done + 1;
     progress(done, std::numeric_limits<double>::quiet_NaN());
     for (int epoch = done + 1; epoch <= options_.epochs; ++epoch) {
+      const auto begin = Clock::now();
       train(epoch);
+      // An epoch is the least that there is to go on from: there must be time for another one.
+      report_.stopped = stop_.reason(std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin));
+      if (!report_.stopped.empty()) {
+        checkpoint(epoch, false);
+        return std::move(report_);
+      }
       const bool last = epoch == options_.epochs;
       const bool scheduled = options_.eval_every > 0 && epoch % options_.eval_every == 0;
       if (scheduled || last) evaluate_epoch();
-      if (checkpoints_ && (last || epoch % options_.checkpoint_every == 0)) checkpoint(epoch);
+      if (checkpoints_ && (last || epoch % options_.checkpoint_every == 0)) checkpoint(epoch, !last);
     }
     const auto begin = Clock::now();
     report_.train = evaluate(false);
@@ -289,10 +297,10 @@ class ModelProgram {
     return epoch;
   }
 
-  void checkpoint(int epoch) {
+  /// In the background the next epoch goes on meanwhile.
+  void checkpoint(int epoch, bool background) {
     const auto begin = Clock::now();
-    // The next epoch goes on meanwhile.
-    const SaveOptions options{.background = epoch < options_.epochs};
+    const SaveOptions options{.background = background};
     report_.checkpoint = checkpoints_->save(epoch, state(epoch), options).string();
     report_.checkpoint_seconds += seconds_since(begin);
   }
@@ -302,6 +310,7 @@ class ModelProgram {
   ParameterServerStrategy strategy_;
   ParameterServerStrategy::Scope scope_;
   ClusterCoordinator coordinator_;
+  StopRequest stop_;
   std::int64_t shares_;
   std::optional<CheckpointManager> checkpoints_;
   std::unique_ptr<Model> model_;

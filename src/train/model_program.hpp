@@ -43,6 +43,7 @@ struct ModelReport {
   std::optional<Metrics> test;
   std::string checkpoint;    // the last one, empty when none was asked for
   std::string resumed_from;  // empty when not resumed
+  std::string stopped;       // why it was saved and ended before its time; then there are no results
   int workers_lost = 0;
 
   double examples_per_second() const { return seconds > 0 ? static_cast<double>(examples) / seconds : 0; }

@@ -43,21 +43,25 @@ void check_unseen(const io::Graph& graph, bool refuse, const ProgramHooks& hooks
 
 /// What a checkpoint says about itself beside its arrays.
 struct State {
-  int epoch = 0;  // epochs done
+  int epoch = 0;           // epochs done
+  std::int64_t begun = 0;  // triples of the next epoch, in its order, that are done as well
   std::string model;
   int dim = 0;
   std::int64_t entities = 0;
   std::int64_t relations = 0;
 
   std::string to_json() const {
-    return nlohmann::json{{"program", "train kge"}, {"epoch", epoch},        {"model", model}, {"dim", dim},
-                          {"entities", entities},   {"relations", relations}}
-        .dump();
+    nlohmann::json json{{"program", "train kge"}, {"epoch", epoch},        {"model", model}, {"dim", dim},
+                        {"entities", entities},   {"relations", relations}};
+    if (begun > 0) json["begun"] = begun;
+    return json.dump();
   }
   static State from_json(const std::string& text, const std::string& where) {
     try {
       const auto json = nlohmann::json::parse(text);
-      return {json.at("epoch"), json.at("model"), json.at("dim"), json.at("entities"), json.at("relations")};
+      return {json.at("epoch"),    json.value("begun", std::int64_t{0}),
+              json.at("model"),    json.at("dim"),
+              json.at("entities"), json.at("relations")};
     } catch (const nlohmann::json::exception&) {
       throw Error(Code::failed_precondition, where + " was not saved by `capstan train kge`");
     }
@@ -71,6 +75,7 @@ class Program {
         hooks_(hooks),
         strategy_(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}}),
         scope_(strategy_.scope()),
+        stop_(options.stop, !options.checkpoint_dir.empty()),
         graph_(load_graph(options.data)) {
     check_unseen(graph_, options.refuse_unseen, hooks);
     if (!options_.checkpoint_dir.empty()) {
@@ -105,13 +110,19 @@ class Program {
   }
 
   Report run() {
-    const int done = options_.resume ? resume() : 0;
+    const State from = options_.resume ? resume() : State{};
+    const int done = from.epoch;
     report_.first_epoch = done + 1;
-    hooks_.progress({done + 1, options_.epochs, report_.train * done, report_.train * options_.epochs,
+    skipped_ = report_.train * done + from.begun;
+    hooks_.progress({done + 1, options_.epochs, skipped_, report_.train * options_.epochs,
                      std::numeric_limits<double>::quiet_NaN()});
     train_from_ = Clock::now();
     for (int epoch = done + 1; epoch <= options_.epochs; ++epoch) {
-      schedule_epoch(epoch);
+      const std::int64_t up_to = schedule_epoch(epoch, epoch == done + 1 ? from.begun : 0);
+      if (!report_.stopped.empty()) {
+        stop(epoch, up_to);
+        return std::move(report_);
+      }
       const bool last = epoch == options_.epochs;
       const bool save = checkpoints_ && (last || epoch % options_.checkpoint_every == 0);
       const bool evaluate =
@@ -121,7 +132,8 @@ class Program {
         coordinator_->join();
         report_.seconds += seconds_since(train_from_);
         if (evaluate) evaluate_valid(epoch);
-        if (save) checkpoint(epoch);
+        // The next epoch goes on meanwhile.
+        if (save) checkpoint(epoch, state(epoch), {.background = !last});
         train_from_ = Clock::now();
       }
     }
@@ -135,12 +147,17 @@ class Program {
   }
 
  private:
-  State state(int epoch) const {
-    return {epoch, std::string(to_string(options_.model)), options_.dim, report_.entities, report_.relations};
+  State state(int epoch, std::int64_t begun = 0) const {
+    return {epoch,
+            begun,
+            std::string(to_string(options_.model)),
+            options_.dim,
+            report_.entities,
+            report_.relations};
   }
 
-  /// Epochs that are done already.
-  int resume() {
+  /// What is done already.
+  State resume() {
     const auto step = checkpoints_->restore_latest([this](const std::string& user_state,
                                                           const std::string& where) {
       const State saved = State::from_json(user_state, where);
@@ -158,12 +175,15 @@ class Program {
     });
     if (!step) {
       hooks_.say("no checkpoint in " + options_.checkpoint_dir + " yet: starting from the beginning");
-      return 0;
+      return {};
     }
     report_.resumed_from = checkpoints_->restored_from().string();
-    const int epoch = State::from_json(checkpoints_->user_state(), report_.resumed_from).epoch;
-    hooks_.say(fmt::format("resumed from {} after epoch {}", report_.resumed_from, epoch));
-    return epoch;
+    State saved = State::from_json(checkpoints_->user_state(), report_.resumed_from);
+    saved.begun =
+        std::clamp<std::int64_t>(saved.begun, 0, report_.train - 1);  // of another train.txt, it might be
+    const std::string begun = saved.begun > 0 ? fmt::format(" and {} triples", saved.begun) : "";
+    hooks_.say(fmt::format("resumed from {} after epoch {}{}", report_.resumed_from, saved.epoch, begun));
+    return saved;
   }
 
   /// The order of an epoch depends on the seed and the epoch's number alone, so a resumed run sees the same.
@@ -176,7 +196,9 @@ class Program {
     return triples;
   }
 
-  void schedule_epoch(int epoch) {
+  /// From a triple of the epoch on, to its end or until the training has to stop (report_.stopped). Up to
+  /// which triple.
+  std::int64_t schedule_epoch(int epoch, std::int64_t from) {
     const std::vector<Triple> triples = shuffled(epoch);
     const auto batch = static_cast<std::size_t>(options_.batch);
     const std::size_t slice = batch * static_cast<std::size_t>(options_.slice_batches);
@@ -184,7 +206,7 @@ class Program {
     // Enough for every worker to have its next ones at hand; not so much that an epoch's triples pile up
     // here.
     const auto window = static_cast<std::size_t>(4 * std::max(1, coordinator_->workers()));
-    for (std::size_t first = 0; first < triples.size(); first += slice) {
+    for (auto first = static_cast<std::size_t>(from); first < triples.size(); first += slice) {
       const std::size_t end = std::min(first + slice, triples.size());
       const auto begin = triples.begin() + static_cast<std::ptrdiff_t>(first);
       Slice work{{begin, begin + static_cast<std::ptrdiff_t>(end - first)},
@@ -194,7 +216,19 @@ class Program {
       running_.push_back(
           {epoch, coordinator_->schedule<&train_slice>(*trainer_, std::move(work), *entities_, *relations_)});
       collect(window);
+      report_.stopped = stop_.reason(std::chrono::milliseconds(0));
+      if (!report_.stopped.empty()) return static_cast<std::int64_t>(end);
     }
+    return report_.train;
+  }
+
+  /// Saves what is done of an epoch, up to a triple of it. Ended whole, it is one more that is done; the
+  /// checkpoint of a part has the number of the epoch, whose own will replace it.
+  void stop(int epoch, std::int64_t up_to) {
+    collect(0);
+    coordinator_->join();
+    report_.seconds += seconds_since(train_from_);
+    checkpoint(epoch, up_to == report_.train ? state(epoch) : state(epoch - 1, up_to), {});
   }
 
   /// One that an error of another slice cancelled is that error: it says what is wrong, and the exit code
@@ -226,8 +260,7 @@ class Program {
       EpochReport& now = report_.epochs.back();
       now.loss = loss_sum_ / static_cast<double>(queries_);
       now.seconds = report_.seconds + seconds_since(train_from_);
-      const std::int64_t skipped = report_.train * (report_.first_epoch - 1);
-      hooks_.progress({epoch, options_.epochs, skipped + report_.triples, report_.train * options_.epochs,
+      hooks_.progress({epoch, options_.epochs, skipped_ + report_.triples, report_.train * options_.epochs,
                        result.loss_sum / static_cast<double>(result.queries)});
     }
   }
@@ -257,11 +290,9 @@ class Program {
                            now.valid.hits10()));
   }
 
-  void checkpoint(int epoch) {
+  void checkpoint(int epoch, const State& told, const SaveOptions& options) {
     const auto begin = Clock::now();
-    // The next epoch goes on meanwhile.
-    const SaveOptions options{.background = epoch < options_.epochs};
-    report_.checkpoint = checkpoints_->save(epoch, state(epoch).to_json(), options).string();
+    report_.checkpoint = checkpoints_->save(epoch, told.to_json(), options).string();
     report_.checkpoint_seconds += seconds_since(begin);
   }
 
@@ -276,6 +307,7 @@ class Program {
   // bad.
   ParameterServerStrategy strategy_;
   ParameterServerStrategy::Scope scope_;
+  train::StopRequest stop_;
   io::Graph graph_;
   std::optional<CheckpointManager> checkpoints_;
   std::optional<Variable<float>> entities_;
@@ -285,6 +317,7 @@ class Program {
   std::optional<PerWorker<std::unique_ptr<Evaluator>>> evaluator_;
   std::deque<Running> running_;
   Clock::time_point train_from_;
+  std::int64_t skipped_ = 0;  // triples that an earlier run has done
   double loss_sum_ = 0;
   std::int64_t queries_ = 0;
   int workers_ = 0;

@@ -10,6 +10,7 @@
 #include "capstan/capstan.hpp"
 #include "train/kge/model.hpp"
 #include "train/kge/ranking.hpp"
+#include "train/stop_request.hpp"
 
 namespace capstan {
 class Settings;
@@ -35,6 +36,7 @@ struct ProgramOptions {
   int eval_every = 0;
   bool refuse_unseen = false;
   int predictions = 5;
+  train::StopOptions stop;
   std::string settings_json = "{}";
 
   /// Fills what was left to the model from its defaults. Throws Error(invalid_argument) for values that do
@@ -76,6 +78,7 @@ struct Report {
   std::vector<Prediction> predictions;
   std::string checkpoint;    // the last one, empty when none was asked for
   std::string resumed_from;  // empty when not resumed
+  std::string stopped;       // why it was saved and ended before its time; then there are no results
   int workers_lost = 0;
 
   double triples_per_second() const { return seconds > 0 ? static_cast<double>(triples) / seconds : 0; }

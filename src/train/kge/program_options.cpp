@@ -28,6 +28,7 @@ ProgramOptions ProgramOptions::from(const Settings& settings) {
   o.eval_every = static_cast<int>(settings.integer("eval-every"));
   o.refuse_unseen = settings.text("unseen") == "error";
   o.predictions = static_cast<int>(settings.integer("predictions"));
+  o.stop = train::StopOptions::from(settings);
   o.settings_json = settings.to_json();
 
   if (o.model == ModelKind::complex && o.dim % 2 != 0) {

@@ -1,0 +1,127 @@
+// options.cpp -- roles go by the table of settings, so that their limits and errors are the same everywhere.
+#include "launch/run/options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <utility>
+
+#include "base/settings.hpp"
+#include "base/settings_value.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::launch::run {
+namespace {
+
+constexpr Setting kTimeout{
+    .name = "timeout", .group = "", .kind = SettingKind::duration, .initial = "", .help = "", .minimum = 1};
+constexpr std::array<std::pair<std::string_view, Launcher>, 3> kLaunchers{
+    {{"mpirun", Launcher::mpirun}, {"srun", Launcher::srun}, {"local", Launcher::local}}};
+
+Launcher launcher_of(const std::string& name) {
+  if (name.empty()) return Launcher::automatic;
+  for (const auto& [known, launcher] : kLaunchers) {
+    if (known == name) return launcher;
+  }
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("--launcher {}: expected mpirun, srun or local; without it the place decides", name));
+}
+
+std::chrono::milliseconds timeout_of(const std::string& text) {
+  const auto value = settings::parse(kTimeout, text);
+  if (value) return std::chrono::milliseconds(std::get<std::int64_t>(*value));
+  throw Error(Code::invalid_argument,
+              fmt::format("--timeout must be {}, not \"{}\"", settings::allowed(kTimeout), text));
+}
+
+}  // namespace
+
+struct Options::Values {
+  CLI::App* command = nullptr;
+  std::string ps, workers, spares, launcher, timeout;
+  std::string hosts, mpirun = "mpirun";
+  bool evaluator = false, dry_run = false;
+};
+
+Options::Options(CLI::App& app) : values_(std::make_unique<Values>()) {
+  Values& v = *values_;
+  v.command =
+      app.add_subcommand("run", "start a program as a cluster: capstan run [options] -- PROGRAM [arguments]");
+  CLI::App& run = *v.command;
+  run.add_option("--ps", v.ps, "how many ps [1; in a Slurm job and with --hosts by the rule of the setting]")
+      ->type_name("N");
+  run.add_option("--workers", v.workers,
+                 "how many workers [one a core; in a Slurm job and with --hosts all other ranks]")
+      ->type_name("N");
+  run.add_option("--spares", v.spares, "how many ranks wait for a ps to be lost with its host [0]")
+      ->type_name("N");
+  run.add_flag("--evaluator", v.evaluator, "one more rank evaluates checkpoints");
+  run.add_option("--hosts", v.hosts,
+                 "a file with a host a line: `n1 slots=4` or `n1:4`; without a number there is one slot")
+      ->type_name("FILE");
+  run.add_option("--launcher", v.launcher,
+                 "[by the place: mpirun, or srun where there is none and in heterogeneous jobs]")
+      ->type_name("mpirun|srun|local");
+  run.add_option("--mpirun", v.mpirun, "the mpirun to use, of Open MPI or MPICH [mpirun]")->type_name("FILE");
+  run.add_flag("--dry-run", v.dry_run, "print the command and start nothing");
+  run.add_option("--timeout", v.timeout,
+                 "end the job after so long: SIGTERM, and SIGKILL 10 s later; exit code 124 [none]")
+      ->type_name("TIME");
+  for (CLI::Option* option : run.get_options()) {
+    if (option->get_name() != "--help") option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
+Options::~Options() = default;
+
+CLI::App& Options::command() { return *values_->command; }
+
+Request Options::request(std::vector<std::string> program, const char* const* environment) const {
+  const Values& v = *values_;
+  Settings settings;
+  settings.load_environment(environment);
+  const auto set = [&settings](std::string_view name, const std::string& text) {
+    if (!text.empty()) settings.set_from_flag(name, text);
+  };
+  set("ps", v.ps);
+  set("workers", v.workers);
+  set("spares", v.spares);
+  if (v.evaluator) settings.set_from_flag("evaluator", "true");
+  const auto count = [&settings](std::string_view name) -> std::optional<int> {
+    const auto value = static_cast<int>(settings.integer(name));
+    return value > 0 ? std::optional(value) : std::nullopt;
+  };
+  const std::string& role_map = settings.text("role-map");
+  Request request;
+  request.program = std::move(program);
+  request.hosts = v.hosts;
+  request.mpirun = v.mpirun;
+  request.launcher = launcher_of(v.launcher);
+  request.dry_run = v.dry_run;
+  if (!v.timeout.empty()) request.timeout = timeout_of(v.timeout);
+  request.roles = {.ps = count("ps"),
+                   .workers = count("workers"),
+                   .spares = static_cast<int>(settings.integer("spares")),
+                   .evaluator = settings.flag("evaluator"),
+                   .replicas = settings.integer("replicas-of-ps") > 1,
+                   .on_each_host = role_map == "ps-per-node" || role_map == "local",
+                   .told_elsewhere = !settings.text("roles").empty()       ? "CAPSTAN_ROLES"
+                                     : !settings.text("role-file").empty() ? "CAPSTAN_ROLE_FILE"
+                                                                           : ""};
+  if (!request.roles.told_elsewhere.empty() &&
+      (!v.ps.empty() || !v.workers.empty() || !v.spares.empty() || v.evaluator)) {
+    throw Error(
+        Code::invalid_argument,
+        "CAPSTAN_ROLES is set, and would beat --ps, --workers, --spares and --evaluator: unset it, or "
+        "leave them out");
+  }
+  if (request.program.empty()) {
+    throw Error(Code::invalid_argument,
+                "run what? The program stands behind a --: capstan run --workers 4 -- capstan train kge");
+  }
+  return request;
+}
+
+}  // namespace capstan::launch::run

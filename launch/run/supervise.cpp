@@ -1,0 +1,215 @@
+// supervise.cpp -- fork, sigtimedwait, and a subreaper for what the launcher leaves.
+#include "launch/run/supervise.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "launch/exit_codes.hpp"
+
+namespace capstan::launch::run {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{500};
+constexpr std::chrono::milliseconds kShortLook{20};
+constexpr int kNotStarted = 127;
+
+bool asks_to_end(int signal) { return signal == SIGTERM || signal == SIGINT || signal == SIGHUP; }
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+  return set;
+}
+
+/// Takes the signals of this thread one by one, as long as it lives.
+class WatchedSignals {
+ public:
+  WatchedSignals() : watched_(watched_signals()) { sigprocmask(SIG_BLOCK, &watched_, &before_); }
+  WatchedSignals(const WatchedSignals&) = delete;
+  WatchedSignals& operator=(const WatchedSignals&) = delete;
+  ~WatchedSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  const sigset_t& before() const { return before_; }
+  /// 0 when none has come.
+  int next(std::chrono::milliseconds within) const {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(within);
+    const timespec tick{seconds.count(), std::chrono::nanoseconds(within - seconds).count()};
+    return std::max(0, sigtimedwait(&watched_, nullptr, &tick));
+  }
+
+ private:
+  sigset_t watched_;
+  sigset_t before_{};
+};
+
+/// Never returns. In a group of its own, or the terminal's Ctrl-C would come twice: from the terminal and
+/// from us. A group in the background that reads from the terminal is stopped, hence the input.
+[[noreturn]] void become(const Plan& plan, const sigset_t& mask, pid_t parent, int failure) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(kNotStarted);  // it died before prctl
+  if (isatty(STDIN_FILENO) != 0) {
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  }
+  for (const auto& [name, value] : plan.variables) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> words;
+  for (const std::string& word : plan.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  execvp(words.front(), words.data());
+  const int reason = errno;
+  if (write(failure, &reason, sizeof reason) < 0) _exit(kNotStarted);
+  _exit(kNotStarted);
+}
+
+pid_t start(const Plan& plan, const sigset_t& mask) {
+  std::array<int, 2> failure{};
+  if (pipe2(failure.data(), O_CLOEXEC) != 0) throw call_failed("pipe2", std::strerror(errno));
+  std::fflush(nullptr);
+  const pid_t self = getpid();
+  const pid_t child = fork();
+  if (child < 0) throw call_failed("fork", std::strerror(errno));
+  if (child == 0) become(plan, mask, self, failure[1]);
+  close(failure[1]);
+  setpgid(child, child);  // whoever is first
+  int reason = 0;
+  const bool failed = read(failure[0], &reason, sizeof reason) == static_cast<ssize_t>(sizeof reason);
+  close(failure[0]);
+  if (!failed) return child;
+  waitpid(child, nullptr, 0);
+  throw Error(reason == EACCES ? Code::permission_denied : Code::not_found,
+              fmt::format("{} cannot be started: {}", plan.command.front(), std::strerror(reason)));
+}
+
+/// The launcher, until it has ended.
+class Launched {
+ public:
+  Launched(pid_t pid, const Limits& limits) : pid_(pid), limits_(limits), began_(Clock::now()) {}
+
+  int wait(const WatchedSignals& signals) {
+    int status = 0;
+    while (waitpid(pid_, &status, WNOHANG) == 0) {
+      look_at_the_clock();
+      if (const int signal = signals.next(until_next_look()); signal > 0 && signal != SIGCHLD)
+        pass_on(signal);
+    }
+    if (timed_out_) return static_cast<int>(Exit::timed_out);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+
+ private:
+  void look_at_the_clock() {
+    const auto now = Clock::now();
+    if (limits_.timeout && !timed_out_ && now >= began_ + *limits_.timeout) {
+      timed_out_ = true;
+      std::fprintf(stderr, "capstan run: the job has had its --timeout of %.10g s and is told to end\n",
+                   std::chrono::duration<double>(*limits_.timeout).count());
+      kill(pid_, SIGTERM);
+      kill_at_ = std::min(kill_at_, now + limits_.after_timeout);
+    }
+    if (now >= kill_at_ && !killed_) {
+      killed_ = true;
+      std::fprintf(stderr, "capstan run: the job was told to end and has not: it is killed\n");
+    }
+    if (killed_) kill(-pid_, SIGKILL);
+  }
+
+  void pass_on(int signal) {
+    kill(pid_, signal);
+    if (asks_to_end(signal)) kill_at_ = std::min(kill_at_, Clock::now() + limits_.after_signal);
+  }
+
+  std::chrono::milliseconds until_next_look() const {
+    auto next = kill_at_;
+    if (limits_.timeout && !timed_out_) next = std::min(next, began_ + *limits_.timeout);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
+    return std::clamp(left, std::chrono::milliseconds(1), kLook);
+  }
+
+  pid_t pid_;
+  Limits limits_;
+  Clock::time_point began_;
+  Clock::time_point kill_at_ = Clock::time_point::max();
+  bool timed_out_ = false;
+  bool killed_ = false;
+};
+
+/// Ours: those that the launcher has left, since orphans are given to us.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  DIR* folder = opendir("/proc");
+  if (folder == nullptr) return found;
+  while (const dirent* entry = readdir(folder)) {
+    const pid_t pid = std::atoi(entry->d_name);
+    if (pid <= 0) continue;
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string text;
+    std::getline(file, text, '\0');
+    const auto behind_name = text.rfind(')');  // a name may have any character
+    if (behind_name == std::string::npos) continue;
+    char state = 0;
+    int parent = 0;
+    if (std::sscanf(text.c_str() + behind_name + 1, " %c %d", &state, &parent) == 2 && parent == getpid())
+      found.push_back(pid);
+  }
+  closedir(folder);
+  return found;
+}
+
+/// How many had to be killed. Those of a child that is killed become ours in turn.
+int end_the_rest(std::chrono::milliseconds patience) {
+  const auto begin = Clock::now();
+  std::vector<pid_t> killed;
+  while (true) {
+    pid_t ended = 0;
+    while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (ended < 0 && errno == ECHILD) return static_cast<int>(killed.size());
+    if (Clock::now() >= begin + patience) {
+      for (const pid_t pid : children()) {
+        kill(pid, SIGKILL);
+        if (std::find(killed.begin(), killed.end(), pid) == killed.end()) killed.push_back(pid);
+      }
+    }
+    std::this_thread::sleep_for(kShortLook);
+  }
+}
+
+}  // namespace
+
+Outcome supervise(const Plan& plan, const Limits& limits) {
+  const auto begin = Clock::now();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const WatchedSignals signals;
+  const pid_t child = start(plan, signals.before());
+  Outcome outcome;
+  outcome.exit_code = Launched(child, limits).wait(signals);
+  // What is left of the launcher's own group was told to end with it, or never will be.
+  if (outcome.exit_code == static_cast<int>(Exit::timed_out)) kill(-child, SIGKILL);
+  outcome.left = end_the_rest(limits.for_the_rest);
+  outcome.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  return outcome;
+}
+
+}  // namespace capstan::launch::run

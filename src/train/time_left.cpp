@@ -1,0 +1,73 @@
+// time_left.cpp -- squeue, and Slurm's variables.
+#include "train/time_left.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/command_output.hpp"
+
+namespace capstan::train {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kToAnswer{10};
+
+std::optional<std::int64_t> number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value >= 0 && value < 100'000'000'000 ? std::optional(value) : std::nullopt;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+TimeLeft parse_time_left(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  if (text == "UNLIMITED") return {.known = true};
+  std::int64_t days = 0;
+  if (const auto dash = text.find('-'); dash != std::string_view::npos) {
+    const auto read = number(text.substr(0, dash));
+    if (!read) return {};
+    days = *read;
+    text.remove_prefix(dash + 1);
+  }
+  std::int64_t total = 0;
+  int parts = 0;
+  for (std::size_t begin = 0; begin <= text.size(); ++parts) {
+    const auto end = std::min(text.find(':', begin), text.size());
+    const auto read = number(text.substr(begin, end - begin));
+    if (!read || parts == 3) return {};
+    total = 60 * total + *read;
+    begin = end + 1;
+  }
+  if (parts < 2) return {};
+  return {.known = true, .left = seconds(days * 86400 + total)};
+}
+
+TimeLeft slurm_time_left() {
+  const std::string job = variable("SLURM_JOB_ID");
+  if (job.empty()) return {.known = true};
+  if (const auto answer = command_output({"squeue", "-h", "-j", job, "-o", "%L"}, kToAnswer);
+      answer && answer->exit_code == 0) {
+    // A heterogeneous job has a line for each component.
+    const TimeLeft left = parse_time_left(answer->text.substr(0, answer->text.find('\n')));
+    if (left.known) return left;
+  }
+  const auto end = number(variable("SLURM_JOB_END_TIME"));
+  if (!end || *end == 0) return {};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto left = seconds(*end) - std::chrono::floor<seconds>(now);
+  return {.known = true, .left = std::max(left, seconds(0))};
+}
+
+}  // namespace capstan::train

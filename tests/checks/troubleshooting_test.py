@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""The messages that docs/troubleshooting.md quotes are those of the program: a page by symptom is found by its words."""
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# In the first column of a table: `a message`, not followed by "from mpirun" or the like.
+SYMPTOM = re.compile(r"^\| `([^`]+)`(?P<whose> from \w+)?", re.M)
+
+
+def program_text():
+    """All sources, with the pieces of a string put together."""
+    files = [path for folder in ("src", "io", "launch", "include") for path in sorted((ROOT / folder).rglob("*.[ch]pp"))]
+    text = "\n".join(path.read_text() for path in files)
+    return re.sub(r'"\s*\n\s*"', "", text)
+
+
+class Troubleshooting(unittest.TestCase):
+    def test_the_messages_are_there(self):
+        page, program = (ROOT / "docs" / "troubleshooting.md").read_text(), program_text()
+        quoted = [match[1] for match in SYMPTOM.finditer(page) if not match["whose"]]
+        self.assertGreater(len(quoted), 20)
+        missing = []
+        for message in quoted:
+            missing += [(message, part.strip()) for part in message.split("...") if part.strip(" :") and part.strip() not in program]
+        self.assertEqual(missing, [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Every block of docs/running.md that can be copied is run as it stands: on one host, on two, and on Slurm.
+
+A block is ```sh after a line `<!-- tested: PLACE -->`; those of a place are one script, after those for everywhere. It is run in a
+folder that looks like the source tree after launch/setup.
+"""
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import two_hosts
+import two_node_slurm
+from job import BIN, MPIEXEC, JobTest, main
+
+SCRATCH = pathlib.Path(sys.argv[3])
+del sys.argv[3]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "running.md").read_text()
+PLACES = ("everywhere", "one", "hosts", "slurm")
+BLOCK = re.compile(r"^<!-- tested: (\w+) -->\n```sh\n(.*?)^```$", re.S | re.M)
+
+
+def blocks(place):
+    return [text for name, text in BLOCK.findall(PAGE) if name in ("everywhere", place)]
+
+
+class RunningPage(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.tree = self.folder / "tree"
+        (self.tree / "build" / "release").mkdir(parents=True)
+        for name in ("launch", "tests"):
+            (self.tree / name).symlink_to(ROOT / name)
+        (self.tree / "build" / "release" / "bin").symlink_to(BIN.resolve())
+
+    def script(self, place):
+        path = self.folder / "blocks.sh"
+        path.write_text("set -euxo pipefail\ncd " + str(self.tree) + "\n" + "".join(blocks(place)))
+        return path
+
+    def run_page(self, command, **environment):
+        job = self.start(command, env={"PATH": f"{pathlib.Path(MPIEXEC).absolute().parent}:{os.environ['PATH']}", **environment})
+        self.assertEqual(self.exit_code(job, 150), 0, job.stderr)
+        return job
+
+    def test_every_block_has_its_place(self):
+        self.assertEqual(PAGE.count("```sh\n"), len(BLOCK.findall(PAGE)))
+        self.assertEqual({name for name, _ in BLOCK.findall(PAGE)}, set(PLACES))
+
+    def test_on_one_host(self):
+        job = self.run_page(["bash", self.script("one")])
+        self.assertEqual(job.stdout.count("test, filtered"), 4, job.stdout)
+        self.assertIn("resumed from run/checkpoint-00000060 after epoch 60", job.stderr)
+        self.assertRegex(job.stdout, r"(?m)^CAPSTAN_PS=2 CAPSTAN_WORKERS=4 .*-n 7 ")
+
+    @unittest.skipIf(two_hosts.reason_to_skip(MPIEXEC), two_hosts.reason_to_skip(MPIEXEC) or "")
+    def test_on_two_hosts(self):
+        two_hosts.clean(SCRATCH)
+        hosts = self.enterContext(two_hosts.TwoHosts(SCRATCH))
+        subnet = f"{two_hosts.NETWORK}.0/24"
+        job = self.run_page(hosts.on_first("bash", self.script("hosts")), OMPI_MCA_plm_rsh_agent=str(hosts.folder / "agent.sh"),
+                            OMPI_MCA_oob_tcp_if_include=subnet, OMPI_MCA_btl_tcp_if_include=subnet, **hosts.environment)
+        self.assertEqual(job.stdout.count("test, filtered"), 1, job.stdout)
+        self.assertIn("@host1] [info] ps on another host", job.stderr)
+
+    @unittest.skipIf(two_node_slurm.reason_to_skip(SCRATCH), two_node_slurm.reason_to_skip(SCRATCH) or "")
+    def test_on_slurm(self):
+        two_node_slurm.clean()
+        slurm = self.enterContext(two_node_slurm.TwoNodeSlurm())
+        job = self.run_page(["bash", self.script("slurm")], SBATCH_WAIT="1", **slurm.environment)
+        outputs = {path.name: path.read_text() for path in self.tree.glob("capstan-*.out")}
+        self.assertEqual(len(outputs), 4, outputs)
+        for name, text in outputs.items():
+            self.assertRegex(text, r"capstan run: the job ended after \S+ s with exit code 0: done", name)
+        self.assertEqual(len(list((self.tree / "sweep").iterdir())), 2)
+        self.assertIn("test, filtered", job.stdout, "of salloc")
+
+
+if __name__ == "__main__":
+    # A folder that every host and node sees, and that lies where the build does.
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    tempfile.tempdir = str(SCRATCH)
+    main()

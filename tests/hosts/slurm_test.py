@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""The batch scripts of launch/slurm on a real Slurm of two nodes: they train, requeue themselves, are cancelled, lose a node."""
+import json
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import two_node_slurm
+from job import BIN, LEARNT, TRAINS, JobTest, main, train
+from small_models import write_libsvm
+from two_node_slurm import NODES
+
+SCRATCH = pathlib.Path(sys.argv[3])
+del sys.argv[3]
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "launch" / "slurm"
+PATH = f"{BIN.resolve()}:{os.environ['PATH']}"
+FOREVER = 1_000_000
+ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL"}
+# Of a training of a second; Slurm looks into its queue every two.
+SECONDS_TO_FINISH = 60
+# scancel: SIGTERM, KillWait (5 s), SIGKILL, and what looks for its parent every half a second.
+SECONDS_TO_END = 20
+SECONDS_TO_LIMIT = 75  # Slurm looks every half a minute which jobs are to get their signal
+
+
+class Slurm(JobTest):
+    reason = two_node_slurm.reason_to_skip(SCRATCH)
+
+    @classmethod
+    def setUpClass(cls):
+        if not cls.reason:
+            two_node_slurm.clean()
+            cls.slurm = cls.enterClassContext(two_node_slurm.TwoNodeSlurm())
+
+    def setUp(self):
+        if self.reason:
+            self.skipTest(self.reason)
+        super().setUp()
+        self.jobs = []
+        self.addCleanup(self.cancel_all)
+
+    def cancel_all(self):
+        for job in self.jobs:
+            self.slurm.run("scancel", job, check=False)
+        self.assert_nothing_runs()
+
+    def submit(self, script, *words):
+        """The id of a job; of the words those before a "--run" are sbatch's."""
+        split = words.index("--run")
+        done = self.slurm.run("sbatch", "--parsable", "-D", self.folder, "-o", self.folder / "job-%j.out", *words[:split],
+                              SCRIPTS / script, *words[split + 1:], PATH=PATH)
+        self.jobs.append(done.stdout.strip())
+        return self.jobs[-1]
+
+    def shown(self, job):
+        """{name: value} of `scontrol show job`."""
+        line = self.slurm.run("scontrol", "show", "job", "-o", job).stdout.splitlines()[0]
+        return dict(re.findall(r"(\w+)=(\S*)", line))
+
+    def output(self, job):
+        path = self.folder / f"job-{job}.out"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def wait_for(self, what, seconds, job):
+        deadline = time.monotonic() + seconds
+        while not (found := what()):
+            self.assertLess(time.monotonic(), deadline, f"{self.shown(job)}\n{self.output(job)}")
+            time.sleep(0.2)
+        return found
+
+    def wait_for_text(self, job, pattern, seconds=SECONDS_TO_FINISH):
+        def said():
+            ended = self.shown(job)["JobState"] in ENDED
+            found = re.search(pattern, self.output(job))
+            self.assertFalse(ended and not found, self.output(job))
+            return found
+
+        return self.wait_for(said, seconds, job)
+
+    def end_of(self, job, seconds=SECONDS_TO_FINISH):
+        """Its last state."""
+        self.wait_for(lambda: self.shown(job)["JobState"] in ENDED, seconds, job)
+        return self.shown(job)
+
+    def assert_completed(self, job, seconds=SECONDS_TO_FINISH):
+        end = self.end_of(job, seconds)
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), self.output(job))
+
+    def left(self):
+        """Processes and shared memory on the nodes."""
+        found = []
+        for node in set(NODES) & set(self.slurm.daemons):
+            found += [(node, pid, pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()) for pid in self.slurm.processes_of(node)
+                      if pathlib.Path(f"/proc/{pid}").exists()]
+            found += [(node, name) for name in self.slurm.on_node(node, "ls", "/dev/shm").split()]
+            found += [(node, line) for line in self.slurm.on_node(node, "ipcs", "-m").splitlines() if line.startswith("0x")]
+        return found
+
+    def assert_nothing_runs(self):
+        deadline = time.monotonic() + SECONDS_TO_END
+        while left := self.left():
+            self.assertLess(time.monotonic(), deadline, f"left behind: {left}")
+            time.sleep(0.2)
+
+    def graph_training(self, *options, epochs=60):
+        return train(self.graph(), "--summary", self.folder / "summary.json", *options, epochs=epochs)
+
+    def assert_learnt(self, ps, workers):
+        summary = self.summary()
+        self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (ps, workers))
+        self.assertGreater(summary["test"]["mrr"], LEARNT)
+
+
+class Trains(Slurm):
+    def test_srun_reaches_the_result_of_one_host(self):
+        write_libsvm(self.folder / "train.txt", 300)
+        program = [BIN / "capstan", "train", "lr", "--data", self.folder / "train.txt", "--mode", "synchronous",
+                   "--epochs", 20, "--summary", self.folder / "summary.json"]
+        self.run_to_end([BIN / "capstan", "run", "--ps", 2, "--workers", 3, "--", *program])
+        alone = self.summary()["train"]["objective"]
+        (self.folder / "summary.json").unlink()
+        job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--launcher", "srun", "--ps", 2, "--", *program)
+        self.assert_completed(job)
+        self.assertIn(" srun --mpi=pmix ", self.output(job))
+        self.assertAlmostEqual(self.summary()["train"]["objective"], alone, delta=1e-9)
+
+    def test_mpirun(self):
+        job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--ps", 2, "--", *self.graph_training())
+        self.assert_completed(job)
+        self.assertRegex(self.output(job), r"capstan run: CAPSTAN_PS=2 mpirun .*-n 6 ")
+        self.assertIn("@n1] [info] ps on another host", self.output(job))
+        self.assert_learnt(2, 3)
+
+    def test_heterogeneous(self):
+        """Both ps are in the second component, which no node can have beside the first."""
+        job = self.submit("het.sbatch", "--nodes=1", "--ntasks=3", "--ntasks-per-node=3", ":", "--nodes=1", "--ntasks=2", "--mem=100",
+                          "--run", "--ps", 2, "--", *self.graph_training())
+        self.assert_completed(job)
+        said = self.output(job)
+        self.assertIn(" --het-group=0-1 ", said)
+        self.assertIn("[coordinator 0@n1] [warning] no RDMA to ps 0 (rank 3 on n2)", said)
+        self.assertNotIn("ps on this host", said)
+        self.assert_learnt(2, 2)
+
+    def test_a_sweep(self):
+        (self.folder / "sweep.txt").write_text("--epochs 3\n--epochs 5 --dim 16\n")
+        self.submit("array.sbatch", "--array=1-2", "--ntasks-per-node=3", "--run", "sweep.txt", "--ps", 1, "--",
+                    *train(self.graph()))
+        results = [self.folder / "sweep" / f"{task}.json" for task in (1, 2)]
+        self.wait_for(lambda: all(path.exists() and path.stat().st_size for path in results), SECONDS_TO_FINISH, self.jobs[0])
+        used = [json.loads(path.read_text())["used"] for path in results]
+        self.assertEqual([(one["epochs"], one["dim"]) for one in used], [(3, 32), (5, 16)])
+
+    def test_too_few_tasks(self):
+        job = self.submit("cpu.sbatch", "--nodes=1", "--ntasks-per-node=2", "--run", "--", *self.graph_training())
+        self.assertEqual(self.end_of(job)["ExitCode"], "2:0", self.output(job))
+        self.assertIn(f"Slurm job {job} has 2 slots, and 3 ranks are the fewest here", self.output(job))
+
+
+class Ends(Slurm):
+    def saved(self):
+        manifests = sorted((self.folder / "checkpoints").glob("checkpoint-*[0-9]/manifest.json"))
+        return json.loads(manifests[-1].read_text())["user_state"] if manifests else None
+
+    def test_the_chain_goes_on_to_its_end(self):
+        """Told by Slurm's signal; by the time that is left; then it is done."""
+        words = self.folder / "words"
+        words.write_text(f"--epochs {FOREVER} --save-before-limit 0s")
+        program = self.graph_training("--eval-every", 10, "--slice-batches", 1, "--checkpoint-dir", self.folder / "checkpoints",
+                                      "--checkpoint-every", FOREVER, "--resume")
+        command = " ".join(str(word) for word in program) + f" $(cat {words})"
+        job = self.submit("requeue.sbatch", "--nodes=2", "--ntasks-per-node=2", "--time=1", "--signal=B:USR1@55",
+                          "--run", "--ps", 1, "--", "sh", "-c", f"exec {command}")
+        first = self.wait_for(self.saved, SECONDS_TO_LIMIT, job)
+        words.write_text(f"--epochs {FOREVER} --save-before-limit 10min")
+        self.wait_for(lambda: self.saved() != first, SECONDS_TO_FINISH, job)
+        second = self.saved()
+        words.write_text(f"--epochs {second['epoch'] + 60} --save-before-limit 0s")
+        self.assert_completed(job, SECONDS_TO_FINISH)
+        said = self.output(job)
+        self.assertEqual(said.count("exit code 85: not done; a checkpoint is saved"), 2, said)
+        self.assertEqual(said.count(f"job {job} goes on after start "), 2, said)
+        self.assertIn("a signal asked for it: saved", said)
+        self.assertRegex(said, r"\d+ s of the job's time are left: saved")
+        self.assertEqual(self.shown(job)["Restarts"], "2")
+        self.assertEqual(self.summary()["training"]["first_epoch"], second["epoch"] + 1)
+        self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+
+    def test_cancelled(self):
+        for launcher in ("mpirun", "srun"):
+            with self.subTest(launcher=launcher):
+                job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--launcher", launcher, "--ps", 2, "--",
+                                  *self.graph_training("--eval-every", 10, epochs=FOREVER))
+                self.wait_for_text(job, TRAINS)
+                self.assertGreater(len(self.slurm.processes_of("n2")), 3)
+                self.slurm.run("scancel", job)
+                self.assertEqual(self.end_of(job, SECONDS_TO_END)["JobState"], "CANCELLED")
+                self.assert_nothing_runs()
+
+    def test_a_node_of_workers_is_lost(self):
+        job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--no-kill", "--run", "--launcher", "srun", "--ps", 1,
+                          "--", *self.graph_training("--eval-every", 10, "--slice-batches", 1, epochs=3000))
+        self.wait_for_text(job, TRAINS)
+        self.slurm.lose("n2")
+        try:
+            self.assert_completed(job)
+            self.assertEqual(self.summary()["training"]["workers_lost"], 3, self.output(job))
+            self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+        finally:
+            self.slurm.start_node("n2")
+            self.slurm.wait_for_nodes(["n2"], "idle", SECONDS_TO_FINISH)
+
+
+if __name__ == "__main__":
+    # A folder that every node sees, and that lies where the build does.
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    tempfile.tempdir = str(SCRATCH)
+    main()

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""A Slurm of two nodes on one machine: its own slurmctld and two slurmd, with ports and a folder of their own.
+
+`with TwoNodeSlurm() as slurm:` brings it up in five seconds; `slurm.environment` is what sbatch, srun and scancel need. A
+node has a host name, an IPC and a mount namespace of its own (/tmp and /dev/shm are private), and says that it has
+more cores than there are. Leaving the block kills whatever runs on the nodes; a test that is killed itself takes the daemons
+with it, and `two_node_slurm.py clean` ends what is left then.
+
+Needs root, to make namespaces, and Slurm's programs (Debian: slurmctld slurmd slurm-client slurm-wlm-basic-plugins);
+`reason_to_skip()` says what is missing. There is no munge: the daemons listen on this machine alone and trust it.
+"""
+import contextlib
+import glob
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from die_with_parent import die_with_parent
+from two_hosts import MARK, kill_marked
+
+NODES = ("n1", "n2")
+CORES = 4  # that a node says it has
+# Short, as names of sockets lie below; not in /tmp, which nodes have of their own.
+PARENT = pathlib.Path("/var/tmp")
+PREFIX = "capstan-slurm-"
+NAMESPACES = ("-m", "-u", "-i")
+SECONDS_TO_START = 30
+
+CONFIGURATION = """\
+ClusterName=capstan
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/none
+CredType=cred/none
+# How long a job that was put into the queue again waits, too.
+AuthInfo=cred_expire=5
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+SlurmctldTimeout=30
+SlurmdTimeout=6
+KillWait=5
+MinJobAge=300
+SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,sched_min_interval=0
+DebugFlags=NO_CONF_HASH
+NodeName=n1 NodeHostname=n1 NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cores} RealMemory=1000 State=UNKNOWN
+NodeName=n2 NodeHostname=n2 NodeAddr=127.0.0.1 Port={ports[2]} CPUs={cores} RealMemory=1000 State=UNKNOWN
+PartitionName=debug Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def reason_to_skip(folder):
+    """None when such a Slurm can run here, with jobs in `folder`."""
+    if pathlib.Path(folder).is_relative_to("/tmp"):
+        return f"Slurm's nodes have a /tmp of their own, and the build is there: {folder}"
+    if os.geteuid() != 0:
+        return "a Slurm of two nodes needs root, to make namespaces"
+    for tool in ("slurmctld", "slurmd", "sbatch", "srun", "unshare", "nsenter"):
+        if shutil.which(tool) is None:
+            return f"Slurm's tests need the program {tool}; launch/setup --tests installs Slurm on Debian"
+    if not glob.glob("/usr/lib/*/slurm*/mpi_pmix.so") and not glob.glob("/usr/lib*/slurm*/mpi_pmix.so"):
+        return "this Slurm has no PMIx plugin (mpi_pmix.so)"
+    made = subprocess.run(["unshare", *NAMESPACES, "mount", "-t", "tmpfs", "tmpfs", "/tmp"], capture_output=True)
+    if made.returncode != 0:
+        return f"no namespaces here: {made.stderr.decode().strip()}"
+    return None
+
+
+def free_ports(count):
+    """Ports that nobody listens at; held together, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def space_of(pid):
+    """The name space of the host name, which says on which node a process runs; None when it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/uts")
+    except OSError:
+        return None
+
+
+def processes_in(space):
+    found = [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*")]
+    return [pid for pid in found if space and space_of(pid) == space]
+
+
+class TwoNodeSlurm:
+    def __enter__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=PARENT))
+        self.daemons, self.spaces = {}, {}
+        try:
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+    @property
+    def environment(self):
+        return {MARK: str(self.folder), "SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def start(self):
+        for name in ("state", *(f"spool.{node}" for node in NODES)):
+            (self.folder / name).mkdir()
+        configuration = CONFIGURATION.format(host=socket.gethostname().partition(".")[0], ports=free_ports(3),
+                                             folder=self.folder, cores=CORES)
+        (self.folder / "slurm.conf").write_text(configuration)
+        self.start_daemon("slurmctld", ["slurmctld", "-c", "-D", "-f", self.folder / "slurm.conf"])
+        for node in NODES:
+            self.start_node(node)
+        self.wait_for_nodes(NODES, "idle")
+
+    def start_node(self, node):
+        steps = f"hostname {node} && mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /dev/shm"
+        slurmd = f"exec slurmd -c -D -N {node} -f {self.folder}/slurm.conf"
+        self.start_daemon(node, ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && {slurmd}"])
+
+    def start_daemon(self, name, command):
+        with open(self.folder / f"{name}.out", "wb") as out:
+            self.daemons[name] = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out,
+                                                  stderr=out, env={**os.environ, **self.environment},
+                                                  preexec_fn=die_with_parent, start_new_session=True)
+
+    def wait_for_nodes(self, nodes, state, seconds=SECONDS_TO_START):
+        deadline = time.monotonic() + seconds
+        while True:
+            shown = self.run("sinfo", "-h", "-N", "-o", "%N %T", check=False).stdout.split()
+            states = dict(zip(shown[::2], shown[1::2]))
+            if all(states.get(node) == state for node in nodes):
+                self.spaces.update({node: space_of(self.daemons[node].pid) for node in nodes})
+                return
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Slurm's nodes are {states}, not {state}; see:\n{self.logs()}")
+            time.sleep(0.1)
+
+    def logs(self):
+        texts = [f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-20:])
+                 for path in sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("*.out"))]
+        return "\n".join(texts)
+
+    def run(self, *command, check=True, **environment):
+        """A command of Slurm's."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("CAPSTAN_", "SLURM_"))}
+        done = subprocess.run([str(word) for word in command], env={**clean, **self.environment, **environment},
+                              capture_output=True, text=True, timeout=60)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"{command}: {done.returncode}\n{done.stdout}{done.stderr}\n{self.logs()}")
+        return done
+
+    def on_node(self, node, *command):
+        """What a command says there."""
+        return subprocess.run(["nsenter", "-t", str(self.daemons[node].pid), *NAMESPACES, "--", *command],
+                              capture_output=True, text=True, timeout=60).stdout
+
+    def processes_of(self, node):
+        """Everything that runs there, but for its slurmd. Some of Slurm's have no variable of ours."""
+        return [pid for pid in processes_in(self.spaces.get(node)) if pid != self.daemons[node].pid]
+
+    def lose(self, node):
+        """As when its power goes: nothing there says a word more."""
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # or one would tell of the other's death
+            for pid in [self.daemons[node].pid, *self.processes_of(node)]:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, number)
+        self.daemons.pop(node).wait()
+
+    def remove(self):
+        for daemon in self.daemons.values():
+            daemon.terminate()  # slurmctld has a child that it waits for
+        for daemon in self.daemons.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(5)
+        for space in self.spaces.values():
+            for pid in processes_in(space):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        kill_marked(str(self.folder))
+        for daemon in self.daemons.values():
+            daemon.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def clean():
+    """Ends what tests that no longer run have left."""
+    for left in PARENT.glob(f"{PREFIX}*"):
+        owner = left.name.removeprefix(PREFIX).partition("-")[0]
+        if pathlib.Path(f"/proc/{owner}").exists():
+            continue
+        print(f"left behind by {owner}: {left}", file=sys.stderr)
+        kill_marked(str(left))
+        shutil.rmtree(left, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["clean"]:
+        sys.exit("usage: two_node_slurm.py clean")
+    clean()
