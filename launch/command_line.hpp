@@ -5,6 +5,7 @@
 
 #include "base/settings.hpp"
 #include "launch/checkpoint/request.hpp"
+#include "launch/doctor/request.hpp"
 
 namespace capstan::launch {
 
@@ -19,7 +20,8 @@ enum class Action {
   train_lr,
   train_fm,
   train_mlp,
-  checkpoint
+  checkpoint,
+  doctor
 };
 
 struct CommandLine {
@@ -27,6 +29,7 @@ struct CommandLine {
   std::string text = {};  // of print_text: --help or --version; of show_status and join: RUN_DIR
   Settings settings = Settings();
   checkpoint::Request checkpoint = {};  // of checkpoint
+  doctor::Request doctor = {};          // of doctor
 };
 
 /// Reads the command line, the CAPSTAN_* variables of `environment` (as `environ`) and the TOML file that

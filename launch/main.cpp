@@ -8,6 +8,7 @@
 #include "capstan/error.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/command_line.hpp"
+#include "launch/doctor/doctor.hpp"
 #include "launch/failure.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/running_job.hpp"
@@ -35,6 +36,8 @@ int run(int argc, char** argv) {
       return show_status(line.text);
     case Action::join:
       join_job(line.text);
+    case Action::doctor:
+      doctor::run(line.doctor);
     case Action::print_text:
     case Action::print_settings:
     case Action::print_settings_markdown:

@@ -1,0 +1,157 @@
+// doctor.cpp -- the order of things: what each rank sees alone, then what ranks see of each other, then the
+// table.
+#include "launch/doctor/doctor.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/runtime.hpp"
+#include "launch/doctor/checks.hpp"
+#include "launch/doctor/gathering.hpp"
+#include "launch/doctor/gpu.hpp"
+#include "launch/doctor/host_names.hpp"
+#include "launch/doctor/job_checks.hpp"
+#include "launch/doctor/launchers.hpp"
+#include "launch/doctor/report.hpp"
+#include "launch/doctor/ucx_look.hpp"
+#include "launch/exit_codes.hpp"
+#include "launch/launcher_rank.hpp"
+
+namespace capstan::launch::doctor {
+namespace {
+
+[[noreturn]] void end(int code) {
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+class Doctor {
+ public:
+  explicit Doctor(const Request& request) : request_(request), launched_(launched_by()) {
+    report_.hosts = {cluster::host_name()};
+  }
+
+  [[noreturn]] void examine() {
+    own_.findings = run_local_checks(request_);
+    own_.host = cluster::host_name();
+    try {
+      if (cluster::launched_ranks())
+        gathering_ = gather_by_mpi([this](const std::string& why) { give_up(why); });
+      if (ranks() > 1) {
+        ask_all();
+      } else {
+        report_.add({own_});
+      }
+      judge_together();
+    } catch (const Error& error) {
+      give_up(error.what());
+    }
+    const bool speaks = rank() == 0 && launcher_rank() == 0;  // of N processes that are each rank 0, one
+    const int code = speaks ? print() : 0;
+    gathering_.reset();
+    end(code);
+  }
+
+ private:
+  int rank() const { return gathering_ ? gathering_->rank() : 0; }
+  int ranks() const { return gathering_ ? gathering_->size() : 1; }
+  bool wants(std::string_view check) const { return wanted(check, request_.only); }
+
+  void ask_all() {
+    own_.rank = rank();
+    std::vector<RankFindings> all;
+    for (const Blob& blob : gathering_->gather_at_zero(to_bytes(own_), "the checks of all ranks"))
+      all.push_back(from_bytes<RankFindings>(blob));
+    report_.add(all);
+  }
+
+  void judge_together() {
+    add("ranks", [&] { return judge_ranks(launched_, gathering_ ? std::optional(ranks()) : std::nullopt); });
+    const Doorway door;
+    RankFacts mine = own_facts();
+    mine.port = door.port();
+    std::vector<RankFacts> facts{mine};
+    if (ranks() > 1) {
+      facts.clear();
+      for (const Blob& blob : gathering_->all_gather(to_bytes(mine), "what all ranks say of themselves"))
+        facts.push_back(from_bytes<RankFacts>(blob));
+    }
+    report_.ranks = ranks();
+    report_.hosts.clear();
+    for (const HostRanks& host : by_host(facts)) report_.hosts.push_back(host.host);
+    add("binary", [&] { return judge_binary(facts); });
+    add("ipc", [&] { return judge_ipc(facts); });
+    if (wants("binding")) {
+      for (Finding& finding : judge_binding(facts)) add("binding", [&] { return std::move(finding); });
+    }
+    const bool several = report_.hosts.size() > 1;
+    add("clock", [&] {
+      return judge_clocks(several ? measure_clocks(*gathering_, facts) : std::vector<ClockOffset>());
+    });
+    add("ports", [&] { return several ? check_ports(*gathering_, facts) : judge_knocks({}); });
+  }
+
+  /// Every rank calls `judge`, since it may be collective.
+  template <class Judge>
+  void add(const char* check, Judge&& judge) {
+    if (!wants(check)) return;
+    Finding finding = judge();
+    finding.check = check;
+    report_.add(finding);
+  }
+
+  /// Ranks cannot be brought together: says what is known.
+  [[noreturn]] void give_up(const std::string& why) {
+    // From the thread that waits or from the one that watches it, not from both.
+    static std::mutex once;
+    once.lock();
+    if (launcher_rank() == 0) {
+      if (report_.lines.empty()) report_.add({own_});
+      Finding finding = fail(why,
+                             "a host that does not answer, a firewall, or MPI over the wrong interface "
+                             "(btl_tcp_if_include, UCX_NET_DEVICES)");
+      finding.check = "ranks";
+      report_.add(finding);
+      (void)print();
+    }
+    end(static_cast<int>(Exit::environment));
+  }
+
+  int print() const {
+    const std::string text =
+        request_.json ? report_.json().dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                      : report_.text();
+    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+      std::fputs("capstan: standard output: cannot be written\n", stderr);
+    return report_.exit_code();
+  }
+
+  Request request_;
+  std::optional<Launched> launched_;
+  std::unique_ptr<Gathering> gathering_;
+  RankFindings own_;
+  Report report_;
+};
+
+}  // namespace
+
+void run(const Request& request) {
+  if (request.look == "ucx") end(look_at_ucx());
+  if (request.look == "gpu") end(look_at_gpus());
+  require_checks(request.only);
+  if (request.list) {
+    if (launcher_rank() == 0) std::fputs(list_text().c_str(), stdout);
+    end(0);
+  }
+  Doctor(request).examine();
+}
+
+}  // namespace capstan::launch::doctor

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""`capstan doctor`: alone and under mpirun, as a table and as JSON; faults that are put there are found."""
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import CAPSTAN, HOST, JobTest, main
+
+ENVIRONMENT = 3  # the exit code of a check that failed, by docs/errors.md
+# Whatever this machine's adapters are, and its file limit: without these, answers would be others on a cluster.
+NO_ADAPTERS = {"UCX_TLS": "tcp,self,sysv,posix"}
+
+
+class Doctor(JobTest):
+    def examine(self, *options, ranks=0, env=NO_ADAPTERS, code=0, shell=None):
+        """{check: [line, ...]} of --json. `shell` is run before, in the same process."""
+        command = [CAPSTAN, "doctor", "--json", *options]
+        if shell:
+            command = ["sh", "-c", f"{shell}; exec {shlex.join(map(str, command))}"]
+        job = self.start(command, ranks, env=env)
+        self.assertEqual(self.exit_code(job), code, job.stdout + job.stderr)
+        self.found = json.loads(job.stdout)
+        self.assertEqual(self.found["exit_code"], code)
+        lines = {}
+        for line in self.found["checks"]:
+            self.assertIn(line["verdict"], ("PASS", "WARN", "FAIL", "SKIP"))
+            self.assertTrue(line["seen"], line)
+            self.assertEqual("mend" in line, line["verdict"] in ("WARN", "FAIL"), line)
+            lines.setdefault(line["check"], []).append(line)
+        return lines
+
+    def only(self, check, *options, **how):
+        """The one line of a check that is run alone."""
+        lines = self.examine("--only", check, *options, **how)
+        self.assertEqual(list(lines), [check])
+        (line,) = lines[check]
+        return line
+
+    def listed(self):
+        return [line.split()[0] for line in self.run_to_end([CAPSTAN, "doctor", "--list"]).stdout.splitlines()]
+
+    def test_alone(self):
+        lines = self.examine("--checkpoint-dir", self.folder)
+        self.assertEqual(list(lines), self.listed())
+        self.assertEqual((self.found["ranks"], self.found["hosts"]), (1, [HOST]))
+        for check in ("mpi", "ucx", "hdf5", "hwloc", "settings"):
+            self.assertEqual(lines[check][0]["verdict"], "PASS", lines[check])
+        for check in ("ranks", "ports", "clock"):
+            self.assertEqual(lines[check][0]["verdict"], "SKIP", lines[check])
+        self.assertRegex(lines["checkpoint-dir"][0]["seen"], r"free, \d+ MB/s for 16 MiB with fsync, locks work$")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_the_table_says_the_same(self):
+        text = self.run_to_end([CAPSTAN, "doctor", "--only", "hdf5,ranks"], env=NO_ADAPTERS).stdout
+        self.assertRegex(text, rf"^capstan doctor \S+: 1 process on {HOST}\n\n"
+                               r"PASS  hdf5           built with (\S+), runs with \1\n"
+                               r"SKIP  ranks          started alone.*\n\n1 PASS, 0 WARN, 0 FAIL, 1 SKIP\n$")
+
+    def test_under_mpirun(self):
+        lines = self.examine(ranks=3)
+        self.assertEqual(list(lines), self.listed())
+        self.assertEqual(self.found["ranks"], 3)
+        for check in ("ranks", "binary", "ipc"):
+            self.assertEqual(lines[check][0]["verdict"], "PASS", lines[check])
+        # What every rank finds alike is one line.
+        for check in ("mpi", "memlock", "ucx-devices"):
+            (line,) = lines[check]
+            self.assertEqual((line["ranks"], line["hosts"]), ([0, 1, 2], [HOST]))
+        # Of a host one rank is enough.
+        (line,) = lines["dev-shm"]
+        self.assertEqual(line["ranks"], [0])
+
+    def test_a_rank_that_differs_has_a_line_of_its_own(self):
+        rank = '"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"'
+        lines = self.examine("--only", "open-files", ranks=3, code=ENVIRONMENT, shell=f"test {rank} != 1 || ulimit -n 62")
+        failed, passed = lines["open-files"]
+        self.assertEqual((failed["verdict"], failed["ranks"]), ("FAIL", [1]))
+        self.assertEqual((passed["verdict"], passed["ranks"]), ("PASS", [0, 2]))
+
+    def test_limits(self):
+        line = self.only("memlock", shell="ulimit -l 64")
+        self.assertIn(line["verdict"], ("WARN", "FAIL"), line)  # FAIL where there is an adapter
+        self.assertIn("64 KiB", line["seen"])
+        self.assertIn("LimitMEMLOCK", line["mend"])
+        line = self.only("open-files", shell="ulimit -n 55", code=ENVIRONMENT)
+        self.assertIn("at most 55", line["seen"])
+        self.assertEqual(self.only("open-files", shell="ulimit -n 150")["verdict"], "WARN")
+
+    def test_ucx_variables(self):
+        line = self.only("ucx-variables", env={**NO_ADAPTERS, "UCX_TLX": "tcp", "CAPSTAN_UCX_NONSENSE": "1"})
+        self.assertEqual(line["verdict"], "WARN")
+        self.assertIn("UCX_TLX is not used", line["seen"])
+        self.assertIn("CAPSTAN_UCX_NONSENSE is not used", line["seen"])
+        self.assertIn("did you mean UCX_TLS?", line["mend"])
+        # Also when UCX's own log is turned off, or goes elsewhere.
+        for name, value in (("UCX_LOG_LEVEL", "fatal"), ("UCX_LOG_FILE", self.folder / "log")):
+            line = self.only("ucx-variables", env={**NO_ADAPTERS, "UCX_TLX": "tcp", name: str(value)})
+            self.assertEqual(line["verdict"], "WARN", name)
+        line = self.only("ucx-variables", env={**NO_ADAPTERS, "UCX_RNDV_THRESH": "abc"}, code=ENVIRONMENT)
+        self.assertIn("RNDV_THRESH", line["seen"])
+
+    def test_ucx_devices(self):
+        line = self.only("ucx-devices", env={**NO_ADAPTERS, "UCX_NET_DEVICES": "lo,mlx9_0:1"})
+        self.assertEqual(line["verdict"], "WARN")
+        self.assertIn("'mlx9_0:1' is not available", line["seen"])
+        line = self.only("ucx-devices", env={**NO_ADAPTERS, "UCX_NET_DEVICES": "mlx9_0:1"}, code=ENVIRONMENT)
+        self.assertIn("no network", line["seen"])
+        line = self.only("ucx-devices", env={"UCX_TLS": "tcp,self,posux"})
+        self.assertIn("'posux' is not available", line["seen"])
+
+    def test_settings(self):
+        line = self.only("settings", env={"CAPSTAN_WINDOV": "am"}, code=ENVIRONMENT)
+        self.assertIn("did you mean CAPSTAN_WINDOW?", line["seen"])
+
+    def test_the_singleton_trap(self):
+        for variable in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+            line = self.only("ranks", env={variable: "4"}, code=ENVIRONMENT)
+            self.assertIn(f"4 ranks ({variable}), MPI sees 1", line["seen"])
+            self.assertIn("--mpi=pmix", line["mend"])
+        line = self.only("ranks", env={"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"}, code=ENVIRONMENT)
+        self.assertIn("MPI sees none", line["seen"])
+
+    def test_checkpoint_folder(self):
+        line = self.only("checkpoint-dir", "--checkpoint-dir", self.folder / "missing")
+        self.assertEqual(line["verdict"], "WARN")
+        self.assertIn("does not exist", line["seen"])
+        line = self.only("checkpoint-dir", "--checkpoint-dir", "/proc/missing", code=ENVIRONMENT)
+        self.assertIn("cannot be written", line["seen"])
+        line = self.only("checkpoint-dir", env={"CAPSTAN_CHECKPOINT_DIR": "/proc/missing"}, code=ENVIRONMENT)
+        self.assertIn("/proc/missing", line["seen"])
+
+    def test_checkpoint_folder_that_is_read_only_or_full(self):
+        disk = self.small_disk("4m")
+        line = self.only("checkpoint-dir", "--checkpoint-dir", disk, code=ENVIRONMENT)
+        self.assertIn("No space left", line["seen"])
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        line = self.only("checkpoint-dir", "--checkpoint-dir", disk, code=ENVIRONMENT)
+        self.assertIn("Read-only", line["seen"])
+
+    def test_time_left(self):
+        squeue = self.folder / "squeue"
+        squeue.write_text('#!/bin/sh\n[ "$*" = "-h -j 7 -o %L" ] || exit 1\necho $LEFT\n')
+        squeue.chmod(0o755)
+        job = {"SLURM_JOB_ID": "7", "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        for left, verdict in (("1-00:00:00", "PASS"), ("05:00", "WARN"), ("INVALID", "SKIP")):
+            self.assertEqual(self.only("time-left", env={**job, "LEFT": left})["verdict"], verdict, left)
+        self.assertEqual(self.only("time-left", env={**job, "SLURM_JOB_END_TIME": "1000"})["verdict"], "WARN")
+
+    def test_bad_options(self):
+        for options, said in ((["--only", "memlok"], "did you mean memlock?"), (["--jsom"], "did you mean --json?")):
+            job = self.start([CAPSTAN, "doctor", *options])
+            self.assertEqual(self.exit_code(job), 2)
+            self.assertRegex(job.stderr, re.escape(said))
+
+
+if __name__ == "__main__":
+    main()
