@@ -52,10 +52,15 @@ const std::array kChecks{
     Check{"gpu", Scope::host, "GPUs, their driver, NCCL", seconds(30), check_gpus},
     Check{"host-name", Scope::host, "the host's own name has an address", seconds(10), check_host_name},
     Check{"ports", Scope::together, "hosts find each other by name and reach a TCP port"},
+    Check{"transports", Scope::together,
+          "how UCX connects ranks, and whether memory of one host can be mapped"},
+    Check{"rma", Scope::together,
+          "whether a put ends while the other side makes no progress, or UCX emulates it"},
     Check{"clock", Scope::together, "clocks of the hosts agree"},
     Check{"checkpoint-dir", Scope::host, "file system, space, write speed and locks of --checkpoint-dir",
           seconds(30), check_checkpoint_folder},
     Check{"time-left", Scope::job, "time left of a job of Slurm", seconds(15), check_time_left},
+    Check{"speed", Scope::together, "latency and bandwidth of pairs of ranks, beside what is to be expected"},
 };
 
 /// Of a host's ranks, by the launchers' variables; MPI is not up yet. 0 where none says.

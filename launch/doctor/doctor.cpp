@@ -2,24 +2,33 @@
 // table.
 #include "launch/doctor/doctor.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/runtime.hpp"
+#include "launch/doctor/adapters.hpp"
 #include "launch/doctor/checks.hpp"
 #include "launch/doctor/gathering.hpp"
 #include "launch/doctor/gpu.hpp"
 #include "launch/doctor/host_names.hpp"
 #include "launch/doctor/job_checks.hpp"
 #include "launch/doctor/launchers.hpp"
+#include "launch/doctor/pair_judge.hpp"
+#include "launch/doctor/pair_work.hpp"
 #include "launch/doctor/report.hpp"
 #include "launch/doctor/ucx_look.hpp"
 #include "launch/exit_codes.hpp"
@@ -33,13 +42,26 @@ namespace {
   _exit(code);
 }
 
+/// UCX logs to standard output. What this returns is that; what others write there goes to standard error
+/// from now on.
+int keep_output_for_the_report() {
+  const int output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) throw call_failed("dup2", std::strerror(errno));
+  return output;
+}
+
 class Doctor {
  public:
-  explicit Doctor(const Request& request) : request_(request), launched_(launched_by()) {
+  explicit Doctor(const Request& request)
+      : request_(request), output_(keep_output_for_the_report()), launched_(launched_by()) {
     report_.hosts = {cluster::host_name()};
   }
 
   [[noreturn]] void examine() {
+    // Before there is a thread, or MPI or UCX was used.
+    std::unique_ptr<Gathering> second;
+    if (is_alone() && wants_pairs())
+      second = gather_with_a_second_process([this](Gathering& us) { try_pairs(us); });
     own_.findings = run_local_checks(request_);
     own_.host = cluster::host_name();
     try {
@@ -51,11 +73,13 @@ class Doctor {
         report_.add({own_});
       }
       judge_together();
+      if (wants_pairs()) judge_pairs(second.get());
     } catch (const Error& error) {
       give_up(error.what());
     }
     const bool speaks = rank() == 0 && launcher_rank() == 0;  // of N processes that are each rank 0, one
     const int code = speaks ? print() : 0;
+    second.reset();
     gathering_.reset();
     end(code);
   }
@@ -64,6 +88,48 @@ class Doctor {
   int rank() const { return gathering_ ? gathering_->rank() : 0; }
   int ranks() const { return gathering_ ? gathering_->size() : 1; }
   bool wants(std::string_view check) const { return wanted(check, request_.only); }
+
+  bool wants_pairs() const { return wants("transports") || wants("rma") || wants("speed"); }
+  /// Not one of several that make no world together.
+  bool is_alone() const {
+    return cluster::launched_ranks().value_or(1) == 1 && (!launched_ || launched_->ranks == 1);
+  }
+
+  struct Pairs {
+    std::vector<Link> links;
+    std::vector<Speed> speeds;
+    std::vector<Probe> probes;
+  };
+
+  /// Collective.
+  Pairs try_pairs(Gathering& ranks) const {
+    PairWork work(ranks);
+    Pairs pairs;
+    if (wants("transports")) pairs.links = work.links();
+    if (wants("speed")) pairs.speeds = work.speeds();
+    if (wants("rma")) pairs.probes = work.probes();
+    ranks.meet("all pairs to be done");
+    return pairs;
+  }
+
+  void judge_pairs(Gathering* second) {
+    Pairs pairs;
+    if (second != nullptr) {
+      pairs = try_pairs(*second);
+    } else if (ranks() > 1) {
+      pairs = try_pairs(*gathering_);
+    }
+    const auto ports = read_adapters("/sys");
+    const bool has_adapter =
+        std::any_of(ports.begin(), ports.end(), [](const AdapterPort& port) { return port.active(); });
+    const auto add_all = [&](const char* check, std::vector<Finding> findings) {
+      for (Finding& finding : findings) add(check, [&] { return std::move(finding); });
+    };
+    add_all("transports", judge_links(pairs.links, has_adapter));
+    add_all("rma", judge_probes(pairs.probes));
+    add_all("speed", judge_speeds(pairs.speeds));
+    report_.measurements = measurements(pairs.speeds);
+  }
 
   void ask_all() {
     own_.rank = rank();
@@ -129,12 +195,20 @@ class Doctor {
     const std::string text =
         request_.json ? report_.json().dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
                       : report_.text();
-    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-      std::fputs("capstan: standard output: cannot be written\n", stderr);
+    for (std::string_view rest = text; !rest.empty();) {
+      const ssize_t put = ::write(output_, rest.data(), rest.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) {
+        std::fprintf(stderr, "capstan: standard output: %s\n", std::strerror(errno));
+        break;
+      }
+      rest.remove_prefix(static_cast<std::size_t>(put));
+    }
     return report_.exit_code();
   }
 
   Request request_;
+  int output_;
   std::optional<Launched> launched_;
   std::unique_ptr<Gathering> gathering_;
   RankFindings own_;

@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds kResolverLimit{4};
 constexpr int kConnectMilliseconds = 2000;
+constexpr std::size_t kNamed = 3;
 
 /// IPv4 addresses of a name, each once; none when it has none.
 std::vector<std::string> addresses_of(const std::string& host) {
@@ -54,13 +55,14 @@ std::string try_to_connect(const std::string& address, int port) {
   const cluster::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return fmt::format("socket: {}", std::strerror(errno));
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return {};
-  if (errno != EINPROGRESS) return fmt::format("connect: {}", std::strerror(errno));
+  if (errno != EINPROGRESS) return fmt::format("{}, port {}: {}", address, port, std::strerror(errno));
   pollfd fd{socket.get(), POLLOUT, 0};
-  if (poll(&fd, 1, kConnectMilliseconds) <= 0) return "no answer within 2 s";
+  if (poll(&fd, 1, kConnectMilliseconds) <= 0)
+    return fmt::format("no answer from {}, port {}, within 2 s", address, port);
   int error = 0;
   socklen_t length = sizeof error;
   (void)getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  return error == 0 ? std::string() : fmt::format("connect: {}", std::strerror(error));
+  return error == 0 ? std::string() : fmt::format("{}, port {}: {}", address, port, std::strerror(error));
 }
 
 }  // namespace
@@ -84,22 +86,16 @@ Doorway::~Doorway() { (void)close(socket_); }
 
 Knock knock(const std::string& from, const HostDoor& door) {
   Knock knock{from, door.host};
+  knock.by_address = try_to_connect(door.address, door.port);
   const auto addresses =
       within<std::vector<std::string>>(kResolverLimit, [host = door.host] { return addresses_of(host); });
-  const std::string direct = try_to_connect(door.address, door.port);
-  if (!addresses || addresses->empty()) {
-    knock.failure = fmt::format(
-        "the name {} {}", door.host,
-        addresses ? "is unknown" : fmt::format("is not resolved within {} s", kResolverLimit.count()));
-    if (direct.empty()) knock.failure += fmt::format(", though {} answers", door.address);
-    return knock;
+  if (!addresses) {
+    knock.by_name = fmt::format("the name {} is not resolved within {} s", door.host, kResolverLimit.count());
+  } else if (addresses->empty()) {
+    knock.by_name = fmt::format("the name {} is unknown", door.host);
+  } else {
+    knock.by_name = try_to_connect(addresses->front(), door.port);
   }
-  knock.address = addresses->front();
-  const std::string by_name = try_to_connect(knock.address, door.port);
-  if (by_name.empty()) return knock;
-  knock.failure = fmt::format("{}, port {}: {}", knock.address, door.port, by_name);
-  if (direct.empty() && door.address != knock.address)
-    knock.failure += fmt::format(", though {} answers", door.address);
   return knock;
 }
 
@@ -118,21 +114,27 @@ Finding judge_host_name(const std::string& host, const std::vector<std::string>&
 
 Finding judge_knocks(const std::vector<Knock>& knocks) {
   if (knocks.empty()) return skip("one host");
-  std::vector<std::string> failures;
+  std::vector<std::string> unreached;
+  std::vector<std::string> unnamed;
   for (const Knock& knock : knocks) {
-    if (!knock.failure.empty())
-      failures.push_back(fmt::format("{} -> {}: {}", knock.from, knock.to, knock.failure));
+    if (knock.by_name.empty()) continue;
+    const bool reached = knock.by_address.empty();
+    (reached ? unnamed : unreached)
+        .push_back(fmt::format("{} -> {}: {}{}", knock.from, knock.to, knock.by_name,
+                               reached ? ", though its address answers" : "; " + knock.by_address));
   }
-  if (failures.empty()) {
-    return pass(
-        fmt::format("{} connections between hosts, by name, to a port that the system chose", knocks.size()));
+  const auto told = [&](const std::vector<std::string>& failures) {
+    const auto end = failures.begin() + static_cast<std::ptrdiff_t>(std::min(failures.size(), kNamed));
+    return fmt::format("{} of {} connections between hosts: {}", failures.size(), knocks.size(),
+                       fmt::join(failures.begin(), end, "; "));
+  };
+  if (!unreached.empty()) {
+    return fail(told(unreached),
+                "open the firewall between compute nodes, or set UCX_TCP_PORT_RANGE to the ports that "
+                "it leaves open");
   }
-  const std::size_t named = std::min<std::size_t>(failures.size(), 3);
-  return fail(
-      fmt::format("{} of {} connections between hosts: {}", failures.size(), knocks.size(),
-                  fmt::join(failures.begin(), failures.begin() + static_cast<std::ptrdiff_t>(named), "; ")),
-      "names of all hosts in /etc/hosts or the name server; open the firewall between compute nodes, or "
-      "UCX_TCP_PORT_RANGE and the ports that it leaves open");
+  if (!unnamed.empty()) return warn(told(unnamed), "names of all hosts in /etc/hosts or the name server");
+  return pass(fmt::format("{} connections between hosts, to a port that the system chose", knocks.size()));
 }
 
 Finding check_host_name(const Request&) {

@@ -20,8 +20,8 @@ struct HostDoor {
 struct Knock {
   std::string from;
   std::string to;
-  std::string address = {};  ///< what the name means here
-  std::string failure = {};
+  std::string by_name = {};     ///< why not by its name; empty: it answered
+  std::string by_address = {};  ///< likewise, by the address of its first interface
 };
 
 /// Listens on a port of the system's choice, on all interfaces, until it dies. Throws Error(internal).
@@ -45,6 +45,8 @@ Knock knock(const std::string& from, const HostDoor& door);
 Finding check_host_name(const Request& request);
 /// `addresses`: what the resolver makes of `host`.
 Finding judge_host_name(const std::string& host, const std::vector<std::string>& addresses);
+/// A host that answers by neither fails. Ranks have each other's addresses from UCX, so that names alone
+/// warn.
 Finding judge_knocks(const std::vector<Knock>& knocks);
 
 }  // namespace capstan::launch::doctor

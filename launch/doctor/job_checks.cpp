@@ -19,6 +19,7 @@
 #include "cluster/runtime.hpp"
 #include "cluster/socket.hpp"
 #include "launch/doctor/host_names.hpp"
+#include "launch/doctor/pair_plan.hpp"
 
 namespace capstan::launch::doctor {
 namespace {
@@ -27,7 +28,6 @@ namespace {
 constexpr double kMostSkew = 0.5;
 constexpr int kClockRounds = 5;
 constexpr std::size_t kNamed = 8;
-constexpr int kFew = 8;
 
 /// "0, 1, 2", cut short.
 std::string list(const std::vector<int>& numbers) {
@@ -185,13 +185,6 @@ Finding check_ports(Gathering& gathering, const std::vector<RankFacts>& facts) {
     for (Knock& one : from_bytes<std::vector<Knock>>(blob)) all.push_back(std::move(one));
   }
   return judge_knocks(all);
-}
-
-std::vector<int> further_on(int self, int count) {
-  std::vector<int> others;
-  for (int distance = 1; distance<count; distance = count> kFew ? 2 * distance : distance + 1)
-    others.push_back((self + distance) % count);
-  return others;
 }
 
 }  // namespace capstan::launch::doctor

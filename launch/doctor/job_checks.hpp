@@ -52,8 +52,4 @@ std::vector<ClockOffset> measure_clocks(Gathering& gathering, const std::vector<
 /// Collective: the first rank of each host knocks at others. Of all hosts on rank 0.
 Finding check_ports(Gathering& gathering, const std::vector<RankFacts>& facts);
 
-/// Whom number `self` of `count` meets: all others of a few; of many those 1, 2, 4, 8, ... further on, so
-/// that everyone is met and nobody meets more than log2(count).
-std::vector<int> further_on(int self, int count);
-
 }  // namespace capstan::launch::doctor

@@ -115,6 +115,7 @@ nlohmann::json Report::json() const {
           {"ranks", ranks},
           {"hosts", hosts},
           {"checks", std::move(checks)},
+          {"measurements", measurements},
           {"exit_code", exit_code()}};
 }
 

@@ -28,6 +28,7 @@ struct Report {
   int ranks = 1;
   std::vector<std::string> hosts = {};
   std::vector<Line> lines = {};
+  nlohmann::json measurements = nlohmann::json::array();  ///< of pairs, for --json
 
   /// Puts findings together that are alike, in the order of the table of checks, the heaviest of one check
   /// first.

@@ -75,6 +75,59 @@ class Doctor(JobTest):
         (line,) = lines["dev-shm"]
         self.assertEqual(line["ranks"], [0])
 
+    def assert_mapped(self, lines, pairs):
+        (link,) = lines["transports"]
+        self.assertEqual(link["verdict"], "PASS", link)
+        self.assertRegex(link["seen"], rf"^same host: mapped memory, calls over tcp/\S+ \({pairs}, first rank 0 -> 1\)$")
+        # Over TCP UCX emulates RMA, which nobody needs where memory is mapped.
+        (probe,) = lines["rma"]
+        self.assertEqual(probe["verdict"], "PASS", probe)
+        self.assertIn("UCX emulates RMA; Capstan maps the memory", probe["seen"])
+        (speed,) = self.found["measurements"]
+        self.assertEqual((speed["class"], speed["from"], speed["to"]), ("same host", 0, 1))
+        self.assertRegex(speed["way"], r"^mapped memory, calls over tcp/")
+        # A copy through mapped memory, which a message would not reach, and a message, which a sleep would miss.
+        self.assertGreater(speed["bytes_per_second"], 2e8)
+        self.assertGreater(speed["latency_us"], 0.5)
+        self.assertLess(speed["latency_us"], 50_000)
+        self.assertIn("a copy within this rank's own memory", speed["expected"]["source"])
+
+    def test_pairs_alone(self):
+        self.assert_mapped(self.examine("--only", "transports,rma,speed"), "1 pair")
+
+    def test_pairs_under_mpirun(self):
+        # Repeated: of two that connect to each other at a time, one maps nothing.
+        for ranks, pairs in ((3, "3 pairs"), (4, "6 pairs"), (3, "3 pairs")):
+            self.assert_mapped(self.examine("--only", "transports,rma,speed", ranks=ranks), pairs)
+
+    def test_pairs_without_shared_memory(self):
+        for ranks in (0, 3):
+            lines = self.examine("--only", "transports,rma,speed", ranks=ranks, env={"UCX_TLS": "tcp,self"})
+            self.assertRegex(lines["transports"][0]["seen"], r"^same host: active messages over tcp/")
+            self.assertIn("UCX_TLS lacks sysv and posix", lines["transports"][0]["mend"])
+            self.assertEqual(lines["rma"][0]["verdict"], "WARN")
+            self.assertIn("did not end within 200 ms", lines["rma"][0]["seen"])
+            (speed,) = self.found["measurements"]
+            self.assertRegex(speed["way"], r"^active messages over tcp/")
+            self.assertGreater(speed["bytes_per_second"], 1e7)
+
+    def test_pairs_in_two_ipc_namespaces(self):
+        if os.geteuid() != 0:
+            self.skipTest("an IPC namespace needs root")
+        rank = '"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"'
+        command = shlex.join([CAPSTAN, "doctor", "--json", "--only", "ipc,transports"])
+        script = f"if [ {rank} = 1 ]; then exec unshare -i {command}; fi; exec {command}"
+        job = self.start(["sh", "-c", script], ranks=2, env=NO_ADAPTERS)
+        self.assertEqual(self.exit_code(job), 0, job.stdout + job.stderr)
+        lines = {line["check"]: line for line in json.loads(job.stdout)["checks"]}
+        self.assertEqual(lines["ipc"]["verdict"], "WARN", lines)
+        self.assertIn("2 ranks", lines["ipc"]["seen"])
+        self.assertEqual(lines["transports"]["verdict"], "WARN", lines)
+
+    def test_pairs_that_do_not_reach_each_other(self):
+        lines = self.examine("--only", "transports", env={"UCX_TLS": "posix,self"}, code=ENVIRONMENT)
+        self.assertIn("does not answer by UCX", lines["transports"][0]["seen"])
+
     def test_a_rank_that_differs_has_a_line_of_its_own(self):
         rank = '"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"'
         lines = self.examine("--only", "open-files", ranks=3, code=ENVIRONMENT, shell=f"test {rank} != 1 || ulimit -n 62")

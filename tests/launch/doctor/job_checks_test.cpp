@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "capstan/serialize.hpp"
 
 namespace capstan::launch::doctor {
@@ -76,13 +74,6 @@ TEST(JobChecks, ClocksMayDifferByWhatTheQuestionTook) {
   EXPECT_EQ(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).verdict, Verdict::warn);
   EXPECT_THAT(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).seen, HasSubstr("n3 is earlier"));
   EXPECT_EQ(judge_clocks({{"n2", 1.0, 0.9}}).verdict, Verdict::pass);
-}
-
-TEST(JobChecks, EveryoneIsMetByFew) {
-  EXPECT_THAT(further_on(0, 1), ElementsAre());
-  EXPECT_THAT(further_on(1, 3), ElementsAre(2, 0));
-  EXPECT_EQ(further_on(0, 8).size(), 7u);
-  EXPECT_THAT(further_on(90, 100), ElementsAre(91, 92, 94, 98, 6, 22, 54));
 }
 
 }  // namespace

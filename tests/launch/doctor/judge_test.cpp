@@ -193,23 +193,31 @@ TEST(HostName, NeedsAnAddress) {
 
 TEST(Ports, AHostThatIsNotReachedFails) {
   EXPECT_VERDICT(skip, judge_knocks({}));
-  EXPECT_VERDICT(pass, judge_knocks({{"n1", "n2", "10.0.0.2"}, {"n2", "n1", "10.0.0.1"}}));
-  const Finding finding =
-      judge_knocks({{"n1", "n2", "10.0.0.2"}, {"n2", "n1", "", "the name n1 is unknown"}});
-  EXPECT_VERDICT(fail, finding);
-  EXPECT_THAT(finding.seen, HasSubstr("1 of 2 connections between hosts: n2 -> n1: the name n1 is unknown"));
+  EXPECT_VERDICT(pass, judge_knocks({{"n1", "n2"}, {"n2", "n1"}}));
+  // The first interface may be a bridge of containers, which no other host reaches.
+  EXPECT_VERDICT(pass, judge_knocks({{"n1", "n2", "", "172.17.0.1, port 5: no answer"}}));
+  const Finding unnamed = judge_knocks({{"n1", "n2"}, {"n2", "n1", "the name n1 is unknown"}});
+  EXPECT_VERDICT(warn, unnamed);
+  EXPECT_THAT(unnamed.seen,
+              HasSubstr("1 of 2 connections between hosts: n2 -> n1: the name n1 is unknown, though"));
+  EXPECT_VERDICT(fail, judge_knocks({{"n1", "n2", "the name n2 is unknown"},
+                                     {"n2", "n1", "no answer from 10.0.0.1", "no answer from 10.0.0.1"}}));
 }
 
 TEST(Ports, ADoorwayIsReachedAndAClosedOneIsNot) {
   int closed = 0;
   {
     const Doorway door;
-    EXPECT_EQ(knock("here", {"localhost", "127.0.0.1", door.port()}).failure, "");
-    EXPECT_THAT(knock("here", {"no-such-host.invalid", "127.0.0.1", door.port()}).failure,
-                HasSubstr("though 127.0.0.1 answers"));
+    const Knock good = knock("here", {"localhost", "127.0.0.1", door.port()});
+    EXPECT_EQ(good.by_name + good.by_address, "");
+    const Knock unnamed = knock("here", {"no-such-host.invalid", "127.0.0.1", door.port()});
+    EXPECT_EQ(unnamed.by_address, "");
+    EXPECT_NE(unnamed.by_name, "");
     closed = door.port();
   }
-  EXPECT_THAT(knock("here", {"localhost", "127.0.0.1", closed}).failure, HasSubstr("refused"));
+  const Knock refused = knock("here", {"localhost", "127.0.0.1", closed});
+  EXPECT_THAT(refused.by_name, HasSubstr("refused"));
+  EXPECT_THAT(refused.by_address, HasSubstr("refused"));
 }
 
 }  // namespace
