@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -13,9 +14,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "capstan/error.hpp"
 #include "cluster/runtime.hpp"
 #include "cluster/socket.hpp"
 
@@ -28,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kBlock = 1 << 20;
 constexpr std::size_t kBlocks = 16;
 constexpr std::chrono::seconds kLongestWrite{3};
+constexpr std::chrono::seconds kLongestLook{3};
 constexpr std::uint64_t kLittleSpace = std::uint64_t{1} << 30;
 /// A disk of its own writes faster; what is slower is a quota's or a network's end.
 constexpr double kSlow = 20e6;
@@ -136,12 +140,46 @@ Finding judge_folder(const FolderLook& look) {
   return finding;
 }
 
-Finding check_checkpoint_folder(const Request& request) {
+std::string checkpoint_folder(const Request& request) {
+  if (!request.checkpoint_dir.empty()) return request.checkpoint_dir;
   const char* variable = std::getenv("CAPSTAN_CHECKPOINT_DIR");
-  const std::string folder =
-      request.checkpoint_dir.empty() && variable != nullptr ? variable : request.checkpoint_dir;
+  return variable == nullptr ? "" : variable;
+}
+
+Finding check_checkpoint_folder(const Request& request) {
+  const std::string folder = checkpoint_folder(request);
   if (folder.empty()) return skip("no --checkpoint-dir, so nothing was written");
   return judge_folder(look_at_folder(folder));
+}
+
+Mark::Mark(const std::string& folder)
+    : path_(fmt::format("{}/.capstan-doctor-{}-{}-mark", nearest_existing(folder).string(),
+                        cluster::host_name(), getpid())) {
+  const cluster::Socket file(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file) throw Error(Code::permission_denied, fmt::format("open {}: {}", path_, std::strerror(errno)));
+}
+
+Mark::~Mark() { (void)unlink(path_.c_str()); }
+
+bool Mark::is_there(const std::string& path) {
+  const auto deadline = Clock::now() + kLongestLook;
+  while (access(path.c_str(), F_OK) != 0) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return true;
+}
+
+Finding judge_shared_folder(const std::string& folder, int hosts, const std::vector<std::string>& blind,
+                            const std::string& failure) {
+  if (folder.empty()) return skip("no --checkpoint-dir");
+  if (hosts < 2) return skip("one host");
+  if (!failure.empty()) return skip("rank 0 can make no file there: " + failure);
+  if (blind.empty()) return pass(fmt::format("{} hosts see the same folder", hosts));
+  return fail(
+      fmt::format("{} of {} hosts do not see what rank 0's has written there: {}", blind.size(), hosts,
+                  fmt::join(blind, ", ")),
+      "a file system that all hosts mount at the same path: every rank reads all parts of a checkpoint");
 }
 
 }  // namespace capstan::launch::doctor

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "launch/doctor/finding.hpp"
 #include "launch/doctor/request.hpp"
@@ -24,6 +25,29 @@ FolderLook look_at_folder(const std::string& folder);
 
 Finding check_checkpoint_folder(const Request& request);
 Finding judge_folder(const FolderLook& look);
+
+/// The folder of --checkpoint-dir, or of CAPSTAN_CHECKPOINT_DIR; empty where neither says one.
+std::string checkpoint_folder(const Request& request);
+
+/// A file that one host makes and the others look for, below the nearest folder that exists.
+class Mark {
+ public:
+  /// Throws Error(permission_denied) when it cannot be made.
+  explicit Mark(const std::string& folder);
+  ~Mark();
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+  const std::string& path() const noexcept { return path_; }
+  /// Looks for as long as a network's file system may need to show it.
+  static bool is_there(const std::string& path);
+
+ private:
+  std::string path_;
+};
+
+/// Hosts that do not see what rank 0's has made; `failure`: it could make nothing.
+Finding judge_shared_folder(const std::string& folder, int hosts, const std::vector<std::string>& blind,
+                            const std::string& failure);
 
 /// Of statfs's f_type.
 std::string file_system_name(std::uint64_t type);

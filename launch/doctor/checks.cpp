@@ -59,6 +59,7 @@ const std::array kChecks{
     Check{"clock", Scope::together, "clocks of the hosts agree"},
     Check{"checkpoint-dir", Scope::host, "file system, space, write speed and locks of --checkpoint-dir",
           seconds(30), check_checkpoint_folder},
+    Check{"shared-dir", Scope::together, "all hosts see the same folder of --checkpoint-dir"},
     Check{"time-left", Scope::job, "time left of a job of Slurm", seconds(15), check_time_left},
     Check{"speed", Scope::together, "latency and bandwidth of pairs of ranks, beside what is to be expected"},
 };

@@ -21,6 +21,7 @@
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/runtime.hpp"
 #include "launch/doctor/adapters.hpp"
+#include "launch/doctor/checkpoint_folder.hpp"
 #include "launch/doctor/checks.hpp"
 #include "launch/doctor/gathering.hpp"
 #include "launch/doctor/gpu.hpp"
@@ -115,7 +116,15 @@ class Doctor {
   void judge_pairs(Gathering* second) {
     Pairs pairs;
     if (second != nullptr) {
-      pairs = try_pairs(*second);
+      try {
+        pairs = try_pairs(*second);
+      } catch (const Error& error) {
+        Finding finding =
+            fail(error.what(), "it died or hung in UCX: UCX_LOG_LEVEL=info capstan settings --transports");
+        finding.check = "transports";
+        report_.add(finding);
+        return;
+      }
     } else if (ranks() > 1) {
       pairs = try_pairs(*gathering_);
     }
@@ -163,6 +172,12 @@ class Doctor {
       return judge_clocks(several ? measure_clocks(*gathering_, facts) : std::vector<ClockOffset>());
     });
     add("ports", [&] { return several ? check_ports(*gathering_, facts) : judge_knocks({}); });
+    const std::string folder = checkpoint_folder(request_);
+    add("shared-dir", [&] {
+      return several && !folder.empty()
+                 ? check_shared_folder(*gathering_, facts, folder)
+                 : judge_shared_folder(folder, static_cast<int>(report_.hosts.size()), {}, {});
+    });
   }
 
   /// Every rank calls `judge`, since it may be collective.

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "base/topology.hpp"
@@ -18,8 +19,10 @@
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/runtime.hpp"
 #include "cluster/socket.hpp"
+#include "launch/doctor/checkpoint_folder.hpp"
 #include "launch/doctor/host_names.hpp"
 #include "launch/doctor/pair_plan.hpp"
+#include "launch/doctor/time_limit.hpp"
 
 namespace capstan::launch::doctor {
 namespace {
@@ -27,6 +30,7 @@ namespace {
 /// Logs and times of files of two hosts cannot be put in order beyond that.
 constexpr double kMostSkew = 0.5;
 constexpr int kClockRounds = 5;
+constexpr std::chrono::seconds kFolderLimit{10};
 constexpr std::size_t kNamed = 8;
 
 /// "0, 1, 2", cut short.
@@ -185,6 +189,37 @@ Finding check_ports(Gathering& gathering, const std::vector<RankFacts>& facts) {
     for (Knock& one : from_bytes<std::vector<Knock>>(blob)) all.push_back(std::move(one));
   }
   return judge_knocks(all);
+}
+
+Finding check_shared_folder(Gathering& gathering, const std::vector<RankFacts>& facts,
+                            const std::string& folder) {
+  const std::vector<HostRanks> hosts = by_host(facts);
+  std::shared_ptr<Mark> mark;
+  std::string failure;
+  if (gathering.rank() == 0) {
+    try {
+      mark = within<std::shared_ptr<Mark>>(kFolderLimit, [folder] {
+               return std::make_shared<Mark>(folder);
+             }).value_or(nullptr);
+      if (mark == nullptr) failure = "it does not answer";
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+  }
+  const Blob told = to_bytes(mark != nullptr ? mark->path() : std::string());
+  const auto path =
+      from_bytes<std::string>(gathering.all_gather(told, "a file in the checkpoint folder").front());
+  bool seen = true;
+  for (const HostRanks& host : hosts) {
+    if (host.ranks.front() != gathering.rank() || path.empty()) continue;
+    seen = within<bool>(kFolderLimit, [path] { return Mark::is_there(path); }).value_or(false);
+  }
+  std::vector<std::string> blind;
+  const auto all = gathering.all_gather(to_bytes(seen), "all hosts to look into the checkpoint folder");
+  for (const HostRanks& host : hosts) {
+    if (!from_bytes<bool>(all[static_cast<std::size_t>(host.ranks.front())])) blind.push_back(host.host);
+  }
+  return judge_shared_folder(folder, static_cast<int>(hosts.size()), blind, failure);
 }
 
 }  // namespace capstan::launch::doctor

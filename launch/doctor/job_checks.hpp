@@ -52,4 +52,9 @@ std::vector<ClockOffset> measure_clocks(Gathering& gathering, const std::vector<
 /// Collective: the first rank of each host knocks at others. Of all hosts on rank 0.
 Finding check_ports(Gathering& gathering, const std::vector<RankFacts>& facts);
 
+/// Collective: rank 0 makes a file in the checkpoint folder, and the first rank of every other host looks for
+/// it. A file system that does not answer counts as one that does not show it.
+Finding check_shared_folder(Gathering& gathering, const std::vector<RankFacts>& facts,
+                            const std::string& folder);
+
 }  // namespace capstan::launch::doctor

@@ -98,6 +98,13 @@ class OnTwoHosts(JobTest):
         self.assertIn("host1 -> host2: the name host2 is ", lines["ports"][0]["seen"])
         self.assertIn("though its address answers", lines["ports"][0]["seen"])
 
+    def test_the_doctor_sees_whether_hosts_share_the_checkpoint_folder(self):
+        shared, _ = self.examine("--only", "shared-dir", "--checkpoint-dir", SCRATCH, code=0)
+        self.assertEqual(shared["shared-dir"][0]["verdict"], "PASS", shared)
+        # Each host has its own /dev/shm.
+        apart, _ = self.examine("--only", "shared-dir", "--checkpoint-dir", "/dev/shm", code=3)
+        self.assertIn("1 of 2 hosts do not see what rank 0's has written there: host2", apart["shared-dir"][0]["seen"])
+
     def test_the_ways_are_shown(self):
         job = self.start(
             [CAPSTAN, "settings", "--transports", "--ps", 2],

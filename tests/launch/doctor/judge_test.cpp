@@ -179,6 +179,14 @@ TEST(CheckpointFolder, IsJudgedByWhatWasTried) {
   EXPECT_VERDICT(warn, judge_folder(look));
 }
 
+TEST(CheckpointFolder, IsToBeTheSameOnAllHosts) {
+  EXPECT_VERDICT(skip, judge_shared_folder("", 2, {}, ""));
+  EXPECT_VERDICT(skip, judge_shared_folder("/run", 1, {}, ""));
+  EXPECT_VERDICT(skip, judge_shared_folder("/run", 2, {}, "open: Permission denied"));
+  EXPECT_VERDICT(pass, judge_shared_folder("/run", 2, {}, ""));
+  EXPECT_VERDICT(fail, judge_shared_folder("/run", 3, {"n2"}, ""));
+}
+
 TEST(CheckpointFolder, FileSystemsHaveNames) {
   EXPECT_EQ(file_system_name(0x6969), "nfs");
   EXPECT_EQ(file_system_name(0x0BD00BD0), "lustre");

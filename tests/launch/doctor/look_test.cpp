@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "capstan/error.hpp"
 #include "launch/doctor/adapters.hpp"
 #include "launch/doctor/checkpoint_folder.hpp"
 #include "launch/doctor/time_limit.hpp"
@@ -128,6 +129,18 @@ TEST_F(Folder, IsTriedAndLeftAsItWas) {
   EXPECT_TRUE(fs::is_empty(folder_));
   EXPECT_EQ(look_at_folder((folder_ / "a/b").string()).tried, folder_.string());
   EXPECT_NE(look_at_folder("/proc/absent").cannot_write, "");
+}
+
+TEST_F(Folder, ShowsAMarkUntilItIsTakenAway) {
+  std::string path;
+  {
+    const Mark mark((folder_ / "not/yet").string());
+    path = mark.path();
+    EXPECT_TRUE(Mark::is_there(path));
+    EXPECT_EQ(fs::path(path).parent_path(), folder_);
+  }
+  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_THROW(Mark("/proc"), Error);
 }
 
 TEST(RunProgram, GivesOutputAndExitCode) {
