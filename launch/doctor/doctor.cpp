@@ -164,9 +164,7 @@ class Doctor {
     for (const HostRanks& host : by_host(facts)) report_.hosts.push_back(host.host);
     add("binary", [&] { return judge_binary(facts); });
     add("ipc", [&] { return judge_ipc(facts); });
-    if (wants("binding")) {
-      for (Finding& finding : judge_binding(facts)) add("binding", [&] { return std::move(finding); });
-    }
+    if (wants("binding")) report_.add(bindings(facts));
     const bool several = report_.hosts.size() > 1;
     add("clock", [&] {
       return judge_clocks(several ? measure_clocks(*gathering_, facts) : std::vector<ClockOffset>());
@@ -178,6 +176,18 @@ class Doctor {
                  ? check_shared_folder(*gathering_, facts, folder)
                  : judge_shared_folder(folder, static_cast<int>(report_.hosts.size()), {}, {});
     });
+  }
+
+  /// As findings of the ranks, so that hosts with the same are told as one.
+  static std::vector<RankFindings> bindings(const std::vector<RankFacts>& facts) {
+    const std::vector<HostRanks> hosts = by_host(facts);
+    std::vector<Finding> findings = judge_binding(facts);
+    std::vector<RankFindings> of_ranks;
+    for (std::size_t host = 0; host < hosts.size(); ++host) {
+      findings[host].check = "binding";
+      for (const int rank : hosts[host].ranks) of_ranks.push_back({rank, hosts[host].host, {findings[host]}});
+    }
+    return of_ranks;
   }
 
   /// Every rank calls `judge`, since it may be collective.
@@ -196,6 +206,7 @@ class Doctor {
     once.lock();
     if (launcher_rank() == 0) {
       if (report_.lines.empty()) report_.add({own_});
+      if (launched_) report_.ranks = launched_->ranks;
       Finding finding = fail(why,
                              "a host that does not answer, a firewall, or MPI over the wrong interface "
                              "(btl_tcp_if_include, UCX_NET_DEVICES)");

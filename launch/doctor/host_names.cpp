@@ -101,8 +101,10 @@ Knock knock(const std::string& from, const HostDoor& door) {
 
 Finding judge_host_name(const std::string& host, const std::vector<std::string>& addresses) {
   if (addresses.empty()) {
-    return warn(fmt::format("this host's own name {} has no address", host),
-                "an entry in /etc/hosts or the name server: launchers and the late door use names");
+    Finding finding = warn(fmt::format("this host's own name {} has no address", host),
+                           "an entry in /etc/hosts or the name server: launchers go by names");
+    finding.alike = "no address";
+    return finding;
   }
   const std::string seen = fmt::format("{} is {}", host, fmt::join(addresses, ", "));
   const bool loopback = std::all_of(addresses.begin(), addresses.end(),

@@ -110,12 +110,12 @@ std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts) {
     }
     const std::size_t ranks = host.ranks.size();
     if (fewest == 0) {
-      findings.push_back(skip(fmt::format("{}: hwloc does not tell which cores may be used", host.host)));
+      findings.push_back(skip("hwloc does not tell which cores may be used"));
       continue;
     }
     const std::string seen =
-        fmt::format("{}: {} {} on {} {}, at least {} each", host.host, ranks, ranks == 1 ? "rank" : "ranks",
-                    users.size(), users.size() == 1 ? "core" : "cores", fewest);
+        fmt::format("{} {} on {} {}, at least {} each", ranks, ranks == 1 ? "rank" : "ranks", users.size(),
+                    users.size() == 1 ? "core" : "cores", fewest);
     if (ranks > users.size()) {
       findings.push_back(warn(seen + ": ranks take turns, and latencies are those of the scheduler",
                               "as many ranks as cores, or fewer"));
@@ -143,7 +143,7 @@ Finding judge_clocks(const std::vector<ClockOffset>& offsets) {
       offsets.begin(), offsets.end(),
       [](const ClockOffset& a, const ClockOffset& b) { return std::abs(a.seconds) < std::abs(b.seconds); });
   const std::string seen =
-      fmt::format("{} {} than rank 0's by {:.3f} s (to {:.3f} s), the most of {} {}", worst->host,
+      fmt::format("{}'s clock {} than rank 0's by {:.3f} s (to {:.3f} s), the most of {} {}", worst->host,
                   worst->seconds < 0 ? "is earlier" : "is later", std::abs(worst->seconds),
                   worst->uncertainty, offsets.size() + 1, "hosts");
   if (std::abs(worst->seconds) - worst->uncertainty <= kMostSkew) return pass(seen);

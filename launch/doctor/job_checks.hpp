@@ -35,7 +35,7 @@ std::vector<HostRanks> by_host(const std::vector<RankFacts>& facts);
 
 Finding judge_binary(const std::vector<RankFacts>& facts);
 Finding judge_ipc(const std::vector<RankFacts>& facts);
-/// One finding a host.
+/// One finding a host, in the order of by_host.
 std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts);
 
 /// How far another host's clock is from rank 0's.

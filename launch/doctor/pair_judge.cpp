@@ -118,10 +118,9 @@ Expectation expectation_of(const Speed& speed) {
   Expectation expected;
   // Of a machine that does nothing else; docs/doctor.md says what was measured.
   expected.latency = link.hardware_rma ? 10e-6 : tcp && link.same_host() ? 60e-6 : 200e-6;
-  std::string latency = link.hardware_rma ? "rc and dc: by their makers 1 to 3 us, not seen by us"
-                        : link.same_host()
-                            ? "TCP within a host: see docs/doctor.md"
-                            : "TCP over Ethernet: commonly 10 to 100 us, of a virtual machine more";
+  std::string latency = link.hardware_rma  ? "rc and dc, docs/doctor.md"
+                        : link.same_host() ? "TCP within a host, docs/doctor.md"
+                                           : "TCP over Ethernet, docs/doctor.md";
   std::string bandwidth;
   if (link.mapped) {
     expected.bandwidth = speed.own_copies / 3;
@@ -131,9 +130,9 @@ Expectation expectation_of(const Speed& speed) {
     expected.bandwidth = std::min(link_rate / 2, link.hardware_rma ? link_rate : kOneCoreOfTcp);
     bandwidth = fmt::format("the device's rate in /sys: {}", rate(link_rate));
   } else {
-    bandwidth = "the device does not say its rate in /sys";
+    bandwidth = "a device that does not say its rate in /sys";
   }
-  expected.source = fmt::format("{}; {}", latency, bandwidth);
+  expected.source = fmt::format("{}, and {}", latency, bandwidth);
   return expected;
 }
 
@@ -151,7 +150,7 @@ std::vector<Finding> judge_speeds(const std::vector<Speed>& speeds) {
     const std::string least =
         expected.bandwidth > 0 ? fmt::format("{} or more", rate(expected.bandwidth)) : "any";
     const std::string seen = fmt::format(
-        "{}, rank {} -> {}, {}: latency {} (expected {} or less), bandwidth {} (expected {}). Sources: {}",
+        "{}, rank {} -> {}, {}: latency {} (expected {} or less), bandwidth {} (expected {}), by {}",
         class_of(speed.link), speed.link.from, speed.link.to, way_of(speed.link), microseconds(speed.latency),
         microseconds(expected.latency), rate(speed.bandwidth), least, expected.source);
     const bool slow = speed.latency > expected.latency || speed.bandwidth < expected.bandwidth;

@@ -72,7 +72,8 @@ TEST(JobChecks, ClocksMayDifferByWhatTheQuestionTook) {
   EXPECT_EQ(judge_clocks({}).verdict, Verdict::skip);
   EXPECT_EQ(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -0.4, 0.001}}).verdict, Verdict::pass);
   EXPECT_EQ(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).verdict, Verdict::warn);
-  EXPECT_THAT(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).seen, HasSubstr("n3 is earlier"));
+  EXPECT_THAT(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).seen,
+              HasSubstr("n3's clock is earlier"));
   EXPECT_EQ(judge_clocks({{"n2", 1.0, 0.9}}).verdict, Verdict::pass);
 }
 
