@@ -3,6 +3,7 @@
 #include "launch/doctor/doctor.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,7 @@
 #include "launch/doctor/gpu.hpp"
 #include "launch/doctor/host_names.hpp"
 #include "launch/doctor/job_checks.hpp"
+#include "launch/doctor/keeper.hpp"
 #include "launch/doctor/launchers.hpp"
 #include "launch/doctor/pair_judge.hpp"
 #include "launch/doctor/pair_work.hpp"
@@ -58,13 +61,16 @@ class Doctor {
     report_.hosts = {cluster::host_name()};
   }
 
-  [[noreturn]] void examine() {
+  /// `leave` gets what this rank has found alone, and then, when the table is out or another rank's task,
+  /// nothing.
+  [[noreturn]] void examine(const Leave& leave) {
     // Before there is a thread, or MPI or UCX was used.
     std::unique_ptr<Gathering> second;
     if (is_alone() && wants_pairs())
       second = gather_with_a_second_process([this](Gathering& us) { try_pairs(us); });
     own_.findings = run_local_checks(request_);
     own_.host = cluster::host_name();
+    leave(to_bytes(own_));
     try {
       if (cluster::launched_ranks())
         gathering_ = gather_by_mpi([this](const std::string& why) { give_up(why); });
@@ -80,9 +86,25 @@ class Doctor {
     }
     const bool speaks = rank() == 0 && launcher_rank() == 0;  // of N processes that are each rank 0, one
     const int code = speaks ? print() : 0;
+    leave({});
     second.reset();
     gathering_.reset();
     end(code);
+  }
+
+  /// The last word on a child that did examine.
+  [[noreturn]] void conclude(const Remains& remains) {
+    const bool told = remains.left.size() == 2;
+    if (told || remains.exit_code == static_cast<int>(Exit::environment)) end(remains.exit_code);
+    if (!remains.left.empty()) own_ = from_bytes<RankFindings>(remains.left.front());
+    if (remains.terminated)
+      give_up("the launcher has ended all ranks before their time: one of them died, or was never there");
+    const std::string how = remains.exit_code > 128 ? fmt::format("signal {}", remains.exit_code - 128)
+                                                    : fmt::format("exit code {}", remains.exit_code);
+    if (launcher_rank() != 0)
+      std::fprintf(stderr, "capstan: rank %d: MPI or UCX has ended the process, %s\n", launcher_rank(),
+                   how.c_str());
+    give_up(fmt::format("MPI or UCX has ended the process ({}); standard error may say why", how));
   }
 
  private:
@@ -207,9 +229,10 @@ class Doctor {
     if (launcher_rank() == 0) {
       if (report_.lines.empty()) report_.add({own_});
       if (launched_) report_.ranks = launched_->ranks;
-      Finding finding = fail(why,
-                             "a host that does not answer, a firewall, or MPI over the wrong interface "
-                             "(btl_tcp_if_include, UCX_NET_DEVICES)");
+      Finding finding =
+          fail(why,
+               "another MPI's launcher, or srun without --mpi=pmix; a host that does not answer, a firewall, "
+               "or MPI over the wrong interface (btl_tcp_if_include, UCX_NET_DEVICES)");
       finding.check = "ranks";
       report_.add(finding);
       (void)print();
@@ -251,7 +274,10 @@ void run(const Request& request) {
     if (launcher_rank() == 0) std::fputs(list_text().c_str(), stdout);
     end(0);
   }
-  Doctor(request).examine();
+  Doctor doctor(request);
+  // Alone there is nobody else who could end it.
+  if (!cluster::launched_ranks()) doctor.examine([](std::span<const std::byte>) {});
+  doctor.conclude(keep([&](const Leave& leave) { doctor.examine(leave); }));
 }
 
 }  // namespace capstan::launch::doctor

@@ -53,6 +53,7 @@ std::unique_ptr<Gathering> gather_with_a_second_process(const std::function<void
 
 /// Starts MPI, gathers over all of its ranks, and ends MPI with the object. Should MPI not start or end
 /// within a minute, `give_up` is called from another thread; it must not return. Throws Error(internal).
+/// Where it cannot start MPI_Init ends the process: see keeper.hpp.
 std::unique_ptr<Gathering> gather_by_mpi(std::function<void(const std::string&)> give_up);
 
 }  // namespace capstan::launch::doctor

@@ -29,9 +29,9 @@ std::optional<Launched> launched_by() {
 Finding judge_ranks(const std::optional<Launched>& launched, std::optional<int> mpi_ranks) {
   if (!launched)
     return skip("started alone; under mpirun or srun it is seen whether all ranks make one world");
-  const std::string seen =
-      fmt::format("the launcher started {} ranks ({}), MPI sees {}", launched->ranks, launched->variable,
-                  mpi_ranks ? fmt::format("{}", *mpi_ranks) : "none");
+  const std::string seen = fmt::format("the launcher started {} {} ({}), MPI sees {}", launched->ranks,
+                                       launched->ranks == 1 ? "rank" : "ranks", launched->variable,
+                                       mpi_ranks ? fmt::format("{}", *mpi_ranks) : "none");
   if (mpi_ranks.value_or(1) == launched->ranks) return pass(seen);
   if (mpi_ranks.value_or(1) == 1) {
     return fail(seen + ": each is a world of its own, a job of one process, and all write to the same files",

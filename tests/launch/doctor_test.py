@@ -135,6 +135,17 @@ class Doctor(JobTest):
         self.assertEqual((failed["verdict"], failed["ranks"]), ("FAIL", [1]))
         self.assertEqual((passed["verdict"], passed["ranks"]), ("PASS", [0, 2]))
 
+    def test_a_rank_that_dies_leaves_a_table(self):
+        rank = '"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"'
+        command = shlex.join([CAPSTAN, "doctor", "--json", "--only", "hdf5,ranks,transports"])
+        script = f"if [ {rank} = 1 ]; then sleep 2; kill -9 $$; fi; exec {command}"
+        job = self.start(["sh", "-c", script], ranks=3, env=NO_ADAPTERS)
+        self.assertNotEqual(self.exit_code(job), 0)
+        lines = {line["check"]: line for line in json.loads(job.stdout)["checks"]}
+        self.assertEqual(lines["hdf5"]["verdict"], "PASS", lines)
+        self.assertEqual(lines["ranks"]["verdict"], "FAIL", lines)
+        self.assertIn("the launcher has ended all ranks", lines["ranks"]["seen"])
+
     def test_limits(self):
         line = self.only("memlock", shell="ulimit -l 64")
         self.assertIn(line["verdict"], ("WARN", "FAIL"), line)  # FAIL where there is an adapter

@@ -1,13 +1,21 @@
 // look_test.cpp -- what is read before it is judged: UCX's log, sysfs, other programs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <span>
+#include <stdexcept>
 
 #include "capstan/error.hpp"
 #include "launch/doctor/adapters.hpp"
 #include "launch/doctor/checkpoint_folder.hpp"
+#include "launch/doctor/keeper.hpp"
 #include "launch/doctor/time_limit.hpp"
 #include "launch/doctor/ucx_look.hpp"
 
@@ -141,6 +149,52 @@ TEST_F(Folder, ShowsAMarkUntilItIsTakenAway) {
   }
   EXPECT_TRUE(fs::is_empty(folder_));
   EXPECT_THROW(Mark("/proc"), Error);
+}
+
+/// In a process of its own, which has no threads of other tests.
+bool in_a_fork(const std::function<bool()>& holds) {
+  const pid_t child = fork();
+  if (child == 0) _exit(holds() ? 0 : 1);
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::span<const std::byte> bytes_of(const char* text) {
+  return std::as_bytes(std::span(text, std::strlen(text)));
+}
+
+TEST(Keeper, HasWhatAChildLeftBehind) {
+  EXPECT_TRUE(in_a_fork([] {
+    const Remains remains = keep([](const Leave& leave) {
+      leave(bytes_of("findings"));
+      leave({});
+      _exit(3);
+    });
+    return remains.exit_code == 3 && !remains.terminated && remains.left.size() == 2 &&
+           remains.left[0].size() == 8;
+  }));
+  EXPECT_TRUE(in_a_fork([] {
+    const Remains remains = keep([](const Leave& leave) {
+      leave(bytes_of("findings"));
+      raise(SIGKILL);
+    });
+    return remains.exit_code == 137 && !remains.terminated && remains.left.size() == 1;
+  }));
+  EXPECT_TRUE(in_a_fork([] {
+    return keep([](const Leave&) { throw std::runtime_error("thrown by the test"); }).exit_code == 1;
+  }));
+}
+
+TEST(Keeper, EndsTheChildWhenItIsTerminated) {
+  EXPECT_TRUE(in_a_fork([] {
+    const Remains remains = keep([](const Leave& leave) {
+      leave({});
+      kill(getppid(), SIGTERM);
+      sleep(20);
+      _exit(0);
+    });
+    return remains.exit_code == 137 && remains.terminated && remains.left.size() == 1;
+  }));
 }
 
 TEST(RunProgram, GivesOutputAndExitCode) {
