@@ -34,9 +34,9 @@ void write_all(int to, std::span<const std::byte> bytes) {
   }
 }
 
-[[noreturn]] void live(int to_parent, const sigset_t& mask, const std::function<void(const Leave&)>& work) {
+/// SIGTERM, which a launcher sends to both, stays blocked: the parent sees to the child.
+[[noreturn]] void live(int to_parent, const std::function<void(const Leave&)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
   try {
     work([to_parent](std::span<const std::byte> bytes) {
       const std::uint64_t size = bytes.size();
@@ -88,27 +88,31 @@ Remains keep(const std::function<void(const Leave&)>& work) {
   const Descriptor from_child(ends[0]);
   Descriptor to_parent(ends[1]);
   sigset_t term;
-  sigset_t before;
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
-  sigprocmask(SIG_BLOCK, &term, &before);
+  sigprocmask(SIG_BLOCK, &term, nullptr);
   const Descriptor signals(signalfd(-1, &term, SFD_CLOEXEC));
   if (!signals) throw call_failed("signalfd", std::strerror(errno));
   std::fflush(nullptr);  // or both would print what is buffered
   const pid_t child = fork();
   if (child < 0) throw call_failed("fork", std::strerror(errno));
-  if (child == 0) live(to_parent.get(), before, work);
+  if (child == 0) live(to_parent.get(), work);
   to_parent.reset();
 
   Remains remains;
   std::vector<std::byte> bytes;
   remains.terminated = read_until_terminated(from_child.get(), signals.get(), bytes);
-  if (remains.terminated) (void)kill(child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  remains.left = pieces_of(bytes);
+  int status = SIGKILL;
+  if (remains.terminated) {
+    // Not waited for: SIGKILL may follow SIGTERM within milliseconds, and there is something to be said
+    // first.
+    (void)kill(child, SIGKILL);
+  } else {
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
   }
   remains.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  remains.left = pieces_of(bytes);
   return remains;
 }
 

@@ -18,7 +18,7 @@ using Leave = std::function<void(std::span<const std::byte>)>;
 /// What a child has left behind.
 struct Remains {
   int exit_code = 0;        ///< 128 plus the signal, as a shell counts
-  bool terminated = false;  ///< this process got SIGTERM, and has killed the child
+  bool terminated = false;  ///< this process got SIGTERM, and kills the child without waiting for its end
   std::vector<std::vector<std::byte>> left;
 };
 
