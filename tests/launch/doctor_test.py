@@ -44,6 +44,12 @@ class Doctor(JobTest):
     def listed(self):
         return [line.split()[0] for line in self.run_to_end([CAPSTAN, "doctor", "--list"]).stdout.splitlines()]
 
+    def test_the_page_names_every_check(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/doctor.md").read_text()
+        names = self.listed()
+        self.assertGreater(len(names), 20)
+        self.assertEqual([name for name in names if f"`{name}`" not in page.partition("## Checks")[2]], [])
+
     def test_alone(self):
         lines = self.examine("--checkpoint-dir", self.folder)
         self.assertEqual(list(lines), self.listed())
