@@ -15,6 +15,7 @@
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
 #include "launch/checkpoint/command_line.hpp"
+#include "launch/doctor/command_line.hpp"
 #include "launch/run/options.hpp"
 #include "launch/version.hpp"
 
@@ -209,9 +210,12 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   const std::vector<CLI::App*> checkpoint_commands = checkpoint::add_commands(app, request);
   const CLI::App& checkpoint = *checkpoint_commands.front();
 
+  doctor::Request doctor_request;
+  CLI::App& doctor = doctor::add_command(app, doctor_request);
+
   // What is left over is looked at below: CLI11's own message has no suggestion.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
-  commands.insert(commands.end(), {&show, &train, &status, &join, &run.command(), &app});
+  commands.insert(commands.end(), {&show, &train, &status, &join, &doctor, &run.command(), &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
   try {
@@ -245,6 +249,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   if (status.parsed()) return {.action = Action::show_status, .text = run_dir};
   if (run.command().parsed())
     return {.action = Action::run, .run = run.request(std::move(program), environment)};
+  if (doctor.parsed()) return {.action = Action::doctor, .doctor = std::move(doctor_request)};
   if (join.parsed()) return {.action = Action::join, .text = run_dir};
   if (checkpoint.parsed()) {
     if (!checkpoint.get_subcommands().empty())
@@ -259,7 +264,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   throw Error(Code::invalid_argument,
               train.parsed()
                   ? "train what? There is: capstan train kge, lr, fm and mlp"
-                  : "a command is missing: capstan train kge, capstan run, capstan settings, capstan "
+                  : "a command is missing: capstan train kge, capstan run, capstan doctor, capstan settings, capstan "
                     "status, capstan join or capstan checkpoint");
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/settings.hpp"
 #include "launch/checkpoint/request.hpp"
+#include "launch/doctor/request.hpp"
 #include "launch/run/request.hpp"
 
 namespace capstan::launch {
@@ -21,7 +22,8 @@ enum class Action {
   train_fm,
   train_mlp,
   checkpoint,
-  run
+  run,
+  doctor
 };
 
 struct CommandLine {
@@ -30,6 +32,7 @@ struct CommandLine {
   Settings settings = Settings();
   checkpoint::Request checkpoint = {};  // of checkpoint
   run::Request run = {};                // of run
+  doctor::Request doctor = {};          // of doctor
 };
 
 /// Reads the command line, the CAPSTAN_* variables of `environment` (as `environ`) and the TOML file that

@@ -8,6 +8,7 @@
 #include "capstan/error.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/command_line.hpp"
+#include "launch/doctor/doctor.hpp"
 #include "launch/failure.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/run/run.hpp"
@@ -38,6 +39,8 @@ int run_command(int argc, char** argv) {
       join_job(line.text);
     case Action::run:
       return run::run(line.run);
+    case Action::doctor:
+      doctor::run(line.doctor);
     case Action::print_text:
     case Action::print_settings:
     case Action::print_settings_markdown:

@@ -69,4 +69,29 @@ void advise_huge_pages(std::span<std::byte> memory) noexcept {
 #endif
 }
 
+std::vector<int> allowed_cores() {
+  std::vector<int> cores;
+  const Handle<BitmapTraits> allowed(hwloc_bitmap_alloc());
+  if (machine() == nullptr || hwloc_get_cpubind(machine(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0)
+    return cores;
+  const int count = hwloc_get_nbobjs_by_type(machine(), HWLOC_OBJ_CORE);
+  for (int i = 0; i < count; ++i) {
+    const hwloc_obj_t core = hwloc_get_obj_by_type(machine(), HWLOC_OBJ_CORE, static_cast<unsigned>(i));
+    if (core != nullptr && hwloc_bitmap_intersects(core->cpuset, allowed.get()) != 0) cores.push_back(i);
+  }
+  return cores;
+}
+
+namespace {
+
+/// 0x00020900 is 2.9.
+std::string version_text(unsigned version) {
+  return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff);
+}
+
+}  // namespace
+
+std::string hwloc_header_version() { return version_text(HWLOC_API_VERSION); }
+std::string hwloc_version() { return version_text(hwloc_get_api_version()); }
+
 }  // namespace capstan::topology

@@ -1,8 +1,10 @@
-// topology.hpp -- where memory lies: hwloc, for machines with several NUMA nodes.
+// topology.hpp -- where memory lies and threads run: hwloc.
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace capstan::topology {
 
@@ -18,5 +20,13 @@ void bind_near_this_thread(std::span<std::byte> memory);
 /// translation a row. The system decides (/sys/kernel/mm/transparent_hugepage/shmem_enabled for memory that
 /// is shared); nothing depends on it. Every process that maps shared memory asks for itself.
 void advise_huge_pages(std::span<std::byte> memory) noexcept;
+
+/// Cores that this process may use, by hwloc's logical numbers: bound by a launcher, a batch system or a
+/// cgroup. A core counts when one of its hardware threads does. Empty where hwloc cannot tell.
+std::vector<int> allowed_cores();
+
+/// Of hwloc's headers, and of the library that was found at run time: "2.9".
+std::string hwloc_header_version();
+std::string hwloc_version();
 
 }  // namespace capstan::topology

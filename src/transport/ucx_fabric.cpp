@@ -15,7 +15,6 @@
 #include "transport/ucx_context.hpp"
 #include "transport/ucx_offer.hpp"
 #include "transport/ucx_peer.hpp"
-#include "transport/version.hpp"
 
 namespace capstan::transport {
 namespace {
@@ -254,14 +253,6 @@ void UcxFabric::complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadl
   if (status == UCS_OK) return;
   if (peer.failed()) peer.require_alive();
   throw Error(Code::unavailable, std::string(what) + " at " + peer.name() + ": " + ucs_status_string(status));
-}
-
-std::string ucx_version() {
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  ucp_get_version(&major, &minor, &release);
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
 
 }  // namespace capstan::transport

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`capstan train kge` over two hosts: ps on both, active messages between them; ranks of the other host are killed, and join."""
+import json
 import os
 import pathlib
 import re
@@ -66,6 +67,43 @@ class OnTwoHosts(JobTest):
         self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (2, 3))
         self.assertEqual(summary["training"]["triples"], 300 * summary["data"]["train"])
         self.assertGreater(summary["test"]["mrr"], LEARNT)
+
+    def examine(self, *options, code):
+        """{check: its first line} of `capstan doctor --json`."""
+        job = self.start([CAPSTAN, "doctor", "--json", *options], RANKS, launcher=self.hosts.launcher(MPIEXEC, SLOTS),
+                         env=self.hosts.environment)
+        self.assertEqual(self.exit_code(job), code, job.stdout + job.stderr)
+        found = json.loads(job.stdout)
+        self.assertEqual(found["hosts"], ["host1", "host2"])
+        lines = {}
+        for line in found["checks"]:
+            lines.setdefault(line["check"], []).append(line)
+        return lines, found["measurements"]
+
+    def test_the_doctor_sees_both(self):
+        lines, measured = self.examine("--only", "dev-shm,clock,ipc,transports,rma,speed", code=0)
+        self.assertEqual(lines["dev-shm"][0]["hosts"], ["host1", "host2"])
+        self.assertEqual((lines["clock"][0]["verdict"], lines["ipc"][0]["verdict"]), ("PASS", "PASS"), lines)
+        same, other = lines["transports"]
+        self.assertRegex(same["seen"], r"^same host: mapped memory, calls over tcp/\S+ \(6 pairs, ")
+        self.assertRegex(other["seen"], r"^other host: active messages over tcp/\S+ \(9 pairs, ")
+        self.assertRegex(lines["rma"][0]["seen"], r"^other host: .* did not end within 200 ms")
+        self.assertEqual(lines["rma"][0]["verdict"], "WARN")
+        self.assertEqual(sorted(pair["class"] for pair in measured), ["other host", "same host", "same host"])
+
+    def test_the_doctor_finds_names_that_are_not_known(self):
+        # Nothing tells these hosts of each other, and a name of the machine's own resolver is none of theirs.
+        lines, _ = self.examine("--only", "ports", code=0)
+        self.assertEqual(lines["ports"][0]["verdict"], "WARN")
+        self.assertIn("host1 -> host2: the name host2 is ", lines["ports"][0]["seen"])
+        self.assertIn("though its address answers", lines["ports"][0]["seen"])
+
+    def test_the_doctor_sees_whether_hosts_share_the_checkpoint_folder(self):
+        shared, _ = self.examine("--only", "shared-dir", "--checkpoint-dir", SCRATCH, code=0)
+        self.assertEqual(shared["shared-dir"][0]["verdict"], "PASS", shared)
+        # Each host has its own /dev/shm.
+        apart, _ = self.examine("--only", "shared-dir", "--checkpoint-dir", "/dev/shm", code=3)
+        self.assertIn("1 of 2 hosts do not see what rank 0's has written there: host2", apart["shared-dir"][0]["seen"])
 
     def test_the_ways_are_shown(self):
         job = self.start(

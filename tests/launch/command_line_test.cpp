@@ -177,6 +177,19 @@ TEST(CommandLineParser, ACheckpointCommandIsARequest) {
   EXPECT_THAT(parse({"checkpoint", "export", "--help"}).text, HasSubstr("capstan checkpoint export run"));
 }
 
+TEST(CommandLineParser, TheDoctorIsARequest) {
+  const CommandLine line =
+      parse({"doctor", "--json", "--only", "memlock,ranks", "--only", "ipc", "--checkpoint-dir", "run"});
+  EXPECT_EQ(line.action, Action::doctor);
+  EXPECT_TRUE(line.doctor.json);
+  EXPECT_FALSE(line.doctor.list);
+  EXPECT_EQ(line.doctor.only, (std::vector<std::string>{"memlock", "ranks", "ipc"}));
+  EXPECT_EQ(line.doctor.checkpoint_dir, "run");
+  EXPECT_TRUE(parse({"doctor", "--list"}).doctor.list);
+  EXPECT_THAT(refusal({"doctor", "run"}), HasSubstr("\"run\": there is no such argument"));
+  EXPECT_THAT(parse({"doctor", "--help"}).text, Not(HasSubstr("--look")));
+}
+
 TEST(CommandLineParser, TheEnvironmentAndTheConfigFileAreNamed) {
   EXPECT_THAT(refusal({"train", "kge"}, {"CAPSTAN_DIMS=3"}),
               AllOf(HasSubstr("CAPSTAN_DIMS"), HasSubstr("CAPSTAN_DIM?")));

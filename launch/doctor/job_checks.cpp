@@ -1,0 +1,225 @@
+// job_checks.cpp -- judging by comparing ranks.
+#include "launch/doctor/job_checks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/topology.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/runtime.hpp"
+#include "cluster/socket.hpp"
+#include "launch/doctor/checkpoint_folder.hpp"
+#include "launch/doctor/host_names.hpp"
+#include "launch/doctor/pair_plan.hpp"
+#include "launch/doctor/time_limit.hpp"
+
+namespace capstan::launch::doctor {
+namespace {
+
+/// Logs and times of files of two hosts cannot be put in order beyond that.
+constexpr double kMostSkew = 0.5;
+constexpr int kClockRounds = 5;
+constexpr std::chrono::seconds kFolderLimit{10};
+constexpr std::size_t kNamed = 8;
+
+/// "0, 1, 2", cut short.
+std::string list(const std::vector<int>& numbers) {
+  const auto end = numbers.begin() + static_cast<std::ptrdiff_t>(std::min(numbers.size(), kNamed));
+  return fmt::format("{}{}", fmt::join(numbers.begin(), end, ", "), end != numbers.end() ? ", ..." : "");
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+RankFacts own_facts() {
+  const cluster::Hello hello = cluster::make_hello();
+  RankFacts facts{hello.host, hello.pid, hello.build};
+  struct stat ipc {};
+  if (stat("/proc/self/ns/ipc", &ipc) == 0) facts.ipc_namespace = ipc.st_ino;
+  facts.cores = topology::allowed_cores();
+  facts.address = cluster::address_of_this_host();
+  return facts;
+}
+
+std::vector<HostRanks> by_host(const std::vector<RankFacts>& facts) {
+  std::vector<HostRanks> hosts;
+  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+    auto host = std::find_if(hosts.begin(), hosts.end(),
+                             [&](const HostRanks& one) { return one.host == facts[rank].host; });
+    if (host == hosts.end()) host = hosts.insert(hosts.end(), HostRanks{facts[rank].host, {}});
+    host->ranks.push_back(static_cast<int>(rank));
+  }
+  return hosts;
+}
+
+Finding judge_binary(const std::vector<RankFacts>& facts) {
+  if (facts.size() < 2) return skip("one rank");
+  std::vector<int> others;
+  for (std::size_t rank = 1; rank < facts.size(); ++rank) {
+    if (facts[rank].binary != facts[0].binary) others.push_back(static_cast<int>(rank));
+  }
+  if (others.empty()) return pass(fmt::format("{} ranks run the same program", facts.size()));
+  const std::string& host = facts[static_cast<std::size_t>(others.front())].host;
+  return fail(fmt::format("rank {} (first on {}) {} another build than rank 0 on {}", list(others), host,
+                          others.size() == 1 ? "runs" : "run", facts[0].host),
+              "copy the program to every host, or put it on a file system that all see");
+}
+
+Finding judge_ipc(const std::vector<RankFacts>& facts) {
+  if (facts.size() < 2) return skip("one rank");
+  bool several_on_a_host = false;
+  for (const HostRanks& host : by_host(facts)) {
+    std::set<std::uint64_t> namespaces;
+    for (const int rank : host.ranks) namespaces.insert(facts[static_cast<std::size_t>(rank)].ipc_namespace);
+    several_on_a_host = several_on_a_host || host.ranks.size() > 1;
+    if (namespaces.size() < 2) continue;
+    return warn(fmt::format("{} ranks on {} are in {} IPC namespaces, so memory is not mapped between them",
+                            host.ranks.size(), host.host, namespaces.size()),
+                "one container for all ranks of a host (apptainer --sharens, docker --ipc host)");
+  }
+  if (!several_on_a_host) return skip("one rank on each host");
+  return pass("ranks of one host share one IPC namespace");
+}
+
+std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts) {
+  constexpr const char* kMend =
+      "mpirun --bind-to none, or --map-by ppr:N:node:PE=K --bind-to core; srun --cpus-per-task=K "
+      "--cpu-bind=cores";
+  std::vector<Finding> findings;
+  for (const HostRanks& host : by_host(facts)) {
+    std::map<int, int> users;  // by core
+    std::size_t fewest = std::numeric_limits<std::size_t>::max();
+    for (const int rank : host.ranks) {
+      const auto& cores = facts[static_cast<std::size_t>(rank)].cores;
+      fewest = std::min(fewest, cores.size());
+      for (const int core : cores) ++users[core];
+    }
+    const std::size_t ranks = host.ranks.size();
+    if (fewest == 0) {
+      findings.push_back(skip("hwloc does not tell which cores may be used"));
+      continue;
+    }
+    const std::string seen =
+        fmt::format("{} {} on {} {}, at least {} each", ranks, ranks == 1 ? "rank" : "ranks", users.size(),
+                    users.size() == 1 ? "core" : "cores", fewest);
+    if (ranks > users.size()) {
+      findings.push_back(warn(seen + ": ranks take turns, and latencies are those of the scheduler",
+                              "as many ranks as cores, or fewer"));
+      continue;
+    }
+    const auto shared =
+        std::find_if(users.begin(), users.end(), [](const auto& user) { return user.second > 1; });
+    const bool bound = fewest < users.size();
+    if (bound && shared != users.end()) {
+      findings.push_back(
+          warn(fmt::format("{}; {} ranks are bound to core {}", seen, shared->second, shared->first), kMend));
+    } else if (fewest == 1) {
+      findings.push_back(
+          warn(seen + ": a rank has two busy threads, one that computes and one that answers", kMend));
+    } else {
+      findings.push_back(pass(seen));
+    }
+  }
+  return findings;
+}
+
+Finding judge_clocks(const std::vector<ClockOffset>& offsets) {
+  if (offsets.empty()) return skip("one host");
+  const auto worst = std::max_element(
+      offsets.begin(), offsets.end(),
+      [](const ClockOffset& a, const ClockOffset& b) { return std::abs(a.seconds) < std::abs(b.seconds); });
+  const std::string seen =
+      fmt::format("{}'s clock {} than rank 0's by {:.3f} s (to {:.3f} s), the most of {} {}", worst->host,
+                  worst->seconds < 0 ? "is earlier" : "is later", std::abs(worst->seconds),
+                  worst->uncertainty, offsets.size() + 1, "hosts");
+  if (std::abs(worst->seconds) - worst->uncertainty <= kMostSkew) return pass(seen);
+  return warn(seen, "NTP (chronyc tracking): times in logs and traces of two hosts do not fit together");
+}
+
+std::vector<ClockOffset> measure_clocks(Gathering& gathering, const std::vector<RankFacts>& facts) {
+  const std::vector<HostRanks> hosts = by_host(facts);
+  if (hosts.size() < 2) return {};
+  std::vector<ClockOffset> best(hosts.size() - 1);
+  for (int round = 0; round < kClockRounds; ++round) {
+    // Nobody leaves the meeting before rank 0 has come, so the times of others lie between these two.
+    const double before = now();
+    gathering.meet("the clocks are compared");
+    const double mine = now();
+    const auto all = gathering.all_gather(to_bytes(mine), "the times of all ranks");
+    const double after = now();
+    for (std::size_t host = 1; host < hosts.size(); ++host) {
+      const auto theirs = from_bytes<double>(all[static_cast<std::size_t>(hosts[host].ranks.front())]);
+      const double uncertainty = (after - before) / 2;
+      ClockOffset& known = best[host - 1];
+      if (!known.host.empty() && known.uncertainty <= uncertainty) continue;
+      known = {hosts[host].host, theirs - (before + after) / 2, uncertainty};
+    }
+  }
+  if (gathering.rank() != 0) best.clear();
+  return best;
+}
+
+Finding check_ports(Gathering& gathering, const std::vector<RankFacts>& facts) {
+  const std::vector<HostRanks> hosts = by_host(facts);
+  std::vector<Knock> mine;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    if (hosts[host].ranks.front() != gathering.rank()) continue;
+    for (const int other : further_on(static_cast<int>(host), static_cast<int>(hosts.size()))) {
+      const RankFacts& there =
+          facts[static_cast<std::size_t>(hosts[static_cast<std::size_t>(other)].ranks.front())];
+      mine.push_back(knock(hosts[host].host, {there.host, there.address, there.port}));
+    }
+  }
+  std::vector<Knock> all;
+  for (const Blob& blob : gathering.all_gather(to_bytes(mine), "the ports of all hosts")) {
+    for (Knock& one : from_bytes<std::vector<Knock>>(blob)) all.push_back(std::move(one));
+  }
+  return judge_knocks(all);
+}
+
+Finding check_shared_folder(Gathering& gathering, const std::vector<RankFacts>& facts,
+                            const std::string& folder) {
+  const std::vector<HostRanks> hosts = by_host(facts);
+  std::shared_ptr<Mark> mark;
+  std::string failure;
+  if (gathering.rank() == 0) {
+    try {
+      mark = within<std::shared_ptr<Mark>>(kFolderLimit, [folder] {
+               return std::make_shared<Mark>(folder);
+             }).value_or(nullptr);
+      if (mark == nullptr) failure = "it does not answer";
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+  }
+  const Blob told = to_bytes(mark != nullptr ? mark->path() : std::string());
+  const auto path =
+      from_bytes<std::string>(gathering.all_gather(told, "a file in the checkpoint folder").front());
+  bool seen = true;
+  for (const HostRanks& host : hosts) {
+    if (host.ranks.front() != gathering.rank() || path.empty()) continue;
+    seen = within<bool>(kFolderLimit, [path] { return Mark::is_there(path); }).value_or(false);
+  }
+  std::vector<std::string> blind;
+  const auto all = gathering.all_gather(to_bytes(seen), "all hosts to look into the checkpoint folder");
+  for (const HostRanks& host : hosts) {
+    if (!from_bytes<bool>(all[static_cast<std::size_t>(host.ranks.front())])) blind.push_back(host.host);
+  }
+  return judge_shared_folder(folder, static_cast<int>(hosts.size()), blind, failure);
+}
+
+}  // namespace capstan::launch::doctor

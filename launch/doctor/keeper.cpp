@@ -1,0 +1,119 @@
+// keeper.cpp -- fork, a pipe, and a SIGTERM that is waited for.
+#include "launch/doctor/keeper.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "capstan/error.hpp"
+#include "cluster/socket.hpp"
+
+namespace capstan::launch::doctor {
+namespace {
+
+using Descriptor = cluster::Socket;  // any file descriptor, closed once
+
+/// The parent reads as it comes. One that has gone reads nothing, and nobody cares then.
+void write_all(int to, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(to, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return;
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+}
+
+/// SIGTERM, which a launcher sends to both, stays blocked: the parent sees to the child.
+[[noreturn]] void live(int to_parent, const std::function<void(const Leave&)>& work) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    work([to_parent](std::span<const std::byte> bytes) {
+      const std::uint64_t size = bytes.size();
+      write_all(to_parent, {reinterpret_cast<const std::byte*>(&size), sizeof size});
+      write_all(to_parent, bytes);
+    });
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "capstan: %s\n", error.what());
+  }
+  std::fflush(nullptr);
+  _exit(1);
+}
+
+/// Pieces of a size and as many bytes; the last may be cut short, and is dropped then.
+std::vector<std::vector<std::byte>> pieces_of(std::span<const std::byte> bytes) {
+  std::vector<std::vector<std::byte>> pieces;
+  std::uint64_t size = 0;
+  while (bytes.size() >= sizeof size) {
+    std::memcpy(&size, bytes.data(), sizeof size);
+    bytes = bytes.subspan(sizeof size);
+    if (bytes.size() < size) break;
+    pieces.emplace_back(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    bytes = bytes.subspan(size);
+  }
+  return pieces;
+}
+
+/// Until the child has closed its end, or SIGTERM comes: true then.
+bool read_until_terminated(int from_child, int signals, std::vector<std::byte>& bytes) {
+  std::array<std::byte, 4096> block{};
+  for (;;) {
+    std::array<pollfd, 2> fds{{{from_child, POLLIN, 0}, {signals, POLLIN, 0}}};
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;  // EINTR
+    if ((fds[0].revents & (POLLIN | POLLHUP)) != 0) {
+      const ssize_t got = ::read(from_child, block.data(), block.size());
+      if (got == 0) return false;
+      if (got > 0) bytes.insert(bytes.end(), block.begin(), block.begin() + got);
+    } else if ((fds[1].revents & POLLIN) != 0) {
+      return true;
+    }
+  }
+}
+
+}  // namespace
+
+Remains keep(const std::function<void(const Leave&)>& work) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw call_failed("pipe2", std::strerror(errno));
+  const Descriptor from_child(ends[0]);
+  Descriptor to_parent(ends[1]);
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  sigprocmask(SIG_BLOCK, &term, nullptr);
+  const Descriptor signals(signalfd(-1, &term, SFD_CLOEXEC));
+  if (!signals) throw call_failed("signalfd", std::strerror(errno));
+  std::fflush(nullptr);  // or both would print what is buffered
+  const pid_t child = fork();
+  if (child < 0) throw call_failed("fork", std::strerror(errno));
+  if (child == 0) live(to_parent.get(), work);
+  to_parent.reset();
+
+  Remains remains;
+  std::vector<std::byte> bytes;
+  remains.terminated = read_until_terminated(from_child.get(), signals.get(), bytes);
+  remains.left = pieces_of(bytes);
+  int status = SIGKILL;
+  if (remains.terminated) {
+    // Not waited for: SIGKILL may follow SIGTERM within milliseconds, and there is something to be said
+    // first.
+    (void)kill(child, SIGKILL);
+  } else {
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  remains.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return remains;
+}
+
+}  // namespace capstan::launch::doctor

@@ -1,0 +1,149 @@
+// pair_measure.cpp -- latency, bandwidth, and the probe for emulated RMA.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "launch/doctor/adapters.hpp"
+#include "launch/doctor/pair_messages.hpp"
+#include "launch/doctor/pair_work.hpp"
+
+namespace capstan::launch::doctor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using transport::deadline_in;
+
+constexpr int kPings = 500;
+constexpr int kWarmUp = 50;
+constexpr std::chrono::milliseconds kLongest{200};  // of each measurement
+constexpr std::chrono::milliseconds kProbe{200};
+constexpr std::chrono::seconds kPatience{10};
+constexpr std::uint32_t kMostInFlight = 32;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Bytes a second of `copy`, which moves kMeasuredBytes: the best of what fits the time, since whatever
+/// disturbs it makes it slower.
+template <class Copy>
+double best_rate(Copy&& copy) {
+  const auto start = Clock::now();
+  double best = 0;
+  do {
+    const auto before = Clock::now();
+    copy();
+    best = std::max(best, static_cast<double>(kMeasuredBytes) / std::max(seconds_since(before), 1e-9));
+  } while (Clock::now() - start < kLongest);
+  return best;
+}
+
+/// Pieces that are on their way, a few at a time. At its end none is: their memory, and the count, may go
+/// then.
+class Sending {
+ public:
+  Sending(transport::Fabric& fabric, transport::Peer& to) : fabric_(fabric), to_(to) {}
+  ~Sending() {
+    wait_for_fewer_than(1);
+    if (in_flight_ == 0) return;
+    to_.give_up();
+    wait_for_fewer_than(1);
+  }
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
+
+  void send(transport::Bytes piece) {
+    wait_for_fewer_than(kMostInFlight);
+    to_.send_in_place(kPiece, {}, piece, in_flight_);
+  }
+
+ private:
+  void wait_for_fewer_than(std::uint32_t most) {
+    transport::progress_until(fabric_, deadline_in(kPatience), [&] { return in_flight_ < most; });
+  }
+
+  transport::Fabric& fabric_;
+  transport::Peer& to_;
+  std::uint32_t in_flight_ = 0;
+};
+
+/// "tcp/eth0" of "tcp/eth0+tcp/lo" is the device eth0.
+std::string device_of(const std::string& transports) {
+  const std::string first = transports.substr(0, transports.find('+'));
+  return first.substr(first.find('/') + 1);
+}
+
+}  // namespace
+
+void PairWork::ping(transport::Peer& to) {
+  const int& answers = answers_[to.rank()];
+  const int before = answers;
+  to.send(kPing, {});
+  transport::progress_until(*fabric_, deadline_in(kPatience),
+                            [&] { return answers != before || to.failed(); });
+  if (answers == before) throw Error(Code::unavailable, to.name() + " has stopped answering");
+}
+
+double PairWork::latency_to(transport::Peer& to) {
+  for (int i = 0; i < kWarmUp; ++i) ping(to);
+  std::vector<double> halves;
+  const auto start = Clock::now();
+  while (halves.size() < kPings && (halves.empty() || Clock::now() - start < kLongest)) {
+    const auto before = Clock::now();
+    ping(to);
+    halves.push_back(seconds_since(before) / 2);
+  }
+  const auto middle = halves.begin() + static_cast<std::ptrdiff_t>(halves.size() / 2);
+  std::nth_element(halves.begin(), middle, halves.end());
+  return *middle;
+}
+
+double PairWork::bandwidth_to(transport::Peer& to, transport::Window& window, bool hardware_rma) {
+  std::vector<std::byte> buffer(kMeasuredBytes);
+  if (window.mapped() != nullptr) {
+    std::memcpy(buffer.data(), window.mapped(), kMeasuredBytes);  // the pages are there from now on
+    return best_rate([&] { std::memcpy(buffer.data(), window.mapped(), kMeasuredBytes); });
+  }
+  if (hardware_rma) return best_rate([&] { window.get(0, buffer, deadline_in(kPatience)); });
+  Sending sending(*fabric_, to);
+  return best_rate([&] {
+    for (std::size_t at = 0; at < kMeasuredBytes; at += transport::kPieceBytes)
+      sending.send({buffer.data() + at, std::min(transport::kPieceBytes, kMeasuredBytes - at)});
+    ping(to);  // behind all of them
+  });
+}
+
+Speed PairWork::measure(int rank) {
+  Speed speed{try_link(rank)};
+  if (!speed.link.failure.empty()) return speed;
+  try {
+    transport::Peer& there = peer(rank);
+    const auto window = window_onto(rank, transport::WindowPath::automatic);
+    speed.latency = latency_to(there);
+    speed.bandwidth = bandwidth_to(there, *window, speed.link.hardware_rma);
+    const std::vector<std::byte> from(kMeasuredBytes, std::byte{1});
+    std::vector<std::byte> to(kMeasuredBytes);
+    speed.own_copies = best_rate([&] { std::memcpy(to.data(), from.data(), kMeasuredBytes); });
+    speed.link_gigabits = link_rate("/sys", device_of(speed.link.transports)).value_or(0);
+  } catch (const Error& error) {
+    speed.link.failure = error.what();
+  }
+  return speed;
+}
+
+void PairWork::probe(int rank, Probe& probe) {
+  const auto start = Clock::now();
+  try {
+    const auto window = window_onto(rank, transport::WindowPath::rma);
+    const std::uint64_t word = 1;
+    window->put(2048, {reinterpret_cast<const std::byte*>(&word), sizeof word});
+    window->flush(deadline_in(kProbe));
+    probe.completed = true;
+  } catch (const Error& error) {
+    if (error.code() != Code::deadline_exceeded) probe.link.failure = error.what();
+  }
+  probe.milliseconds = seconds_since(start) * 1e3;
+}
+
+}  // namespace capstan::launch::doctor

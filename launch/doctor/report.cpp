@@ -1,0 +1,122 @@
+// report.cpp -- putting findings together, and their text.
+#include "launch/doctor/report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+#include "launch/build_info.hpp"
+#include "launch/doctor/checks.hpp"
+#include "launch/exit_codes.hpp"
+
+namespace capstan::launch::doctor {
+namespace {
+
+/// That many hosts are named one by one.
+constexpr std::size_t kNamedHosts = 6;
+constexpr std::size_t kIndent = 21;
+
+std::size_t place_of(std::string_view check) {
+  const auto all = checks();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Check& one) { return one.name == check; });
+  return static_cast<std::size_t>(found - all.begin());
+}
+
+bool are_alike(const Finding& a, const Finding& b) {
+  const auto key = [](const Finding& finding) {
+    return std::tie(finding.check, finding.verdict, finding.alike.empty() ? finding.seen : finding.alike,
+                    finding.mend);
+  };
+  return key(a) == key(b);
+}
+
+std::string named(const std::vector<std::string>& hosts) {
+  const std::size_t count = std::min(hosts.size(), kNamedHosts);
+  const auto end = hosts.begin() + static_cast<std::ptrdiff_t>(count);
+  return fmt::format("{}{}", fmt::join(hosts.begin(), end, ", "),
+                     count < hosts.size() ? fmt::format(" and {} more", hosts.size() - count) : "");
+}
+
+/// " [2 ranks on n1, n2]"; nothing where there is but one rank, or for the job as a whole.
+std::string who(const Line& line, int ranks) {
+  if (ranks < 2 || line.ranks.empty()) return {};
+  const std::string subject = line.ranks.size() == 1 ? fmt::format("rank {}", line.ranks.front())
+                                                     : fmt::format("{} ranks", line.ranks.size());
+  return fmt::format(" [{} on {}]", subject, named(line.hosts));
+}
+
+std::vector<const Line*> in_order(const std::vector<Line>& lines) {
+  std::vector<const Line*> ordered;
+  for (const Line& line : lines) ordered.push_back(&line);
+  std::stable_sort(ordered.begin(), ordered.end(), [](const Line* a, const Line* b) {
+    const std::size_t place_a = place_of(a->finding.check);
+    const std::size_t place_b = place_of(b->finding.check);
+    return place_a != place_b ? place_a < place_b : a->finding.verdict > b->finding.verdict;
+  });
+  return ordered;
+}
+
+}  // namespace
+
+void Report::add(const std::vector<RankFindings>& of_ranks) {
+  for (const RankFindings& rank : of_ranks) {
+    for (const Finding& finding : rank.findings) {
+      auto line = std::find_if(lines.begin(), lines.end(), [&](const Line& one) {
+        return !one.ranks.empty() && are_alike(one.finding, finding);
+      });
+      if (line == lines.end()) line = lines.insert(lines.end(), Line{finding});
+      line->ranks.push_back(rank.rank);
+      if (std::find(line->hosts.begin(), line->hosts.end(), rank.host) == line->hosts.end())
+        line->hosts.push_back(rank.host);
+    }
+  }
+}
+
+void Report::add(const Finding& finding) { lines.push_back({finding}); }
+
+std::size_t Report::count(Verdict verdict) const {
+  return static_cast<std::size_t>(std::count_if(
+      lines.begin(), lines.end(), [&](const Line& line) { return line.finding.verdict == verdict; }));
+}
+
+int Report::exit_code() const {
+  return static_cast<int>(count(Verdict::fail) > 0 ? Exit::environment : Exit::ok);
+}
+
+std::string Report::text() const {
+  std::string text = fmt::format("capstan doctor {}: {} {} on {}\n\n", CAPSTAN_VERSION, ranks,
+                                 ranks == 1 ? "process" : "ranks", named(hosts));
+  for (const Line* line : in_order(lines)) {
+    const Finding& finding = line->finding;
+    text += fmt::format("{}  {:<{}}{}{}\n", to_string(finding.verdict), finding.check, kIndent - 6,
+                        finding.seen, who(*line, ranks));
+    if (!finding.mend.empty()) text += fmt::format("{:<{}}mend: {}\n", "", kIndent, finding.mend);
+  }
+  return text + fmt::format("\n{} PASS, {} WARN, {} FAIL, {} SKIP\n", count(Verdict::pass),
+                            count(Verdict::warn), count(Verdict::fail), count(Verdict::skip));
+}
+
+nlohmann::json Report::json() const {
+  nlohmann::json checks = nlohmann::json::array();
+  for (const Line* line : in_order(lines)) {
+    nlohmann::json one{{"check", line->finding.check},
+                       {"verdict", to_string(line->finding.verdict)},
+                       {"seen", line->finding.seen}};
+    if (!line->finding.mend.empty()) one["mend"] = line->finding.mend;
+    if (!line->ranks.empty()) one["ranks"] = line->ranks;
+    if (!line->hosts.empty()) one["hosts"] = line->hosts;
+    checks.push_back(std::move(one));
+  }
+  return {{"version", CAPSTAN_VERSION},
+          {"ranks", ranks},
+          {"hosts", hosts},
+          {"checks", std::move(checks)},
+          {"measurements", measurements},
+          {"exit_code", exit_code()}};
+}
+
+}  // namespace capstan::launch::doctor

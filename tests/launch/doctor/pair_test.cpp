@@ -1,0 +1,173 @@
+// pair_test.cpp -- who tries whom, and what is made of it; machines with adapters, which few have, are judged
+// as well.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "capstan/serialize.hpp"
+#include "launch/doctor/pair_judge.hpp"
+#include "launch/doctor/pair_plan.hpp"
+
+namespace capstan::launch::doctor {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+TEST(PairPlan, EveryoneIsMetByFew) {
+  EXPECT_THAT(further_on(0, 1), IsEmpty());
+  EXPECT_THAT(further_on(1, 3), ElementsAre(2, 0));
+  EXPECT_THAT(further_on(0, 8), SizeIs(7));
+  EXPECT_THAT(further_on(90, 100), ElementsAre(91, 92, 94, 98, 6, 22, 54));
+}
+
+TEST(PairPlan, OnlyTheLowerRankConnects) {
+  EXPECT_THAT(connects_to(0, 3), ElementsAre(1, 2));
+  EXPECT_THAT(connects_to(1, 3), ElementsAre(2));
+  EXPECT_THAT(connects_to(2, 3), IsEmpty());
+  for (const int count : {2, 8, 9, 12, 100}) {
+    std::set<int> met;
+    std::set<Pair> pairs;
+    for (int self = 0; self < count; ++self) {
+      for (const int other : connects_to(self, count)) {
+        EXPECT_GT(other, self);
+        EXPECT_TRUE(pairs.emplace(self, other).second);
+        met.insert({self, other});
+      }
+      for (const int other : further_on(self, count))
+        EXPECT_EQ(connects_to(std::min(self, other), count).empty(), false) << self << " of " << count;
+    }
+    EXPECT_THAT(met, SizeIs(static_cast<std::size_t>(count)));
+  }
+}
+
+TEST(PairPlan, EachClassIsStoodFor) {
+  EXPECT_THAT(standing_for_all({"a"}), IsEmpty());
+  EXPECT_THAT(standing_for_all({"a", "a", "a"}), ElementsAre(Pair(0, 1)));
+  EXPECT_THAT(standing_for_all({"a", "b"}), ElementsAre(Pair(0, 1)));
+  EXPECT_THAT(standing_for_all({"a", "b", "a", "b"}), ElementsAre(Pair(0, 2), Pair(1, 3), Pair(0, 1)));
+  EXPECT_THAT(standing_for_all({"a", "b", "c"}), ElementsAre(Pair(0, 1), Pair(1, 2), Pair(0, 2)));
+}
+
+TEST(PairPlan, NoRankIsTwiceInARound) {
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < 30; ++rank) hosts.push_back("n" + std::to_string(rank % 7));
+  const auto pairs = standing_for_all(hosts);
+  EXPECT_THAT(pairs, SizeIs(14));
+  const auto rounds = in_rounds(pairs);
+  EXPECT_LE(rounds.size(), 4u);
+  std::multiset<Pair> all;
+  for (const auto& round : rounds) {
+    std::multiset<int> ranks;
+    for (const Pair& pair : round) {
+      ranks.insert({pair.first, pair.second});
+      all.insert(pair);
+    }
+    for (const int rank : ranks) EXPECT_EQ(ranks.count(rank), 1u);
+  }
+  EXPECT_EQ(all, std::multiset<Pair>(pairs.begin(), pairs.end()));
+}
+
+Link mapped(int from, int to) {
+  return {.from = from, .to = to, .from_host = "n1", .to_host = "n1", .mapped = true, .transports = "tcp/lo"};
+}
+Link messages(int from, int to, const std::string& to_host) {
+  return {.from = from, .to = to, .from_host = "n1", .to_host = to_host, .transports = "tcp/eth0"};
+}
+Link rdma(int from, int to) {
+  return {.from = from,
+          .to = to,
+          .from_host = "n1",
+          .to_host = "n2",
+          .hardware_rma = true,
+          .transports = "rc_mlx5/mlx5_0:1"};
+}
+
+Verdict verdict_of(const std::vector<Finding>& findings) {
+  EXPECT_THAT(findings, SizeIs(1));
+  return findings.empty() ? Verdict::pass : findings[0].verdict;
+}
+
+TEST(Links, OfOneKindAreOneFinding) {
+  const auto findings = judge_links({mapped(0, 1), messages(0, 2, "n2"), mapped(2, 3)}, false);
+  ASSERT_THAT(findings, SizeIs(2));
+  EXPECT_THAT(findings[0].seen,
+              HasSubstr("same host: mapped memory, calls over tcp/lo (2 pairs, first rank 0 -> 1)"));
+  EXPECT_THAT(findings[1].seen,
+              HasSubstr("other host: active messages over tcp/eth0 (1 pair, first rank 0 -> 2)"));
+}
+
+TEST(Links, AreJudgedByWhatTheHostsCould) {
+  EXPECT_EQ(verdict_of(judge_links({}, false)), Verdict::skip);
+  EXPECT_EQ(verdict_of(judge_links({mapped(0, 1)}, true)), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n1")}, false)), Verdict::warn);
+  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n2")}, false)), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n2")}, true)), Verdict::warn);
+  EXPECT_EQ(verdict_of(judge_links({rdma(0, 1)}, true)), Verdict::pass);
+  Link none = messages(0, 1, "n2");
+  none.failure = "rank 1 does not answer";
+  EXPECT_EQ(verdict_of(judge_links({none}, true)), Verdict::fail);
+  EXPECT_THAT(judge_links({none}, true)[0].seen, AllOf(HasSubstr("n1 -> n2"), HasSubstr("does not answer")));
+}
+
+TEST(Probes, EmulationWarnsWhereNothingIsMapped) {
+  EXPECT_EQ(verdict_of(judge_probes({})), Verdict::skip);
+  EXPECT_EQ(verdict_of(judge_probes({{rdma(0, 1), true, 0.01}})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_probes({{mapped(0, 1), false, 200}})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_probes({{messages(0, 1, "n2"), false, 200}})), Verdict::warn);
+  // One of a kind that did not end stands for all.
+  EXPECT_EQ(verdict_of(judge_probes({{messages(0, 1, "n2"), true, 1}, {messages(2, 3, "n2"), false, 200}})),
+            Verdict::warn);
+}
+
+TEST(Speeds, AreComparedWithTheOwnCopyOrTheLink) {
+  EXPECT_EQ(verdict_of(judge_speeds({})), Verdict::skip);
+  EXPECT_EQ(verdict_of(judge_speeds({{mapped(0, 1), 20e-6, 9e9, 10e9, 0}})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_speeds({{mapped(0, 1), 20e-6, 1e9, 10e9, 0}})), Verdict::warn);
+  EXPECT_EQ(verdict_of(judge_speeds({{mapped(0, 1), 900e-6, 9e9, 10e9, 0}})), Verdict::warn);
+  // 10 Gbit/s are 1.25 GB/s.
+  EXPECT_EQ(verdict_of(judge_speeds({{messages(0, 1, "n2"), 50e-6, 1.1e9, 10e9, 10}})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_speeds({{messages(0, 1, "n2"), 50e-6, 0.1e9, 10e9, 10}})), Verdict::warn);
+  EXPECT_EQ(verdict_of(judge_speeds({{messages(0, 1, "n2"), 50e-6, 0.1e9, 10e9, 0}})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 3e9, 10e9, 200}})), Verdict::warn);
+  EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 25e-6, 23e9, 10e9, 200}})), Verdict::warn);
+  EXPECT_THAT(
+      judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].seen,
+      AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23 GB/s"), HasSubstr("rate in /sys: 25 GB/s")));
+}
+
+TEST(Speeds, TheSlowestOfAKindIsTold) {
+  const auto findings =
+      judge_speeds({{mapped(0, 1), 20e-6, 9e9, 10e9, 0}, {mapped(4, 5), 20e-6, 8e9, 10e9, 0}});
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_THAT(findings[0].seen, HasSubstr("rank 4 -> 5"));
+}
+
+TEST(Speeds, OfEveryPairGoIntoJson) {
+  Speed failed{messages(2, 3, "n2")};
+  failed.link.failure = "why";
+  const nlohmann::json json = measurements({{mapped(0, 1), 20e-6, 9e9, 12e9, 0}, failed});
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0]["class"], "same host");
+  EXPECT_DOUBLE_EQ(json[0]["latency_us"].get<double>(), 20);
+  EXPECT_DOUBLE_EQ(json[0]["expected"]["bytes_per_second"].get<double>(), 4e9);
+  EXPECT_EQ(json[1]["failure"], "why");
+  EXPECT_FALSE(json[1].contains("latency_us"));
+}
+
+TEST(Links, TravelWhole) {
+  const auto got =
+      from_bytes<std::vector<Speed>>(to_bytes(std::vector<Speed>{{rdma(3, 4), 1e-6, 2e9, 3e9, 100}}));
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].link.transports, "rc_mlx5/mlx5_0:1");
+  EXPECT_TRUE(got[0].link.hardware_rma);
+  EXPECT_EQ(got[0].link_gigabits, 100);
+}
+
+}  // namespace
+}  // namespace capstan::launch::doctor

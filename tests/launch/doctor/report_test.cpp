@@ -1,0 +1,154 @@
+// report_test.cpp -- findings of many ranks become one line each; exit codes; text and JSON.
+#include "launch/doctor/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/serialize.hpp"
+#include "launch/doctor/checks.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan::launch::doctor {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+Finding of(const char* check, Finding finding) {
+  finding.check = check;
+  return finding;
+}
+
+/// Three ranks on two hosts: the one on n2 may lock less memory.
+Report three_ranks() {
+  const Finding good = of("memlock", pass("8 MiB"));
+  const Finding bad = of("memlock", warn("64 KiB", "raise it"));
+  Report report{.ranks = 3, .hosts = {"n1", "n2"}};
+  report.add({{0, "n1", {of("mpi", pass("4.1")), good}},
+              {1, "n1", {of("mpi", pass("4.1")), good}},
+              {2, "n2", {of("mpi", pass("4.1")), bad}}});
+  return report;
+}
+
+TEST(Report, EqualFindingsAreOneLine) {
+  const Report report = three_ranks();
+  ASSERT_EQ(report.lines.size(), 3u);
+  EXPECT_THAT(report.lines[0].ranks, ElementsAre(0, 1, 2));
+  EXPECT_THAT(report.lines[0].hosts, ElementsAre("n1", "n2"));
+  EXPECT_THAT(report.text(),
+              AllOf(HasSubstr("PASS  mpi            4.1 [3 ranks on n1, n2]\n"),
+                    HasSubstr("PASS  memlock        8 MiB [2 ranks on n1]\n"),
+                    HasSubstr("WARN  memlock        64 KiB [rank 2 on n2]\n"), HasSubstr("mend: raise it\n"),
+                    HasSubstr("2 PASS, 1 WARN, 0 FAIL, 0 SKIP\n")));
+}
+
+TEST(Report, TheHeaviestFindingOfACheckComesFirst) {
+  const std::string text = three_ranks().text();
+  EXPECT_LT(text.find("WARN  memlock"), text.find("PASS  memlock"));
+  EXPECT_LT(text.find("PASS  mpi"), text.find("WARN  memlock"));
+}
+
+TEST(Report, FindingsThatSayThatTheyAreAlikeAreOneLine) {
+  Finding one = of("dev-shm", pass("8 GiB, 7 GiB free"));
+  Finding other = of("dev-shm", pass("8 GiB, 6 GiB free"));
+  one.alike = other.alike = "8 GiB";
+  Report report{.ranks = 2, .hosts = {"n1", "n2"}};
+  report.add({{0, "n1", {one}}, {1, "n2", {other}}});
+  EXPECT_THAT(report.text(), AllOf(HasSubstr("7 GiB free [2 ranks on n1, n2]"), Not(HasSubstr("6 GiB"))));
+}
+
+TEST(Report, ManyHostsAreNotAllNamed) {
+  Report report{.ranks = 10, .hosts = {}};
+  for (int i = 0; i < 10; ++i) report.hosts.push_back("n" + std::to_string(i));
+  std::vector<RankFindings> all;
+  for (int i = 0; i < 10; ++i)
+    all.push_back({i, report.hosts[static_cast<std::size_t>(i)], {of("mpi", pass("4.1"))}});
+  report.add(all);
+  EXPECT_THAT(report.text(),
+              AllOf(HasSubstr("[10 ranks on n0, n1, n2, n3, n4, n5 and 4 more]"), Not(HasSubstr("n6"))));
+}
+
+TEST(Report, OnlyAFailureChangesTheExitCode) {
+  Report report;
+  report.add(of("mpi", pass("")));
+  report.add(of("ucx", skip("")));
+  report.add(of("memlock", warn("", "")));
+  EXPECT_EQ(report.exit_code(), 0);
+  report.add(of("ranks", fail("", "")));
+  EXPECT_EQ(report.exit_code(), 3);
+}
+
+TEST(Report, JsonSaysTheSame) {
+  const nlohmann::json json = three_ranks().json();
+  EXPECT_EQ(json["ranks"], 3);
+  EXPECT_EQ(json["exit_code"], 0);
+  ASSERT_EQ(json["checks"].size(), 3u);
+  EXPECT_EQ(json["checks"][1], (nlohmann::json{{"check", "memlock"},
+                                               {"verdict", "WARN"},
+                                               {"seen", "64 KiB"},
+                                               {"mend", "raise it"},
+                                               {"ranks", {2}},
+                                               {"hosts", {"n2"}}}));
+  EXPECT_FALSE(json["checks"][2].contains("mend"));
+}
+
+TEST(Finding, TravelsWhole) {
+  const auto got =
+      from_bytes<RankFindings>(to_bytes(RankFindings{3, "n1", {of("mpi", warn("seen", "mend"))}}));
+  ASSERT_EQ(got.findings.size(), 1u);
+  EXPECT_EQ(got.findings[0].verdict, Verdict::warn);
+  EXPECT_EQ(got.findings[0].mend, "mend");
+}
+
+TEST(Finding, TheHeavierOfTwoWins) {
+  const Finding finding = both(both(pass("a"), fail("b", "mend b")), warn("c", "mend c"));
+  EXPECT_EQ(finding.verdict, Verdict::fail);
+  EXPECT_EQ(finding.seen, "a; b; c");
+  EXPECT_EQ(finding.mend, "mend b; mend c");
+}
+
+TEST(Finding, BytesAreTold) {
+  EXPECT_EQ(bytes_text(0), "0 bytes");
+  EXPECT_EQ(bytes_text(65536), "64 KiB");
+  EXPECT_EQ(bytes_text(8u << 20), "8 MiB");
+  EXPECT_EQ(bytes_text(1536u << 20), "1.5 GiB");
+  EXPECT_EQ(bytes_text(~std::uint64_t{0}), "unlimited");
+}
+
+TEST(Checks, AreListedAndRequiredByName) {
+  EXPECT_THAT(list_text(), AllOf(HasSubstr("memlock "), HasSubstr("checkpoint-dir "), HasSubstr("ranks ")));
+  require_checks({"memlock", "ranks"});
+  expect_error(
+      Code::invalid_argument,
+      "--only memlok: there is no such check, did you mean memlock?; `capstan doctor --list` lists them",
+      [] { require_checks({"memlok"}); });
+  EXPECT_TRUE(wanted("mpi", {}));
+  EXPECT_TRUE(wanted("mpi", {"ucx", "mpi"}));
+  EXPECT_FALSE(wanted("mpi", {"ucx"}));
+}
+
+TEST(Checks, OneThatHangsIsGivenUp) {
+  const Check hangs{"mpi", Scope::process, "", std::chrono::seconds(1), [](const Request&) {
+                      std::this_thread::sleep_for(std::chrono::seconds(3));
+                      return pass("too late");
+                    }};
+  const auto start = std::chrono::steady_clock::now();
+  const Finding finding = run_check(hangs, {});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(2500));
+  EXPECT_EQ(finding.verdict, Verdict::fail);
+  EXPECT_EQ(finding.check, "mpi");
+  EXPECT_THAT(finding.seen, HasSubstr("no answer within 1 s"));
+}
+
+TEST(Checks, OneThatThrowsHasFailed) {
+  const Check throws{"mpi", Scope::process, "", std::chrono::seconds(5),
+                     [](const Request&) -> Finding { throw Error(Code::internal, "the reason"); }};
+  const Finding finding = run_check(throws, {});
+  EXPECT_EQ(finding.verdict, Verdict::fail);
+  EXPECT_THAT(finding.seen, HasSubstr("the reason"));
+}
+
+}  // namespace
+}  // namespace capstan::launch::doctor
