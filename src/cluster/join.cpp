@@ -19,6 +19,7 @@
 #include "cluster/file_limit.hpp"
 #include "cluster/kept_record.hpp"
 #include "cluster/mpi_bootstrap.hpp"
+#include "cluster/rank_log.hpp"
 #include "cluster/role_map.hpp"
 #include "cluster/runtime.hpp"
 #include "cluster/tcp_bootstrap.hpp"
@@ -87,8 +88,8 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
     again = cluster::Member{table.rank, Role::worker,          table.index_of(table.rank), hello.host,
                             hello.pid,  hello.control_address, hello.data_address};
   }
-  return Cluster(std::make_shared<Runtime>(settings, std::move(table), std::move(control), std::move(data),
-                                           std::move(again)));
+  return Cluster(cluster::with_log_file(std::make_shared<Runtime>(
+      settings, std::move(table), std::move(control), std::move(data), std::move(again))));
 }
 
 /// A worker that was started again: the coordinator may have been, too, since the table was made.

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "cluster/pulse.hpp"
+#include "cluster/rank_log.hpp"
 #include "cluster/role_map.hpp"
 #include "transport/loop.hpp"
 
@@ -239,7 +240,7 @@ std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   for (const auto& runtime : runtimes) runtime->in_process_ = true;
   auto coordinator = runtimes[0];
   coordinator->embedded_.assign(runtimes.begin() + 1, runtimes.end());
-  return coordinator;
+  return with_log_file(coordinator);
 }
 
 std::string host_name() {

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""What a job with --run-dir leaves for its reader: logs of all ranks."""
+import os
+import pathlib
+import re
+import signal
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from job import HOST, TRAINS, JobTest, Roles, main, train
+
+RANKS, PS = 5, 2
+ROLES = Roles(RANKS, PS)
+LINE = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\] \[rank (\d+)\] \[(\w+) \d+@" + HOST + r"\] \[(\w+)\] .+")
+
+
+class Seeing(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.run_dir = self.folder / "run"
+
+    def log_of(self, rank):
+        return (self.run_dir / "log" / f"rank-{rank:05}.log").read_text()
+
+    def test_every_rank_has_a_log(self):
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 5)
+        job = self.run_to_end(command, RANKS)
+        self.assertEqual(len(list((self.run_dir / "log").iterdir())), RANKS)
+        roles = {0: "coordinator", **{rank: "worker" for rank in ROLES.workers}, **{rank: "ps" for rank in ROLES.ps}}
+        for rank, role in roles.items():
+            lines = self.log_of(rank).splitlines()
+            self.assertIn("begins", lines[0])
+            for line in lines:
+                self.assertEqual(LINE.fullmatch(line).groups()[:2], (str(rank), role))
+        # What a worker has found is in its file alone.
+        self.assertRegex(self.log_of(ROLES.workers[0]), r"\[info\] ps on this host: ")
+        self.assertNotRegex(job.stderr, r"\[worker \d+@.*\[info\]")
+
+    def test_a_worker_that_is_started_again_goes_on_in_its_file(self):
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--epochs", 3000)
+        job = self.start(command, RANKS)
+        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        victim = ROLES.workers[0]
+        os.kill(job.ranks()[victim][1], signal.SIGKILL)
+        self.assertTrue(job.wait_for_text("is there in place of the one that was lost"), job.stderr)
+        self.assertEqual(self.exit_code(job, 120), 0, job.stderr)
+        self.assertEqual(len(re.findall(r"process \d+ begins", self.log_of(victim))), 2)
+        self.assertEqual(len(list((self.run_dir / "log").iterdir())), RANKS)
+        self.assertRegex(self.log_of(0), r"\[warning\] worker 0 \(rank \d+ on .*\) is gone")
+
+    def test_a_log_that_cannot_be_written_ends_nothing(self):
+        self.run_dir.mkdir()
+        (self.run_dir / "log").write_text("a file where the folder should be")
+        job = self.run_to_end(train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 3), RANKS)
+        self.assertEqual(len(re.findall(r"rank-\d{5}\.log: open: Not a directory", job.stderr)), RANKS, job.stderr)
+
+
+if __name__ == "__main__":
+    main()
