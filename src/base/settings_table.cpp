@@ -149,8 +149,16 @@ constexpr std::array kTable{
             .kind = text,
             .initial = "",
             .help = "a directory where the coordinator says how to reach it, for `capstan status` and for "
-                    "workers that join late; the same on every rank",
-            .initial_means = "none: nobody can join"},
+                    "workers that join late, and where logs and figures go; the same on every rank",
+            .initial_means = "none: nobody can join, nothing is kept"},
+    Setting{.name = "metrics-every",
+            .group = "runtime",
+            .kind = duration,
+            .initial = "10s",
+            .help =
+                "with --run-dir: how often the coordinator asks all ranks what they have done, and adds a "
+                "line to RUN_DIR/metrics.jsonl; 0 = never",
+            .minimum = 0},
     Setting{.name = "late-workers",
             .group = "runtime",
             .kind = integer,

@@ -13,6 +13,7 @@
 #include "base/settings.hpp"
 #include "cluster/coordinator_memory.hpp"
 #include "cluster/member.hpp"
+#include "cluster/traffic.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::transport {
@@ -118,6 +119,9 @@ class Runtime {
   /// On the coordinator, once: takes up what an earlier process of this rank has left.
   void remember(std::shared_ptr<transport::KeptMemory> memory, int life);
 
+  /// What this rank pulls and pushes.
+  Traffic& traffic() noexcept { return traffic_; }
+
   /// How long any wait on another rank may last.
   std::chrono::milliseconds patience() const { return settings_.duration("wait-timeout"); }
 
@@ -148,6 +152,7 @@ class Runtime {
   std::shared_ptr<transport::KeptMemory> kept_memory_;
   CoordinatorMemory coordinator_memory_;
   int life_ = 0;
+  Traffic traffic_;
 };
 
 /// The name of this host, cut at the first dot.

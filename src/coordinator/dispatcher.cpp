@@ -411,6 +411,13 @@ std::vector<Dispatcher::Holding> Dispatcher::holding() const {
   return all;
 }
 
+std::vector<Dispatcher::Held> Dispatcher::held() const {
+  std::vector<Held> all;
+  for (const Worker& worker : workers_)
+    all.push_back({worker.index, worker.peer->rank(), worker.alive, worker.ended, worker.running.size()});
+  return all;
+}
+
 std::vector<int> Dispatcher::open_at(int ps) const {
   std::vector<int> ranks;
   for (const Lost& lost : lost_) {

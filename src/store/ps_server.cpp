@@ -278,6 +278,7 @@ void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
   fabric_.on_message(cluster::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
+  fabric_.on_message(cluster::kReport, [this](const transport::Message& m) { report(m); });
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
     shard::WorkerGone worker;
@@ -313,6 +314,16 @@ void PsServer::serve_fabric() {
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
   });
+}
+
+/// What has been done so far, for the coordinator's figures.
+void PsServer::report(const transport::Message& request) {
+  shard::PsReport report = store_.report();
+  report.statistics.rings = rings_.open_rings();
+  report.use = cluster::use_of_this_process();
+  const shard::ReportHeader header = shard::answer_to(request.header);
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+      .send(cluster::kReport, transport::as_bytes(header), to_bytes(report));
 }
 
 /// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,

@@ -100,6 +100,7 @@ struct CheckpointManager::Saving {
   std::optional<strategy::PsContents::Checkpoint> for_spares = {};
   shard::SavedRows rows = {};
   transport::Deadline deadline = {};
+  SaveSchedule::Clock::time_point began = SaveSchedule::Clock::now();
 };
 
 struct CheckpointManager::Background {
@@ -208,6 +209,7 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
   strategy.note_checkpoint(std::move(saving.for_spares));
   if (saving.rows.mark != 0) note_whole(saving, folder);
   fast_->clear();
+  strategy.save_times().add_saved(SaveSchedule::Clock::now() - saving.began);
   return folder;
 }
 
@@ -235,7 +237,9 @@ std::filesystem::path CheckpointManager::save(std::int64_t step, const std::stri
                                               const SaveOptions& options) {
   const auto from = SaveSchedule::Clock::now();
   auto folder = save_now(step, user_state, options);
-  schedule_.saved(step, from, SaveSchedule::Clock::now());
+  const auto until = SaveSchedule::Clock::now();
+  schedule_.saved(step, from, until);
+  strategy_.implementation().save_times().add_wait(until - from);
   return folder;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What a job with --run-dir leaves for its reader: logs of all ranks."""
+import json
 import os
 import pathlib
 import re
@@ -22,6 +23,32 @@ class Seeing(JobTest):
     def log_of(self, rank):
         return (self.run_dir / "log" / f"rank-{rank:05}.log").read_text()
 
+    def records(self):
+        return [json.loads(line) for line in (self.run_dir / "metrics.jsonl").read_text().splitlines()]
+
+    def test_a_training_has_figures(self):
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "200ms")
+        job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.folder / "checkpoints"], RANKS)
+        records = self.records()
+        self.assertGreater(len(records), 2)
+        for before, now in zip(records, records[1:]):
+            for call in "pull", "push", "flush":
+                self.assertGreaterEqual(now[call]["calls"], before[call]["calls"])
+        last = records[-1]
+        self.assertEqual(last["functions"]["ended"], last["functions"]["scheduled"])
+        self.assertEqual(last["workers"], len(ROLES.workers))
+        self.assertGreater(last["scalars"]["test/mrr"], 0.5)
+        self.assertEqual(last["scalars"]["epoch"], 1500)
+        self.assertEqual([ps["rank"] for ps in last["ps"]], ROLES.ps)
+        # A row that a push names twice is one for the ps.
+        pushed = sum(ps["rows_pushed"] for ps in last["ps"])
+        self.assertGreater(pushed, 0)
+        self.assertLessEqual(pushed, last["push"]["rows"])
+        self.assertGreater(last["checkpoints"]["saved"], 0)
+        self.assertEqual(last["lost"], {"workers": 0, "ps": 0})
+        self.assertIn("the job's figures, over", job.stderr)
+        self.assertIn("hottest shard   ", (self.run_dir / "summary.txt").read_text())
+
     def test_every_rank_has_a_log(self):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 5)
         job = self.run_to_end(command, RANKS)
@@ -37,7 +64,7 @@ class Seeing(JobTest):
         self.assertNotRegex(job.stderr, r"\[worker \d+@.*\[info\]")
 
     def test_a_worker_that_is_started_again_goes_on_in_its_file(self):
-        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--epochs", 3000)
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--epochs", 8000)
         job = self.start(command, RANKS)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
         victim = ROLES.workers[0]
@@ -46,6 +73,8 @@ class Seeing(JobTest):
         self.assertEqual(self.exit_code(job, 120), 0, job.stderr)
         self.assertEqual(len(re.findall(r"process \d+ begins", self.log_of(victim))), 2)
         self.assertEqual(len(list((self.run_dir / "log").iterdir())), RANKS)
+        last = self.records()[-1]
+        self.assertEqual((last["lost"]["workers"], last["restarts"]["workers"]), (1, 1))
         self.assertRegex(self.log_of(0), r"\[warning\] worker 0 \(rank \d+ on .*\) is gone")
 
     def test_a_log_that_cannot_be_written_ends_nothing(self):

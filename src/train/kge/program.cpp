@@ -127,6 +127,7 @@ class Program {
     }
     const auto begin = Clock::now();
     report_.result = rank(to_triples(graph_.test));
+    coordinator_->scalar("test/mrr", report_.result.mrr(), seen());
     report_.predictions =
         predict_some(graph_, *entities_, *relations_, options_.model, options_.predictions, options_.seed);
     report_.evaluation_seconds += seconds_since(begin);
@@ -208,6 +209,9 @@ class Program {
     }
   }
 
+  /// Triples, over all epochs.
+  std::int64_t seen() const { return report_.train * (report_.first_epoch - 1) + report_.triples; }
+
   /// Takes in results until `left` slices are outstanding.
   void collect(std::size_t left) {
     while (running_.size() > left) {
@@ -226,9 +230,10 @@ class Program {
       EpochReport& now = report_.epochs.back();
       now.loss = loss_sum_ / static_cast<double>(queries_);
       now.seconds = report_.seconds + seconds_since(train_from_);
-      const std::int64_t skipped = report_.train * (report_.first_epoch - 1);
-      hooks_.progress({epoch, options_.epochs, skipped + report_.triples, report_.train * options_.epochs,
-                       result.loss_sum / static_cast<double>(result.queries)});
+      const double loss = result.loss_sum / static_cast<double>(result.queries);
+      coordinator_->scalar("epoch", epoch, seen());
+      coordinator_->scalar("loss", loss, seen());
+      hooks_.progress({epoch, options_.epochs, seen(), report_.train * options_.epochs, loss});
     }
   }
 
@@ -253,6 +258,8 @@ class Program {
     now.valid = rank(to_triples(graph_.valid));
     now.evaluated = true;
     report_.evaluation_seconds += seconds_since(begin);
+    coordinator_->scalar("valid/mrr", now.valid.mrr(), seen());
+    coordinator_->scalar("valid/hits10", now.valid.hits10(), seen());
     hooks_.say(fmt::format("epoch {}: valid MRR {:.4f}, Hits@10 {:.4f}", epoch, now.valid.mrr(),
                            now.valid.hits10()));
   }
