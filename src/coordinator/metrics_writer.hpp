@@ -9,10 +9,12 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/settings.hpp"
 #include "coordinator/figures.hpp"
 #include "io/append_file.hpp"
+#include "io/events/event_file.hpp"
 
 namespace capstan::coordinator {
 
@@ -27,7 +29,7 @@ class MetricsWriter {
 
   /// A line of metrics.jsonl.
   void record(JobFigures now, JobFigures before);
-  /// A value of the program's, for TensorBoard.
+  /// A value of the program's, for TensorBoard. In the file within a second or so.
   void scalar(const std::string& name, double value, std::int64_t step);
   /// summary.txt.
   void end(std::string summary);
@@ -36,14 +38,24 @@ class MetricsWriter {
   void add(std::function<void()> work);
   void run();
   void write_record(const JobFigures& now, const JobFigures& before);
+  void write_scalars();
+
+  struct Scalar {
+    std::string name;
+    double value;
+    std::int64_t step;
+    double time;
+  };
 
   std::filesystem::path run_dir_;
   std::string log_tag_;
   io::AppendFile lines_;
-  bool warned_ = false;
+  io::EventFile events_;
+  bool warned_ = false;  // of summary.txt
   std::mutex mutex_;
   std::condition_variable come_;
   std::deque<std::function<void()>> work_;
+  std::vector<Scalar> scalars_;
   bool dropped_ = false;
   bool over_ = false;
   std::jthread thread_;  // last: it uses all of the above

@@ -49,6 +49,31 @@ class Seeing(JobTest):
         self.assertIn("the job's figures, over", job.stderr)
         self.assertIn("hottest shard   ", (self.run_dir / "summary.txt").read_text())
 
+    def test_tensorboard_reads_what_was_written(self):
+        sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "build" / "tensorboard"))
+        try:
+            from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
+        except ImportError as error:
+            self.skipTest(f"no TensorBoard ({error}): launch/setup --tests gets it from PyPI")
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "200ms", "--eval-every", 500)
+        self.run_to_end([*command, "--epochs", 1500], RANKS)
+        (path,) = (self.run_dir / "events").iterdir()
+        events = list(LegacyEventFileLoader(str(path)).Load())
+        self.assertEqual(events[0].file_version, "brain.Event:2")
+        found = {}
+        for event in events[1:]:
+            (value,) = event.summary.value
+            found.setdefault(value.tag, []).append((event.wall_time, event.step, value.simple_value))
+        last = self.records()[-1]
+        self.assertAlmostEqual(found["loss"][-1][2], last["scalars"]["loss"], places=5)
+        self.assertAlmostEqual(found["test/mrr"][-1][2], last["scalars"]["test/mrr"], places=5)
+        self.assertEqual(len(found["valid/mrr"]), 3)
+        steps = [step for _, step, _ in found["loss"]]
+        self.assertEqual(steps, sorted(steps))
+        self.assertEqual([value for *_, value in found["capstan/workers"]][-1], 2)
+        self.assertEqual(found["capstan/functions/per_second"][-1][1], last["functions"]["ended"])
+        self.assertLess(abs(found["loss"][-1][0] - last["time"]), 60)
+
     def test_every_rank_has_a_log(self):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 5)
         job = self.run_to_end(command, RANKS)

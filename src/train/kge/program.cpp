@@ -64,6 +64,9 @@ struct State {
   }
 };
 
+/// Scalars of short epochs: more often nobody looks.
+constexpr std::chrono::milliseconds kTellEvery{100};
+
 class Program {
  public:
   Program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks)
@@ -212,6 +215,12 @@ class Program {
   /// Triples, over all epochs.
   std::int64_t seen() const { return report_.train * (report_.first_epoch - 1) + report_.triples; }
 
+  void tell(int epoch, double loss) {
+    told_ = Clock::now();
+    coordinator_->scalar("epoch", epoch, seen());
+    coordinator_->scalar("loss", loss, seen());
+  }
+
   /// Takes in results until `left` slices are outstanding.
   void collect(std::size_t left) {
     while (running_.size() > left) {
@@ -231,8 +240,7 @@ class Program {
       now.loss = loss_sum_ / static_cast<double>(queries_);
       now.seconds = report_.seconds + seconds_since(train_from_);
       const double loss = result.loss_sum / static_cast<double>(result.queries);
-      coordinator_->scalar("epoch", epoch, seen());
-      coordinator_->scalar("loss", loss, seen());
+      if (running_.empty() || Clock::now() >= told_ + kTellEvery) tell(epoch, loss);
       hooks_.progress({epoch, options_.epochs, seen(), report_.train * options_.epochs, loss});
     }
   }
@@ -292,6 +300,7 @@ class Program {
   std::optional<PerWorker<std::unique_ptr<Evaluator>>> evaluator_;
   std::deque<Running> running_;
   Clock::time_point train_from_;
+  Clock::time_point told_;  // the last scalars
   double loss_sum_ = 0;
   std::int64_t queries_ = 0;
   int workers_ = 0;
