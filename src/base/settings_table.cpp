@@ -159,6 +159,14 @@ constexpr std::array kTable{
                 "with --run-dir: how often the coordinator asks all ranks what they have done, and adds a "
                 "line to RUN_DIR/metrics.jsonl; 0 = never",
             .minimum = 0},
+    Setting{.name = "prometheus-file",
+            .group = "runtime",
+            .kind = text,
+            .initial = "",
+            .help =
+                "with --run-dir: a file in Prometheus' text format that is replaced every --metrics-every, "
+                "for node_exporter's textfile collector; a name without a folder is in RUN_DIR",
+            .initial_means = "none"},
     Setting{.name = "late-workers",
             .group = "runtime",
             .kind = integer,

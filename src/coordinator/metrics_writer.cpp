@@ -19,6 +19,11 @@ double time_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+std::filesystem::path place_of(const std::string& file, const std::filesystem::path& run_dir) {
+  const std::filesystem::path path = file;
+  return file.empty() || path.has_parent_path() ? path : run_dir / path;
+}
+
 /// What TensorBoard shows of a record, over the functions that have ended.
 using Curve = std::pair<std::string, nlohmann::json::json_pointer>;  // tag, place in the record
 const std::vector<Curve>& curves() {
@@ -38,8 +43,9 @@ const std::vector<Curve>& curves() {
 
 }  // namespace
 
-MetricsWriter::MetricsWriter(std::filesystem::path run_dir, const Settings&, std::string log_tag)
+MetricsWriter::MetricsWriter(std::filesystem::path run_dir, const Settings& settings, std::string log_tag)
     : run_dir_(std::move(run_dir)),
+      prometheus_(place_of(settings.text("prometheus-file"), run_dir_)),
       log_tag_(std::move(log_tag)),
       lines_(run_dir_ / "metrics.jsonl"),
       events_(run_dir_ / "events", cluster::host_name(), time_now()),
@@ -99,6 +105,7 @@ void MetricsWriter::record(JobFigures now, JobFigures before) {
 void MetricsWriter::write_record(const JobFigures& now, const JobFigures& before) {
   const nlohmann::json record = to_json(now, before, false);
   lines_.append(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (!prometheus_.empty()) (void)io::replace_text(prometheus_, prometheus_text(now), warned_of_prometheus_);
   const auto step = static_cast<std::int64_t>(now.functions.finished + now.functions.failed);
   for (const auto& [tag, path] : curves()) {
     if (record.contains(path) && record[path].is_number())

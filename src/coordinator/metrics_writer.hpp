@@ -48,10 +48,12 @@ class MetricsWriter {
   };
 
   std::filesystem::path run_dir_;
+  std::filesystem::path prometheus_;  // empty: none
   std::string log_tag_;
   io::AppendFile lines_;
   io::EventFile events_;
   bool warned_ = false;  // of summary.txt
+  bool warned_of_prometheus_ = false;
   std::mutex mutex_;
   std::condition_variable come_;
   std::deque<std::function<void()>> work_;

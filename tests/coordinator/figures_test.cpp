@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+#include <sstream>
+#include <string>
+
 namespace capstan::coordinator {
 namespace {
 
@@ -110,6 +114,36 @@ TEST(Figures, TheSummaryHasALineForEachThing) {
   EXPECT_THAT(text, HasSubstr("2 in 3 s (the last one 1.25 s), for which the program waited 100 ms"));
   EXPECT_THAT(text, HasSubstr("loss            0.25"));
   EXPECT_THAT(text, Not(HasSubstr("losses")));
+}
+
+TEST(Figures, InPrometheusFormatHaveAHeadForEachFamily) {
+  JobFigures now = job();
+  now.ps[1].lost = true;
+  now.scalars["odd \"name\"\\\n"] = 2;
+  const std::string text = prometheus_text(now);
+  EXPECT_THAT(text, HasSubstr("# HELP capstan_functions_total scheduled functions that have ended\n"
+                              "# TYPE capstan_functions_total counter\n"
+                              "capstan_functions_total{result=\"ok\"} 98\n"
+                              "capstan_functions_total{result=\"error\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("capstan_rows_total{kind=\"pull\"} 4000\n"));
+  EXPECT_THAT(text, HasSubstr("capstan_ps_up{ps=\"0\",host=\"node17\"} 1\n"
+                              "capstan_ps_up{ps=\"1\",host=\"node17\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("capstan_scalar{name=\"loss\"} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr(R"(capstan_scalar{name="odd \"name\"\\ "} 2)"));
+  EXPECT_THAT(text, HasSubstr("capstan_workers 2\n"));
+  EXPECT_EQ(text.back(), '\n');
+  // Each sample belongs to the head before it, and no family comes twice.
+  std::set<std::string> families;
+  std::string family;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# HELP ")) {
+      family = line.substr(7, line.find(' ', 7) - 7);
+      EXPECT_TRUE(families.insert(family).second) << family;
+    } else if (!line.starts_with("# TYPE ")) {
+      EXPECT_EQ(line.substr(0, line.find_first_of("{ ")), family);
+    }
+  }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class Seeing(JobTest):
         return [json.loads(line) for line in (self.run_dir / "metrics.jsonl").read_text().splitlines()]
 
     def test_a_training_has_figures(self):
-        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "200ms")
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "200ms", "--prometheus-file", "now.prom")
         job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.folder / "checkpoints"], RANKS)
         records = self.records()
         self.assertGreater(len(records), 2)
@@ -47,6 +47,7 @@ class Seeing(JobTest):
         self.assertGreater(last["checkpoints"]["saved"], 0)
         self.assertEqual(last["lost"], {"workers": 0, "ps": 0})
         self.assertIn("the job's figures, over", job.stderr)
+        self.assertIn("\ncapstan_workers 2\n", (self.run_dir / "now.prom").read_text())
         self.assertIn("hottest shard   ", (self.run_dir / "summary.txt").read_text())
 
     def test_tensorboard_reads_what_was_written(self):

@@ -8,7 +8,7 @@ import stat
 import time
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")
-KEPT_IN_RUN_DIRECTORY = ["log", "metrics.jsonl", "events", "summary.txt"]
+KEPT_IN_RUN_DIRECTORY = ["log", "metrics.jsonl", "events", "now.prom", "summary.txt"]
 
 
 def in_use():
