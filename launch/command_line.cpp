@@ -187,6 +187,10 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   };
   CLI::App& status = *app.add_subcommand("status", "what a job that runs is doing");
   add_run_dir(status);
+  CLI::App& top = *app.add_subcommand("top", "a table of a job's ranks, rates and queue, once a second");
+  add_run_dir(top);
+  bool once = false;
+  top.add_flag("--once", once, "print one table and end");
   CLI::App& join = *app.add_subcommand("join", "start the job's program once more, as one more worker");
   add_run_dir(join);
 
@@ -196,7 +200,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
 
   // What is left over is looked at below: CLI11's own message has no suggestion.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
-  commands.insert(commands.end(), {&show, &train, &status, &join, &app});
+  commands.insert(commands.end(), {&show, &train, &status, &top, &join, &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
   try {
@@ -219,6 +223,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     return {.action = action, .settings = gather(show_options, config, environment)};
   }
   if (status.parsed()) return {.action = Action::show_status, .text = run_dir};
+  if (top.parsed()) return {.action = Action::show_top, .text = run_dir, .once = once};
   if (join.parsed()) return {.action = Action::join, .text = run_dir};
   if (checkpoint.parsed()) {
     if (!checkpoint.get_subcommands().empty())
@@ -233,7 +238,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   throw Error(Code::invalid_argument,
               train.parsed() ? "train what? There is: capstan train kge, lr, fm and mlp"
                              : "a command is missing: capstan train kge, capstan settings, capstan status, "
-                               "capstan join or capstan checkpoint");
+                               "capstan top, capstan join or capstan checkpoint");
 }
 
 }  // namespace capstan::launch

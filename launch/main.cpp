@@ -11,6 +11,7 @@
 #include "launch/failure.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/running_job.hpp"
+#include "launch/top.hpp"
 #include "launch/train_kge.hpp"
 #include "launch/train_model.hpp"
 #include "launch/transports.hpp"
@@ -33,6 +34,8 @@ int run(int argc, char** argv) {
       return run_show_transports(line.settings);
     case Action::show_status:
       return show_status(line.text);
+    case Action::show_top:
+      return show_top(line.text, line.once);
     case Action::join:
       join_job(line.text);
     case Action::print_text:

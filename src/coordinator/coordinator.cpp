@@ -51,7 +51,13 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
       metrics_({runtime_, strategy_, queue_, dispatcher_, lost_ranks_}),
       late_(
-          runtime_, [this] { return status(); }, [this] { loop_->nudge_sleeper(); }) {
+          runtime_, [this] { return status(); },
+          [this] {
+            std::string figures = metrics_.look();
+            loop_->nudge_sleeper();  // ranks are asked more often now
+            return figures;
+          },
+          [this] { loop_->nudge_sleeper(); }) {
   dispatcher_.make_room(runtime_.count(Role::worker) + runtime_.table().late);
   dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
                           runtime_.settings().duration("schedule-start-delay-max"));

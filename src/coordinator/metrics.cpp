@@ -184,7 +184,7 @@ void Metrics::scalar(const std::string& name, double value, std::int64_t step) {
 std::string Metrics::look() {
   watched_until_ = (Clock::now() + kWatchedFor).time_since_epoch().count();
   const std::lock_guard lock(mutex_);
-  return to_json(latest_, before_, true).dump();
+  return to_json(latest_, before_, true).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string Metrics::close() {

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""What a job with --run-dir leaves for its reader: logs of all ranks."""
+"""What a job with --run-dir shows, and leaves for its reader: logs, figures, a table of ranks."""
 import json
 import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import HOST, TRAINS, JobTest, Roles, main, train
+from job import CAPSTAN, HOST, TRAINS, JobTest, Roles, main, train
 
 RANKS, PS = 5, 2
 ROLES = Roles(RANKS, PS)
@@ -27,8 +28,9 @@ class Seeing(JobTest):
         return [json.loads(line) for line in (self.run_dir / "metrics.jsonl").read_text().splitlines()]
 
     def test_a_training_has_figures(self):
-        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "200ms", "--prometheus-file", "now.prom")
-        job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.folder / "checkpoints"], RANKS)
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "50ms", "--prometheus-file", "now.prom")
+        job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.folder / "checkpoints",
+                               "--checkpoint-every", 500], RANKS)
         records = self.records()
         self.assertGreater(len(records), 2)
         for before, now in zip(records, records[1:]):
@@ -74,6 +76,25 @@ class Seeing(JobTest):
         self.assertEqual([value for *_, value in found["capstan/workers"]][-1], 2)
         self.assertEqual(found["capstan/functions/per_second"][-1][1], last["functions"]["ended"])
         self.assertLess(abs(found["loss"][-1][0] - last["time"]), 60)
+
+    def capstan(self, *words):
+        return subprocess.run([CAPSTAN, *map(str, words)], capture_output=True, text=True, timeout=60)
+
+    def test_top_shows_every_rank_of_a_job_that_runs(self):
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--epochs", 20000)
+        job = self.start(command, RANKS)
+        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        top = self.capstan("top", self.run_dir, "--once")
+        self.assertEqual(top.returncode, 0, top.stderr)
+        self.assertRegex(top.stdout, r"^up \S+ s   2 workers, 2 ps   lost: 0 workers, 0 ps\nfunctions: [\d.]+k?/s, ")
+        for index, rank in enumerate(ROLES.workers):
+            self.assertRegex(top.stdout, rf"\n +{rank} worker {index} +{HOST} .*[1-9]")
+        for index, rank in enumerate(ROLES.ps):
+            self.assertRegex(top.stdout, rf"\n +{rank} ps {index} +{HOST} .*[1-9]")
+        self.assertEqual(self.exit_code(job, 120), 0, job.stderr)
+        over = self.capstan("top", self.run_dir)
+        self.assertEqual(over.returncode, 2)
+        self.assertIn("no job runs in", over.stderr)
 
     def test_every_rank_has_a_log(self):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 5)
