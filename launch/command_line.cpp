@@ -191,6 +191,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   add_run_dir(top);
   bool once = false;
   top.add_flag("--once", once, "print one table and end");
+  CLI::App& trace = *app.add_subcommand("trace", "make one timeline of the traces that a job has left");
+  trace.add_option("RUN_DIR", run_dir, "the --run-dir of a job that was run with --trace")->required();
   CLI::App& join = *app.add_subcommand("join", "start the job's program once more, as one more worker");
   add_run_dir(join);
 
@@ -200,7 +202,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
 
   // What is left over is looked at below: CLI11's own message has no suggestion.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
-  commands.insert(commands.end(), {&show, &train, &status, &top, &join, &app});
+  commands.insert(commands.end(), {&show, &train, &status, &top, &trace, &join, &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
   try {
@@ -224,6 +226,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   }
   if (status.parsed()) return {.action = Action::show_status, .text = run_dir};
   if (top.parsed()) return {.action = Action::show_top, .text = run_dir, .once = once};
+  if (trace.parsed()) return {.action = Action::merge_trace, .text = run_dir};
   if (join.parsed()) return {.action = Action::join, .text = run_dir};
   if (checkpoint.parsed()) {
     if (!checkpoint.get_subcommands().empty())
@@ -238,7 +241,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   throw Error(Code::invalid_argument,
               train.parsed() ? "train what? There is: capstan train kge, lr, fm and mlp"
                              : "a command is missing: capstan train kge, capstan settings, capstan status, "
-                               "capstan top, capstan join or capstan checkpoint");
+                               "capstan top, capstan trace, capstan join or capstan checkpoint");
 }
 
 }  // namespace capstan::launch

@@ -15,6 +15,7 @@ enum class Action {
   show_transports,
   show_status,
   show_top,
+  merge_trace,
   join,
   train_kge,
   train_lr,
@@ -25,8 +26,9 @@ enum class Action {
 
 struct CommandLine {
   Action action = Action::print_text;
-  std::string text = {};  // of print_text: --help or --version; of show_status, show_top and join: RUN_DIR
-  bool once = false;      // of show_top
+  std::string text =
+      {};  // of print_text: --help or --version; of show_status, show_top, merge_trace and join: RUN_DIR
+  bool once = false;  // of show_top
   Settings settings = Settings();
   checkpoint::Request checkpoint = {};  // of checkpoint
 };

@@ -12,6 +12,7 @@
 #include "launch/launcher_rank.hpp"
 #include "launch/running_job.hpp"
 #include "launch/top.hpp"
+#include "launch/trace.hpp"
 #include "launch/train_kge.hpp"
 #include "launch/train_model.hpp"
 #include "launch/transports.hpp"
@@ -36,6 +37,8 @@ int run(int argc, char** argv) {
       return show_status(line.text);
     case Action::show_top:
       return show_top(line.text, line.once);
+    case Action::merge_trace:
+      return merge_trace(line.text);
     case Action::join:
       join_job(line.text);
     case Action::print_text:

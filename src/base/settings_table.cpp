@@ -159,6 +159,14 @@ constexpr std::array kTable{
                 "with --run-dir: how often the coordinator asks all ranks what they have done, and adds a "
                 "line to RUN_DIR/metrics.jsonl; 0 = never",
             .minimum = 0},
+    Setting{
+        .name = "trace",
+        .group = "runtime",
+        .kind = flag,
+        .initial = "false",
+        .help =
+            "with --run-dir: each rank writes what it does when, and RUN_DIR/trace.json is one timeline of "
+            "all of it for ui.perfetto.dev; the same on every rank"},
     Setting{.name = "prometheus-file",
             .group = "runtime",
             .kind = text,

@@ -19,8 +19,8 @@
 #include "cluster/file_limit.hpp"
 #include "cluster/kept_record.hpp"
 #include "cluster/mpi_bootstrap.hpp"
-#include "cluster/rank_log.hpp"
 #include "cluster/role_map.hpp"
+#include "cluster/run_files.hpp"
 #include "cluster/runtime.hpp"
 #include "cluster/tcp_bootstrap.hpp"
 #include "transport/ucx_fabric.hpp"
@@ -88,7 +88,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
     again = cluster::Member{table.rank, Role::worker,          table.index_of(table.rank), hello.host,
                             hello.pid,  hello.control_address, hello.data_address};
   }
-  return Cluster(cluster::with_log_file(std::make_shared<Runtime>(
+  return Cluster(cluster::with_run_files(std::make_shared<Runtime>(
       settings, std::move(table), std::move(control), std::move(data), std::move(again))));
 }
 

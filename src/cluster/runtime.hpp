@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,9 @@
 
 namespace capstan::transport {
 class LoopHub;
+}
+namespace capstan::io {
+class TraceFile;
 }
 
 namespace capstan::cluster {
@@ -119,6 +123,11 @@ class Runtime {
   /// On the coordinator, once: takes up what an earlier process of this rank has left.
   void remember(std::shared_ptr<transport::KeptMemory> memory, int life);
 
+  /// Where what this rank does when is written; null without --trace.
+  io::TraceFile* trace() const noexcept { return trace_.get(); }
+  /// In this folder, from now on.
+  void trace_to(const std::filesystem::path& folder);
+
   /// What this rank pulls and pushes.
   Traffic& traffic() noexcept { return traffic_; }
 
@@ -153,6 +162,7 @@ class Runtime {
   CoordinatorMemory coordinator_memory_;
   int life_ = 0;
   Traffic traffic_;
+  std::unique_ptr<io::TraceFile> trace_;
 };
 
 /// The name of this host, cut at the first dot.

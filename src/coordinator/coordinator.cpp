@@ -13,6 +13,8 @@
 #include "capstan/coordinator.hpp"
 #include "cluster/message_types.hpp"
 #include "cluster/pulse.hpp"
+#include "coordinator/function_name.hpp"
+#include "coordinator/trace.hpp"
 #include "coordinator/worker_server.hpp"
 #include "transport/bytes.hpp"
 
@@ -25,13 +27,6 @@ constexpr ControlLoop::Looks kLooks{std::chrono::milliseconds(1), std::chrono::m
 
 /// How long the end of a job waits for the last figures of its ranks.
 constexpr std::chrono::milliseconds kLastFigures{300};
-
-/// "train_step" of "... [with auto fn = train_step; ...]".
-std::string_view short_name(std::string_view name) {
-  constexpr std::string_view kBefore = "fn = ";
-  if (const auto at = name.find(kBefore); at != name.npos) name.remove_prefix(at + kBefore.size());
-  return name.substr(0, name.find_first_of(";]"));
-}
 
 }  // namespace
 
@@ -159,6 +154,7 @@ void Coordinator::end_metrics() {
   }
   loop_->stop();
   const std::string summary = metrics_.close();
+  end_trace(runtime_, metrics_.clocks());
   for (std::size_t at = 0; at < summary.size();) {
     const std::size_t end = summary.find('\n', at);
     log::info("{}", std::string_view(summary).substr(at, end - at));

@@ -2,10 +2,12 @@
 #include "coordinator/metrics.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "capstan/serialize.hpp"
 #include "cluster/message_types.hpp"
+#include "io/events/trace_file.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::coordinator {
@@ -49,24 +51,25 @@ Metrics::Clock::duration Metrics::period(Clock::time_point now) const {
 
 std::chrono::milliseconds Metrics::round(Clock::time_point now) {
   if (!on()) return kRest;
-  if (asks_last_.exchange(false)) {
-    ask(now);
+  if (asks_last_ && asks_last_.exchange(false)) {
+    ask(now, true);
     return kRest;
   }
   if (asking_ && (silent_.empty() || now >= asked_ + kAnswersWithin)) sample(now, false);
   const Clock::duration each = period(now);
-  if (!asking_ && each != Clock::duration::max() && now >= asked_ + each && now >= began_ + each) ask(now);
+  if (!asking_ && each != Clock::duration::max() && now >= asked_ + each && now >= began_ + each)
+    ask(now, false);
   const Clock::duration next = asking_                          ? asked_ + kAnswersWithin - now
                                : each == Clock::duration::max() ? Clock::duration(kRest)
                                                                 : std::max(asked_, began_) + each - now;
   return std::clamp(std::chrono::ceil<std::chrono::milliseconds>(next), std::chrono::milliseconds(1), kRest);
 }
 
-void Metrics::ask(Clock::time_point now) {
+void Metrics::ask(Clock::time_point now, bool last) {
   asking_ = true;
   asked_ = now;
   silent_.clear();
-  const shard::ReportRequest request{now.time_since_epoch() / std::chrono::nanoseconds(1)};
+  const shard::ReportRequest request{now.time_since_epoch() / std::chrono::nanoseconds(1), last ? 1 : 0};
   const auto send = [&](transport::Peer& peer) {
     if (peer.failed()) return;
     peer.send(cluster::kReport, transport::as_bytes(request));
@@ -95,13 +98,37 @@ void Metrics::take(const transport::Message& message) {
     if (another) add(kept.before, kept.last.statistics);
     kept.last = std::move(report);
   }
+  take_clock(message);
   silent_.erase(message.from);
   if (silent_.empty()) all_in_ = true;
 }
 
-void Metrics::count_lost(Role role) {
-  if (role == Role::worker) ++lost_workers_;
-  if (role == Role::ps) ++lost_ps_;
+/// The rank looked at its clock about in the middle between question and answer. Processes of one host have
+/// one clock.
+void Metrics::take_clock(const transport::Message& message) {
+  shard::ReportHeader header;
+  if (message.header.size() != sizeof header) return;
+  std::memcpy(&header, message.header.data(), sizeof header);
+  const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  io::ClockOffset clock{header.now - (header.asked + now) / 2, (now - header.asked) / 2};
+  if (of_.runtime.member(message.from).host == of_.runtime.self().host) clock = {};
+  const auto [known, is_new] = clocks_.try_emplace(message.from, clock);
+  if (!is_new && clock.error < known->second.error) known->second = clock;
+}
+
+void Metrics::trace(const char* what, int rank) const {
+  if (io::TraceFile* trace = of_.runtime.trace(); trace != nullptr)
+    trace->instant("loss", what, {{"rank", rank}});
+}
+
+void Metrics::count_lost(const cluster::Member& member) {
+  ++(member.role == Role::ps ? lost_ps_ : lost_workers_);
+  trace(member.role == Role::ps ? "ps lost" : "worker lost", member.rank);
+}
+
+void Metrics::count_back(const cluster::Member& ps) {
+  ++restarted_ps_;
+  trace("ps is back", ps.rank);
 }
 
 void Metrics::fill_workers(JobFigures& job) const {

@@ -16,6 +16,7 @@
 #include "coordinator/figures.hpp"
 #include "coordinator/lost_ranks.hpp"
 #include "coordinator/metrics_writer.hpp"
+#include "io/events/merge_traces.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::coordinator {
@@ -43,8 +44,8 @@ class Metrics {
   std::chrono::milliseconds round(Clock::time_point now);
   /// Handler of kReport.
   void take(const transport::Message& message);
-  void count_lost(Role role);
-  void count_back_ps() noexcept { ++restarted_ps_; }
+  void count_lost(const cluster::Member& member);
+  void count_back(const cluster::Member& ps);
 
   /// Any thread. A value of the program's, kept until the next record; TensorBoard gets each.
   void scalar(const std::string& name, double value, std::int64_t step);
@@ -57,11 +58,15 @@ class Metrics {
     asks_last_ = true;
   }
   bool all_in() const noexcept { return all_in_; }
+  /// Of ranks that have answered: their clocks, as far as they may differ.
+  const std::map<int, io::ClockOffset>& clocks() const noexcept { return clocks_; }
   /// The job is over, and no thread drives the loop: the last record and the summary. Returns that, or "".
   std::string close();
 
  private:
-  void ask(Clock::time_point now);
+  void ask(Clock::time_point now, bool last);
+  void take_clock(const transport::Message& message);
+  void trace(const char* what, int rank) const;
   void sample(Clock::time_point now, bool last);
   JobFigures figures();
   void fill_workers(JobFigures& job) const;
@@ -80,6 +85,7 @@ class Metrics {
   const Clock::time_point began_ = Clock::now();
   std::map<int, shard::WorkerReport> workers_;  // by rank; each is one process
   std::map<int, PsKept> ps_;                    // by rank
+  std::map<int, io::ClockOffset> clocks_;       // by rank
   std::set<int> silent_;                        // asked, and not answered yet
   bool asking_ = false;
   Clock::time_point asked_{};

@@ -21,7 +21,9 @@
 #include "capstan/replica_context.hpp"
 #include "cluster/message_types.hpp"
 #include "cluster/pulse.hpp"
+#include "coordinator/function_name.hpp"
 #include "coordinator/heartbeats.hpp"
+#include "io/events/trace_file.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan {
@@ -121,6 +123,7 @@ void WorkerServer::listen() {
     to_give_back_.push_back(header.most);
   });
   fabric.on_message(cluster::kReport, [this](const transport::Message& message) {
+    if (shard::is_last(message.header) && runtime_->trace() != nullptr) runtime_->trace()->flush();
     to_report_.push_back(shard::answer_to(message.header));
   });
   fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
@@ -418,6 +421,12 @@ void WorkerServer::execute(const Task& task) {
   const DoneHeader header{task.header.id, result.size(),
                           static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count()),
                           static_cast<std::uint64_t>(code)};
+  if (io::TraceFile* trace = runtime_->trace(); trace != nullptr) {
+    trace->span("function", short_name(detail::registered_function(task.header.function).name), begin, end,
+                {{"id", static_cast<std::int64_t>(task.header.id)},
+                 {"again", task.header.again},
+                 {"code", static_cast<std::int64_t>(code)}});
+  }
   bool send_now = false;
   {
     const std::lock_guard lock(mutex_);

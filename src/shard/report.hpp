@@ -16,7 +16,14 @@ namespace capstan::shard {
 /// Header of the coordinator's kReport. Times are nanoseconds of a steady clock.
 struct ReportRequest {
   std::int64_t asked = 0;
+  std::int64_t last = 0;  // 1: the job ends; what a rank has kept back of its trace is to be written first
 };
+
+inline bool is_last(transport::Bytes request) {
+  ReportRequest all;
+  std::memcpy(&all, request.data(), std::min(sizeof all, request.size()));
+  return all.last != 0;
+}
 
 /// Header of the answer. Its payload is a WorkerReport or a PsReport.
 struct ReportHeader {

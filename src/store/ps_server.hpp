@@ -114,6 +114,7 @@ class PsServer {
   PushInbox inbox_;
   RowSender rows_;
   PartSaver saver_;
+  std::chrono::steady_clock::time_point save_began_{};
   cluster::RpcServer rpc_;
   std::map<std::uint16_t, Request> changes_;        // by type
   ReplicaInbox replicated_;                         // of the ps whose replica this is

@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
 #include "io/directory_lock.hpp"
+#include "io/events/trace_file.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/fast_level.hpp"
 #include "io/hdf5/layout.hpp"
@@ -209,7 +210,10 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
   strategy.note_checkpoint(std::move(saving.for_spares));
   if (saving.rows.mark != 0) note_whole(saving, folder);
   fast_->clear();
-  strategy.save_times().add_saved(SaveSchedule::Clock::now() - saving.began);
+  const auto now = SaveSchedule::Clock::now();
+  strategy.save_times().add_saved(now - saving.began);
+  if (io::TraceFile* trace = strategy.runtime()->trace(); trace != nullptr)
+    trace->span("checkpoint", "checkpoint", saving.began, now, {{"step", saving.step}});
   return folder;
 }
 

@@ -134,7 +134,7 @@ TEST_P(MetricsOfAJob, FilesThatCannotBeWrittenAreAWarningEach) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, MetricsOfAJob, testing::Values(Network::loop, Network::ucx),
-                         [](const auto& info) { return info.param == Network::loop ? "loop" : "ucx"; });
+                         [](const auto& network) { return network.param == Network::loop ? "loop" : "ucx"; });
 
 }  // namespace
 }  // namespace capstan

@@ -96,6 +96,40 @@ class Seeing(JobTest):
         self.assertEqual(over.returncode, 2)
         self.assertIn("no job runs in", over.stderr)
 
+    def test_a_trace_is_one_timeline_of_all_ranks(self):
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--trace", "--checkpoint-dir", self.folder / "c")
+        job = self.run_to_end([*command, "--epochs", 200, "--checkpoint-every", 100], RANKS)
+        self.assertRegex(job.stderr, r"trace\.json: \d+ events of 5 ranks")
+        events = json.loads((self.run_dir / "trace.json").read_text())["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        self.assertEqual(sorted(names), list(range(RANKS)))
+        self.assertEqual(names[ROLES.ps[1]], f"ps 1 (rank {ROLES.ps[1]} on {HOST})")
+        functions = [event for event in events if event.get("cat") == "function"]
+        self.assertEqual(len(functions), self.records()[-1]["functions"]["ended"])
+        self.assertEqual({event["pid"] for event in functions}, set(ROLES.workers))
+        self.assertIn("train_slice", {event["name"].rpartition("::")[2].lstrip("&") for event in functions})
+        saves = [event for event in events if event["name"] == "checkpoint"]
+        self.assertEqual([event["args"]["step"] for event in saves], [100, 200])
+        parts = [event for event in events if event["name"] == "write my part"]
+        self.assertEqual({event["pid"] for event in parts}, set(ROLES.ps))
+        handed_out = sum(event["args"]["functions"] for event in events if event["name"] == "dispatch")
+        self.assertGreaterEqual(handed_out, len(functions), "some may have been given back")
+        # By one clock: nothing runs before it is handed out, or after the last part of the job.
+        times = [event["ts"] for event in events if event["ph"] != "M"]
+        self.assertEqual(min(times), 0)
+        first = min(event["ts"] for event in events if event["name"] == "dispatch")
+        self.assertGreaterEqual(min(event["ts"] for event in functions), first)
+        whole = (self.run_dir / "trace.json").read_text()
+        again = self.capstan("trace", self.run_dir)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(len((self.run_dir / "trace.json").read_text()), len(whole))
+
+    def test_a_trace_needs_a_run_directory(self):
+        job = self.start(train(self.graph(), "--ps", PS, "--trace"), RANKS)
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("--trace: traces go into the run directory; give --run-dir DIR", job.stderr)
+        self.assertIn("has no traces", self.capstan("trace", self.folder).stderr)
+
     def test_every_rank_has_a_log(self):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 5)
         job = self.run_to_end(command, RANKS)

@@ -8,7 +8,8 @@ import stat
 import time
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")
-KEPT_IN_RUN_DIRECTORY = ["log", "metrics.jsonl", "events", "now.prom", "summary.txt"]
+KEPT_IN_RUN_DIRECTORY = ["log", "metrics.jsonl", "events", "now.prom", "summary.txt", "trace",
+                         "trace.json"]
 
 
 def in_use():
