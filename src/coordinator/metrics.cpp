@@ -55,7 +55,7 @@ std::chrono::milliseconds Metrics::round(Clock::time_point now) {
     ask(now, true);
     return kRest;
   }
-  if (asking_ && (silent_.empty() || now >= asked_ + kAnswersWithin)) sample(now, false);
+  if (asking_ && (silent_.empty() || now >= asked_ + kAnswersWithin)) sample(false);
   const Clock::duration each = period(now);
   if (!asking_ && each != Clock::duration::max() && now >= asked_ + each && now >= began_ + each)
     ask(now, false);
@@ -189,11 +189,12 @@ JobFigures Metrics::figures() {
   return job;
 }
 
-void Metrics::sample(Clock::time_point now, bool last) {
+void Metrics::sample(bool last) {
   asking_ = false;
   JobFigures job = figures();
-  if (last || (every_.count() > 0 && now >= recorded_at_ + every_)) {
-    recorded_at_ = now;
+  // By when ranks were asked: how soon they answer differs, and must not make a record late by a period.
+  if (last || (every_.count() > 0 && asked_ >= recorded_at_ + every_)) {
+    recorded_at_ = asked_;
     writer_->record(job, recorded_);
     recorded_ = job;
   }
@@ -218,7 +219,7 @@ std::string Metrics::close() {
   if (!on()) return {};
   std::string summary;
   if (every_.count() > 0) {
-    sample(Clock::now(), true);
+    sample(true);
     summary = summary_of(recorded_);
     writer_->end(summary);
   }

@@ -67,7 +67,7 @@ class Metrics {
   void ask(Clock::time_point now, bool last);
   void take_clock(const transport::Message& message);
   void trace(const char* what, int rank) const;
-  void sample(Clock::time_point now, bool last);
+  void sample(bool last);
   JobFigures figures();
   void fill_workers(JobFigures& job) const;
   void fill_ps(JobFigures& job) const;
@@ -89,7 +89,7 @@ class Metrics {
   std::set<int> silent_;                        // asked, and not answered yet
   bool asking_ = false;
   Clock::time_point asked_{};
-  Clock::time_point recorded_at_{};
+  Clock::time_point recorded_at_{};  // when the ranks of the last record were asked
   std::uint64_t lost_workers_ = 0;
   std::uint64_t lost_ps_ = 0;
   std::uint64_t restarted_ps_ = 0;
