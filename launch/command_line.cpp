@@ -201,6 +201,12 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   };
   CLI::App& status = *app.add_subcommand("status", "what a job that runs is doing");
   add_run_dir(status);
+  CLI::App& top = *app.add_subcommand("top", "a table of a job's ranks, rates and queue, once a second");
+  add_run_dir(top);
+  bool once = false;
+  top.add_flag("--once", once, "print one table and end");
+  CLI::App& trace = *app.add_subcommand("trace", "make one timeline of the traces that a job has left");
+  trace.add_option("RUN_DIR", run_dir, "the --run-dir of a job that was run with --trace")->required();
   CLI::App& join = *app.add_subcommand("join", "start the job's program once more, as one more worker");
   add_run_dir(join);
 
@@ -215,7 +221,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
 
   // What is left over is looked at below: CLI11's own message has no suggestion.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
-  commands.insert(commands.end(), {&show, &train, &status, &join, &doctor, &run.command(), &app});
+  commands.insert(commands.end(),
+                  {&show, &train, &status, &top, &trace, &join, &doctor, &run.command(), &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
   try {
@@ -250,6 +257,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   if (run.command().parsed())
     return {.action = Action::run, .run = run.request(std::move(program), environment)};
   if (doctor.parsed()) return {.action = Action::doctor, .doctor = std::move(doctor_request)};
+  if (top.parsed()) return {.action = Action::show_top, .text = run_dir, .once = once};
+  if (trace.parsed()) return {.action = Action::merge_trace, .text = run_dir};
   if (join.parsed()) return {.action = Action::join, .text = run_dir};
   if (checkpoint.parsed()) {
     if (!checkpoint.get_subcommands().empty())
@@ -261,11 +270,12 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     if (!trainers[i]->parsed()) continue;
     return {.action = kTrainers[i].action, .settings = gather(trainer_options[i], config, environment)};
   }
-  throw Error(Code::invalid_argument,
-              train.parsed()
-                  ? "train what? There is: capstan train kge, lr, fm and mlp"
-                  : "a command is missing: capstan train kge, capstan run, capstan doctor, capstan settings, capstan "
-                    "status, capstan join or capstan checkpoint");
+  throw Error(
+      Code::invalid_argument,
+      train.parsed()
+          ? "train what? There is: capstan train kge, lr, fm and mlp"
+          : "a command is missing: capstan train kge, capstan run, capstan doctor, capstan settings, capstan "
+            "status, capstan top, capstan trace, capstan join or capstan checkpoint");
 }
 
 }  // namespace capstan::launch

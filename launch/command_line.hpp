@@ -16,6 +16,8 @@ enum class Action {
   print_settings_markdown,
   show_transports,
   show_status,
+  show_top,
+  merge_trace,
   join,
   train_kge,
   train_lr,
@@ -28,7 +30,9 @@ enum class Action {
 
 struct CommandLine {
   Action action = Action::print_text;
-  std::string text = {};  // of print_text: --help or --version; of show_status and join: RUN_DIR
+  std::string text =
+      {};  // of print_text: --help or --version; of show_status, show_top, merge_trace and join: RUN_DIR
+  bool once = false;  // of show_top
   Settings settings = Settings();
   checkpoint::Request checkpoint = {};  // of checkpoint
   run::Request run = {};                // of run

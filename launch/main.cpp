@@ -13,6 +13,8 @@
 #include "launch/launcher_rank.hpp"
 #include "launch/run/run.hpp"
 #include "launch/running_job.hpp"
+#include "launch/top.hpp"
+#include "launch/trace.hpp"
 #include "launch/train_kge.hpp"
 #include "launch/train_model.hpp"
 #include "launch/transports.hpp"
@@ -35,6 +37,10 @@ int run_command(int argc, char** argv) {
       return run_show_transports(line.settings);
     case Action::show_status:
       return show_status(line.text);
+    case Action::show_top:
+      return show_top(line.text, line.once);
+    case Action::merge_trace:
+      return merge_trace(line.text);
     case Action::join:
       join_job(line.text);
     case Action::run:

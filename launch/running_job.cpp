@@ -15,14 +15,15 @@
 
 #include "capstan/error.hpp"
 #include "cluster/door_knock.hpp"
-#include "cluster/run_directory.hpp"
 
 namespace capstan::launch {
 namespace {
 
 constexpr std::chrono::seconds kStatusWithin{5};
 
-cluster::RunFile run_file(const std::string& run_dir) {
+}  // namespace
+
+cluster::RunFile run_file_of(const std::string& run_dir) {
   try {
     return cluster::read_run_file(run_dir);
   } catch (const Error& error) {
@@ -31,10 +32,8 @@ cluster::RunFile run_file(const std::string& run_dir) {
   }
 }
 
-}  // namespace
-
 int show_status(const std::string& run_dir) {
-  const cluster::RunFile file = run_file(run_dir);
+  const cluster::RunFile file = run_file_of(run_dir);
   const auto deadline = std::chrono::steady_clock::now() + kStatusWithin;
   const cluster::DoorAnswer answer =
       cluster::ask_door(file.address, file.token, cluster::DoorRequest::status, {}, deadline);
@@ -45,7 +44,7 @@ int show_status(const std::string& run_dir) {
 }
 
 void join_job(const std::string& run_dir) {
-  const cluster::RunFile file = run_file(run_dir);
+  const cluster::RunFile file = run_file_of(run_dir);
   // Before the folder is changed.
   const std::string absolute = std::filesystem::absolute(run_dir).string();
   for (const auto& [name, value] : file.environment) {

@@ -3,7 +3,12 @@
 
 #include <string>
 
+#include "cluster/run_directory.hpp"
+
 namespace capstan::launch {
+
+/// Its coordinator's file. Throws Error: not_found when no job runs there.
+cluster::RunFile run_file_of(const std::string& run_dir);
 
 /// Prints what its coordinator says of it. Throws Error: not_found when no job runs there.
 int show_status(const std::string& run_dir);

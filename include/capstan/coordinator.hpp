@@ -158,6 +158,10 @@ class ClusterCoordinator {
   /// killed has to restore a checkpoint.
   void record_step(std::int64_t step);
 
+  /// A value of the program's at one of its steps: the loss, an accuracy. With --run-dir it is in TensorBoard
+  /// and in metrics.jsonl (docs/metrics.md); without, this does nothing. Any thread.
+  void scalar(const std::string& name, double value, std::int64_t step);
+
   /// The value; of a vector, pair, tuple or map that has RemoteValues in it the same with values in their
   /// place; anything else as it is. Waits, and throws what RemoteValue::fetch throws.
   template <class Nest>

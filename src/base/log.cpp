@@ -1,16 +1,22 @@
-// log.cpp -- one spdlog logger on standard error whose pattern shows the calling thread's rank.
+// log.cpp -- one spdlog logger on standard error and perhaps a file, whose patterns show the thread's rank.
 #include "base/log.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "base/log_file.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::log {
 namespace {
+
+using spdlog::level::level_enum;
 
 thread_local std::string tag;
 
@@ -22,17 +28,31 @@ class RankFlag : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<RankFlag>(); }
 };
 
-/// Replaces spdlog's default logger once per process, before the first line.
-const bool configured = [] {
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<RankFlag>('*').set_pattern("[%H:%M:%S.%e] [%*] [%l] %v");
-  auto logger =
-      std::make_shared<spdlog::logger>("capstan", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_formatter(std::move(formatter));
-  logger->flush_on(spdlog::level::trace);
-  spdlog::set_default_logger(std::move(logger));
-  return true;
-}();
+std::unique_ptr<spdlog::formatter> formatter(const std::string& pattern) {
+  auto made = std::make_unique<spdlog::pattern_formatter>();
+  made->add_flag<RankFlag>('*').set_pattern(pattern);
+  return made;
+}
+
+/// spdlog's default logger, replaced once per process, before the first line. Both sinks are there from the
+/// start: a logger's list of them must not change while others log.
+struct Sinks {
+  std::shared_ptr<spdlog::sinks::stderr_sink_mt> console = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  std::shared_ptr<LogFile> file = std::make_shared<LogFile>(*console);
+
+  Sinks() {
+    auto logger = std::make_shared<spdlog::logger>("capstan", spdlog::sinks_init_list{console, file});
+    logger->set_formatter(formatter("[%H:%M:%S.%e] [%*] [%l] %v"));
+    logger->flush_on(spdlog::level::trace);
+    console->set_level(spdlog::level::info);
+    spdlog::set_default_logger(std::move(logger));
+  }
+  /// The logger makes no line that no sink wants.
+  void set_logger_level() const {
+    spdlog::set_level(static_cast<level_enum>(std::min<int>(console->level(), file->level())));
+  }
+};
+const Sinks sinks;
 
 }  // namespace
 
@@ -45,7 +65,18 @@ void set_level(const std::string& level) {
     throw Error(Code::invalid_argument,
                 "log level \"" + level + "\" is none of trace, debug, info, warn, error, off");
   }
-  spdlog::set_level(parsed);
+  sinks.console->set_level(parsed);
+  if (sinks.file->level() != spdlog::level::off) sinks.file->set_level(std::min(parsed, spdlog::level::info));
+  sinks.set_logger_level();
+}
+
+void also_to(const std::filesystem::path& file, int rank) {
+  sinks.file->set_formatter(formatter(fmt::format("[%Y-%m-%d %H:%M:%S.%e] [rank {}] [%*] [%l] %v", rank)));
+  sinks.file->open(file, std::min(sinks.console->level(), spdlog::level::info));
+  sinks.set_logger_level();
+  if (sinks.file->level() == spdlog::level::off) return;
+  const std::string text = fmt::format("process {} begins", getpid());
+  sinks.file->log(spdlog::details::log_msg("capstan", spdlog::level::info, text));
 }
 
 }  // namespace capstan::log

@@ -1,10 +1,12 @@
 // log.hpp -- what a rank says: spdlog with the rank, its role and its host in front of every line.
 //
-// The coordinator logs from `info` up, everybody else from `warn` up; CAPSTAN_LOG_LEVEL changes it for all.
+// On standard error the coordinator logs from `info` up, everybody else from `warn` up; CAPSTAN_LOG_LEVEL
+// changes it for all. With --run-dir each rank has a file as well (docs/metrics.md).
 #pragma once
 
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
 #include <string>
 
 namespace capstan::log {
@@ -14,8 +16,12 @@ namespace capstan::log {
 void set_rank_tag(std::string tag);
 const std::string& rank_tag();
 
-/// `level` is one of trace, debug, info, warn, error, off. Throws Error on any other word.
+/// Of standard error. `level` is one of trace, debug, info, warn, error, off. Throws Error on any other word.
 void set_level(const std::string& level);
+
+/// Lines from `info` up, or from where standard error begins if that is lower, are appended to this file as
+/// well; it says of all that they are `rank`'s. One file at a time. One that cannot be written is a warning.
+void also_to(const std::filesystem::path& file, int rank);
 
 using spdlog::debug;
 using spdlog::error;

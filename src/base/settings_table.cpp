@@ -159,8 +159,32 @@ constexpr std::array kTable{
             .kind = text,
             .initial = "",
             .help = "a directory where the coordinator says how to reach it, for `capstan status` and for "
-                    "workers that join late; the same on every rank",
-            .initial_means = "none: nobody can join"},
+                    "workers that join late, and where logs and figures go; the same on every rank",
+            .initial_means = "none: nobody can join, nothing is kept"},
+    Setting{.name = "metrics-every",
+            .group = "runtime",
+            .kind = duration,
+            .initial = "10s",
+            .help =
+                "with --run-dir: how often the coordinator asks all ranks what they have done, and adds a "
+                "line to RUN_DIR/metrics.jsonl; 0 = never",
+            .minimum = 0},
+    Setting{
+        .name = "trace",
+        .group = "runtime",
+        .kind = flag,
+        .initial = "false",
+        .help =
+            "with --run-dir: each rank writes what it does when, and RUN_DIR/trace.json is one timeline of "
+            "all of it for ui.perfetto.dev; the same on every rank"},
+    Setting{.name = "prometheus-file",
+            .group = "runtime",
+            .kind = text,
+            .initial = "",
+            .help =
+                "with --run-dir: a file in Prometheus' text format that is replaced every --metrics-every, "
+                "for node_exporter's textfile collector; a name without a folder is in RUN_DIR",
+            .initial_means = "none"},
     Setting{.name = "late-workers",
             .group = "runtime",
             .kind = integer,

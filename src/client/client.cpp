@@ -43,6 +43,7 @@ void check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_r
 
 Client::Client(std::shared_ptr<cluster::Runtime> runtime)
     : runtime_(std::move(runtime)),
+      traffic_(runtime_->traffic()),
       rpc_(runtime_->data()),
       reads_(runtime_->data()),
       links_(static_cast<std::size_t>(runtime_->count(Role::ps))) {
@@ -165,12 +166,14 @@ const Route& Client::route_of(const shard::VariableDescriptor& variable) {
 
 void Client::lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
                     ReadMode mode) {
+  const cluster::Traffic::Timed timed(traffic_.pull);
   const Lookup lookup{&variable, ids, out};
   retry([&] { finish(start({&lookup, 1}, mode)); });
 }
 
 void Client::pull(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
                   void* out, ReadMode mode) {
+  const cluster::Traffic::Timed timed(traffic_.pull);
   const Lookup lookup{&variable, {}, out, first_row, rows};
   retry([&] { finish(start({&lookup, 1}, mode)); });
 }
@@ -182,6 +185,8 @@ Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {
   }
   std::vector<RemoteReads::Segment> remote;
   for (const Lookup& lookup : lookups) {
+    const std::uint64_t rows = lookup.ids.empty() ? lookup.rows : lookup.ids.size();
+    traffic_.pull.count(rows, rows * lookup.variable->row_bytes());
     if (lookup.ids.empty()) {
       start_dense(lookup, mode, remote);
     } else {
@@ -312,8 +317,12 @@ void Client::push(const shard::VariableDescriptor& variable, std::span<const std
 }
 
 void Client::push(std::span<const Push> pushes) {
+  const cluster::Traffic::Timed timed(traffic_.push);
   for (const Push& push : pushes) check_ids(*push.variable, push.ids);
-  for (const Push& push : pushes) push_one(push, pushes.size() > 1);
+  for (const Push& push : pushes) {
+    traffic_.push.count(push.ids.size(), push.ids.size() * push.variable->row_bytes());
+    push_one(push, pushes.size() > 1);
+  }
   if (pushes.size() == 1) return;
   for (const auto& link : links_) {
     if (link && (link->path() == Path::mapped || link->path() == Path::rma)) link->publish();
@@ -362,6 +371,8 @@ void Client::push_unique(const shard::VariableDescriptor& variable, std::span<co
 
 void Client::push_dense(const shard::VariableDescriptor& variable, const void* gradient) {
   const std::uint64_t row_bytes = variable.row_bytes();
+  const cluster::Traffic::Timed timed(traffic_.push);
+  traffic_.push.count(variable.rows(), variable.rows() * row_bytes);
   for (const ShardRoute& shard : route_of(variable).shards) {
     const auto* from = static_cast<const std::byte*>(gradient) + shard.place.first_row * row_bytes;
     shard.link->push({variable.id, shard.number, row_bytes, {}, {}, {}, 0, shard.place.rows, from});
@@ -369,6 +380,11 @@ void Client::push_dense(const shard::VariableDescriptor& variable, const void* g
 }
 
 void Client::flush() {
+  const bool nothing =
+      std::all_of(links_.begin(), links_.end(), [](const auto& link) { return !link || link->idle(); });
+  if (nothing) return;
+  const cluster::Traffic::Timed timed(traffic_.flush);
+  traffic_.flush.count(0, 0);
   for (const auto& link : links_) {
     if (link) link->flush();
   }

@@ -130,6 +130,7 @@ class Client {
   std::string who_is_behind(std::uint32_t group);
 
   std::shared_ptr<cluster::Runtime> runtime_;
+  cluster::Traffic& traffic_;
   cluster::RpcClient rpc_;
   RemoteReads reads_;
   RunningClosure closure_;

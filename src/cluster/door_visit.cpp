@@ -74,6 +74,7 @@ DoorVisit::State DoorVisit::read_knock() noexcept {
   in_head_ = 0;
   switch (request_) {
     case DoorRequest::status:
+    case DoorRequest::figures:
       return state_ = State::asked;
     case DoorRequest::join:
     case DoorRequest::start:

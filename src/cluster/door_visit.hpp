@@ -23,10 +23,12 @@ inline constexpr std::size_t kTokenBytes = 32;
 using Token = std::array<std::byte, kTokenBytes>;
 
 /// Sent over the wire: never renumber.
-enum class DoorRequest : std::uint8_t { status = 1, join = 2, start = 3 };
+enum class DoorRequest : std::uint8_t { status = 1, join = 2, start = 3, figures = 4 };
 
 /// The request has a body.
-constexpr bool has_body(DoorRequest request) noexcept { return request != DoorRequest::status; }
+constexpr bool has_body(DoorRequest request) noexcept {
+  return request != DoorRequest::status && request != DoorRequest::figures;
+}
 
 struct DoorAnswer {
   Code code = Code::ok;

@@ -21,6 +21,7 @@
 #include "cluster/kept_record.hpp"
 #include "cluster/mpi_bootstrap.hpp"
 #include "cluster/role_map.hpp"
+#include "cluster/run_files.hpp"
 #include "cluster/runtime.hpp"
 #include "cluster/tcp_bootstrap.hpp"
 #include "transport/ucx_fabric.hpp"
@@ -120,8 +121,8 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
     again = cluster::Member{table.rank, Role::worker,          table.index_of(table.rank), hello.host,
                             hello.pid,  hello.control_address, hello.data_address};
   }
-  return Cluster(std::make_shared<Runtime>(settings, std::move(table), std::move(control), std::move(data),
-                                           std::move(again)));
+  return Cluster(cluster::with_run_files(std::make_shared<Runtime>(
+      settings, std::move(table), std::move(control), std::move(data), std::move(again))));
 }
 
 /// A worker that was started again: the coordinator may have been, too, since the table was made.

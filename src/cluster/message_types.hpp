@@ -69,6 +69,7 @@ enum MessageType : std::uint16_t {
   kCheckRestore = 76,  // coordinator to ps: compare bytes of a checkpoint (shard/restore_plan.hpp)
 
   kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
+  kReport,  // coordinator to all: what have you done so far; answered with the same (shard/report.hpp)
 };
 
 }  // namespace capstan::cluster

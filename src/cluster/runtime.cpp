@@ -1,6 +1,7 @@
 // runtime.cpp -- the table of members and the fabrics of one rank.
 #include "cluster/runtime.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include "capstan/error.hpp"
 #include "cluster/pulse.hpp"
 #include "cluster/role_map.hpp"
+#include "cluster/run_files.hpp"
+#include "io/events/trace_file.hpp"
 #include "transport/loop.hpp"
 
 namespace capstan::cluster {
@@ -40,6 +43,11 @@ Runtime::~Runtime() {
 
 std::string Runtime::log_tag() const {
   return std::string(to_string(self().role)) + " " + std::to_string(self().index) + "@" + self().host;
+}
+
+void Runtime::trace_to(const std::filesystem::path& folder) {
+  trace_ = std::make_unique<io::TraceFile>(folder / fmt::format("rank-{:05}.json", self().rank), self().rank,
+                                           self().name());
 }
 
 int Runtime::count(Role role) const noexcept { return table_.count(role); }
@@ -239,7 +247,7 @@ std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   for (const auto& runtime : runtimes) runtime->in_process_ = true;
   auto coordinator = runtimes[0];
   coordinator->embedded_.assign(runtimes.begin() + 1, runtimes.end());
-  return coordinator;
+  return with_run_files(coordinator);
 }
 
 std::string host_name() {

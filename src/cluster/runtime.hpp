@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,10 +14,14 @@
 #include "base/settings.hpp"
 #include "cluster/coordinator_memory.hpp"
 #include "cluster/member.hpp"
+#include "cluster/traffic.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::transport {
 class LoopHub;
+}
+namespace capstan::io {
+class TraceFile;
 }
 
 namespace capstan::cluster {
@@ -118,6 +123,14 @@ class Runtime {
   /// On the coordinator, once: takes up what an earlier process of this rank has left.
   void remember(std::shared_ptr<transport::KeptMemory> memory, int life);
 
+  /// Where what this rank does when is written; null without --trace.
+  io::TraceFile* trace() const noexcept { return trace_.get(); }
+  /// In this folder, from now on.
+  void trace_to(const std::filesystem::path& folder);
+
+  /// What this rank pulls and pushes.
+  Traffic& traffic() noexcept { return traffic_; }
+
   /// How long any wait on another rank may last.
   std::chrono::milliseconds patience() const { return settings_.duration("wait-timeout"); }
 
@@ -148,6 +161,8 @@ class Runtime {
   std::shared_ptr<transport::KeptMemory> kept_memory_;
   CoordinatorMemory coordinator_memory_;
   int life_ = 0;
+  Traffic traffic_;
+  std::unique_ptr<io::TraceFile> trace_;
 };
 
 /// The name of this host, cut at the first dot.

@@ -13,6 +13,8 @@
 #include "capstan/coordinator.hpp"
 #include "cluster/message_types.hpp"
 #include "cluster/pulse.hpp"
+#include "coordinator/function_name.hpp"
+#include "coordinator/trace.hpp"
 #include "coordinator/worker_server.hpp"
 #include "transport/bytes.hpp"
 
@@ -23,12 +25,8 @@ namespace {
 /// A program that waits has nothing else to do; its core may be wanted by the ranks that it waits for.
 constexpr ControlLoop::Looks kLooks{std::chrono::milliseconds(1), std::chrono::microseconds(200)};
 
-/// "train_step" of "... [with auto fn = train_step; ...]".
-std::string_view short_name(std::string_view name) {
-  constexpr std::string_view kBefore = "fn = ";
-  if (const auto at = name.find(kBefore); at != name.npos) name.remove_prefix(at + kBefore.size());
-  return name.substr(0, name.find_first_of(";]"));
-}
+/// How long the end of a job waits for the last figures of its ranks.
+constexpr std::chrono::milliseconds kLastFigures{300};
 
 }  // namespace
 
@@ -46,8 +44,15 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                                         : runtime_.settings().duration("heartbeat-timeout")),
       ps_watch_(runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
+      metrics_({runtime_, strategy_, queue_, dispatcher_, lost_ranks_}),
       late_(
-          runtime_, [this] { return status(); }, [this] { loop_->nudge_sleeper(); }) {
+          runtime_, [this] { return status(); },
+          [this] {
+            std::string figures = metrics_.look();
+            loop_->nudge_sleeper();  // ranks are asked more often now
+            return figures;
+          },
+          [this] { loop_->nudge_sleeper(); }) {
   dispatcher_.make_room(runtime_.count(Role::worker) + runtime_.table().late);
   dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
                           runtime_.settings().duration("schedule-start-delay-max"));
@@ -89,6 +94,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   });
   fabric.on_message(cluster::kHeartbeat,
                     [this](const transport::Message& message) { take_heartbeat(message); });
+  fabric.on_message(cluster::kReport, [this](const transport::Message& message) { metrics_.take(message); });
   fabric.on_message(cluster::kLeave,
                     [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
@@ -106,6 +112,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
   try {
     late_.open();
+    metrics_.open();
   } catch (...) {
     end();
     throw;
@@ -120,6 +127,7 @@ Coordinator::~Coordinator() {
 void Coordinator::end() {
   late_.close();
   strategy_.end_control();
+  end_metrics();
   loop_->stop();
   queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
   // Whoever came back would find workers that have ended.
@@ -134,6 +142,24 @@ void Coordinator::end() {
   returning_.send_to_all(cluster::kShutdown);
   runtime_.control().progress();
   embedded_workers_.clear();
+}
+
+/// What ranks did since they were asked last is in the last record, if they answer soon.
+void Coordinator::end_metrics() {
+  if (!metrics_.on()) return;
+  if (!queue_.broken()) {
+    metrics_.ask_for_the_last_time();
+    loop_->nudge();
+    loop_->wait([this] { return metrics_.all_in(); }, transport::deadline_in(kLastFigures));
+  }
+  loop_->stop();
+  const std::string summary = metrics_.close();
+  end_trace(runtime_, metrics_.clocks());
+  for (std::size_t at = 0; at < summary.size();) {
+    const std::size_t end = summary.find('\n', at);
+    log::info("{}", std::string_view(summary).substr(at, end - at));
+    at = end + 1;
+  }
 }
 
 ControlLoop::Round Coordinator::round() {
@@ -152,7 +178,8 @@ ControlLoop::Round Coordinator::round() {
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
   const bool timed = queue_.next_deadline() != Clock::time_point::max();
-  const auto now = timed || watchdog_.on() || heartbeats_.on() ? Clock::now() : Clock::time_point{};
+  const auto now =
+      timed || watchdog_.on() || heartbeats_.on() || metrics_.on() ? Clock::now() : Clock::time_point{};
   if (heartbeats_.on()) {
     if (returned) watch_returned(now);
     look_for_silent_workers(now);
@@ -169,6 +196,7 @@ ControlLoop::Round Coordinator::round() {
   }
   if (!away_.empty()) round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));
   if (heartbeats_.on()) round.rest = std::min(round.rest, heartbeats_.until_look(now));
+  if (metrics_.on()) round.rest = std::min(round.rest, metrics_.round(now));
   if (watchdog_.on()) {
     watch(now);
     round.rest = std::min(round.rest, watchdog_.period());
@@ -388,6 +416,9 @@ bool ClusterCoordinator::join(std::chrono::milliseconds timeout) {
 }
 bool ClusterCoordinator::done() { return implementation_->queue().done(); }
 std::uint64_t ClusterCoordinator::next_resource() { return implementation_->next_resource(); }
+void ClusterCoordinator::scalar(const std::string& name, double value, std::int64_t step) {
+  implementation_->metrics().scalar(name, value, step);
+}
 void ClusterCoordinator::record_step(std::int64_t step) { implementation_->record_step(step); }
 int ClusterCoordinator::workers() const { return implementation_->workers(); }
 

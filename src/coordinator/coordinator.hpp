@@ -19,6 +19,7 @@
 #include "coordinator/heartbeats.hpp"
 #include "coordinator/late_workers.hpp"
 #include "coordinator/lost_ranks.hpp"
+#include "coordinator/metrics.hpp"
 #include "coordinator/ps_watch.hpp"
 #include "coordinator/returning_workers.hpp"
 #include "coordinator/takeovers.hpp"
@@ -53,10 +54,12 @@ class Coordinator {
   void record_step(std::int64_t step);
   /// Of workers that are there now, in order.
   std::vector<int> worker_indices();
+  Metrics& metrics() noexcept { return metrics_; }
   int workers() const noexcept { return dispatcher_.alive(); }
 
  private:
   void end();
+  void end_metrics();
   void start_embedded_workers();
   ControlLoop::Round round();
   void watch(Watchdog::Clock::time_point now);
@@ -116,7 +119,8 @@ class Coordinator {
   std::atomic<std::uint64_t> forget_before_{0};   // closures that no ps needs to remember
   std::uint64_t told_to_forget_ = 0;
   bool too_much_open_ = false;  // of the thread that drives the loop
-  LateWorkers late_;            // last: its thread uses all of the above
+  Metrics metrics_;
+  LateWorkers late_;  // last: its thread uses all of the above
 };
 
 }  // namespace capstan::coordinator

@@ -10,6 +10,7 @@
 #include "capstan/serialize.hpp"
 #include "cluster/message_types.hpp"
 #include "coordinator/protocol.hpp"
+#include "io/events/trace_file.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::coordinator {
@@ -278,6 +279,12 @@ void Dispatcher::announce(Worker& worker) {
 void Dispatcher::send_batch(Worker& worker) {
   if (worker.batched == 0) return;
   const BatchHeader header{worker.batched, worker.announcement_bytes, strategy_.runtime()->life()};
+  if (io::TraceFile* trace = strategy_.runtime()->trace(); trace != nullptr) {
+    trace->instant("dispatch", "dispatch",
+                   {{"worker", worker.index},
+                    {"functions", static_cast<std::int64_t>(worker.batched)},
+                    {"bytes", static_cast<std::int64_t>(worker.batch.size())}});
+  }
   worker.peer->send(cluster::kRunClosures, transport::as_bytes(header), worker.batch);
   worker.batch.clear();
   if (worker.batch.capacity() > 4 * kBatchBytes) worker.batch.shrink_to_fit();
@@ -408,6 +415,13 @@ std::vector<Dispatcher::Holding> Dispatcher::holding() const {
     all.push_back(
         {worker.index, worker.running.size(), worker.running.front().closure.function, worker.heard});
   }
+  return all;
+}
+
+std::vector<Dispatcher::Held> Dispatcher::held() const {
+  std::vector<Held> all;
+  for (const Worker& worker : workers_)
+    all.push_back({worker.index, worker.peer->rank(), worker.alive, worker.ended, worker.running.size()});
   return all;
 }
 

@@ -94,6 +94,16 @@ class Dispatcher {
   /// Of workers that have something to do.
   std::vector<Holding> holding() const;
 
+  struct Held {
+    int worker;  // index
+    int rank;
+    bool alive;
+    std::uint64_t ended;
+    std::size_t closures;
+  };
+  /// Of all workers, by index.
+  std::vector<Held> held() const;
+
   /// Read by any thread, as is the number of all workers.
   int alive() const noexcept { return alive_; }
   int workers() const noexcept { return count_; }

@@ -70,6 +70,8 @@ DoorAnswer LateWorkers::answer(DoorRequest request, std::span<const std::byte> b
   switch (request) {
     case DoorRequest::status:
       return {Code::ok, status_(), {}};
+    case DoorRequest::figures:
+      return {Code::ok, figures_(), {}};
     case DoorRequest::join:
       return {Code::ok, {}, to_bytes(let_in(from_bytes<cluster::Hello>(body)))};
     case DoorRequest::start:

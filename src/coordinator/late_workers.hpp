@@ -20,10 +20,11 @@ namespace capstan::coordinator {
 /// that was started again.
 class LateWorkers {
  public:
-  /// `status`: text for `capstan status`. `come`: there is somebody to take. Both are called on the door's
-  /// thread.
-  LateWorkers(cluster::Runtime& runtime, std::function<std::string()> status, std::function<void()> come)
-      : runtime_(runtime), status_(std::move(status)), come_(std::move(come)) {}
+  /// `status`: text for `capstan status`; `figures`: JSON for `capstan top`. `come`: there is somebody to
+  /// take. All are called on the door's thread.
+  LateWorkers(cluster::Runtime& runtime, std::function<std::string()> status,
+              std::function<std::string()> figures, std::function<void()> come)
+      : runtime_(runtime), status_(std::move(status)), figures_(std::move(figures)), come_(std::move(come)) {}
   ~LateWorkers() { close(); }
 
   /// With --run-dir: opens the door, and writes the file that says where it is. Throws Error: already_exists
@@ -44,6 +45,7 @@ class LateWorkers {
 
   cluster::Runtime& runtime_;
   std::function<std::string()> status_;
+  std::function<std::string()> figures_;
   std::function<void()> come_;
   std::string run_dir_;
   cluster::RunFile file_;

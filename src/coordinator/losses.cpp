@@ -28,6 +28,7 @@ std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worke
 }
 
 void Coordinator::lose_ps(transport::Peer& peer) {
+  metrics_.count_lost(runtime_.member(peer.rank()));
   ps_watch_.forget(peer.rank());
   strategy_.save_under_way().lose(runtime_.member(peer.rank()).index, peer.name());
   if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) lost_ranks_.add(spare);
@@ -76,6 +77,7 @@ bool Coordinator::greet_returned_ps() {
       peer.send(cluster::kWorkerGone, transport::as_bytes(shard::WorkerGone{rank, 0}));
     }
     returning_.tell_again(peer);
+    metrics_.count_back(member);
     log::info("{} is back", peer.name());
   }
   if (!away_.empty()) wait_for_ps();
@@ -198,6 +200,7 @@ void Coordinator::lose_worker(transport::Peer& peer, bool may_live) {
   const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), may_live ? 1 : 0}),
                                          transport::deadline_in(runtime_.patience()));
   if (!closures) return;
+  metrics_.count_lost(runtime_.member(peer.rank()));
   members_changed_ = true;
   log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,
             dispatcher_.alive());

@@ -12,6 +12,7 @@
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/message_types.hpp"
+#include "io/events/trace_file.hpp"
 
 namespace capstan::coordinator {
 
@@ -108,6 +109,8 @@ bool ReturningWorkers::advance() {
   std::erase_if(returning_, [&](const Returning& worker) {
     if (worker.open.empty()) {
       dispatcher_.regain(worker.index, *worker.peer);
+      if (io::TraceFile* trace = runtime_.trace(); trace != nullptr)
+        trace->instant("loss", "worker has come", {{"rank", worker.peer->rank()}});
       const bool late = runtime_.table().is_late(worker.peer->rank());
       log::info("{} {}; {} workers", worker.peer->name(),
                 late ? "has joined" : "is there in place of the one that was lost", dispatcher_.alive());

@@ -21,7 +21,9 @@
 #include "capstan/replica_context.hpp"
 #include "cluster/message_types.hpp"
 #include "cluster/pulse.hpp"
+#include "coordinator/function_name.hpp"
 #include "coordinator/heartbeats.hpp"
+#include "io/events/trace_file.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan {
@@ -120,6 +122,10 @@ void WorkerServer::listen() {
     std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
     to_give_back_.push_back(header.most);
   });
+  fabric.on_message(cluster::kReport, [this](const transport::Message& message) {
+    if (shard::is_last(message.header) && runtime_->trace() != nullptr) runtime_->trace()->flush();
+    to_report_.push_back(shard::answer_to(message.header));
+  });
   fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
     const std::lock_guard lock(mutex_);
@@ -197,6 +203,7 @@ ControlLoop::Round WorkerServer::round() {
   const bool received = runtime_->control().progress() != 0;
   take_up_coordinator();
   for (const std::size_t most : std::exchange(to_give_back_, {})) give_back(most);
+  for (const shard::ReportHeader& header : std::exchange(to_report_, {})) report(header);
   const auto rest = beat_or_end();
   std::vector<std::byte> answers;
   bool answer_due = false;
@@ -331,6 +338,18 @@ void WorkerServer::give_back(std::size_t most) {
   coordinator_->send(cluster::kGivenBack, {}, to_bytes(ids));
 }
 
+/// What this worker has moved so far, for the coordinator's figures. Not inside progress(), as give_back.
+void WorkerServer::report(const shard::ReportHeader& header) {
+  const cluster::TrafficFigures figures = runtime_->traffic().figures();
+  shard::WorkerReport report{packed(figures.pull), packed(figures.push), packed(figures.flush), 0,
+                             cluster::use_of_this_process()};
+  {
+    const std::lock_guard lock(mutex_);
+    report.held = tasks_.size();
+  }
+  coordinator_->send(cluster::kReport, transport::as_bytes(header), to_bytes(report));
+}
+
 std::optional<WorkerServer::Task> WorkerServer::next_task() {
   const std::lock_guard lock(mutex_);
   if (ended() || tasks_.empty()) return std::nullopt;
@@ -402,6 +421,12 @@ void WorkerServer::execute(const Task& task) {
   const DoneHeader header{task.header.id, result.size(),
                           static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count()),
                           static_cast<std::uint64_t>(code)};
+  if (io::TraceFile* trace = runtime_->trace(); trace != nullptr) {
+    trace->span("function", short_name(detail::registered_function(task.header.function).name), begin, end,
+                {{"id", static_cast<std::int64_t>(task.header.id)},
+                 {"again", task.header.again},
+                 {"code", static_cast<std::int64_t>(code)}});
+  }
   bool send_now = false;
   {
     const std::lock_guard lock(mutex_);

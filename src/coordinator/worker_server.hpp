@@ -18,6 +18,7 @@
 #include "cluster/silence.hpp"
 #include "coordinator/control_loop.hpp"
 #include "coordinator/protocol.hpp"
+#include "shard/report.hpp"
 #include "strategy/context.hpp"
 
 namespace capstan::coordinator {
@@ -65,6 +66,7 @@ class WorkerServer {
   ControlLoop::Round round();
   void take(const transport::Message& message);
   void give_back(std::size_t most);
+  void report(const shard::ReportHeader& header);
   std::optional<Task> next_task();
   /// REQUIRES: the mutex, once the loop has started.
   bool ended() const { return over_ || fenced_ || !lost_.empty(); }
@@ -89,6 +91,7 @@ class WorkerServer {
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
   std::vector<std::size_t> to_give_back_;                 // as asked; of the thread that drives the loop
+  std::vector<shard::ReportHeader> to_report_;            // likewise
   bool has_asked_to_leave_ = false;                       // of the same
   bool over_ = false;
   bool fenced_ = false;  // it counts as dead

@@ -10,6 +10,7 @@
 #include "base/stacks.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+#include "io/events/trace_file.hpp"
 #include "shard/replica_format.hpp"
 #include "transport/bytes.hpp"
 #include "transport/life_word.hpp"
@@ -69,6 +70,10 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
           store_, runtime_->self().index, runtime_->settings().bytes("checkpoint-bandwidth"),
           [this] { fabric_.wake(); },
           [this](const shard::PartSaved& saved, transport::Bytes payload) {
+            if (io::TraceFile* trace = runtime_->trace(); trace != nullptr && saved.fast == 0) {
+              trace->span("checkpoint", "write my part", save_began_, io::TraceFile::Clock::now(),
+                          {{"save", static_cast<std::int64_t>(saved.save)}, {"code", saved.code}});
+            }
             runtime_->control_peer(runtime_->member(Role::coordinator, 0))
                 .send(cluster::kPartSaved, transport::as_bytes(saved), payload);
           }),
@@ -199,6 +204,7 @@ void PsServer::serve_requests() {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
+    save_began_ = io::TraceFile::Clock::now();
     saver_.begin(from_bytes<shard::SavePart>(request), runtime_->count(Role::ps));
     return std::vector<std::byte>{};
   });
@@ -278,6 +284,7 @@ void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
   fabric_.on_message(cluster::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
+  fabric_.on_message(cluster::kReport, [this](const transport::Message& m) { report(m); });
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
     shard::WorkerGone worker;
@@ -313,6 +320,17 @@ void PsServer::serve_fabric() {
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
   });
+}
+
+/// What has been done so far, for the coordinator's figures.
+void PsServer::report(const transport::Message& request) {
+  if (shard::is_last(request.header) && runtime_->trace() != nullptr) runtime_->trace()->flush();
+  shard::PsReport report = store_.report();
+  report.statistics.rings = rings_.open_rings();
+  report.use = cluster::use_of_this_process();
+  const shard::ReportHeader header = shard::answer_to(request.header);
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+      .send(cluster::kReport, transport::as_bytes(header), to_bytes(report));
 }
 
 /// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,

@@ -75,6 +75,7 @@ class PsServer {
   /// The replica's side: how far it has come, and what the ps that it follows has done.
   void say_progress(const shard::ReplicaProgress& progress);
   void repeat(std::uint16_t type, int from, transport::Bytes request);
+  void report(const transport::Message& request);
   void take_gone(const shard::WorkerGone& worker);
   void take_member(transport::Bytes member);
   /// A rank has died: what it has shown whole is applied, the rest is dropped.
@@ -113,6 +114,7 @@ class PsServer {
   PushInbox inbox_;
   RowSender rows_;
   PartSaver saver_;
+  std::chrono::steady_clock::time_point save_began_{};
   cluster::RpcServer rpc_;
   std::map<std::uint16_t, Request> changes_;        // by type
   ReplicaInbox replicated_;                         // of the ps whose replica this is

@@ -155,7 +155,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   in_flight_ += piece->in_flight;
   read.begin += count;
   if (read.begin == end) {
-    store_.count_sent(segment.what.rows);
+    store_.count_sent(segment.what.variable, segment.what.shard, segment.what.rows);
     ++read.at;
     read.begin = 0;
     read.snapshot.reset();

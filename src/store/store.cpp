@@ -322,6 +322,7 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
   }
   if (first != last) shard.unfinished = std::max(0, shard.unfinished + (first ? 1 : -1));
   statistics_.rows_pushed += header.rows;
+  shard.rows_moved += header.rows;
   statistics_.bytes_pushed += header.rows * shard.row_bytes();
   with_type(shard.description.dtype,
             [&]<class T>(std::type_identity<T>) { update<T>(shard, header, rows, values); });
@@ -393,9 +394,11 @@ void Store::gather(const RowsView& from, std::uint64_t first_byte, std::span<std
   if (!out.empty()) std::memcpy(out.data(), from.values + first_byte, out.size());
 }
 
-void Store::count_sent(std::uint64_t rows) {
+void Store::count_sent(std::uint32_t variable, std::uint32_t shard, std::uint64_t rows) {
   const std::lock_guard lock(mutex_);
   statistics_.rows_sent += rows;
+  const auto found = shards_.find({variable, shard});
+  if (found != shards_.end()) found->second.rows_moved += rows;
 }
 
 bool Store::whole(std::uint32_t variable, std::uint32_t shard) {
@@ -412,6 +415,19 @@ shard::PsStatistics Store::statistics() {
   const std::lock_guard lock(mutex_);
   statistics_.heap_bytes = heap_.bytes();
   return statistics_;
+}
+
+shard::PsReport Store::report() {
+  shard::PsReport report;
+  report.statistics = statistics();
+  const std::lock_guard lock(mutex_);
+  report.shards = shards_.size();
+  for (const auto& [key, shard] : shards_) {
+    if (shard.rows_moved > report.hottest.rows)
+      report.hottest = {shard.description.name, shard.description.shard, shard.rows_moved};
+  }
+  for (const auto& [id, clocks] : groups_.all_clocks()) report.groups.push_back({id, clocks});
+  return report;
 }
 
 }  // namespace capstan::store

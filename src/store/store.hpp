@@ -14,6 +14,7 @@
 #include "shard/descriptor.hpp"
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
+#include "shard/report.hpp"
 #include "shard/restore_plan.hpp"
 #include "shard/takeover.hpp"
 #include "store/chunk_pool.hpp"
@@ -92,8 +93,8 @@ class Store final : public shard::PushSink {
   /// `count` is 1 for a read that begins to wait and -1 for one that ends. While any waits, `ready` lets no
   /// further push begin on the shard, so that it gets whole.
   void add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count);
-  /// For the statistics: rows that have gone out in messages.
-  void count_sent(std::uint64_t rows);
+  /// For the statistics: rows of a shard that have gone out in messages.
+  void count_sent(std::uint32_t variable, std::uint32_t shard, std::uint64_t rows);
 
   /// Fills shards from a checkpoint that the coordinator has found to fit, and every ps to be whole.
   void restore(const shard::RestorePart& part);
@@ -102,6 +103,8 @@ class Store final : public shard::PushSink {
 
   Heap& heap() noexcept { return heap_; }
   shard::PsStatistics statistics();
+  /// Without what a process is.
+  shard::PsReport report();
 
  private:
   friend class StoreSnapshot;
@@ -117,6 +120,7 @@ class Store final : public shard::PushSink {
     std::int64_t* steps = nullptr;  // in the version's line
     int unfinished = 0;             // pushes of which some entries have been applied and others not
     int waiting_reads = 0;
+    std::uint64_t rows_moved = 0;  // pushed, and sent
     std::vector<std::shared_ptr<ShardSnapshot>>
         snapshots;                       // that want to know of changes before they are made
     std::optional<TouchedRows> touched;  // since a save that increments may follow

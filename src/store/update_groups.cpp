@@ -132,4 +132,12 @@ shard::GroupClocks UpdateGroups::clocks(std::uint32_t id) const {
   return clocks;
 }
 
+std::vector<std::pair<std::uint32_t, shard::GroupClocks>> UpdateGroups::all_clocks() const {
+  std::vector<std::pair<std::uint32_t, shard::GroupClocks>> all;
+  for (const auto& [id, group] : groups_) {
+    if (group.description.mode != shard::GroupMode::asynchronous) all.emplace_back(id, clocks(id));
+  }
+  return all;
+}
+
 }  // namespace capstan::store

@@ -53,6 +53,8 @@ class UpdateGroups {
   void join(int rank);
   /// Throws Error(not_found).
   shard::GroupClocks clocks(std::uint32_t group) const;
+  /// Of all groups in which somebody may wait.
+  std::vector<std::pair<std::uint32_t, shard::GroupClocks>> all_clocks() const;
 
  private:
   struct Worker {

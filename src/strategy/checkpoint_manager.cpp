@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
 #include "io/directory_lock.hpp"
+#include "io/events/trace_file.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/fast_level.hpp"
 #include "io/hdf5/layout.hpp"
@@ -100,6 +101,7 @@ struct CheckpointManager::Saving {
   std::optional<strategy::PsContents::Checkpoint> for_spares = {};
   shard::SavedRows rows = {};
   transport::Deadline deadline = {};
+  SaveSchedule::Clock::time_point began = SaveSchedule::Clock::now();
 };
 
 struct CheckpointManager::Background {
@@ -208,6 +210,10 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
   strategy.note_checkpoint(std::move(saving.for_spares));
   if (saving.rows.mark != 0) note_whole(saving, folder);
   fast_->clear();
+  const auto now = SaveSchedule::Clock::now();
+  strategy.save_times().add_saved(now - saving.began);
+  if (io::TraceFile* trace = strategy.runtime()->trace(); trace != nullptr)
+    trace->span("checkpoint", "checkpoint", saving.began, now, {{"step", saving.step}});
   return folder;
 }
 
@@ -235,7 +241,9 @@ std::filesystem::path CheckpointManager::save(std::int64_t step, const std::stri
                                               const SaveOptions& options) {
   const auto from = SaveSchedule::Clock::now();
   auto folder = save_now(step, user_state, options);
-  schedule_.saved(step, from, SaveSchedule::Clock::now());
+  const auto until = SaveSchedule::Clock::now();
+  schedule_.saved(step, from, until);
+  strategy_.implementation().save_times().add_wait(until - from);
   return folder;
 }
 

@@ -376,7 +376,10 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
   }
   ask_every_ps(cluster::kCreateGroup, view(to_bytes(request)), runtime_->patience(),
                "create update group \"" + name + "\"");
-  groups_.push_back(name);
+  {
+    const std::lock_guard lock(variables_mutex_);
+    groups_.push_back(name);
+  }
   contents_.add_group(name);
   runtime_->coordinator_memory().change([&](auto& record) { record.groups = groups_; });
   return request.id;
@@ -385,6 +388,11 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
 void Strategy::restart_group(std::uint32_t group, const std::string& name) {
   ask_every_ps(cluster::kRestartGroup, transport::as_bytes(group), runtime_->patience(),
                "restart update group \"" + name + "\"");
+}
+
+std::vector<std::string> Strategy::group_names() const {
+  const std::lock_guard lock(variables_mutex_);
+  return groups_;
 }
 
 std::uint64_t Strategy::add_resource(std::uint32_t function, std::vector<std::byte> arguments) {

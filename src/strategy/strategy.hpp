@@ -19,6 +19,7 @@
 #include "strategy/ps_contents.hpp"
 #include "strategy/recovery.hpp"
 #include "strategy/restoring.hpp"
+#include "strategy/save_times.hpp"
 #include "strategy/save_under_way.hpp"
 #include "strategy/saved_state.hpp"
 
@@ -92,6 +93,10 @@ class Strategy {
   int colocate(int ps) noexcept { return std::exchange(colocated_, ps); }
 
   std::vector<PsLoad> loads();
+  /// Of update groups, in the order of their numbers, from 1 on. Any thread.
+  std::vector<std::string> group_names() const;
+  /// How long saves took. Any thread.
+  SaveTimes& save_times() noexcept { return save_times_; }
 
   const PsContents& contents() const noexcept { return contents_; }
   /// Calls `move_all`, which saves or restores what all ps have, until no spare has taken the place of one
@@ -163,7 +168,7 @@ class Strategy {
   std::vector<std::jthread> embedded_ps_;
   Context context_;
   Recovery recovery_;
-  mutable std::mutex variables_mutex_;  // and of resources_
+  mutable std::mutex variables_mutex_;  // and of resources_ and groups_
   std::vector<std::shared_ptr<const BoundVariable>> variables_;
   std::vector<std::shared_ptr<const detail::ResourceRecipe>> resources_;
   std::uint64_t next_resource_ = 1;
@@ -177,6 +182,7 @@ class Strategy {
   std::vector<std::string> groups_;
   PsContents contents_;
   SaveUnderWay save_;
+  SaveTimes save_times_;
   mutable std::mutex control_mutex_;
   Control control_;
   std::function<void(std::uint64_t)> renumber_;

@@ -193,6 +193,8 @@ class ModelProgram {
     const double examples = static_cast<double>(sum.examples);
     report_.epochs.push_back(
         {epoch, (sum.log_loss + sum.penalty) / examples, report_.seconds, examples / seconds, {}});
+    coordinator_.scalar("epoch", epoch, report_.data.train * epoch);
+    coordinator_.scalar("loss", report_.epochs.back().loss, report_.data.train * epoch);
     progress(epoch, report_.epochs.back().loss);
   }
 
@@ -251,6 +253,9 @@ class ModelProgram {
     ModelEpoch& now = report_.epochs.back();
     now.evaluated = evaluate(report_.data.test > 0);
     report_.evaluation_seconds += seconds_since(begin);
+    const std::string of = report_.data.test > 0 ? "test" : "train";
+    coordinator_.scalar(of + "/logloss", now.evaluated->log_loss, report_.data.train * now.epoch);
+    coordinator_.scalar(of + "/accuracy", now.evaluated->accuracy, report_.data.train * now.epoch);
     hooks_.say(fmt::format("epoch {}: loss {:.6f}  {} {}  {:.0f} examples/s", now.epoch, now.loss,
                            report_.data.test > 0 ? "test" : "train", to_string(*now.evaluated),
                            now.examples_per_second));

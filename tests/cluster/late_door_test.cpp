@@ -68,6 +68,8 @@ TEST(DoorVisit, AnotherTokenIsRefusedWhicheverOfItsBytesDiffers) {
     EXPECT_FALSE(same(token, other));
     DoorVisit visit(token);
     EXPECT_EQ(visit.take(knock_bytes(DoorRequest::status, other)), State::refused);
+    DoorVisit figures(token);
+    EXPECT_EQ(figures.take(knock_bytes(DoorRequest::figures, other)), State::refused);
     EXPECT_EQ(visit.reason(), "wrong token");
   }
   EXPECT_TRUE(same(token, token_of(1)));

@@ -8,6 +8,8 @@ import stat
 import time
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")
+KEPT_IN_RUN_DIRECTORY = ["log", "metrics.jsonl", "events", "now.prom", "summary.txt", "trace",
+                         "trace.json"]
 
 
 def in_use():
@@ -52,11 +54,12 @@ def shared_memory_for_long(since, seconds):
 
 
 def run_directory(command):
-    """Files in the job's run directory, and sockets in it; none when it has none."""
+    """Files of the job's run directory that are of a job that runs; logs and figures stay for its reader."""
     words = [str(word) for word in command]
     folders = [word.partition("=")[2] for word in words if word.startswith(("--capstan-run-dir=", "--run-dir="))]
     folders += [after for word, after in zip(words, words[1:]) if word == "--run-dir"]
-    return [str(path) for folder in folders for path in pathlib.Path(folder).glob("*")]
+    found = [path for folder in folders for path in pathlib.Path(folder).glob("*")]
+    return [str(path) for path in found if path.name not in KEPT_IN_RUN_DIRECTORY]
 
 
 def sockets_in(folder):

@@ -68,6 +68,9 @@ struct State {
   }
 };
 
+/// Scalars of short epochs: more often nobody looks.
+constexpr std::chrono::milliseconds kTellEvery{100};
+
 class Program {
  public:
   Program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks)
@@ -139,6 +142,7 @@ class Program {
     }
     const auto begin = Clock::now();
     report_.result = rank(to_triples(graph_.test));
+    coordinator_->scalar("test/mrr", report_.result.mrr(), seen());
     report_.predictions =
         predict_some(graph_, *entities_, *relations_, options_.model, options_.predictions, options_.seed);
     report_.evaluation_seconds += seconds_since(begin);
@@ -242,6 +246,15 @@ class Program {
     }
   }
 
+  /// Triples, over all epochs.
+  std::int64_t seen() const { return skipped_ + report_.triples; }
+
+  void tell(int epoch, double loss) {
+    told_ = Clock::now();
+    coordinator_->scalar("epoch", epoch, seen());
+    coordinator_->scalar("loss", loss, seen());
+  }
+
   /// Takes in results until `left` slices are outstanding.
   void collect(std::size_t left) {
     while (running_.size() > left) {
@@ -260,8 +273,9 @@ class Program {
       EpochReport& now = report_.epochs.back();
       now.loss = loss_sum_ / static_cast<double>(queries_);
       now.seconds = report_.seconds + seconds_since(train_from_);
-      hooks_.progress({epoch, options_.epochs, skipped_ + report_.triples, report_.train * options_.epochs,
-                       result.loss_sum / static_cast<double>(result.queries)});
+      const double loss = result.loss_sum / static_cast<double>(result.queries);
+      if (running_.empty() || Clock::now() >= told_ + kTellEvery) tell(epoch, loss);
+      hooks_.progress({epoch, options_.epochs, seen(), report_.train * options_.epochs, loss});
     }
   }
 
@@ -286,6 +300,8 @@ class Program {
     now.valid = rank(to_triples(graph_.valid));
     now.evaluated = true;
     report_.evaluation_seconds += seconds_since(begin);
+    coordinator_->scalar("valid/mrr", now.valid.mrr(), seen());
+    coordinator_->scalar("valid/hits10", now.valid.hits10(), seen());
     hooks_.say(fmt::format("epoch {}: valid MRR {:.4f}, Hits@10 {:.4f}", epoch, now.valid.mrr(),
                            now.valid.hits10()));
   }
@@ -318,6 +334,7 @@ class Program {
   std::deque<Running> running_;
   Clock::time_point train_from_;
   std::int64_t skipped_ = 0;  // triples that an earlier run has done
+  Clock::time_point told_;    // the last scalars
   double loss_sum_ = 0;
   std::int64_t queries_ = 0;
   int workers_ = 0;

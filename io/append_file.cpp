@@ -1,0 +1,72 @@
+// append_file.cpp -- O_APPEND, and a warning where others throw.
+#include "io/append_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace capstan::io {
+
+bool AppendFile::open() {
+  if (file_) return true;
+  (void)::mkdir(path_.parent_path().c_str(), 0700);  // there already, or open says why not
+  file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  if (!file_) warn_once("open", errno);
+  return static_cast<bool>(file_);
+}
+
+bool AppendFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      warn_once("write", errno);
+      return false;
+    }
+    torn_ = true;  // until all of it is there
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  torn_ = false;
+  return true;
+}
+
+bool AppendFile::append(std::string_view bytes, std::string_view separator) {
+  if (!open()) return false;
+  return (!torn_ || write(separator)) && write(bytes);
+}
+
+void AppendFile::warn_once(std::string_view what, int error) {
+  if (std::exchange(warned_, true)) return;
+  log::warn("{}: {}: {}; the job goes on, and the file lacks what belongs there meanwhile", path_.string(),
+            what, std::strerror(error));
+}
+
+bool replace_text(const std::filesystem::path& path, std::string_view text, bool& warned) {
+  const std::string temporary = fmt::format("{}.tmp-{}", path.string(), ::getpid());
+  const FileDescriptor file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  bool whole = static_cast<bool>(file);
+  while (whole && !text.empty()) {
+    const ssize_t written = ::write(file.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    whole = written >= 0;
+    if (whole) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  whole = whole && ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (whole) return true;
+  const int error = errno;
+  (void)::unlink(temporary.c_str());
+  if (!std::exchange(warned, true))
+    log::warn("{}: it cannot be written: {}; the job goes on", path.string(), std::strerror(error));
+  return false;
+}
+
+}  // namespace capstan::io

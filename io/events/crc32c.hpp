@@ -1,0 +1,15 @@
+// crc32c.hpp -- CRC-32C (Castagnoli), as TFRecord files have it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace capstan::io {
+
+std::uint32_t crc32c(std::string_view bytes) noexcept;
+/// TFRecord's: a checksum of data that has checksums in it is no longer one.
+constexpr std::uint32_t masked(std::uint32_t crc) noexcept {
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+
+}  // namespace capstan::io

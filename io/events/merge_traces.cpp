@@ -1,0 +1,137 @@
+// merge_traces.cpp -- each line's time is made one of the coordinator's clock.
+#include "io/events/merge_traces.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "io/file.hpp"
+#include "io/output_file.hpp"
+
+namespace capstan::io {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view kTime = "{\"ts\":";
+constexpr std::string_view kRank = ",\"pid\":";
+constexpr std::string_view kClocks = "clocks.json";
+
+std::vector<fs::path> traces_in(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("rank-") && name.ends_with(".json")) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+struct Line {
+  double time;  // microseconds
+  int rank;
+  std::string_view rest;                                                 // from ,"pid" on
+  bool named() const { return rest.find("\"ph\":\"M\"") != rest.npos; }  // no event, and of no time
+};
+
+/// Nothing of a line that was cut off.
+std::optional<Line> parse(std::string_view text) {
+  Line line{};
+  if (!text.starts_with(kTime) || !text.ends_with("}}")) return std::nullopt;
+  text.remove_prefix(kTime.size());
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), line.time);
+  line.rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (error != std::errc() || !line.rest.starts_with(kRank)) return std::nullopt;
+  const char* digits = line.rest.data() + kRank.size();
+  if (std::from_chars(digits, line.rest.data() + line.rest.size(), line.rank).ec != std::errc())
+    return std::nullopt;
+  return line;
+}
+
+template <class Use>
+void for_each_line(const fs::path& path, const Use& use) {
+  std::ifstream in(path);
+  for (std::string text; std::getline(in, text);) {
+    if (const auto line = parse(text)) use(*line);
+  }
+}
+
+}  // namespace
+
+void write_clocks(const fs::path& folder, const std::map<int, ClockOffset>& clocks) {
+  json all = json::object();
+  for (const auto& [rank, clock] : clocks)
+    all[std::to_string(rank)] = {{"ahead_ns", clock.ahead}, {"error_ns", clock.error}};
+  OutputFile file(folder / kClocks, true);
+  file.append(all.dump(2) + "\n");
+  file.publish();
+}
+
+std::map<int, ClockOffset> read_clocks(const fs::path& folder) {
+  std::map<int, ClockOffset> clocks;
+  std::ifstream in(folder / kClocks);
+  const json all = json::parse(in, nullptr, false);
+  if (!all.is_object()) return clocks;
+  for (const auto& [rank, clock] : all.items())
+    clocks[std::stoi(rank)] = {clock.value("ahead_ns", std::int64_t{0}),
+                               clock.value("error_ns", std::int64_t{0})};
+  return clocks;
+}
+
+std::uint64_t bytes_of_traces(const fs::path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code none;
+  for (const fs::path& path : traces_in(folder)) bytes += fs::file_size(path, none);
+  return bytes;
+}
+
+MergedTrace merge_traces(const fs::path& run_dir) {
+  const fs::path folder = run_dir / "trace";
+  const std::vector<fs::path> paths = traces_in(folder);
+  if (paths.empty()) {
+    throw Error(Code::not_found,
+                fmt::format("{} has no traces; a job writes them there with --run-dir {} --trace",
+                            folder.string(), run_dir.string()));
+  }
+  const auto clocks = read_clocks(folder);
+  const auto time_of = [&](const Line& line) {
+    const auto clock = clocks.find(line.rank);
+    return line.time - (clock == clocks.end() ? 0 : static_cast<double>(clock->second.ahead) * 1e-3);
+  };
+  double first = std::numeric_limits<double>::max();
+  for (const fs::path& path : paths)
+    for_each_line(path, [&](const Line& line) {
+      if (!line.named()) first = std::min(first, time_of(line));
+    });
+
+  MergedTrace merged{run_dir / "trace.json", 0, static_cast<int>(paths.size())};
+  OutputFile file(merged.path, true);
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  bool any = false;
+  for (const fs::path& path : paths) {
+    for_each_line(path, [&](const Line& line) {
+      const double time = line.named() ? 0 : time_of(line) - first;
+      text += fmt::format("{}{}{:.3f}{}", any ? ",\n" : "", kTime, time, line.rest);
+      any = true;
+      if (!line.named()) ++merged.events;
+      if (text.size() < (1 << 20)) return;
+      file.append(text);
+      text.clear();
+    });
+  }
+  file.append(text + "\n]}\n");
+  file.publish();
+  return merged;
+}
+
+}  // namespace capstan::io

@@ -1,0 +1,63 @@
+// log_file.cpp -- open, write, and what goes wrong with them.
+#include "base/log_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace capstan::log {
+
+LogFile::~LogFile() {
+  if (fd_ >= 0) (void)::close(fd_);
+}
+
+void LogFile::open(const std::filesystem::path& path, spdlog::level::level_enum level) {
+  const std::lock_guard lock(mutex_);
+  if (fd_ >= 0) (void)::close(fd_);
+  path_ = path.string();
+  torn_ = warned_ = false;
+  // As private as the run directory, which may not be there yet.
+  const std::filesystem::path folder = path.parent_path();
+  (void)::mkdir(folder.parent_path().c_str(), 0700);
+  (void)::mkdir(folder.c_str(), 0700);
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (fd_ < 0) warn_once("open", errno);
+  set_level(fd_ < 0 ? spdlog::level::off : level);
+}
+
+void LogFile::sink_it_(const spdlog::details::log_msg& message) {
+  spdlog::memory_buf_t line;
+  formatter_->format(message, line);
+  write({line.data(), line.size()});
+}
+
+void LogFile::write(std::string_view line) {
+  std::string after_torn;
+  if (torn_) line = after_torn = "\n" + std::string(line);
+  std::size_t written = 0;
+  while (written < line.size()) {
+    const ssize_t now = ::write(fd_, line.data() + written, line.size() - written);
+    if (now < 0 && errno == EINTR) continue;
+    if (now < 0) {
+      warn_once("write", errno);
+      break;
+    }
+    written += static_cast<std::size_t>(now);
+  }
+  if (written > 0) torn_ = written < line.size();
+}
+
+void LogFile::warn_once(const char* call, int error) {
+  if (std::exchange(warned_, true)) return;
+  const std::string text =
+      fmt::format("{}: {}: {}; the job goes on, and this log lacks what is said while that lasts", path_,
+                  call, std::strerror(error));
+  warn_to_.log(spdlog::details::log_msg("capstan", spdlog::level::warn, text));
+}
+
+}  // namespace capstan::log

@@ -1,0 +1,15 @@
+// function_name.hpp -- what a scheduled function is called where people read it.
+#pragma once
+
+#include <string_view>
+
+namespace capstan::coordinator {
+
+/// "train_step" of "... [with auto fn = train_step; ...]".
+inline std::string_view short_name(std::string_view name) {
+  constexpr std::string_view kBefore = "fn = ";
+  if (const auto at = name.find(kBefore); at != name.npos) name.remove_prefix(at + kBefore.size());
+  return name.substr(0, name.find_first_of(";]"));
+}
+
+}  // namespace capstan::coordinator

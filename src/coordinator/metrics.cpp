@@ -1,0 +1,230 @@
+// metrics.cpp -- when to ask, what to keep, and what a record is made of.
+#include "coordinator/metrics.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "capstan/serialize.hpp"
+#include "cluster/message_types.hpp"
+#include "io/events/trace_file.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+/// A record does not wait longer for a rank that is busy; its figures are those of the time before.
+constexpr std::chrono::milliseconds kAnswersWithin{500};
+/// While somebody looks.
+constexpr std::chrono::seconds kWatchedPeriod{1};
+constexpr std::chrono::seconds kWatchedFor{5};
+constexpr std::chrono::milliseconds kRest{500};
+
+void add(shard::PsStatistics& to, const shard::PsStatistics& more) {
+  to.rows_pushed += more.rows_pushed;
+  to.bytes_pushed += more.bytes_pushed;
+  to.pushes += more.pushes;
+  to.rows_sent += more.rows_sent;
+}
+
+cluster::TrafficFigures traffic_of(const shard::WorkerReport& report) {
+  return {unpacked(report.pull), unpacked(report.push), unpacked(report.flush)};
+}
+
+}  // namespace
+
+Metrics::Metrics(Sources sources)
+    : of_(sources), every_(of_.runtime.settings().duration("metrics-every")), recorded_at_(began_) {}
+
+void Metrics::open() {
+  const std::string& run_dir = of_.runtime.settings().text("run-dir");
+  if (run_dir.empty()) return;
+  writer_ = std::make_unique<MetricsWriter>(run_dir, of_.runtime.settings(), of_.runtime.log_tag());
+  on_ = true;
+}
+
+Metrics::Clock::duration Metrics::period(Clock::time_point now) const {
+  const bool watched = now.time_since_epoch().count() < watched_until_.load(std::memory_order_relaxed);
+  if (every_.count() == 0) return watched ? Clock::duration(kWatchedPeriod) : Clock::duration::max();
+  return watched ? std::min<Clock::duration>(every_, kWatchedPeriod) : every_;
+}
+
+std::chrono::milliseconds Metrics::round(Clock::time_point now) {
+  if (!on()) return kRest;
+  if (asks_last_ && asks_last_.exchange(false)) {
+    ask(now, true);
+    return kRest;
+  }
+  if (asking_ && (silent_.empty() || now >= asked_ + kAnswersWithin)) sample(false);
+  const Clock::duration each = period(now);
+  if (!asking_ && each != Clock::duration::max() && now >= asked_ + each && now >= began_ + each)
+    ask(now, false);
+  const Clock::duration next = asking_                          ? asked_ + kAnswersWithin - now
+                               : each == Clock::duration::max() ? Clock::duration(kRest)
+                                                                : std::max(asked_, began_) + each - now;
+  return std::clamp(std::chrono::ceil<std::chrono::milliseconds>(next), std::chrono::milliseconds(1), kRest);
+}
+
+void Metrics::ask(Clock::time_point now, bool last) {
+  asking_ = true;
+  asked_ = now;
+  silent_.clear();
+  const shard::ReportRequest request{now.time_since_epoch() / std::chrono::nanoseconds(1), last ? 1 : 0};
+  const auto send = [&](transport::Peer& peer) {
+    if (peer.failed()) return;
+    peer.send(cluster::kReport, transport::as_bytes(request));
+    silent_.insert(peer.rank());
+  };
+  for (int ps = 0; ps < of_.runtime.count(Role::ps); ++ps) {
+    const cluster::Member& member = of_.runtime.member(Role::ps, ps);
+    if (!of_.lost.contains(member.rank)) send(of_.runtime.control_peer(member));
+  }
+  for (int worker = 0; worker < of_.dispatcher.workers(); ++worker) {
+    if (!of_.queue.lost(worker)) send(*of_.dispatcher.worker(worker));
+  }
+  all_in_ = silent_.empty();
+}
+
+void Metrics::take(const transport::Message& message) {
+  if (!of_.runtime.knows(message.from)) return;
+  const Role role = of_.runtime.member(message.from).role;
+  if (role == Role::worker) {
+    workers_[message.from] = from_bytes<shard::WorkerReport>(message.payload);
+  } else if (role == Role::ps) {
+    auto report = from_bytes<shard::PsReport>(message.payload);
+    PsKept& kept = ps_[message.from];
+    const bool another = report.statistics.pushes < kept.last.statistics.pushes ||
+                         report.statistics.rows_sent < kept.last.statistics.rows_sent;
+    if (another) add(kept.before, kept.last.statistics);
+    kept.last = std::move(report);
+  }
+  take_clock(message);
+  silent_.erase(message.from);
+  if (silent_.empty()) all_in_ = true;
+}
+
+/// The rank looked at its clock about in the middle between question and answer. Processes of one host have
+/// one clock.
+void Metrics::take_clock(const transport::Message& message) {
+  shard::ReportHeader header;
+  if (message.header.size() != sizeof header) return;
+  std::memcpy(&header, message.header.data(), sizeof header);
+  const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  io::ClockOffset clock{header.now - (header.asked + now) / 2, (now - header.asked) / 2};
+  if (of_.runtime.member(message.from).host == of_.runtime.self().host) clock = {};
+  const auto [known, is_new] = clocks_.try_emplace(message.from, clock);
+  if (!is_new && clock.error < known->second.error) known->second = clock;
+}
+
+void Metrics::trace(const char* what, int rank) const {
+  if (io::TraceFile* trace = of_.runtime.trace(); trace != nullptr)
+    trace->instant("loss", what, {{"rank", rank}});
+}
+
+void Metrics::count_lost(const cluster::Member& member) {
+  ++(member.role == Role::ps ? lost_ps_ : lost_workers_);
+  trace(member.role == Role::ps ? "ps lost" : "worker lost", member.rank);
+}
+
+void Metrics::count_back(const cluster::Member& ps) {
+  ++restarted_ps_;
+  trace("ps is back", ps.rank);
+}
+
+void Metrics::fill_workers(JobFigures& job) const {
+  for (const Dispatcher::Held& held : of_.dispatcher.held()) {
+    const int rank = held.rank;
+    WorkerFigures worker{.index = held.worker,
+                         .rank = rank,
+                         .host = of_.runtime.member(rank).host,
+                         .lost = !held.alive,
+                         .ended = held.ended,
+                         .held = held.closures};
+    if (const auto report = workers_.find(rank); report != workers_.end()) {
+      worker.traffic = traffic_of(report->second);
+      worker.use = report->second.use;
+      worker.reported = true;
+    }
+    const cluster::Table& table = of_.runtime.table();
+    if (table.is_late(rank)) {
+      ++job.joined_workers;
+    } else {
+      job.restarted_workers += static_cast<std::uint64_t>(table.times_restarted(rank));
+    }
+    job.workers.push_back(std::move(worker));
+  }
+  job.traffic = of_.runtime.traffic().figures();
+  for (const auto& [rank, report] : workers_) job.traffic.add(traffic_of(report));
+}
+
+void Metrics::fill_ps(JobFigures& job) const {
+  for (int index = 0; index < of_.runtime.count(Role::ps); ++index) {
+    const cluster::Member& member = of_.runtime.member(Role::ps, index);
+    PsFigures ps{
+        .index = index, .rank = member.rank, .host = member.host, .lost = of_.lost.contains(member.rank)};
+    if (const auto kept = ps_.find(member.rank); kept != ps_.end()) {
+      ps.report = kept->second.last;
+      add(ps.report.statistics, kept->second.before);
+      ps.reported = true;
+    }
+    job.ps.push_back(std::move(ps));
+  }
+}
+
+JobFigures Metrics::figures() {
+  JobFigures job;
+  job.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  job.elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
+  job.life = of_.runtime.life();
+  job.functions = of_.queue.statistics();
+  fill_workers(job);
+  fill_ps(job);
+  job.groups = of_.strategy.group_names();
+  job.lost_workers = lost_workers_;
+  job.lost_ps = lost_ps_;
+  job.restarted_ps = restarted_ps_;
+  job.saves = of_.strategy.save_times().figures();
+  const std::lock_guard lock(mutex_);
+  job.scalars = scalars_;
+  return job;
+}
+
+void Metrics::sample(bool last) {
+  asking_ = false;
+  JobFigures job = figures();
+  // By when ranks were asked: how soon they answer differs, and must not make a record late by a period.
+  if (last || (every_.count() > 0 && asked_ >= recorded_at_ + every_)) {
+    recorded_at_ = asked_;
+    writer_->record(job, recorded_);
+    recorded_ = job;
+  }
+  const std::lock_guard lock(mutex_);
+  before_ = std::exchange(latest_, std::move(job));
+}
+
+void Metrics::scalar(const std::string& name, double value, std::int64_t step) {
+  if (!on()) return;
+  writer_->scalar(name, value, step);
+  const std::lock_guard lock(mutex_);
+  scalars_[name] = value;
+}
+
+std::string Metrics::look() {
+  watched_until_ = (Clock::now() + kWatchedFor).time_since_epoch().count();
+  const std::lock_guard lock(mutex_);
+  return to_json(latest_, before_, true).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string Metrics::close() {
+  if (!on()) return {};
+  std::string summary;
+  if (every_.count() > 0) {
+    sample(true);
+    summary = summary_of(recorded_);
+    writer_->end(summary);
+  }
+  writer_.reset();
+  return summary;
+}
+
+}  // namespace capstan::coordinator

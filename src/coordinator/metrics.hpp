@@ -1,0 +1,107 @@
+// metrics.hpp -- the coordinator's figures of the whole job: asks all ranks, keeps what they say, hands
+// records on.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "cluster/runtime.hpp"
+#include "coordinator/closure_queue.hpp"
+#include "coordinator/dispatcher.hpp"
+#include "coordinator/figures.hpp"
+#include "coordinator/lost_ranks.hpp"
+#include "coordinator/metrics_writer.hpp"
+#include "io/events/merge_traces.hpp"
+#include "strategy/strategy.hpp"
+
+namespace capstan::coordinator {
+
+/// With --run-dir every rank is asked once in --metrics-every what it has done, by a small message; ps and
+/// workers answer between two things that they do. Nothing waits for an answer, and files are written by a
+/// thread of their own. Used by the thread that drives the control loop, but where another is named.
+class Metrics {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Sources {
+    cluster::Runtime& runtime;
+    strategy::Strategy& strategy;
+    const ClosureQueue& queue;
+    const Dispatcher& dispatcher;
+    const LostRanks& lost;
+  };
+
+  explicit Metrics(Sources sources);
+
+  /// With --run-dir figures are made from now on. By the thread that has found the directory to be its own.
+  void open();
+  bool on() const noexcept { return on_; }
+  /// Asks, and makes a record of the answers, when it is time; the time until it has to be called again.
+  std::chrono::milliseconds round(Clock::time_point now);
+  /// Handler of kReport.
+  void take(const transport::Message& message);
+  void count_lost(const cluster::Member& member);
+  void count_back(const cluster::Member& ps);
+
+  /// Any thread. A value of the program's, kept until the next record; TensorBoard gets each.
+  void scalar(const std::string& name, double value, std::int64_t step);
+  /// Any thread. The last figures as JSON, with workers; for some seconds ranks are asked each second.
+  std::string look();
+
+  /// Any thread. The next round asks once more; `all_in` is true when all have answered that.
+  void ask_for_the_last_time() noexcept {
+    all_in_ = false;
+    asks_last_ = true;
+  }
+  bool all_in() const noexcept { return all_in_; }
+  /// Of ranks that have answered: their clocks, as far as they may differ.
+  const std::map<int, io::ClockOffset>& clocks() const noexcept { return clocks_; }
+  /// The job is over, and no thread drives the loop: the last record and the summary. Returns that, or "".
+  std::string close();
+
+ private:
+  void ask(Clock::time_point now, bool last);
+  void take_clock(const transport::Message& message);
+  void trace(const char* what, int rank) const;
+  void sample(bool last);
+  JobFigures figures();
+  void fill_workers(JobFigures& job) const;
+  void fill_ps(JobFigures& job) const;
+  Clock::duration period(Clock::time_point now) const;
+
+  struct PsKept {
+    shard::PsStatistics before = {};  // of earlier processes in its place
+    shard::PsReport last = {};
+  };
+
+  Sources of_;
+  std::unique_ptr<MetricsWriter> writer_;
+  std::atomic<bool> on_{false};  // there is a writer
+  Clock::duration every_;
+  const Clock::time_point began_ = Clock::now();
+  std::map<int, shard::WorkerReport> workers_;  // by rank; each is one process
+  std::map<int, PsKept> ps_;                    // by rank
+  std::map<int, io::ClockOffset> clocks_;       // by rank
+  std::set<int> silent_;                        // asked, and not answered yet
+  bool asking_ = false;
+  Clock::time_point asked_{};
+  Clock::time_point recorded_at_{};  // when the ranks of the last record were asked
+  std::uint64_t lost_workers_ = 0;
+  std::uint64_t lost_ps_ = 0;
+  std::uint64_t restarted_ps_ = 0;
+  JobFigures recorded_;  // in the last record
+
+  std::atomic<bool> asks_last_{false};
+  std::atomic<bool> all_in_{false};
+  std::atomic<Clock::rep> watched_until_{0};
+  std::mutex mutex_;
+  JobFigures latest_;  // under the mutex, as all below
+  JobFigures before_;
+  std::map<std::string, double> scalars_;
+};
+
+}  // namespace capstan::coordinator

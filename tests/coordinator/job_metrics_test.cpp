@@ -1,0 +1,140 @@
+// job_metrics_test.cpp -- the figures of a whole job, against what its functions are known to have done.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capstan/coordinator.hpp"
+#include "support/log_text.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr std::int64_t kRows = 100;
+constexpr std::int64_t kWidth = 8;
+constexpr int kFunctions = 300;
+
+/// Looks 5 rows up, pushes 3, and reads them all once.
+void move(const Variable<float>& table) {
+  (void)table.lookup(std::vector<std::int64_t>{1, 20, 30, 40, 99});
+  table.push(std::vector<std::int64_t>{0, 50, 51}, std::vector<float>(3 * kWidth, 1.0F));
+  (void)table.pull();
+}
+
+class MetricsOfAJob : public testing::TestWithParam<Network> {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "capstan-metrics-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  RankThreadsOptions options(const std::string& every) const {
+    return {.ranks = 5,
+            .flags = {{"ps", "2"}, {"run-dir", folder_.string()}, {"metrics-every", every}},
+            .network = GetParam()};
+  }
+  void run(const std::string& every) const {
+    RankThreads ranks(options(every));
+    ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
+    auto scope = strategy.scope();
+    Variable<float> table("table", {kRows, kWidth}, initializers::zeros(), {optimizers::SGD{0.1}});
+    ClusterCoordinator coordinator(strategy);
+    for (int i = 0; i < kFunctions; ++i) {
+      coordinator.schedule<&move>(table);
+      coordinator.scalar("step", i, i);
+    }
+    coordinator.join();
+  }
+  std::vector<json> records() const {
+    std::ifstream in(folder_ / "metrics.jsonl");
+    std::vector<json> all;
+    for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
+    return all;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_P(MetricsOfAJob, TheLastRecordHasAllThatWasDone) {
+  const LogText log;
+  run("10s");
+  const auto all = records();
+  ASSERT_EQ(all.size(), 1U) << "a job that is over before its first record has the last one";
+  const json& last = all.back();
+  EXPECT_EQ(last["functions"]["scheduled"], kFunctions);
+  EXPECT_EQ(last["functions"]["ended"], kFunctions);
+  EXPECT_EQ(last["functions"]["running"], 0);
+  EXPECT_EQ(last["workers"], 2);
+  EXPECT_EQ(last["pull"]["calls"], 2 * kFunctions);
+  EXPECT_EQ(last["pull"]["rows"], (5 + kRows) * kFunctions);
+  EXPECT_EQ(last["pull"]["bytes"], (5 + kRows) * kFunctions * kWidth * 4);
+  EXPECT_GT(last["pull"]["p50"], 0);
+  EXPECT_GE(last["pull"]["p99"], last["pull"]["p50"]);
+  EXPECT_EQ(last["push"]["rows"], 3 * kFunctions);
+  EXPECT_LE(last["flush"]["calls"], kFunctions);
+  ASSERT_EQ(last["ps"].size(), 2U);
+  EXPECT_EQ(last["ps"][0]["rows_pushed"], kFunctions) << "row 0";
+  EXPECT_EQ(last["ps"][1]["rows_pushed"], 2 * kFunctions) << "rows 50 and 51";
+  EXPECT_EQ(last["ps"][0]["shards"], 1);
+  EXPECT_NEAR(last["balance"]["rows_pushed"].get<double>(), 4.0 / 3, 1e-9);
+  EXPECT_EQ(last["hottest"]["variable"], "table");
+  EXPECT_EQ(last["hottest"]["shard"], 1);
+  EXPECT_EQ(last["scalars"]["step"], kFunctions - 1);
+  EXPECT_EQ(last["lost"], (json{{"workers", 0}, {"ps", 0}}));
+  EXPECT_THAT(log.text(), HasSubstr("the job's figures, over"));
+  std::ifstream summary(folder_ / "summary.txt");
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(summary), {}), HasSubstr("300 ended (0 failed)"));
+}
+
+TEST_P(MetricsOfAJob, RecordsFollowEachOther) {
+  {
+    RankThreads ranks(options("20ms"));
+    ParameterServerStrategy strategy(ranks.cluster());
+    auto scope = strategy.scope();
+    Variable<float> table("table", {kRows, kWidth}, initializers::zeros());
+    ClusterCoordinator coordinator(strategy);
+    for (int round = 0; records().size() < 4 && round < 2000; ++round) {
+      coordinator.schedule<&move>(table);
+      coordinator.join();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  const auto all = records();
+  ASSERT_GE(all.size(), 4U);
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    EXPECT_GT(all[i]["time"], all[i - 1]["time"]);
+    EXPECT_GE(all[i]["pull"]["rows"], all[i - 1]["pull"]["rows"]);
+    EXPECT_NEAR(all[i]["seconds"].get<double>(),
+                all[i]["elapsed"].get<double>() - all[i - 1]["elapsed"].get<double>(), 1e-9);
+  }
+}
+
+TEST_P(MetricsOfAJob, AreNotMadeWhereNobodyWantsThem) {
+  run("0s");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "metrics.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "summary.txt"));
+}
+
+TEST_P(MetricsOfAJob, FilesThatCannotBeWrittenAreAWarningEach) {
+  std::filesystem::create_directories(folder_ / "metrics.jsonl" / "in the way");
+  const LogText log;
+  run("1ms");
+  EXPECT_EQ(count_of("metrics.jsonl: open: Is a directory; the job goes on", log.text()), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, MetricsOfAJob, testing::Values(Network::loop, Network::ucx),
+                         [](const auto& network) { return network.param == Network::loop ? "loop" : "ucx"; });
+
+}  // namespace
+}  // namespace capstan

@@ -1,0 +1,98 @@
+// trace_file_test.cpp -- events of several ranks, and the one timeline that is made of them.
+#include "io/events/trace_file.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "io/events/merge_traces.hpp"
+#include "io/temporary_folder.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan::io {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+json read(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  return json::parse(in);
+}
+
+json event(const json& trace, const std::string& name) {
+  for (const json& one : trace["traceEvents"]) {
+    if (one["name"] == name) return one;
+  }
+  return nullptr;
+}
+
+TEST(Trace, IsOneTimelineByTheCoordinatorsClock) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / "trace");
+  const TraceFile::Clock::time_point at{1'000'000ms};
+  {
+    TraceFile coordinator(folder.path() / "trace" / "rank-00000.json", 0, "coordinator 0 (rank 0 on a)");
+    TraceFile worker(folder.path() / "trace" / "rank-00001.json", 1, "worker 0 (rank 1 on b)");
+    coordinator.span("checkpoint", "checkpoint", at, at + 5ms, {{"step", 7}});
+    // The worker's clock is half a second ahead.
+    worker.span("function", "odd \"name\"\n", at + 502ms, at + 503ms, {{"id", 3}, {"again", 0}});
+  }
+  write_clocks(folder.path() / "trace", {{1, {500'000'000, 1000}}});
+  const MergedTrace merged = merge_traces(folder.path());
+  EXPECT_EQ(merged.events, 2U);
+  EXPECT_EQ(merged.ranks, 2);
+  const json trace = read(merged.path);
+  const json checkpoint = event(trace, "checkpoint");
+  EXPECT_EQ(checkpoint["ts"], 0) << "the first event";
+  EXPECT_EQ(checkpoint["dur"], 5000);
+  EXPECT_EQ(checkpoint["pid"], 0);
+  EXPECT_EQ(checkpoint["args"]["step"], 7);
+  const json function = event(trace, "odd \"name\"\n");
+  EXPECT_NEAR(function["ts"].get<double>(), 2000, 0.01);
+  EXPECT_EQ(function["pid"], 1);
+  EXPECT_EQ(event(trace, "process_name")["args"]["name"], "coordinator 0 (rank 0 on a)");
+  EXPECT_EQ(read_clocks(folder.path() / "trace").at(1).ahead, 500'000'000);
+}
+
+TEST(Trace, LeavesOutWhatAKilledProcessCutOff) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / "trace");
+  const auto path = folder.path() / "trace" / "rank-00002.json";
+  {
+    TraceFile ps(path, 2, "ps 0 (rank 2 on a)");
+    ps.instant("loss", "whole");
+  }
+  std::ofstream(path, std::ios::app) << R"({"ts":12.5,"pid":2,"tid":0,"ph":"X","dur)";
+  const MergedTrace merged = merge_traces(folder.path());
+  EXPECT_EQ(merged.events, 1U);
+  EXPECT_EQ(event(read(merged.path), "whole")["ph"], "i");
+  EXPECT_EQ(merge_traces(folder.path()).events, 1U) << "again, over the first one";
+}
+
+TEST(Trace, HasWholeLinesOfManyThreads) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / "trace");
+  {
+    TraceFile file(folder.path() / "trace" / "rank-00000.json", 0, "coordinator");
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&file] {
+        for (int event = 0; event < 1000; ++event) file.instant("dispatch", "dispatch", {{"event", event}});
+      });
+    }
+  }
+  EXPECT_EQ(merge_traces(folder.path()).events, 4000U);
+}
+
+TEST(Trace, OfAFolderWithoutAnySaysHowToMakeThem) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(error_of(Code::not_found, [&] { (void)merge_traces(folder.path()); }),
+              testing::HasSubstr("/trace has no traces; a job writes them there with --run-dir"));
+}
+
+}  // namespace
+}  // namespace capstan::io
