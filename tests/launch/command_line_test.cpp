@@ -186,7 +186,7 @@ TEST(CommandLineParser, TheDoctorIsARequest) {
   EXPECT_EQ(line.doctor.only, (std::vector<std::string>{"memlock", "ranks", "ipc"}));
   EXPECT_EQ(line.doctor.checkpoint_dir, "run");
   EXPECT_TRUE(parse({"doctor", "--list"}).doctor.list);
-  EXPECT_THAT(refusal({"doctor", "run"}), HasSubstr("\"run\": there is no such argument"));
+  EXPECT_THAT(refusal({"doctor", "now"}), HasSubstr("\"now\": there is no such argument"));
   EXPECT_THAT(parse({"doctor", "--help"}).text, Not(HasSubstr("--look")));
 }
 
