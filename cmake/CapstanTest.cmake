@@ -1,6 +1,7 @@
 # capstan_test(<name> <source> LAYER <layer> [USES ...] [LINK ...])          one process
 # capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry per count of ranks
-# capstan_job_test(<group> <name> <script> TIMEOUT s [ARGS ...])             programs under mpirun, from the outside
+# capstan_job_test(<group> <name> <script> TIMEOUT s [ARGS ...] [WAITS])     programs under mpirun, from the outside; WAITS:
+#                                                                            mostly for time-outs, beside another test
 # Every test has a TIMEOUT. The asan and tsan presets run the label "unit" alone.
 
 # Open MPI wants leave to run as root and to share cores; MPICH ignores these.
@@ -52,9 +53,13 @@ endfunction()
 
 # Real ranks, started and judged by a script on tests/support/job.py.
 function(capstan_job_test group name script)
-  cmake_parse_arguments(arg "" "TIMEOUT" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "WAITS" "TIMEOUT" "ARGS" ${ARGN})
+  set(processors 2)
+  if(arg_WAITS)
+    set(processors 1)
+  endif()
   add_test(NAME ${group}.${name} COMMAND ${CAPSTAN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${script}
            ${PROJECT_BINARY_DIR}/bin ${MPIEXEC_EXECUTABLE} ${arg_ARGS})
-  set_tests_properties(${group}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2 LABELS "mpi;${group}"
+  set_tests_properties(${group}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} LABELS "mpi;${group}"
                        ENVIRONMENT "${CAPSTAN_MPI_ENV}")
 endfunction()

@@ -42,6 +42,13 @@ Topology load_with_devices() {
   return topology;
 }
 
+/// Loaded once and never freed: what hwloc's plugin for PCI holds is lost with it, on each load. Constant, so
+/// any thread may read it.
+hwloc_topology_t machine() {
+  static const Topology* const kept = new Topology(load_with_devices());
+  return kept->get();
+}
+
 std::string list_of(hwloc_const_bitmap_t bitmap) {
   std::string text(static_cast<std::size_t>(hwloc_bitmap_list_snprintf(nullptr, 0, bitmap)), '\0');
   (void)hwloc_bitmap_list_snprintf(text.data(), text.size() + 1, bitmap);
@@ -82,35 +89,35 @@ std::vector<Device> gpus(hwloc_topology_t topology) {
 
 Seat seat_of_this_process() {
   Seat seat;
-  const Topology topology = load_with_devices();
+  hwloc_topology_t const topology = machine();
   const Bitmap allowed(hwloc_bitmap_alloc());
-  if (!topology || !allowed || hwloc_get_cpubind(topology.get(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) {
+  if (topology == nullptr || !allowed ||
+      hwloc_get_cpubind(topology, allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) {
     return seat;
   }
-  (void)hwloc_bitmap_and(allowed.get(), allowed.get(), hwloc_topology_get_allowed_cpuset(topology.get()));
+  (void)hwloc_bitmap_and(allowed.get(), allowed.get(), hwloc_topology_get_allowed_cpuset(topology));
   seat.cpus = list_of(allowed.get());
   seat.cpu_count = hwloc_bitmap_weight(allowed.get());
   for (hwloc_obj_t core = nullptr;
-       (core = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_CORE, core)) != nullptr;) {
+       (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;) {
     seat.core_count += hwloc_bitmap_intersects(core->cpuset, allowed.get());
   }
   const Bitmap here(hwloc_bitmap_alloc());
   for (hwloc_obj_t node = nullptr;
-       (node = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
+       (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
     (void)hwloc_bitmap_and(here.get(), node->cpuset, allowed.get());
     if (hwloc_bitmap_iszero(here.get()) != 0) continue;
     seat.nodes.push_back({static_cast<std::int32_t>(node->os_index), list_of(here.get())});
   }
-  seat.adapters = adapters(topology.get());
-  seat.gpus = gpus(topology.get());
+  seat.adapters = adapters(topology);
+  seat.gpus = gpus(topology);
   return seat;
 }
 
 bool bind_this_process(const std::string& cpus) {
-  const Topology topology = load_with_devices();
   const Bitmap set(hwloc_bitmap_alloc());
-  const bool bound = topology && set && hwloc_bitmap_list_sscanf(set.get(), cpus.c_str()) == 0 &&
-                     hwloc_set_cpubind(topology.get(), set.get(), HWLOC_CPUBIND_PROCESS) == 0;
+  const bool bound = machine() != nullptr && set && hwloc_bitmap_list_sscanf(set.get(), cpus.c_str()) == 0 &&
+                     hwloc_set_cpubind(machine(), set.get(), HWLOC_CPUBIND_PROCESS) == 0;
   if (!bound)
     log::warn("this process cannot be bound to hardware threads {}: {}", cpus, std::strerror(errno));
   return bound;

@@ -32,7 +32,7 @@ struct Seat {
   std::vector<Device> gpus = {};
 };
 
-/// Looks anew; some milliseconds.
+/// As it is bound now; the first call takes some milliseconds.
 Seat seat_of_this_process();
 
 /// All threads of this process, and those that they start, run on these ("0-3") from now on. False, and a
