@@ -10,8 +10,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/command_output.hpp"
 #include "capstan/error.hpp"
-#include "launch/doctor/time_limit.hpp"
 
 namespace capstan::launch::doctor {
 namespace {
@@ -98,12 +98,12 @@ Finding check_gpus(const Request&) {
       std::filesystem::exists("/proc/driver/nvidia/version") || std::filesystem::exists("/dev/nvidiactl");
   if (!look.driver) return judge_gpus(look);
   look.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
-  const ProgramEnd end = run_program({"/proc/self/exe", "doctor", "--look", "gpu"}, {}, kPatience);
-  const auto found = nlohmann::json::parse(end.output, nullptr, /*allow_exceptions=*/false);
-  if (end.timed_out) {
+  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kPatience, Errors::kept);
+  const auto found = nlohmann::json::parse(end ? end->text : "", nullptr, /*allow_exceptions=*/false);
+  if (!end) {
     look.failure = fmt::format("cuInit has not returned after {} s", kPatience.count());
   } else if (!found.is_object()) {
-    look.failure = fmt::format("the process that asked CUDA ended with exit code {}", end.exit_code);
+    look.failure = fmt::format("the process that asked CUDA ended with exit code {}", end->exit_code);
   } else {
     look.failure = found.value("failure", "");
     look.cuda = found.value("cuda", 0);

@@ -11,9 +11,9 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/command_output.hpp"
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
-#include "launch/doctor/time_limit.hpp"
 #include "transport/ucx_fabric.hpp"
 #include "transport/version.hpp"
 
@@ -52,14 +52,13 @@ std::vector<std::string> unused_in(const std::string& complaint) {
 bool is_about_devices(std::string_view complaint) { return contains(complaint, "is not available"); }
 
 UcxLook ask_child() {
-  const ProgramEnd end =
-      run_program({"/proc/self/exe", "doctor", "--look", "ucx"},
-                  // Its own log is read: as warnings, in its output.
-                  {"UCX_LOG_LEVEL=warn", "UCX_LOG_FILE", "UCX_WARN_UNUSED_ENV_VARS=y"}, kPatience);
-  UcxLook look = read_ucx_look(end.output);
-  if (end.timed_out) look.failure = fmt::format("UCX was not open after {} s", kPatience.count());
-  if (look.failure.empty() && end.exit_code != 0)
-    look.failure = fmt::format("the process that opened UCX ended with exit code {}", end.exit_code);
+  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "ucx"}, kPatience, Errors::kept,
+                                  // Its own log is read: as warnings, in its output.
+                                  {"UCX_LOG_LEVEL=warn", "UCX_LOG_FILE", "UCX_WARN_UNUSED_ENV_VARS=y"});
+  UcxLook look = end ? read_ucx_look(end->text) : UcxLook();
+  if (!end) look.failure = fmt::format("UCX was not open after {} s", kPatience.count());
+  if (look.failure.empty() && end->exit_code != 0)
+    look.failure = fmt::format("the process that opened UCX ended with exit code {}", end->exit_code);
   // Capstan sets one itself, which a UCX without TCP does not use.
   std::erase_if(look.unused, [](const std::string& name) { return std::getenv(name.c_str()) == nullptr; });
   return look;

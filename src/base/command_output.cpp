@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <string_view>
 #include <thread>
 
 extern char** environ;
@@ -21,6 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{5};
+constexpr std::size_t kMostOutput = 1 << 20;
 
 class FileActions {
  public:
@@ -54,11 +56,32 @@ class Attributes {
   posix_spawnattr_t attributes_{};
 };
 
+std::vector<std::string> changed_environment(const std::vector<std::string>& changes) {
+  const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
+  std::vector<std::string> entries;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const bool changed = std::any_of(changes.begin(), changes.end(), [&](const std::string& change) {
+      return name_of(change) == name_of(*at);
+    });
+    if (!changed) entries.emplace_back(*at);
+  }
+  for (const std::string& change : changes) {
+    if (change.find('=') != std::string::npos) entries.push_back(change);
+  }
+  return entries;
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 /// 0 when it could not be started. posix_spawn, since a fork would copy the page tables of registered memory.
-pid_t start(const std::vector<std::string>& words, int output, Errors errors) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+pid_t start(const std::vector<std::string>& words, int output, Errors errors,
+            const std::vector<std::string>& changes) {
+  const std::vector<std::string> environment = changed_environment(changes);
   FileActions actions;
   posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(actions.get(), output, STDOUT_FILENO);
@@ -69,8 +92,8 @@ pid_t start(const std::vector<std::string>& words, int output, Errors errors) {
   }
   const Attributes attributes;
   pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, arguments.front(), actions.get(), attributes.get(), arguments.data(), environ);
+  const int error = posix_spawnp(&child, words.front().c_str(), actions.get(), attributes.get(),
+                                 pointers_to(words).data(), pointers_to(environment).data());
   return error == 0 ? child : 0;
 }
 
@@ -85,7 +108,7 @@ bool read_all(int from, Clock::time_point deadline, std::string& text) {
     if (ready < 0 && errno == EINTR) continue;
     const ssize_t size = read(from, buffer.data(), buffer.size());
     if (size > 0) {
-      text.append(buffer.data(), static_cast<std::size_t>(size));
+      if (text.size() < kMostOutput) text.append(buffer.data(), static_cast<std::size_t>(size));
     } else if (size == 0 || errno != EINTR) {
       return true;
     }
@@ -104,11 +127,12 @@ std::optional<int> exit_code_of(pid_t child, Clock::time_point deadline) {
 }  // namespace
 
 std::optional<CommandOutput> command_output(const std::vector<std::string>& words,
-                                            std::chrono::milliseconds limit, Errors errors) {
+                                            std::chrono::milliseconds limit, Errors errors,
+                                            const std::vector<std::string>& changes) {
   const auto deadline = Clock::now() + limit;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
-  const pid_t child = start(words, ends[1], errors);
+  const pid_t child = start(words, ends[1], errors, changes);
   close(ends[1]);
   CommandOutput output;
   std::optional<int> code;

@@ -1,31 +1,16 @@
 // seat.cpp -- hwloc with the devices, which topology.cpp leaves out.
 #include "base/seat.hpp"
 
-#include <hwloc.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
-#include "base/handle.hpp"
 #include "base/log.hpp"
+#include "base/topology_handles.hpp"
 
 namespace capstan::topology {
 namespace {
-
-struct TopologyTraits {
-  using type = hwloc_topology_t;
-  static type none() noexcept { return nullptr; }
-  static void free(type h) noexcept { hwloc_topology_destroy(h); }
-};
-struct BitmapTraits {
-  using type = hwloc_bitmap_t;
-  static type none() noexcept { return nullptr; }
-  static void free(type h) noexcept { hwloc_bitmap_free(h); }
-};
-using Topology = Handle<TopologyTraits>;
-using Bitmap = Handle<BitmapTraits>;
 
 constexpr unsigned kNvidia = 0x10de;
 constexpr unsigned kDisplayClass = 0x03;  // of PCI, in the upper byte

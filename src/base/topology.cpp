@@ -1,33 +1,20 @@
 // topology.cpp -- hwloc's view of this machine, loaded once.
 #include "base/topology.hpp"
 
-#include <hwloc.h>
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
-#include "base/handle.hpp"
 #include "base/log.hpp"
+#include "base/topology_handles.hpp"
 
 namespace capstan::topology {
 namespace {
 
-struct TopologyTraits {
-  using type = hwloc_topology_t;
-  static type none() noexcept { return nullptr; }
-  static void free(type h) noexcept { hwloc_topology_destroy(h); }
-};
-
-struct BitmapTraits {
-  using type = hwloc_bitmap_t;
-  static type none() noexcept { return nullptr; }
-  static void free(type h) noexcept { hwloc_bitmap_free(h); }
-};
-
-Handle<TopologyTraits> load() {
-  Handle<TopologyTraits> topology;
+Topology load() {
+  Topology topology;
   if (hwloc_topology_init(topology.out()) != 0) return {};
   if (hwloc_topology_load(topology.get()) != 0) return {};
   return topology;
@@ -35,7 +22,7 @@ Handle<TopologyTraits> load() {
 
 /// Constant once loaded, so any thread may read it.
 hwloc_topology_t machine() {
-  static const Handle<TopologyTraits> topology = load();
+  static const Topology topology = load();
   return topology.get();
 }
 
@@ -49,7 +36,7 @@ int numa_nodes() {
 
 void bind_near_this_thread(std::span<std::byte> memory) {
   if (numa_nodes() < 2) return;
-  const Handle<BitmapTraits> here(hwloc_bitmap_alloc());
+  const Bitmap here(hwloc_bitmap_alloc());
   if (hwloc_get_last_cpu_location(machine(), here.get(), HWLOC_CPUBIND_THREAD) != 0 ||
       hwloc_set_area_membind(machine(), memory.data(), memory.size(), here.get(), HWLOC_MEMBIND_BIND, 0) !=
           0) {
@@ -71,7 +58,7 @@ void advise_huge_pages(std::span<std::byte> memory) noexcept {
 
 std::vector<int> allowed_cores() {
   std::vector<int> cores;
-  const Handle<BitmapTraits> allowed(hwloc_bitmap_alloc());
+  const Bitmap allowed(hwloc_bitmap_alloc());
   if (machine() == nullptr || hwloc_get_cpubind(machine(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0)
     return cores;
   const int count = hwloc_get_nbobjs_by_type(machine(), HWLOC_OBJ_CORE);

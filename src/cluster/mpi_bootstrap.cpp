@@ -325,7 +325,15 @@ class WaitsForInit {
           while (!done_.wait_until(lock,
                                    std::min<Clock::time_point>(Clock::now() + RollCall::kPeriod, deadline),
                                    [this] { return over_; })) {
-            if (Clock::now() >= deadline) _exit(kExitLostRank);
+            const bool over = Clock::now() >= deadline;
+            if (over && rank == 0) {
+              std::fprintf(
+                  stderr,
+                  "capstan: waited for MPI_Init longer than the start time-out: look at the hosts of the %d "
+                  "ranks, or raise --start-timeout\n",
+                  ranks);
+            }
+            if (over) _exit(kExitLostRank);
             if (rank != 0) continue;
             std::fprintf(
                 stderr,

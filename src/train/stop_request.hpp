@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "base/time_left.hpp"
 #include "capstan/save_schedule.hpp"
-#include "train/time_left.hpp"
 
 namespace capstan {
 class Settings;

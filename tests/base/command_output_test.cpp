@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include <chrono>
 
 namespace capstan {
@@ -35,6 +37,26 @@ TEST(CommandOutput, OfAProgramThatIsKilledIs128AndTheSignal) {
   const auto output = command_output({"sh", "-c", "kill -TERM $$"}, kLong);
   ASSERT_TRUE(output);
   EXPECT_EQ(output->exit_code, 128 + 15);
+}
+
+TEST(CommandOutput, OfAKilledOneHasItsSignal) {
+  const auto output = command_output({"sh", "-c", "kill -9 $$"}, kLong);
+  ASSERT_TRUE(output);
+  EXPECT_EQ(output->exit_code, 137);
+}
+
+TEST(CommandOutput, MayHaveAnotherEnvironment) {
+  ASSERT_EQ(setenv("CAPSTAN_TEST_B", "there", 1), 0);
+  const auto output = command_output({"sh", "-c", "echo $CAPSTAN_TEST_A$CAPSTAN_TEST_B"}, kLong,
+                                     Errors::dropped, {"CAPSTAN_TEST_A=x", "CAPSTAN_TEST_B"});
+  ASSERT_TRUE(output);
+  EXPECT_EQ(output->text, "x\n");
+}
+
+TEST(CommandOutput, HasAnEnd) {
+  const auto output = command_output({"head", "-c", "3000000", "/dev/zero"}, kLong);
+  ASSERT_TRUE(output);
+  EXPECT_LT(output->text.size(), 1'100'000U);
 }
 
 TEST(CommandOutput, OfNoProgramIsNone) { EXPECT_FALSE(command_output({"no-such-program-here"}, kLong)); }

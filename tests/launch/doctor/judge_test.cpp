@@ -118,23 +118,13 @@ TEST(Ranks, AStepOfSlurmWithoutPmiCounts) {
   ::unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
-TEST(TimeLeft, IsReadAsSqueuePrintsIt) {
-  EXPECT_EQ(parse_time_left("1-02:03:04\n"), seconds(((24 + 2) * 60 + 3) * 60 + 4));
-  EXPECT_EQ(parse_time_left("2:03:04"), seconds((2 * 60 + 3) * 60 + 4));
-  EXPECT_EQ(parse_time_left(" 03:04"), seconds(184));
-  EXPECT_EQ(parse_time_left("0:00"), seconds(0));
-  EXPECT_EQ(parse_time_left("UNLIMITED\n"), seconds::max());
-  for (const char* bad :
-       {"", "INVALID", "NOT_SET", "7", "1-02", "1-02:03", "1:2:3:4", ":", "-1:00", "x-02:03:04"})
-    EXPECT_EQ(parse_time_left(bad), std::nullopt) << bad;
-}
-
 TEST(TimeLeft, LittleWarns) {
-  EXPECT_VERDICT(pass, judge_time_left("7", seconds(7200), "squeue"));
-  EXPECT_THAT(judge_time_left("7", seconds(7265), "squeue").seen, HasSubstr("2 h 01 min left"));
-  EXPECT_VERDICT(warn, judge_time_left("7", seconds(60), "squeue"));
-  EXPECT_VERDICT(pass, judge_time_left("7", seconds::max(), "squeue"));
-  EXPECT_VERDICT(skip, judge_time_left("7", std::nullopt, "squeue"));
+  const auto judge = [](int left) { return judge_time_left("7", {.known = true, .left = seconds(left)}); };
+  EXPECT_VERDICT(pass, judge(7200));
+  EXPECT_THAT(judge(7265).seen, HasSubstr("2 h 01 min left (squeue)"));
+  EXPECT_VERDICT(warn, judge(60));
+  EXPECT_VERDICT(pass, judge_time_left("7", {.known = true}));
+  EXPECT_VERDICT(skip, judge_time_left("7", {}));
 }
 
 TEST(Gpus, AreToldOfOrSkipped) {

@@ -1,5 +1,5 @@
 // time_left_test.cpp -- what squeue prints.
-#include "train/time_left.hpp"
+#include "base/time_left.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-namespace capstan::train {
+namespace capstan {
 namespace {
 
 TEST(TimeLeft, IsReadAsSqueuePrintsIt) {
   const std::vector<std::pair<std::string, int>> table{
-      {"0:00", 0},         {"0:59\n", 59},        {"12:34", 12 * 60 + 34},           {"1:00:01", 3601},
+      {"0:00", 0},         {"0:59\n", 59},        {" 12:34", 12 * 60 + 34},          {"1:00:01", 3601},
       {"23:59:59", 86399}, {"1-00:00:00", 86400}, {"10-01:02:03", 10 * 86400 + 3723}};
   for (const auto& [text, seconds] : table) {
     const TimeLeft left = parse_time_left(text);
@@ -30,8 +30,8 @@ TEST(TimeLeft, MayHaveNoLimit) {
 
 TEST(TimeLeft, IsNotKnownFromAnythingElse) {
   for (const std::string text :
-       {"", "\n", "INVALID", "NOT_SET", "5", "1:2:3:4", "1:x", "-1:00", "1-", ":", "1:-2",
-        "slurm_load_jobs error: Invalid job id specified", "99999999999999999999:00"}) {
+       {"", "\n", "INVALID", "NOT_SET", "5", "1:2:3:4", "1:x", "-1:00", "1-02", "1-02:03", "x-02:03:04", "1-",
+        ":", "1:-2", "slurm_load_jobs error: Invalid job id specified", "99999999999999999999:00"}) {
     EXPECT_FALSE(parse_time_left(text).known) << text;
   }
 }
@@ -43,4 +43,4 @@ TEST(TimeLeft, OutsideOfSlurmThereIsNoLimit) {
 }
 
 }  // namespace
-}  // namespace capstan::train
+}  // namespace capstan

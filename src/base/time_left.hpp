@@ -5,11 +5,12 @@
 #include <optional>
 #include <string_view>
 
-namespace capstan::train {
+namespace capstan {
 
 struct TimeLeft {
   bool known = false;                             ///< Slurm has answered
   std::optional<std::chrono::seconds> left = {};  ///< of the limit; none: there is no limit
+  const char* source = "squeue";                  ///< who has said so, or is to be asked
 };
 
 /// What `squeue -o %L` prints: "1-02:03:04", "02:03:04", "3:04", "UNLIMITED". Not known: anything else.
@@ -20,4 +21,4 @@ TimeLeft parse_time_left(std::string_view text);
 /// meanwhile. Outside of Slurm: known, without a limit.
 TimeLeft slurm_time_left();
 
-}  // namespace capstan::train
+}  // namespace capstan

@@ -1,5 +1,5 @@
 // time_left.cpp -- squeue, and Slurm's variables.
-#include "train/time_left.hpp"
+#include "base/time_left.hpp"
 
 #include <array>
 #include <charconv>
@@ -10,7 +10,7 @@
 
 #include "base/command_output.hpp"
 
-namespace capstan::train {
+namespace capstan {
 namespace {
 
 using std::chrono::seconds;
@@ -33,12 +33,15 @@ std::string variable(const char* name) {
 
 TimeLeft parse_time_left(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   if (text == "UNLIMITED") return {.known = true};
   std::int64_t days = 0;
+  int least_parts = 2;
   if (const auto dash = text.find('-'); dash != std::string_view::npos) {
     const auto read = number(text.substr(0, dash));
     if (!read) return {};
     days = *read;
+    least_parts = 3;
     text.remove_prefix(dash + 1);
   }
   std::int64_t total = 0;
@@ -50,7 +53,7 @@ TimeLeft parse_time_left(std::string_view text) {
     total = 60 * total + *read;
     begin = end + 1;
   }
-  if (parts < 2) return {};
+  if (parts < least_parts) return {};
   return {.known = true, .left = seconds(days * 86400 + total)};
 }
 
@@ -67,7 +70,7 @@ TimeLeft slurm_time_left() {
   if (!end || *end == 0) return {};
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto left = seconds(*end) - std::chrono::floor<seconds>(now);
-  return {.known = true, .left = std::max(left, seconds(0))};
+  return {.known = true, .left = std::max(left, seconds(0)), .source = "SLURM_JOB_END_TIME"};
 }
 
-}  // namespace capstan::train
+}  // namespace capstan
