@@ -23,8 +23,9 @@ using Clock = std::chrono::steady_clock;
 /// A table of a hundred thousand ranks is shorter.
 constexpr std::size_t kMostAnswerBytes = 256 << 20;
 constexpr std::chrono::milliseconds kBetweenKnocks{50};
-/// One that does not answer may have been busy with strangers.
-constexpr std::chrono::seconds kOneKnock{5};
+/// One that says nothing for so long may have been busy with strangers. However long an answer is, it comes
+/// in pieces.
+constexpr std::chrono::seconds kMostSilence{5};
 
 class Visit {
  public:
@@ -73,7 +74,8 @@ class Visit {
  private:
   void wait_for(short events) {
     pollfd one{socket_.get(), events, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+    const auto left = std::min(std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()),
+                               std::chrono::milliseconds(kMostSilence));
     const int ready = left.count() > 0 ? poll(&one, 1, static_cast<int>(left.count())) : 0;
     if (ready == 0) {
       throw Error(Code::deadline_exceeded, "the coordinator's late door at " + address_ + " does not answer");
@@ -116,8 +118,7 @@ Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::c
   while (true) {
     try {
       const RunFile file = read_run_file(run_dir);
-      const auto until = std::min<Clock::time_point>(deadline, Clock::now() + kOneKnock);
-      const DoorAnswer answer = ask_door(file.address, file.token, DoorRequest::join, body, until);
+      const DoorAnswer answer = ask_door(file.address, file.token, DoorRequest::join, body, deadline);
       if (answer.code != Code::ok) throw Error(answer.code, answer.message);
       return from_bytes<Table>(answer.bytes);
     } catch (const Error& error) {

@@ -13,7 +13,7 @@
 namespace capstan::cluster {
 
 /// What the door at `address` answers. Throws Error: unavailable when nobody is there, or it closes without a
-/// word, as it does to who has the wrong token; deadline_exceeded.
+/// word, as it does to who has the wrong token; deadline_exceeded, also when nothing moves for 5 s.
 DoorAnswer ask_door(const std::string& address, const Token& token, DoorRequest request,
                     std::span<const std::byte> body, std::chrono::steady_clock::time_point deadline);
 

@@ -171,6 +171,7 @@ class Porter {
     const ssize_t sent = send(visitor.socket.get(), left.data(), left.size(), MSG_NOSIGNAL);
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
     visitor.sent += static_cast<std::size_t>(sent);
+    visitor.until = Clock::now() + limits_.patience;
     return visitor.sent < visitor.answer.size();
   }
 

@@ -22,7 +22,8 @@ class LateDoor {
   /// To who has shown the token. On the door's thread; an Error that it throws is sent as the answer.
   using Answer = std::function<DoorAnswer(DoorRequest, std::span<const std::byte> body)>;
   struct Limits {
-    std::chrono::milliseconds patience{5000};  // from a connection until its end
+    /// From a connection until the request is whole, and then between two pieces of the answer.
+    std::chrono::milliseconds patience{5000};
     std::size_t strangers = 64;
     std::size_t guests = 64;  // who have shown the token
   };

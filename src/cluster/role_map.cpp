@@ -7,56 +7,58 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "capstan/error.hpp"
 #include "cluster/role_file.hpp"
 
 namespace capstan::cluster {
 namespace {
 
-/// Ranks that become ps, or spares: one from each host in turn, on each host the highest free rank first.
-/// Hosts that have fewer of the ranks `others` have their turn first.
-std::set<int> choose(std::span<const std::string> hosts, int wanted, const std::set<int>& taken,
-                     const std::set<int>& others = {}) {
-  std::vector<std::string> order;
-  for (const std::string& host : hosts) {
-    if (std::find(order.begin(), order.end(), host) == order.end()) order.push_back(host);
+using Hosts = std::span<const std::string>;
+
+struct FreeRanks {
+  std::string host;
+  std::vector<int> ranks;  // upwards
+};
+
+/// Ranks by host, the hosts in the order of their first rank; those of `taken` are left out.
+std::vector<FreeRanks> free_ranks(Hosts hosts, const std::set<int>& taken) {
+  std::vector<FreeRanks> found;
+  std::unordered_map<std::string_view, std::size_t> place_of;
+  for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
+    const std::string& host = hosts[static_cast<std::size_t>(rank)];
+    const auto [at, is_new] = place_of.try_emplace(host, found.size());
+    if (is_new) found.push_back({host, {}});
+    if (!taken.contains(rank)) found[at->second].ranks.push_back(rank);
   }
-  std::map<std::string, int> has;
+  return found;
+}
+
+/// Ranks that become ps, or spares: one from each host in turn, on each host the highest free rank first.
+/// Hosts that have fewer of the ranks `others` have their turn first. There are as many free ones as
+/// `wanted`.
+std::set<int> choose(Hosts hosts, int wanted, const std::set<int>& taken, const std::set<int>& others = {}) {
+  std::unordered_map<std::string_view, int> has;
   for (const int rank : others) ++has[hosts[static_cast<std::size_t>(rank)]];
+  auto order = free_ranks(hosts, taken);
   std::stable_sort(order.begin(), order.end(),
-                   [&](const std::string& a, const std::string& b) { return has[a] < has[b]; });
+                   [&](const FreeRanks& a, const FreeRanks& b) { return has[a.host] < has[b.host]; });
   std::set<int> chosen;
   while (static_cast<int>(chosen.size()) < wanted) {
-    for (const std::string& host : order) {
-      for (int rank = static_cast<int>(hosts.size()) - 1; rank >= 0; --rank) {
-        const bool is_free = !taken.contains(rank) && !chosen.contains(rank);
-        if (hosts[static_cast<std::size_t>(rank)] == host && is_free) {
-          chosen.insert(rank);
-          break;
-        }
-      }
+    std::erase_if(order, [](const FreeRanks& one) { return one.ranks.empty(); });
+    CAPSTAN_ASSERT(!order.empty());
+    for (FreeRanks& one : order) {
       if (static_cast<int>(chosen.size()) == wanted) break;
+      chosen.insert(one.ranks.back());
+      one.ranks.pop_back();
     }
   }
   return chosen;
-}
-
-using Hosts = std::span<const std::string>;
-
-/// Ranks by host, the hosts in the order of their first rank; those of `taken` are left out.
-std::vector<std::pair<std::string, std::vector<int>>> free_ranks(Hosts hosts, const std::set<int>& taken) {
-  std::vector<std::pair<std::string, std::vector<int>>> found;
-  for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
-    const std::string& host = hosts[static_cast<std::size_t>(rank)];
-    auto at =
-        std::find_if(found.begin(), found.end(), [&](const auto& entry) { return entry.first == host; });
-    if (at == found.end()) at = found.insert(found.end(), {host, {}});
-    if (!taken.contains(rank)) at->second.push_back(rank);
-  }
-  return found;
 }
 
 /// The highest ranks of the last host, then of the one before it.
@@ -64,7 +66,7 @@ std::set<int> choose_packed(Hosts hosts, int wanted, const std::set<int>& taken)
   std::set<int> chosen;
   auto by_host = free_ranks(hosts, taken);
   for (auto host = by_host.rbegin(); host != by_host.rend(); ++host) {
-    for (auto rank = host->second.rbegin(); rank != host->second.rend(); ++rank) {
+    for (auto rank = host->ranks.rbegin(); rank != host->ranks.rend(); ++rank) {
       if (static_cast<int>(chosen.size()) < wanted) chosen.insert(*rank);
     }
   }
@@ -96,9 +98,9 @@ std::set<int> choose_dedicated(Hosts hosts, int wanted, const std::set<int>& tak
   std::size_t hosts_left = std::max<std::size_t>(1, all.size() / 4);
   const auto by_host = free_ranks(hosts, taken);
   for (auto at = by_host.rbegin(); at != by_host.rend(); ++at) {
-    const bool free = static_cast<int>(at->second.size()) == all[at->first];
-    if (!free || chosen.size() + at->second.size() + taken.size() >= hosts.size()) continue;
-    chosen.insert(at->second.begin(), at->second.end());
+    const bool free = static_cast<int>(at->ranks.size()) == all[at->host];
+    if (!free || chosen.size() + at->ranks.size() + taken.size() >= hosts.size()) continue;
+    chosen.insert(at->ranks.begin(), at->ranks.end());
     fitting += (fitting.empty() ? "" : ", ") + std::to_string(chosen.size());
     if (static_cast<int>(chosen.size()) == wanted || (wanted == 0 && --hosts_left == 0)) return chosen;
   }
@@ -143,23 +145,29 @@ std::optional<std::set<int>> place_ps(Hosts hosts, const RoleRequest& request, c
   return std::nullopt;
 }
 
-/// The rank of the replica of each ps, on another host than the ps where there is one.
-std::vector<int> choose_replicas(std::span<const std::string> hosts, const std::set<int>& ps_ranks,
-                                 std::set<int> taken) {
-  std::map<std::string, int> has;
+/// The rank of the replica of each ps: on another host than the ps where there is one, of those on one with
+/// the fewest replicas, the highest free rank of all such.
+std::vector<int> choose_replicas(Hosts hosts, const std::set<int>& ps_ranks, const std::set<int>& taken) {
+  auto by_host = free_ranks(hosts, taken);
+  using Candidate = std::tuple<int, int, std::size_t>;  // replicas there, minus the rank, place in `by_host`
+  std::set<Candidate> candidates;
+  const auto enter = [&](int replicas, std::size_t place) {
+    if (!by_host[place].ranks.empty()) candidates.insert({replicas, -by_host[place].ranks.back(), place});
+  };
+  for (std::size_t place = 0; place < by_host.size(); ++place) enter(0, place);
   std::vector<int> replicas;
   for (const int ps : ps_ranks) {
-    int best = -1;
-    const auto worse = [&](int rank) {
-      const std::string& host = hosts[static_cast<std::size_t>(rank)];
-      return std::tuple(host == hosts[static_cast<std::size_t>(ps)], has[host], -rank);
+    CAPSTAN_ASSERT(!candidates.empty());
+    const auto is_elsewhere = [&](const Candidate& one) {
+      return by_host[std::get<2>(one)].host != hosts[static_cast<std::size_t>(ps)];
     };
-    for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
-      if (!taken.contains(rank) && (best < 0 || worse(rank) < worse(best))) best = rank;
-    }
-    taken.insert(best);
-    ++has[hosts[static_cast<std::size_t>(best)]];
-    replicas.push_back(best);
+    auto best = std::find_if(candidates.begin(), candidates.end(), is_elsewhere);  // the first or the second
+    if (best == candidates.end()) best = candidates.begin();
+    const auto [has, minus_rank, place] = *best;
+    candidates.erase(best);
+    replicas.push_back(-minus_rank);
+    by_host[place].ranks.pop_back();
+    enter(has + 1, place);
   }
   return replicas;
 }
@@ -203,8 +211,12 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
                                                                           : choose(hosts, ps, taken);
   taken.insert(ps_ranks.begin(), ps_ranks.end());
   const std::set<int> spare_ranks = choose(hosts, request.spares, taken, ps_ranks);
-  const std::vector<int> replica_ranks =
-      request.replicas ? choose_replicas(hosts, ps_ranks, taken) : std::vector<int>{};
+  std::map<int, int> replica_of;  // a rank, and the index of its ps
+  if (request.replicas) {
+    for (const int rank : choose_replicas(hosts, ps_ranks, taken)) {
+      replica_of.emplace(rank, static_cast<int>(replica_of.size()));
+    }
+  }
 
   std::vector<Place> places;
   int next_ps = 0;
@@ -215,9 +227,8 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
       places.push_back({Role::coordinator, 0});
     } else if (ps_ranks.contains(rank)) {
       places.push_back({Role::ps, next_ps++});
-    } else if (const auto found = std::find(replica_ranks.begin(), replica_ranks.end(), rank);
-               found != replica_ranks.end()) {
-      places.push_back({Role::spare, static_cast<int>(found - replica_ranks.begin())});
+    } else if (const auto found = replica_of.find(rank); found != replica_of.end()) {
+      places.push_back({Role::spare, found->second});
     } else if (spare_ranks.contains(rank)) {
       places.push_back({Role::spare, next_spare++});
     } else if (taken.contains(rank)) {

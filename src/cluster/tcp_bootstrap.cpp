@@ -38,7 +38,6 @@ constexpr std::chrono::milliseconds kShortestBetweenKnocks{100};
 constexpr std::chrono::milliseconds kLongestBetweenKnocks{2000};
 /// Between two looks of the coordinator.
 constexpr std::chrono::milliseconds kBetweenLooks{10};
-constexpr std::chrono::seconds kOneKnock{5};
 /// The others give up after the coordinator, which says who is missing.
 constexpr std::chrono::seconds kCoordinatorSpeaksFirst{5};
 /// Of those that have come, one at least takes what was found within such a time.
@@ -292,8 +291,7 @@ class Visitor {
   std::optional<DoorAnswer> knock() {
     std::optional<DoorAnswer> answer;
     try {
-      const auto until = std::min<Clock::time_point>(deadline_, Clock::now() + kOneKnock);
-      answer = ask_door(door(), meeting_.token, DoorRequest::start, to_bytes(call_), until);
+      answer = ask_door(door(), meeting_.token, DoorRequest::start, to_bytes(call_), deadline_);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable && error.code() != Code::deadline_exceeded) throw;
       why_ = error.what();

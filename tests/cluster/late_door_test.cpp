@@ -8,10 +8,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "capstan/error.hpp"
@@ -107,6 +109,11 @@ class Caller {
   void say(std::span<const std::byte> bytes) {
     (void)send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
+  /// How many bytes come in one piece, at most; 0: the door has closed this connection.
+  std::size_t take(std::size_t most) {
+    std::vector<std::byte> piece(most);
+    return static_cast<std::size_t>(std::max<ssize_t>(0, recv(socket_.get(), piece.data(), most, 0)));
+  }
   /// The door closes this connection within the time, without a word.
   bool turned_away(milliseconds within) {
     pollfd one{socket_.get(), POLLIN, 0};
@@ -162,6 +169,38 @@ TEST(LateDoor, SendsWhoIsSilentAwayInTime) {
   slow.say(knock_bytes(DoorRequest::join, token_of(1)));
   EXPECT_TRUE(silent.turned_away(milliseconds(20000)));
   EXPECT_TRUE(slow.turned_away(milliseconds(20000))) << "the token buys no more time";
+}
+
+/// More than fits into the buffers of two sockets.
+constexpr std::size_t kLong = 64 << 20;
+
+DoorAnswer at_length(DoorRequest, std::span<const std::byte>) {
+  std::vector<std::byte> bytes(kLong);
+  for (std::size_t i = 0; i < kLong; ++i) bytes[i] = std::byte(i % 251);
+  return {Code::ok, {}, std::move(bytes)};
+}
+
+TEST(LateDoor, ALongAnswerArrivesWhole) {
+  const LateDoor door("127.0.0.1", token_of(1), at_length);
+  EXPECT_EQ(ask(door, token_of(1)).bytes, at_length(DoorRequest::status, {}).bytes);
+}
+
+TEST(LateDoor, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
+  constexpr milliseconds kPatience{2000};
+  const LateDoor door("127.0.0.1", token_of(1), at_length, [] {}, {kPatience, 64, 64});
+  Caller slow(door.address());
+  slow.say(knock_bytes(DoorRequest::status, token_of(1)));
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t taken = 0;
+  while (true) {
+    const std::size_t got = slow.take(1 << 20);
+    if (got == 0) break;
+    taken += got;
+    if (std::chrono::steady_clock::now() > begin + kPatience * 5 / 4) continue;
+    ASSERT_LT(taken, kLong) << "taken too soon to see anything";
+    std::this_thread::sleep_for(kPatience / 40);
+  }
+  EXPECT_GE(taken, kLong);
 }
 
 TEST(LateDoor, TheStrangerThatCameFirstMakesRoom) {

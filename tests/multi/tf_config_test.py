@@ -77,6 +77,20 @@ class TFConfig(JobTest):
         self.assertIn(f"ps 0 (rank 1 on {HOST}) is back", chief.stderr)
         self.assertGreater(self.mrr(), LEARNT)
 
+    def test_a_worker_that_is_lost_with_its_agent_is_replaced_by_one_that_joins(self):
+        run_dir = self.folder / "run"
+        jobs = self.start_all(cluster(), self.training("--slice-batches", 1, "--run-dir", run_dir, epochs=1_000_000))
+        chief, lost = jobs["chief", 0], jobs.pop(("worker", 1))
+        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        os.kill(lost.command.pid, signal.SIGKILL)
+        self.exit_code(lost, SECONDS_TO_END)
+        self.assertTrue(chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) is gone"), chief.stderr)
+        jobs["worker", 2] = self.start([CAPSTAN, "join", run_dir])
+        self.assertTrue(chief.wait_for_text(rf"worker 2 \(rank \d+ on {HOST}\) has joined; 2 workers"), chief.stderr)
+        os.kill(chief.command.pid, signal.SIGTERM)
+        for name, job in jobs.items():
+            self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, f"{name}: {job.stderr}")
+
     def test_a_coordinator_that_is_killed_ends_all(self):
         jobs = self.start_all(cluster(), self.training(epochs=1_000_000))
         chief = jobs.pop(("chief", 0))
