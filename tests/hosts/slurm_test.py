@@ -162,6 +162,37 @@ class Trains(Slurm):
         self.assertIn(f"Slurm job {job} has 2 slots, and 3 ranks are the fewest here", self.output(job))
 
 
+class Doctor(Slurm):
+    def srun(self, *words):
+        """What a step of two tasks on each node says of itself, by check, and its exit code."""
+        done = self.slurm.run("srun", "--nodes=2", "--ntasks-per-node=2", "-D", self.folder, *words, check=False, PATH=PATH)
+        self.assertTrue(done.stdout.startswith("{"), done.stdout + done.stderr)
+        found = json.loads(done.stdout)
+        lines = {}
+        for line in found["checks"]:
+            lines.setdefault(line["check"], []).append(line)
+        return found, lines, done.returncode
+
+    def test_a_step_is_one_job(self):
+        checks = "ranks,binary,dev-shm,ports,checkpoint-dir,shared-dir,time-left,transports"
+        found, lines, code = self.srun("--mpi=pmix", "--time=5", "capstan", "doctor", "--json", "--only", checks,
+                                       "--checkpoint-dir", self.folder)
+        self.assertEqual(code, 0, found)
+        self.assertEqual(found["hosts"], list(NODES))
+        for check in ("ranks", "binary", "dev-shm", "checkpoint-dir", "shared-dir"):
+            self.assertEqual([line["verdict"] for line in lines[check]], ["PASS"], lines[check])
+        same, other = lines["transports"]
+        self.assertRegex(same["seen"], r"^same host: mapped memory")
+        self.assertRegex(other["seen"], r"^other host: active messages over tcp")
+        self.assertRegex(lines["time-left"][0]["seen"], r"job \d+ has 0 h 0[45] min left", lines["time-left"])
+
+    def test_tasks_without_a_way_to_mpi_are_told_so(self):
+        done = self.slurm.run("srun", "--mpi=none", "--nodes=2", "--ntasks-per-node=2", "capstan", "doctor", "--only", "ranks",
+                              check=False, PATH=PATH)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("--mpi=pmix", done.stdout + done.stderr)
+
+
 class Ends(Slurm):
     def saved(self):
         manifests = sorted((self.folder / "checkpoints").glob("checkpoint-*[0-9]/manifest.json"))
