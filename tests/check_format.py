@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 FOLDERS = ("include", "src", "io", "launch", "perf", "tests", "examples")
-SUFFIXES = (".hpp", ".cpp", ".h", ".c", ".cu", ".cuh")
+SUFFIXES = (".hpp", ".cpp", ".h", ".c", ".cu", ".cuh", ".inc")
 
 
 def clang_format_14():
