@@ -25,8 +25,32 @@ if(NOT CUDAToolkit_FOUND)
   set(CAPSTAN_NCCL_WORDS "not looked for (no CUDA)")
   return()
 endif()
+
+# Code for the A100 and the H100 with its successors of the same kind, and for later GPUs what their driver compiles.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+endif()
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  if(capstan_cuda_wish STREQUAL "ON")
+    message(FATAL_ERROR "CAPSTAN_CUDA=ON, and the CUDA toolkit is at ${CUDAToolkit_BIN_DIR}, but its nvcc does not work "
+                        "with ${CMAKE_CXX_COMPILER}. Pass -DCMAKE_CUDA_HOST_COMPILER=... one that it takes")
+  endif()
+  set(CAPSTAN_CUDA_WORDS "${CUDAToolkit_VERSION} (${CUDAToolkit_BIN_DIR}), but its nvcc does not work")
+  set(CAPSTAN_NCCL_WORDS "not looked for (no CUDA)")
+  return()
+endif()
+enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know that nvcc 12 and later have it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_COMPILE_FEATURES cuda_std_20)
+  list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+endif()
 set(CAPSTAN_CUDA_FOUND TRUE)
-set(CAPSTAN_CUDA_WORDS "${CUDAToolkit_VERSION} (${CUDAToolkit_BIN_DIR})")
+list(JOIN CMAKE_CUDA_ARCHITECTURES ", " capstan_cuda_words)
+set(CAPSTAN_CUDA_WORDS "${CUDAToolkit_VERSION} (${CMAKE_CUDA_COMPILER}), for ${capstan_cuda_words}")
 
 find_path(CAPSTAN_NCCL_INCLUDE_DIR nccl.h HINTS $ENV{NCCL_HOME}/include ${CUDAToolkit_INCLUDE_DIRS})
 find_library(CAPSTAN_NCCL_LIBRARY nccl

@@ -11,7 +11,7 @@ function(capstan_layer name)
   target_include_directories(capstan_${name}
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
-  target_compile_options(capstan_${name} PRIVATE ${CAPSTAN_WARNINGS})
+  target_compile_options(capstan_${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${CAPSTAN_WARNINGS}>")
   list(TRANSFORM arg_USES PREPEND capstan_)
   target_link_libraries(capstan_${name} PUBLIC ${arg_USES} ${arg_PUBLIC_LINK} PRIVATE ${arg_LINK})
   set_property(GLOBAL APPEND PROPERTY CAPSTAN_LAYERS capstan_${name})

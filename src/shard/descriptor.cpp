@@ -9,26 +9,6 @@
 
 namespace capstan {
 
-std::string_view to_string(OptimizerKind kind) noexcept {
-  switch (kind) {
-    case OptimizerKind::sgd:
-      return "sgd";
-    case OptimizerKind::adagrad:
-      return "adagrad";
-    case OptimizerKind::adam:
-      return "adam";
-    case OptimizerKind::momentum:
-      return "momentum";
-    case OptimizerKind::rmsprop:
-      return "rmsprop";
-    case OptimizerKind::adamw:
-      return "adamw";
-    case OptimizerKind::ftrl:
-      return "ftrl";
-  }
-  return "unknown optimizer";
-}
-
 namespace shard {
 
 std::uint64_t rows_of(const std::vector<std::uint64_t>& shape) noexcept {

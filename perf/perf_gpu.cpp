@@ -1,0 +1,272 @@
+// perf_gpu.cpp -- how fast a GPU reads and updates rows of a table in its own memory. Needs no MPI and no
+// UCX.
+//
+//   perf_gpu [GIBIBYTES of the table (4)] [JSON]
+//
+// Bound: a copy of as many bytes within the GPU's memory (cudaMemcpyAsync), in the same run. Each case is 20
+// calls between two events, 30 times; the median counts. What a call leaves behind is compared with the host
+// first.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "capstan/optimizers.hpp"
+#include "device/gpu.hpp"
+#include "device/row_bodies.hpp"
+#include "device/row_ops.hpp"
+
+namespace capstan::perf {
+namespace {
+
+using device::Values;
+
+constexpr std::uint32_t kIds = 65536;
+constexpr int kCalls = 20;
+constexpr int kRepeats = 30;
+constexpr int kSets = 8;  // of ids, by turns
+constexpr double kGiga = 1e9;
+
+struct Case {
+  std::string name;
+  double gigabytes_a_second = 0;
+  double of_copy = 0;
+  double asked = 0;
+  bool verified = false;
+};
+
+float pattern(std::uint64_t i) { return static_cast<float>(i * 2654435761U % 16777216) / 16777216.0F; }
+
+class Bench {
+ public:
+  explicit Bench(std::uint64_t table_bytes) : table_bytes_(table_bytes), stream_(0) {}
+
+  void run() {
+    copy_rate_ = rate_of_copy();
+    cases_.push_back({"copy within the GPU's memory", copy_rate_, 1, 0, true});
+    for (const std::uint64_t dim : {64, 128}) {
+      for (const bool zipf : {false, true}) {
+        lookup(dim, zipf);
+        push("sgd", optimizers::SGD{0.5}, dim, zipf, false, zipf ? 0 : 0.6);
+        push("adam", optimizers::Adam{0.01}, dim, zipf, false, zipf ? 0 : 0.6);
+        push("adam, deterministic", optimizers::Adam{0.01}, dim, zipf, true, 0);
+      }
+    }
+  }
+  const std::vector<Case>& cases() const { return cases_; }
+
+ private:
+  /// The median of the milliseconds that a call takes.
+  template <class Call>
+  double milliseconds(const Call& call) {
+    std::vector<double> all;
+    for (int repeat = 0; repeat < kRepeats + 3; ++repeat) {
+      device::Event begin, end;
+      begin.record(stream_);
+      for (int i = 0; i < kCalls; ++i) call(repeat * kCalls + i);
+      end.record(stream_);
+      const double one = end.milliseconds_since(begin) / kCalls;
+      if (repeat >= 3) all.push_back(one);
+    }
+    std::nth_element(all.begin(), all.begin() + kRepeats / 2, all.end());
+    return all[kRepeats / 2];
+  }
+
+  double rate_of_copy() {
+    constexpr std::size_t kBytes = std::size_t{1} << 30;
+    const device::Memory from(0, kBytes), to(0, kBytes);
+    device::fill_with_zeros(stream_, from.data(), kBytes);
+    const double time = milliseconds([&](int) { device::copy(stream_, to.data(), from.data(), kBytes); });
+    return 2 * kBytes / (time * 1e-3) / kGiga;
+  }
+
+  template <class T>
+  Values<T> to_gpu(const std::vector<T>& values) {
+    Values<T> there(0, values.size());
+    device::copy(stream_, there.data(), values.data(), values.size() * sizeof(T));
+    stream_.wait();
+    return there;
+  }
+  template <class T>
+  std::vector<T> to_host(const T* there, std::size_t count) {
+    std::vector<T> here(count);
+    device::copy(stream_, here.data(), there, count * sizeof(T));
+    stream_.wait();
+    return here;
+  }
+
+  struct Table {
+    std::uint32_t rows;
+    Values<float> values;
+    Values<std::uint32_t> first_bad;
+    std::vector<std::vector<std::uint32_t>> host_ids;
+    std::vector<Values<std::uint32_t>> ids;
+  };
+  Table table_of(std::uint64_t dim, bool zipf) {
+    Table table{static_cast<std::uint32_t>(table_bytes_ / (dim * sizeof(float))), {}, {}, {}, {}};
+    std::vector<float> values(table.rows * dim);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = pattern(i);
+    table.values = to_gpu(values);
+    table.first_bad = to_gpu(std::vector<std::uint32_t>{device::kNoBadRow});
+    std::mt19937_64 random(1);
+    for (int set = 0; set < kSets; ++set) {
+      std::vector<std::uint32_t> ids(kIds);
+      for (std::uint32_t& id : ids)
+        id = zipf ? zipf_rank(table.rows, random) : static_cast<std::uint32_t>(random() % table.rows);
+      table.ids.push_back(to_gpu(ids));
+      table.host_ids.push_back(std::move(ids));
+    }
+    return table;
+  }
+  /// Ranks by a density of 1/x^1.05, inverted, at scattered places.
+  static std::uint32_t zipf_rank(std::uint32_t rows, std::mt19937_64& random) {
+    constexpr double kExponent = 1.05;
+    const double u = std::uniform_real_distribution<double>()(random);
+    const double power = 1 - kExponent;
+    const double rank = std::pow(1 + u * (std::pow(static_cast<double>(rows), power) - 1), 1 / power);
+    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(rank) * 2654435761U % rows);
+  }
+
+  void add(std::string name, double bytes, double time, double asked, bool verified) {
+    const double rate = bytes / (time * 1e-3) / kGiga;
+    cases_.push_back({std::move(name), rate, rate / copy_rate_, asked, verified});
+  }
+
+  void lookup(std::uint64_t dim, bool zipf) {
+    const Table table = table_of(dim, zipf);
+    const Values<float> out(0, kIds * dim);
+    const auto call = [&](int i) {
+      device::gather(stream_, {reinterpret_cast<std::byte*>(table.values.data()), table.rows,
+                               dim * sizeof(float), table.ids[static_cast<std::size_t>(i % kSets)].data(),
+                               kIds, reinterpret_cast<std::byte*>(out.data()), table.first_bad.data()});
+    };
+    call(1);
+    const auto got = to_host(out.data(), out.size());
+    bool verified = to_host(table.first_bad.data(), 1)[0] == device::kNoBadRow;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      verified = verified && got[i] == pattern(table.host_ids[1][i / dim] * dim + i % dim);
+    }
+    const double bytes =
+        static_cast<double>(kIds) * (2 * static_cast<double>(dim) * sizeof(float) + sizeof(std::uint32_t));
+    add(fmt::format("lookup, {} floats, {}", dim, zipf ? "zipf" : "uniform"), bytes, milliseconds(call),
+        zipf ? 0 : 0.7, verified);
+  }
+
+  void push(const char* name, const Optimizer& o, std::uint64_t dim, bool zipf, bool deterministic,
+            double asked) {
+    const Table table = table_of(dim, zipf);
+    const bool adam = o.kind == OptimizerKind::adam;
+    std::vector<Values<float>> slots;
+    for (int slot = 0; slot < (adam ? 2 : 0); ++slot) {
+      slots.emplace_back(0, table.values.size());
+      device::fill_with_zeros(stream_, slots.back().data(), table.values.size() * sizeof(float));
+    }
+    std::vector<float> host_gradient(kIds * dim);
+    for (std::size_t i = 0; i < host_gradient.size(); ++i) host_gradient[i] = pattern(i) / 64;
+    const auto gradient = to_gpu(host_gradient);
+    device::Updater updater(stream_, table.rows, deterministic);
+    const auto call = [&](int i) {
+      updater.apply(stream_, o,
+                    device::Update<float>{table.values.data(),
+                                          adam ? slots[0].data() : nullptr,
+                                          adam ? slots[1].data() : nullptr,
+                                          dim,
+                                          table.rows,
+                                          table.ids[static_cast<std::size_t>(i % kSets)].data(),
+                                          0,
+                                          kIds,
+                                          gradient.data(),
+                                          1 + i,
+                                          {},
+                                          table.first_bad.data()});
+    };
+    call(0);
+    const bool verified = is_right(o, table, dim, host_gradient);
+    double bytes = (adam ? 7.0 : 3.0) * static_cast<double>(kIds) * static_cast<double>(dim) * sizeof(float);
+    bytes += kIds * sizeof(std::uint32_t);
+    add(fmt::format("push {}, {} floats, {}", name, dim, zipf ? "zipf" : "uniform"), bytes,
+        milliseconds(call), asked, verified);
+  }
+
+  /// After one push, of 1,000 rows: SGD's rule, and Adam's first step, which is nearly the learning rate.
+  bool is_right(const Optimizer& o, const Table& table, std::uint64_t dim,
+                const std::vector<float>& gradient) {
+    const std::vector<std::uint32_t>& ids = table.host_ids[0];
+    if (to_host(table.first_bad.data(), 1)[0] != device::kNoBadRow) return false;
+    const std::set<std::uint32_t> looked_at(ids.begin(), ids.begin() + 1000);
+    for (const std::uint32_t row : looked_at) {
+      std::vector<double> sum(dim);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] != row) continue;
+        for (std::uint64_t j = 0; j < dim; ++j) sum[j] += static_cast<double>(gradient[i * dim + j]);
+      }
+      const auto now = to_host(table.values.data() + row * dim, dim);
+      for (std::uint64_t j = 0; j < dim; ++j) {
+        const double before = static_cast<double>(pattern(row * dim + j));
+        const double root = std::sqrt(0.001 * sum[j] * sum[j]);
+        const double step = o.kind == OptimizerKind::sgd
+                                ? sum[j]
+                                : std::sqrt(0.001) / 0.1 * 0.1 * sum[j] / (root + o.epsilon);
+        if (!(std::abs(static_cast<double>(now[j]) - (before - o.learning_rate * step)) <
+              1e-4 * (1 + std::abs(sum[j])))) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  std::uint64_t table_bytes_;
+  device::Stream stream_;
+  double copy_rate_ = 0;
+  std::vector<Case> cases_;
+};
+
+/// False when an answer was wrong.
+bool print(const std::vector<Case>& cases, const char* json) {
+  std::string text = "[";
+  bool right = true;
+  fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "65,536 rows a call", "GB/s", "of copy", "asked");
+  for (const Case& one : cases) {
+    fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.gigabytes_a_second, one.of_copy,
+               one.asked > 0 ? fmt::format("{:.2f}", one.asked) : "-", one.verified ? "verified" : "WRONG");
+    text +=
+        fmt::format("{}\n  {{\"case\": \"{}\", \"gb_s\": {}, \"of_copy\": {}, \"verified\": {}}}",
+                    text.size() > 1 ? "," : "", one.name, one.gigabytes_a_second, one.of_copy, one.verified);
+    right = right && one.verified;
+  }
+  if (json != nullptr) std::ofstream(json) << text << "\n]\n";
+  return right;
+}
+
+}  // namespace
+}  // namespace capstan::perf
+
+int main(int argc, char** argv) {
+  namespace device = capstan::device;
+  if (device::count() == 0) {
+    std::fprintf(stderr, "perf_gpu: %s\n", device::why_none().c_str());
+    return 3;
+  }
+  try {
+    const device::Info info = device::info(0);
+    fmt::print("{} ({}), compute capability {}.{}, {:.0f} GB\n", info.name, info.bus, info.major, info.minor,
+               static_cast<double>(info.bytes) * 1e-9);
+    const double gibibytes = argc > 1 ? std::atof(argv[1]) : 4;
+    capstan::perf::Bench bench(static_cast<std::uint64_t>(gibibytes * (std::uint64_t{1} << 30)));
+    bench.run();
+    return capstan::perf::print(bench.cases(), argc > 2 ? argv[2] : nullptr) ? 0 : 1;
+  } catch (const capstan::Error& error) {
+    std::fprintf(stderr, "perf_gpu: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,58 @@
+// both.hpp -- code that a GPU runs, and a CPU for tests: what stands before such a function, and atomics.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#ifdef __CUDACC__
+#define CAPSTAN_BOTH __host__ __device__ __forceinline__
+#else
+#define CAPSTAN_BOTH inline
+#endif
+
+namespace capstan::device {
+
+// Whoever else does the same to `at` at the same time on a GPU; on the CPU, one thread at a time.
+
+CAPSTAN_BOTH void atomic_max(std::uint32_t* at, std::uint32_t value) {
+#ifdef __CUDA_ARCH__
+  atomicMax(at, value);
+#else
+  if (value > *at) *at = value;
+#endif
+}
+
+CAPSTAN_BOTH void atomic_min(std::uint32_t* at, std::uint32_t value) {
+#ifdef __CUDA_ARCH__
+  atomicMin(at, value);
+#else
+  if (value < *at) *at = value;
+#endif
+}
+
+/// Integers wrap around.
+template <class T>
+CAPSTAN_BOTH T sum_of(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+  } else {
+    return a + b;
+  }
+}
+
+template <class T>
+CAPSTAN_BOTH void atomic_add(T* at, T value) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<T, std::int64_t>) {
+    // In two's complement signed sums are unsigned ones.
+    atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+  } else {
+    atomicAdd(at, value);
+  }
+#else
+  *at = sum_of(*at, value);
+#endif
+}
+
+}  // namespace capstan::device
