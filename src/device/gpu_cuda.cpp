@@ -39,6 +39,10 @@ std::string why_none() {
   int found = 0;
   const cudaError_t answer = cudaGetDeviceCount(&found);
   (void)cudaGetLastError();
+  if (answer == cudaErrorInsufficientDriver) {
+    return fmt::format("no GPU: this machine has no driver, or one that is older than CUDA {}.{}",
+                       CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  }
   if (answer != cudaSuccess) return std::string("no GPU: ") + cudaGetErrorString(answer);
   return found == 0 ? "no GPU: CUDA_VISIBLE_DEVICES or the machine has none" : "";
 }
