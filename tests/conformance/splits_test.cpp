@@ -16,6 +16,7 @@
 #include "cluster/message_types.hpp"
 #include "io/temporary_folder.hpp"
 #include "strategy/context.hpp"
+#include "support/end_worker.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"
 #include "support/rank_threads.hpp"
@@ -37,13 +38,7 @@ std::atomic<int> begun{0};
 
 /// Ends the worker that runs it as long as `to_end` are left.
 void perhaps_end() {
-  if (to_end.fetch_sub(1) <= 0) return;
-  auto& runtime = strategy::Context::current().client().runtime();
-  const cluster::Member& self = runtime.self();
-  auto& fabric = runtime.data();
-  fabric.connect(self.rank, self.name(), self.control_address).send(cluster::kShutdown, {});
-  fabric.progress();
-  std::this_thread::sleep_for(milliseconds(20));
+  if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
 }
 
 void count_each(const DataSplit& split, const Variable<Count>& counts) {
@@ -78,7 +73,7 @@ struct Program {
   static constexpr int kWorkers = 3;
 
   explicit Program(int ps = 2)
-      : ranks({.ranks = 1 + ps + kWorkers, .flags = {{"ps", std::to_string(ps)}}}),
+      : ranks({.ranks = 1 + ps + kWorkers, .flags = {{"ps", std::to_string(ps)}}, .worker = ending::worker}),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}}),
         scope(std::in_place, &strategy.implementation()),
         counts("counts", {1000}, {}),
