@@ -80,6 +80,11 @@ bool read_until_terminated(int from_child, int signals, std::vector<std::byte>& 
   }
 }
 
+bool has_come(int signals) {
+  pollfd signal{signals, POLLIN, 0};
+  return poll(&signal, 1, 0) == 1;
+}
+
 }  // namespace
 
 Remains keep(const std::function<void(const Leave&)>& work) {
@@ -111,6 +116,8 @@ Remains keep(const std::function<void(const Leave&)>& work) {
   } else {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
+    // MPI ends a child that has lost its launcher: of the two the launcher came first.
+    remains.terminated = has_come(signals.get());
   }
   remains.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return remains;

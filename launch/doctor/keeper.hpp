@@ -17,8 +17,9 @@ using Leave = std::function<void(std::span<const std::byte>)>;
 
 /// What a child has left behind.
 struct Remains {
-  int exit_code = 0;        ///< 128 plus the signal, as a shell counts
-  bool terminated = false;  ///< this process got SIGTERM, and kills the child without waiting for its end
+  int exit_code = 0;  ///< 128 plus the signal, as a shell counts
+  bool terminated =
+      false;  ///< this process got SIGTERM; a child that still ran was killed, and not waited for
   std::vector<std::vector<std::byte>> left;
 };
 

@@ -52,7 +52,7 @@ class Visit {
       } else if (errno == EAGAIN) {
         wait_for(POLLOUT);
       } else if (errno != EINTR) {
-        throw lost(std::strerror(errno));
+        throw lost(reason(errno));
       }
     }
   }
@@ -60,18 +60,23 @@ class Visit {
   void read(std::span<std::byte> bytes) {
     while (!bytes.empty()) {
       const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), 0);
-      if (got == 0) throw lost("it closed the connection (wrong token?)");
+      if (got == 0) throw lost(reason(EPIPE));
       if (got > 0) {
         bytes = bytes.subspan(static_cast<std::size_t>(got));
       } else if (errno == EAGAIN) {
         wait_for(POLLIN);
       } else if (errno != EINTR) {
-        throw lost(std::strerror(errno));
+        throw lost(reason(errno));
       }
     }
   }
 
  private:
+  /// A door that has read the token and not the rest closes in one of several ways.
+  static std::string reason(int error) {
+    const bool closed = error == EPIPE || error == ECONNRESET;
+    return closed ? "it closed the connection (wrong token?)" : std::strerror(error);
+  }
   void wait_for(short events) {
     pollfd one{socket_.get(), events, 0};
     const auto left = std::min(std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()),

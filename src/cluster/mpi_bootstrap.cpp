@@ -321,7 +321,9 @@ class WaitsForInit {
       : thread_([=, this] {
           std::unique_lock lock(mutex_);
           const auto begin = Clock::now();
-          const auto deadline = begin + timeout + kProgramSpeaksFirst;
+          // A rank that ends here ends the job, and rank 0 alone says why.
+          const auto deadline = begin + timeout + kProgramSpeaksFirst +
+                                (rank == 0 ? Clock::duration::zero() : kRankZeroSpeaksFirst);
           while (!done_.wait_until(lock,
                                    std::min<Clock::time_point>(Clock::now() + RollCall::kPeriod, deadline),
                                    [this] { return over_; })) {

@@ -294,7 +294,8 @@ class Visitor {
       answer = ask_door(door(), meeting_.token, DoorRequest::start, to_bytes(call_), deadline_);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable && error.code() != Code::deadline_exceeded) throw;
-      why_ = error.what();
+      // One that the deadline has cut short says less than the one before.
+      if (why_.empty() || Clock::now() < deadline_) why_ = error.what();
       return std::nullopt;
     }
     if (answer->code != Code::ok) throw Error(answer->code, answer->message);

@@ -11,7 +11,6 @@ namespace capstan {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 constexpr milliseconds kLong{20'000};
 
 TEST(CommandOutput, HasTextAndExitCode) {
@@ -62,10 +61,8 @@ TEST(CommandOutput, HasAnEnd) {
 TEST(CommandOutput, OfNoProgramIsNone) { EXPECT_FALSE(command_output({"no-such-program-here"}, kLong)); }
 
 TEST(CommandOutput, AProgramThatDoesNotEndIsKilledWithItsChildren) {
-  const auto begin = steady_clock::now();
   EXPECT_FALSE(command_output({"sh", "-c", "sleep 600 & echo one; sleep 600"}, milliseconds(200)));
   EXPECT_FALSE(command_output({"sh", "-c", "exec >&- 2>&-; sleep 600"}, milliseconds(200), Errors::kept));
-  EXPECT_LT(steady_clock::now() - begin, kLong);
 }
 
 }  // namespace

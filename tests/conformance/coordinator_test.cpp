@@ -4,8 +4,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <map>
 #include <numeric>
 #include <set>
@@ -14,6 +17,7 @@
 #include "capstan/dataset.hpp"
 #include "cluster/message_types.hpp"
 #include "strategy/context.hpp"
+#include "support/end_worker.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
@@ -29,6 +33,8 @@ using Numbers = std::vector<std::int64_t>;
 // Workers are threads of this process, so functions and tests meet in these.
 std::atomic<bool> gate{false};
 std::atomic<bool> other_gate{false};
+std::atomic<bool> ask{false};  // who waits at the gate whether its worker has heard all that was sent to it
+std::atomic<int> answered{0};
 std::atomic<int> arrived{0};
 std::atomic<int> begun{0};
 std::atomic<int> mapped{0};
@@ -44,7 +50,12 @@ bool wait_for(const std::function<bool()>& done) {
 
 int wait_at_the_gate(int value) {
   ++arrived;
-  wait_for([] { return gate.load(); });
+  wait_for([] { return gate || ask; });
+  if (ask) {
+    ending::await_own_messages();
+    ++answered;
+    wait_for([] { return gate.load(); });
+  }
   return value;
 }
 void wait_at_the_other_gate() {
@@ -108,19 +119,14 @@ void end_rank(const cluster::Member& member) {
   fabric.connect(member.rank, member.name(), member.control_address).send(cluster::kShutdown, {});
   fabric.progress();
 }
-void end_this_worker() {
-  end_rank(strategy::Context::current().client().runtime().self());
-  std::this_thread::sleep_for(milliseconds(20));
-}
 void end_ps(int index) { end_rank(strategy::Context::current().client().runtime().member(Role::ps, index)); }
 void end_this_worker_and_ps(int index) {
-  end_rank(strategy::Context::current().client().runtime().self());
   end_ps(index);
-  std::this_thread::sleep_for(milliseconds(20));
+  ending::end_this_worker();
 }
 /// Ends the worker that runs it as long as `to_end` are left.
 void perhaps_end() {
-  if (to_end.fetch_sub(1) > 0) end_this_worker();
+  if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
 }
 std::int64_t count_or_end(const Counter& counter) {
   perhaps_end();
@@ -135,6 +141,42 @@ void count_next(PerWorker<Iterator<std::int64_t>> numbers, const Counter& counte
   counter.fetch_add(1);
 }
 
+/// What is written to standard error as long as it lives. By one thread.
+class StderrText {
+ public:
+  StderrText() : file_(std::tmpfile()), before_(dup(STDERR_FILENO)) {
+    std::fflush(stderr);
+    dup2(fileno(file_), STDERR_FILENO);
+  }
+  ~StderrText() {
+    std::fflush(stderr);
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    std::fclose(file_);
+  }
+  StderrText(const StderrText&) = delete;
+  StderrText& operator=(const StderrText&) = delete;
+
+  std::string text() const {
+    std::string text;
+    std::array<char, 4096> block{};
+    for (ssize_t got = 0;
+         (got = pread(fileno(file_), block.data(), block.size(), static_cast<off_t>(text.size()))) > 0;)
+      text.append(block.data(), static_cast<std::size_t>(got));
+    return text;
+  }
+
+ private:
+  std::FILE* file_;
+  int before_;
+};
+
+int count_of(const std::string& word, const std::string& text) {
+  int count = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
 class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions::Flags> {
  protected:
   static constexpr int kWorkers = 3;
@@ -142,10 +184,11 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
   CoordinatorConformance() { start(GetParam()); }
   void start(RankThreadsOptions::Flags flags) {
     stop();
-    gate = other_gate = false;
-    for (auto* number : {&arrived, &begun, &mapped, &to_end}) *number = 0;
+    gate = other_gate = ask = false;
+    for (auto* number : {&answered, &arrived, &begun, &mapped, &to_end}) *number = 0;
     flags.emplace_back("ps", "2");
-    ranks_ = std::make_unique<RankThreads>(RankThreadsOptions{.ranks = 3 + kWorkers, .flags = flags});
+    ranks_ = std::make_unique<RankThreads>(
+        RankThreadsOptions{.ranks = 3 + kWorkers, .flags = flags, .worker = ending::worker});
     strategy_ = std::make_unique<ParameterServerStrategy>(ranks_->cluster());
     began_ = Clock::now();
     coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
@@ -175,6 +218,20 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
     EXPECT_TRUE(wait_for([&] { return arrived >= before + workers; }));
     return out;
   }
+
+  /// Schedules a function with so much time, and waits until that is over. On a machine that is so busy that
+  /// no worker had it by then it gets more.
+  template <class Schedule>
+  RemoteValue<int> not_ended_at_its_deadline(const Schedule& schedule) {
+    for (milliseconds time(40);; time *= 4) {
+      const RemoteValue<int> value = schedule(time);
+      const std::string error = error_of(Code::deadline_exceeded, [&] { (void)value.fetch(); });
+      EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { coordinator_->join(); }), error);
+      if (error == kNotEnded) return value;
+      EXPECT_EQ(error, "a function had not begun at its deadline");
+    }
+  }
+  static constexpr const char* kNotEnded = "a function had not ended at its deadline";
 
   std::unique_ptr<RankThreads> ranks_;
   std::unique_ptr<ParameterServerStrategy> strategy_;
@@ -310,13 +367,13 @@ TEST_P(CoordinatorConformance, OptionsSayWhichGoesFirstAndWhere) {
 
 // A5.2: better: what has not ended at its deadline is an error, and its worker stays usable.
 TEST_P(CoordinatorConformance, ADeadlineIsAnErrorAndTheWorkerGoesOn) {
-  const auto stuck = coordinator_->schedule_with<&wait_at_the_gate>({.deadline = milliseconds(40)}, 1);
   const auto begin = Clock::now();
-  expect_error(Code::deadline_exceeded, "a function had not ended at its deadline",
-               [&] { coordinator_->join(); });
-  EXPECT_GE(Clock::now() - begin, milliseconds(30));
-  expect_error(Code::deadline_exceeded, "a function had not ended at its deadline",
-               [&] { (void)stuck.fetch(); });
+  const auto stuck = not_ended_at_its_deadline([this](milliseconds time) {
+    return coordinator_->schedule_with<&wait_at_the_gate>({.deadline = time}, 1);
+  });
+  EXPECT_GE(Clock::now() - begin, milliseconds(39));
+  EXPECT_FALSE(gate);
+  EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { (void)stuck.fetch(); }), kNotEnded);
   EXPECT_EQ(coordinator_->schedule<&plus_one>(1).fetch(), 2) << "others work";
   gate = true;
   for (int worker = 0; worker < kWorkers; ++worker) {
@@ -332,13 +389,16 @@ TEST_P(CoordinatorConformance, ADeadlineIsAnErrorAndTheWorkerGoesOn) {
 // A5.2: better: what has not begun at its deadline never begins, wherever it is.
 TEST_P(CoordinatorConformance, NothingBeginsAfterItsDeadline) {
   const auto blocked = block();
-  const auto held =
-      coordinator_->schedule_with<&count_begun>({.deadline = milliseconds(40)}, 1);  // by a worker
-  std::this_thread::sleep_for(milliseconds(60));
+  milliseconds time{};
+  not_ended_at_its_deadline([&](milliseconds this_time) {
+    time = this_time;
+    return coordinator_->schedule_with<&count_begun>({.deadline = time}, 1);
+  });
+  // A worker holds it, whose clock begins when it hears of it.
+  ask = true;
+  ASSERT_TRUE(wait_for([] { return answered == kWorkers; }));
+  std::this_thread::sleep_for(time);
   gate = true;
-  expect_error(Code::deadline_exceeded, "a function had not ended at its deadline",
-               [&] { (void)held.fetch(); });
-  EXPECT_THROW(coordinator_->join(), Error);
   EXPECT_EQ(coordinator_->schedule<&plus_one>(1).fetch(), 2);
   for (const auto& value : blocked) (void)value.fetch();
   coordinator_->run_on_every_worker<&my_index>();
@@ -375,7 +435,6 @@ TEST_P(CoordinatorConformance, WorkersStartOneAfterTheOther) {
   for (std::size_t worker = 0; worker < delays.size(); ++worker) {
     EXPECT_EQ(first[worker].fetch(), static_cast<int>(worker));
     EXPECT_GE(Clock::now() - began_, delays[worker]);
-    EXPECT_LT(Clock::now() - began_, delays[worker] + std::chrono::seconds(5));
   }
 }
 
@@ -391,29 +450,25 @@ TEST_P(CoordinatorConformance, IteratorsAreMadeAgainAndAgain) {
 // A5.19, B81: better: every rank writes its stacks, and the coordinator says which worker is at what.
 TEST_P(CoordinatorConformance, AWatchdogSaysWhereItHangs) {
   start({{"watchdog-timeout", "150ms"}});
+  const StderrText said;
   std::this_thread::sleep_for(milliseconds(200));  // nothing is under way
-  testing::internal::CaptureStderr();
+  EXPECT_EQ(count_of("no function has ended", said.text()), 0);
   const auto stuck = coordinator_->schedule_with<&wait_at_the_gate>({.affinity = 1}, 1);
-  std::this_thread::sleep_for(milliseconds(600));
+  const auto all_have_said = [&said] {
+    const std::string text = said.text();
+    for (const std::string rank : {"coordinator", "ps 0", "ps 1", "worker 0", "worker 1", "worker 2"})
+      if (count_of("==== End of stacks of " + rank, text) == 0) return false;
+    return count_of("no function has ended", text) >= 2;  // it watches on
+  };
+  EXPECT_TRUE(wait_for(all_have_said)) << said.text();
   gate = true;
   coordinator_->join();
-  std::this_thread::sleep_for(milliseconds(50));
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("no function has ended for 0.15 s; 1 are with workers, 0 are queued"));
-  EXPECT_THAT(said, HasSubstr("worker 1 has 1 of them"));
-  EXPECT_THAT(said, HasSubstr("wait_at_the_gate"));
-  std::size_t times = 0;
-  for (auto at = said.find("no function has ended"); at != said.npos;
-       at = said.find("no function has ended", at + 1)) {
-    ++times;
-  }
-  EXPECT_GE(times, 2U) << "it watches on";
-  for (const std::string rank : {"coordinator", "ps 0", "ps 1", "worker 0", "worker 1", "worker 2"}) {
-    EXPECT_THAT(said, HasSubstr("==== End of stacks of " + rank));
-  }
-  testing::internal::CaptureStderr();
-  std::this_thread::sleep_for(milliseconds(300));
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(HasSubstr("no function has ended")));
+  EXPECT_THAT(said.text(), HasSubstr("no function has ended for 0.15 s; 1 are with workers, 0 are queued"));
+  EXPECT_THAT(said.text(), HasSubstr("worker 1 has 1 of them"));
+  EXPECT_THAT(said.text(), HasSubstr("wait_at_the_gate"));
+  const int before = count_of("no function has ended", said.text());
+  std::this_thread::sleep_for(milliseconds(600));
+  EXPECT_LE(count_of("no function has ended", said.text()), before + 1) << "one may have been on its way";
 }
 
 // A5.20, B82: same.
@@ -445,7 +500,7 @@ TEST_P(CoordinatorConformance, ResultsAndVariablesOutliveTheirWorker) {
   const auto v = variable(2);
   const auto value = coordinator_->schedule_on<&three_more>(1, v);
   EXPECT_EQ(value.fetch(), 5);
-  coordinator_->schedule_on<&end_this_worker>(1);
+  coordinator_->schedule_on<&ending::end_this_worker>(1);
   ASSERT_TRUE(wait_for([this] { return coordinator_->workers() == kWorkers - 1; }));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(value.fetch(), 5);
   EXPECT_EQ(v.pull()[0], 2);
@@ -490,7 +545,7 @@ TEST_P(CoordinatorConformance, TheStateOfEachTask) {
     EXPECT_EQ(state.name, ranks_->runtime().member(state.role, state.index).name());
   }
   EXPECT_TRUE(lost().empty());
-  coordinator_->schedule_on<&end_this_worker>(1);
+  coordinator_->schedule_on<&ending::end_this_worker>(1);
   EXPECT_TRUE(wait_for([&] { return lost() == Names{"worker1"}; }));
   // No function has to do with what is lost.
   coordinator_->schedule_on<&end_ps>(0, 1);

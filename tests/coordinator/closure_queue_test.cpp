@@ -22,13 +22,19 @@ class Looking final : public Waiter {
   bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) override {
     while (!done()) {
       if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
+      waits = true;
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     return true;
   }
   void nudge() override { ++nudges; }
+  /// For another thread: returns when one waits, for what is not there yet.
+  void until_somebody_waits() const {
+    while (!waits) std::this_thread::yield();
+  }
 
   std::atomic<int> nudges{0};
+  std::atomic<bool> waits{false};
 };
 
 class ClosureQueueTest : public testing::Test {
@@ -171,7 +177,7 @@ TEST_F(ClosureQueueTest, JoinRaisesAnErrorThatComesWhileItWaits) {
   put();
   const auto closure = queue_.take();
   const std::jthread worker([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+    looking_->until_somebody_waits();
     queue_.fail(*closure, Code::invalid_argument, "bad input");
   });
   expect_error(Code::invalid_argument, "bad input", [&] { join(); });
@@ -217,7 +223,7 @@ TEST_F(ClosureQueueTest, RaisingWaitsForWhatRuns) {
   queue_.fail(*failing, Code::internal, "failed");
   std::atomic<bool> finished{false};
   const std::jthread worker([&] {
-    std::this_thread::sleep_for(milliseconds(30));
+    looking_->until_somebody_waits();
     finished = true;
     queue_.finish(*running, {std::byte{5}});
   });
@@ -234,7 +240,7 @@ TEST_F(ClosureQueueTest, AnErrorAfterTheFirstIsSwallowedWhileTheFirstWaits) {
   const auto second = queue_.take();
   queue_.fail(*first, Code::internal, "first");
   const std::jthread worker([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+    looking_->until_somebody_waits();
     queue_.fail(*second, Code::internal, "second");
   });
   expect_error(Code::internal, "first", [&] { join(); });
@@ -263,7 +269,7 @@ TEST_F(ClosureQueueTest, OneOfALostWorkerIsCancelledWhenAnErrorWaits) {
   auto running = queue_.take();
   queue_.fail(*failing, Code::internal, "failed");
   const std::jthread worker([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+    looking_->until_somebody_waits();
     queue_.put_back(std::move(*running));
   });
   expect_error(Code::internal, "failed", [&] { join(); });
@@ -287,9 +293,7 @@ TEST_F(ClosureQueueTest, JoinGivesUpOnWhatRunsBesideAnErrorToo) {
   const auto failing = queue_.take();
   const auto running = queue_.take();
   queue_.fail(*failing, Code::internal, "failed");
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_FALSE(queue_.join(milliseconds(20)));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   queue_.finish(*running, {});
   expect_error(Code::internal, "failed", [&] { (void)queue_.join(milliseconds(20)); });
 }
@@ -304,7 +308,7 @@ TEST_F(ClosureQueueTest, PuttingWaitsWhileTheQueueIsFull) {
     (void)small.put(3, {});
     third = true;
   });
-  std::this_thread::sleep_for(milliseconds(30));
+  looking_->until_somebody_waits();
   EXPECT_FALSE(third);
   small.finish(*small.take(), {});
   while (!third) std::this_thread::yield();
@@ -318,7 +322,7 @@ TEST_F(ClosureQueueTest, AnErrorEndsTheWaitForRoom) {
   const auto running = small.take();
   const auto queued = small.put(2, {});
   const std::jthread worker([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+    looking_->until_somebody_waits();
     small.fail(*running, Code::internal, "failed");
   });
   expect_error(Code::internal, "failed", [&] { (void)small.put(3, {}); });
@@ -330,7 +334,7 @@ TEST_F(ClosureQueueTest, ABreakdownEndsEveryWaitAndIsRaisedEveryTime) {
   const auto queued = put();
   const auto closure = queue_.take();
   const std::jthread dispatcher([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+    looking_->until_somebody_waits();
     queue_.break_down(Code::unavailable, "ps 0 is gone");
     queue_.break_down(Code::unavailable, "ps 1 is gone, too");
   });
@@ -351,7 +355,7 @@ TEST_F(ClosureQueueTest, ABreakdownEndsAJoinThatWaitsForWhatRunsBesideAnError) {
   const auto running = queue_.take();
   queue_.fail(*failing, Code::internal, "failed");
   const std::jthread dispatcher([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+    looking_->until_somebody_waits();
     queue_.break_down(Code::unavailable, "ps 0 is gone");
   });
   expect_error(Code::unavailable, "ps 0 is gone", [&] { join(); });
@@ -604,12 +608,14 @@ TEST_F(ClosureQueueTest, WhatPrefersALostWorkerRunsAnywhere) {
 }
 
 TEST_F(ClosureQueueTest, WhatHasNotBegunAtItsDeadlineNeverDoes) {
+  const auto begin = ClosureQueue::Clock::now();
   const auto late = queue_.put(1, {}, options(0, kAnyWorker, milliseconds(10)));
   const auto late_for_another = queue_.put(2, {}, options(0, 3, milliseconds(10)));
-  const auto begin = ClosureQueue::Clock::now();
-  EXPECT_LE(queue_.next_deadline(), begin + milliseconds(10));
-  EXPECT_FALSE(queue_.expire(begin - milliseconds(1)));
-  EXPECT_TRUE(queue_.expire(begin + milliseconds(11)));
+  const auto end = ClosureQueue::Clock::now();
+  EXPECT_GE(queue_.next_deadline(), begin + milliseconds(10));
+  EXPECT_LE(queue_.next_deadline(), end + milliseconds(10));
+  EXPECT_FALSE(queue_.expire(begin + milliseconds(9)));
+  EXPECT_TRUE(queue_.expire(end + milliseconds(11)));
   EXPECT_EQ(queue_.next_deadline(), ClosureQueue::Clock::time_point::max());
   EXPECT_TRUE(queue_.empty());
   for (const auto& result : {late, late_for_another}) {
@@ -658,7 +664,7 @@ TEST_F(ClosureQueueTest, WhatEndsInTimeHasNoDeadlineAnyMore) {
 }
 
 TEST_F(ClosureQueueTest, ADeadlineOfAnArgumentIsThatOfWhoNeedsIt) {
-  const auto input = queue_.put(1, {}, options(0, kAnyWorker, milliseconds(10)));
+  const auto input = queue_.put(1, {}, options(0, kAnyWorker, std::chrono::hours(1)));
   const auto needs = queue_.put(2, {}, inputs({{0, input}}));
   // And one that waits for its argument has one of its own.
   auto both = options(0, kAnyWorker, milliseconds(5));
@@ -668,7 +674,7 @@ TEST_F(ClosureQueueTest, ADeadlineOfAnArgumentIsThatOfWhoNeedsIt) {
   EXPECT_TRUE(queue_.expire(deadline));
   EXPECT_TRUE(detail::is_ready(*sooner));
   EXPECT_FALSE(detail::is_ready(*needs));
-  EXPECT_TRUE(queue_.expire(ClosureQueue::Clock::now() + milliseconds(11)));
+  EXPECT_TRUE(queue_.expire(ClosureQueue::Clock::now() + std::chrono::hours(1)));
   expect_error(Code::deadline_exceeded, "a function had not begun at its deadline",
                [&] { (void)detail::fetch_bytes(*needs); });
   EXPECT_THROW(join(), Error);

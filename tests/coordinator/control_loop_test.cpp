@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -64,7 +65,7 @@ TEST_F(ControlLoopTest, WhoWaitsDrives) {
 
 TEST_F(ControlLoopTest, AThreadThatSleepsIsWokenByWhatComes) {
   const std::jthread sender([this] {
-    std::this_thread::sleep_for(milliseconds(20));
+    while (rounds_ == 0) std::this_thread::yield();  // the waiting thread drives
     send();
   });
   EXPECT_TRUE(wait_for(1));
@@ -113,7 +114,6 @@ TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentThings) {
 TEST_F(ControlLoopTest, AWaitHasItsDeadlineWhoeverDrives) {
   start();
   std::jthread leader([this] { EXPECT_TRUE(wait_for(1)); });
-  std::this_thread::sleep_for(milliseconds(10));
   EXPECT_FALSE(wait_for(1, milliseconds(10)));
   send();
 }
@@ -121,10 +121,19 @@ TEST_F(ControlLoopTest, AWaitHasItsDeadlineWhoeverDrives) {
 TEST_F(ControlLoopTest, TheEndEndsEveryWait) {
   start();
   std::vector<std::jthread> threads;
-  for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([this] { EXPECT_FALSE(loop_.wait([] { return false; }, std::nullopt)); });
+  std::array<std::atomic<bool>, 3> waits{};
+  for (std::atomic<bool>& mine : waits) {
+    threads.emplace_back([this, &mine] {
+      const auto never = [&mine] {
+        mine = true;
+        return false;
+      };
+      EXPECT_FALSE(loop_.wait(never, std::nullopt));
+    });
   }
-  std::this_thread::sleep_for(milliseconds(20));
+  for (const std::atomic<bool>& one : waits) {
+    while (!one) std::this_thread::yield();
+  }
   loop_.stop();
 }
 

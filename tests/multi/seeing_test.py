@@ -7,12 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import CAPSTAN, HOST, TRAINS, JobTest, Roles, main, train
 
 RANKS, PS = 5, 2
 ROLES = Roles(RANKS, PS)
+REQUEUE = 85  # docs/errors.md
 LINE = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\] \[rank (\d+)\] \[(\w+) \d+@" + HOST + r"\] \[(\w+)\] .+")
 
 
@@ -31,12 +33,7 @@ class Seeing(JobTest):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "50ms", "--prometheus-file", "now.prom")
         job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.folder / "checkpoints",
                                "--checkpoint-every", 500], RANKS)
-        records = self.records()
-        self.assertGreater(len(records), 2)
-        for before, now in zip(records, records[1:]):
-            for call in "pull", "push", "flush":
-                self.assertGreaterEqual(now[call]["calls"], before[call]["calls"])
-        last = records[-1]
+        last = self.records()[-1]
         self.assertEqual(last["functions"]["ended"], last["functions"]["scheduled"])
         self.assertEqual(last["workers"], len(ROLES.workers))
         self.assertGreater(last["scalars"]["test/mrr"], 0.5)
@@ -51,6 +48,31 @@ class Seeing(JobTest):
         self.assertIn("the job's figures, over", job.stderr)
         self.assertIn("\ncapstan_workers 2\n", (self.run_dir / "now.prom").read_text())
         self.assertIn("hottest shard   ", (self.run_dir / "summary.txt").read_text())
+
+    def start_endless(self, *options):
+        """A job that is told to end by `end`."""
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--checkpoint-dir",
+                        self.folder / "checkpoints", "--checkpoint-every", 1_000_000, *options, epochs=1_000_000)
+        job = self.start(command, RANKS)
+        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        return job
+
+    def end(self, job):
+        job.signal_launcher(signal.SIGUSR1)
+        self.assertEqual(self.exit_code(job), REQUEUE, job.stderr)
+
+    def test_figures_follow_each_other(self):
+        job = self.start_endless("--metrics-every", "50ms")
+        file = self.run_dir / "metrics.jsonl"
+        while not file.exists() or file.read_text().count("\n") < 4:
+            self.assertIsNone(job.command.poll(), job.stderr)
+            time.sleep(0.05)
+        self.end(job)
+        records = self.records()
+        self.assertGreaterEqual(len(records), 4)
+        for before, now in zip(records, records[1:]):
+            for call in "pull", "push", "flush":
+                self.assertGreaterEqual(now[call]["calls"], before[call]["calls"])
 
     def test_tensorboard_reads_what_was_written(self):
         sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "build" / "tensorboard"))
@@ -81,17 +103,17 @@ class Seeing(JobTest):
         return subprocess.run([CAPSTAN, *map(str, words)], capture_output=True, text=True, timeout=60)
 
     def test_top_shows_every_rank_of_a_job_that_runs(self):
-        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--epochs", 20000)
-        job = self.start(command, RANKS)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
-        top = self.capstan("top", self.run_dir, "--once")
-        self.assertEqual(top.returncode, 0, top.stderr)
-        self.assertRegex(top.stdout, r"^up \S+ s   2 workers, 2 ps   lost: 0 workers, 0 ps\nfunctions: [\d.]+k?/s, ")
-        for index, rank in enumerate(ROLES.workers):
-            self.assertRegex(top.stdout, rf"\n +{rank} worker {index} +{HOST} .*[1-9]")
-        for index, rank in enumerate(ROLES.ps):
-            self.assertRegex(top.stdout, rf"\n +{rank} ps {index} +{HOST} .*[1-9]")
-        self.assertEqual(self.exit_code(job, 120), 0, job.stderr)
+        job = self.start_endless()
+        rows = [rf"\n +{rank} {role} {index} +{HOST} .*[1-9]"
+                for role, ranks in (("worker", ROLES.workers), ("ps", ROLES.ps)) for index, rank in enumerate(ranks)]
+        while True:  # until each has done something
+            self.assertIsNone(job.command.poll(), job.stderr)
+            top = self.capstan("top", self.run_dir, "--once")
+            self.assertEqual(top.returncode, 0, top.stderr)
+            self.assertRegex(top.stdout, r"^up \S+ s   2 workers, 2 ps   lost: 0 workers, 0 ps\nfunctions: [\d.]+[kM]?/s, ")
+            if all(re.search(row, top.stdout) for row in rows):
+                break
+        self.end(job)
         over = self.capstan("top", self.run_dir)
         self.assertEqual(over.returncode, 2)
         self.assertIn("no job runs in", over.stderr)
@@ -145,13 +167,11 @@ class Seeing(JobTest):
         self.assertNotRegex(job.stderr, r"\[worker \d+@.*\[info\]")
 
     def test_a_worker_that_is_started_again_goes_on_in_its_file(self):
-        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--epochs", 8000)
-        job = self.start(command, RANKS)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        job = self.start_endless()
         victim = ROLES.workers[0]
         os.kill(job.ranks()[victim][1], signal.SIGKILL)
         self.assertTrue(job.wait_for_text("is there in place of the one that was lost"), job.stderr)
-        self.assertEqual(self.exit_code(job, 120), 0, job.stderr)
+        self.end(job)
         self.assertEqual(len(re.findall(r"process \d+ begins", self.log_of(victim))), 2)
         self.assertEqual(len(list((self.run_dir / "log").iterdir())), RANKS)
         last = self.records()[-1]

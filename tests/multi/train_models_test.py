@@ -2,14 +2,13 @@
 """`capstan train lr`, `fm` and `mlp` as one process and as ranks, on small data whose answer another way finds."""
 import itertools
 import math
-import os
 import pathlib
 import random
-import signal
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from enough import kill_child, until_enough
 from job import CAPSTAN, JobTest, main
 from small_models import newton, write_libsvm, write_pictures
 
@@ -178,19 +177,23 @@ class TrainModels(JobTest):
     def test_the_share_of_a_worker_that_dies_goes_to_another(self):
         path = self.folder / "train.txt"
         optimum = newton(write_libsvm(path, 999), 6, 1e-3)
-        # Enough of them that the job is not over before it has noticed.
         for mode, epochs in (("asynchronous", 4000), ("synchronous", 1000)):
-            job = self.start([CAPSTAN, "train", "lr", "--data", path, "--no-bias", "--l2", 1e-3, "--mode", mode, "--batch",
-                              20, "--epochs", epochs, "--eval-every", 50, "--summary", self.folder / "summary.json", "--max-restarts", 0], 5)
-            self.assertIsNotNone(job.wait_for_text("epoch 50:"), job.stderr)
-            os.kill(job.ranks()[2][1], signal.SIGKILL)
-            self.assertEqual(self.exit_code(job), 0, job.stderr)
-            summary = self.summary()
-            self.assertEqual(summary["training"]["workers_lost"], 1)
-            self.assertEqual(summary["train"]["examples"], 999)
-            self.assertLess(summary["train"]["objective"] - optimum, 0.005)
-            if mode == "asynchronous":
-                self.assertEqual(summary["training"]["examples"], epochs * 999, "a share that was lost is run again")
+            until_enough(epochs, lambda epochs: self.loses_a_worker(path, optimum, mode, epochs))
+
+    def loses_a_worker(self, path, optimum, mode, epochs):
+        job = self.start([CAPSTAN, "train", "lr", "--data", path, "--no-bias", "--l2", 1e-3, "--mode", mode, "--batch",
+                          20, "--epochs", epochs, "--eval-every", 50, "--summary", self.folder / "summary.json", "--max-restarts", 0], 5)
+        self.assertIsNotNone(job.wait_for_text("epoch 50:"), job.stderr)
+        kill_child(job, 2)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        summary = self.summary()
+        self.assertEqual(summary["train"]["examples"], 999)
+        self.assertLess(summary["train"]["objective"] - optimum, 0.005)
+        if mode == "asynchronous":
+            self.assertEqual(summary["training"]["examples"], epochs * 999, "a share that was lost is run again")
+        lost = summary["training"]["workers_lost"]
+        self.assertLessEqual(lost, 1)
+        return lost == 1
 
     @unittest.skipUnless(A9A.is_dir(), f"there is no {A9A}")
     def test_a9a(self):

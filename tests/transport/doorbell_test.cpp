@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience{20000};
+/// Of a wait that something ends. One that nothing ends is ended by the test's own time-out.
+constexpr std::chrono::hours kForever{1};
 
 milliseconds time_of_wait(Fabric& fabric, milliseconds timeout) {
   const auto begin = std::chrono::steady_clock::now();
@@ -20,9 +21,16 @@ milliseconds time_of_wait(Fabric& fabric, milliseconds timeout) {
   return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
 }
 
+void progress_for(Fabric& fabric, milliseconds time) {
+  progress_until(fabric, deadline_in(time), [] { return false; });
+}
+
 /// UCX has something to do at first; a wait that nothing ends needs that to be over.
 void settle(Fabric& fabric) {
-  progress_until(fabric, deadline_in(milliseconds(20)), [] { return false; });
+  constexpr milliseconds kQuiet{20};
+  do {
+    progress_for(fabric, kQuiet);
+  } while (time_of_wait(fabric, kQuiet) < kQuiet - milliseconds(1));
 }
 
 TEST(DoorbellTest, EndsTheWaitOfAnotherFabric) {
@@ -30,10 +38,10 @@ TEST(DoorbellTest, EndsTheWaitOfAnotherFabric) {
   UcxFabric visitor;
   settle(sleeper);
   const std::jthread ringing([&] {
-    std::this_thread::sleep_for(milliseconds(30));
+    std::this_thread::sleep_for(milliseconds(30));  // most often the other sleeps then
     EXPECT_TRUE(visitor.ring(sleeper.bell()));
   });
-  EXPECT_LT(time_of_wait(sleeper, kPatience), kPatience / 2);
+  sleeper.wait(kForever);
 }
 
 TEST(DoorbellTest, RungBeforeItEndsTheNextWaitAndNoMore) {
@@ -41,8 +49,8 @@ TEST(DoorbellTest, RungBeforeItEndsTheNextWaitAndNoMore) {
   UcxFabric visitor;
   settle(sleeper);
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(visitor.ring(sleeper.bell())) << "it rings already: " << i;
-  EXPECT_LT(time_of_wait(sleeper, kPatience), kPatience / 2);
-  settle(sleeper);
+  sleeper.wait(kForever);
+  progress_for(sleeper, milliseconds(20));
   EXPECT_GE(time_of_wait(sleeper, milliseconds(60)), milliseconds(55));
 }
 

@@ -161,7 +161,6 @@ TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
     EXPECT_STREQ(error.what(), "no answer from ps 0 (rank 1 on node7) to a get");
   }
   EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(199));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   // It is given up, and that is reported like a death.
   EXPECT_TRUE(to_victim_->failed());
   ASSERT_TRUE(wait_for_report());
@@ -176,8 +175,8 @@ TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
 TEST_P(FailureTest, NothingIsReportedAfterSilence) {
   survivor_->silence();
   end(victim_);
-  progress_until(*survivor_, deadline_in(milliseconds(300)), [&] { return to_victim_->failed(); });
-  EXPECT_TRUE(to_victim_->failed());
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return to_victim_->failed(); }));
+  progress_until(*survivor_, deadline_in(milliseconds(100)), [] { return false; });
   EXPECT_TRUE(reported_.empty());
 }
 

@@ -7,6 +7,10 @@ namespace capstan::transport {
 namespace {
 
 using std::chrono::milliseconds;
+
+/// Of a wait that something ends. One that nothing ends is ended by the test's own time-out.
+constexpr std::chrono::hours kForever{1};
+
 using WaitTest = NetworkTest;
 
 class Stopwatch {
@@ -21,7 +25,13 @@ class Stopwatch {
 
 /// UCX has something to do at first; a wait that nothing ends needs that to be over.
 void settle(Fabric& fabric) {
-  progress_until(fabric, deadline_in(milliseconds(20)), [] { return false; });
+  constexpr milliseconds kQuiet{20};
+  for (bool quiet = false; !quiet;) {
+    progress_until(fabric, deadline_in(kQuiet), [] { return false; });
+    const Stopwatch watch;
+    fabric.wait(kQuiet);
+    quiet = watch.read() >= kQuiet - milliseconds(1);
+  }
 }
 
 TEST_P(WaitTest, EndsWhenTheTimeIsOver) {
@@ -30,19 +40,16 @@ TEST_P(WaitTest, EndsWhenTheTimeIsOver) {
   const Stopwatch watch;
   a->wait(milliseconds(60));
   EXPECT_GE(watch.read(), milliseconds(55));
-  EXPECT_LT(watch.read(), kPatience);
 }
 
 TEST_P(WaitTest, EndsWhenAnotherThreadWakes) {
   const auto a = open(0);
   settle(*a);
-  const Stopwatch watch;
   const std::jthread waker([&] {
-    std::this_thread::sleep_for(milliseconds(30));
+    std::this_thread::sleep_for(milliseconds(30));  // most often the other sleeps then
     a->wake();
   });
-  a->wait(kPatience);
-  EXPECT_LT(watch.read(), kPatience / 2);
+  a->wait(kForever);
 }
 
 TEST_P(WaitTest, AWakeThatComesFirstEndsTheNextWaitAndNoMore) {
@@ -50,10 +57,8 @@ TEST_P(WaitTest, AWakeThatComesFirstEndsTheNextWaitAndNoMore) {
   settle(*a);
   a->wake();
   a->wake();
-  const Stopwatch first;
-  a->wait(kPatience);
-  EXPECT_LT(first.read(), kPatience / 2);
-  settle(*a);
+  a->wait(kForever);
+  progress_until(*a, deadline_in(milliseconds(20)), [] { return false; });
   const Stopwatch second;
   a->wait(milliseconds(60));
   EXPECT_GE(second.read(), milliseconds(55));
@@ -62,7 +67,7 @@ TEST_P(WaitTest, AWakeThatComesFirstEndsTheNextWaitAndNoMore) {
 TEST_P(WaitTest, EndsWhenAMessageArrives) {
   const auto a = open(0);
   const auto b = open(1);
-  int heard = 0;
+  std::atomic<int> heard{0};
   b->on_message(1, [&](const Message&) { ++heard; });
   Peer& to_b = connect(*a, *b, "b");
   to_b.send(1, {});  // the connection itself takes several rounds
@@ -71,18 +76,15 @@ TEST_P(WaitTest, EndsWhenAMessageArrives) {
     ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return heard == 1; }));
   }
   settle(*b);
-  const Stopwatch watch;
   const std::jthread sender([&] {
-    std::this_thread::sleep_for(milliseconds(30));
+    std::this_thread::sleep_for(milliseconds(30));  // most often the other sleeps then
     to_b.send(1, {});
-    progress_until(*a, deadline_in(milliseconds(100)), [] { return false; });
+    progress_until(*a, deadline_in(kPatience), [&] { return heard == 2; });
   });
-  while (heard < 2 && watch.read() < kPatience) {
-    b->wait(kPatience);
+  while (heard < 2) {
+    b->wait(kForever);
     b->progress();
   }
-  EXPECT_EQ(heard, 2);
-  EXPECT_LT(watch.read(), kPatience / 2);
 }
 
 TEST_P(WaitTest, ProgressUntilGivesUpAtItsDeadline) {
@@ -90,7 +92,6 @@ TEST_P(WaitTest, ProgressUntilGivesUpAtItsDeadline) {
   const Stopwatch watch;
   EXPECT_FALSE(progress_until(*a, deadline_in(milliseconds(70)), [] { return false; }));
   EXPECT_GE(watch.read(), milliseconds(69));
-  EXPECT_LT(watch.read(), kPatience / 2);
   EXPECT_TRUE(progress_until(*a, deadline_in(milliseconds(-5)), [] { return true; }));
 }
 

@@ -4,13 +4,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
+#include <memory>
 #include <span>
 #include <stdexcept>
+#include <string>
 
 #include "capstan/error.hpp"
 #include "launch/doctor/adapters.hpp"
@@ -159,6 +163,12 @@ bool in_a_fork(const std::function<bool()>& holds) {
   return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool is_stopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string line(std::istreambuf_iterator<char>(file), {});
+  return line.find(") T ") != std::string::npos;
+}
+
 std::span<const std::byte> bytes_of(const char* text) {
   return std::as_bytes(std::span(text, std::strlen(text)));
 }
@@ -190,22 +200,42 @@ TEST(Keeper, EndsTheChildWhenItIsTerminated) {
     const Remains remains = keep([](const Leave& leave) {
       leave({});
       kill(getppid(), SIGTERM);
-      sleep(20);
-      _exit(0);
+      for (;;) pause();
     });
     return remains.exit_code == 137 && remains.terminated && remains.left.size() == 1;
   }));
 }
 
+TEST(Keeper, KnowsOfASigtermThatCameBeforeTheChildsEnd) {
+  EXPECT_TRUE(in_a_fork([] {
+    const Remains remains = keep([](const Leave& leave) {
+      leave({});
+      const pid_t parent = getppid();
+      const pid_t child = getpid();
+      kill(parent, SIGSTOP);  // it finds both at once
+      while (!is_stopped(parent)) usleep(1000);
+      kill(parent, SIGTERM);
+      if (fork() != 0) _exit(4);
+      close_range(3, ~0U, 0);  // the pipe to the parent
+      while (getppid() == child) usleep(1000);
+      kill(parent, SIGCONT);
+      _exit(0);
+    });
+    return remains.exit_code == 4 && remains.terminated && remains.left.size() == 1;
+  }));
+}
+
 TEST(Within, GivesUpAndPassesOn) {
-  EXPECT_EQ(within<int>(std::chrono::seconds(5), [] { return 7; }), 7);
+  EXPECT_EQ(within<int>(std::chrono::hours(1), [] { return 7; }), 7);
+  const auto told = std::make_shared<std::promise<void>>();  // the thread outlives the test
   EXPECT_EQ(within<int>(std::chrono::milliseconds(50),
-                        [] {
-                          std::this_thread::sleep_for(std::chrono::milliseconds(500));
+                        [told] {
+                          told->get_future().wait();
                           return 7;
                         }),
             std::nullopt);
-  EXPECT_THROW(within<int>(std::chrono::seconds(5), []() -> int { throw std::runtime_error("x"); }),
+  told->set_value();
+  EXPECT_THROW(within<int>(std::chrono::hours(1), []() -> int { throw std::runtime_error("x"); }),
                std::runtime_error);
 }
 
