@@ -18,8 +18,8 @@ using Leave = std::function<void(std::span<const std::byte>)>;
 /// What a child has left behind.
 struct Remains {
   int exit_code = 0;  ///< 128 plus the signal, as a shell counts
-  bool terminated =
-      false;  ///< this process got SIGTERM; a child that still ran was killed, and not waited for
+  /// This process got SIGTERM; a child that still ran was killed, and not waited for.
+  bool terminated = false;
   std::vector<std::vector<std::byte>> left;
 };
 
