@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_hosts
 from enough import kill_child, until_enough
 from job import CAPSTAN, LEARNT, MPIEXEC, SECONDS_TO_END, TRAINS, JobTest, agent_of, main, outlived, train
+from small_models import write_libsvm
 
 SCRATCH = pathlib.Path(sys.argv[3])
 del sys.argv[3]
@@ -68,6 +69,16 @@ class OnTwoHosts(JobTest):
         self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (2, 3))
         self.assertEqual(summary["training"]["triples"], 300 * summary["data"]["train"])
         self.assertGreater(summary["test"]["mrr"], LEARNT)
+
+    def test_it_reaches_the_result_of_one_host(self):
+        write_libsvm(self.folder / "train.txt", 300)
+        program = [CAPSTAN, "train", "lr", "--data", self.folder / "train.txt", "--mode", "synchronous", "--epochs", 20,
+                   "--ps", 2, "--workers", 3, "--summary", self.folder / "summary.json"]
+        self.run_to_end(program, RANKS)
+        on_one = self.summary()["train"]["objective"]
+        (self.folder / "summary.json").unlink()
+        self.run_to_end(program, RANKS, launcher=self.hosts.launcher(MPIEXEC, SLOTS), env=self.hosts.environment)
+        self.assertAlmostEqual(self.summary()["train"]["objective"], on_one, delta=1e-9)
 
     def examine(self, *options, code):
         """{check: its first line} of `capstan doctor --json`."""
