@@ -87,11 +87,14 @@ class Requeue(JobTest):
         self.assertEqual(self.summary()["training"]["first_epoch"], done + 1)
 
     def test_without_a_directory_the_training_goes_on(self):
-        job = self.start(train(self.graph(), "--eval-every", 10, epochs=400), 3)
+        job = self.start(train(self.graph(), "--eval-every", 10, epochs=FOREVER), 3)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
         os.kill(job.command.pid, signal.SIGUSR1)
-        self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assertIn("there is no --checkpoint-dir: the training goes on", job.stderr)
+        goes_on = rf"(?s)there is no --checkpoint-dir: the training goes on(.*{TRAINS}){{3}}"
+        self.assertTrue(job.wait_for_text(goes_on), job.stderr)
+        job.signal_launcher(signal.SIGTERM)
+        self.assertNotIn(self.exit_code(job), (0, REQUEUE), job.stderr)
+        self.assertNotIn("saved", job.stderr)
 
     def slurm(self, answer):
         """A squeue that says `answer`, and the environment of a job. (mpirun would look for the whole of Slurm.)"""
