@@ -11,16 +11,16 @@
 //
 // Prints how many closures were scheduled, and what the three sums are at the end: a counter, a sharded table
 // (one row of it, by turns), and a table on the last ps.
-#include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "until.hpp"
 
 namespace {
 
@@ -72,9 +72,9 @@ class Job {
 
   void reach() { coordinator_.run_on_every_worker<&reach_all>(sums_.counter, sums_.sharded, sums_.other); }
 
-  void schedule_until(const std::filesystem::path& file) {
+  void schedule_until(const Until& until) {
     auto next_round = std::chrono::steady_clock::now() + kBetweenRounds;
-    for (int round = 1; !std::filesystem::exists(file);) {
+    for (int round = 1; !until.reached(scheduled_);) {
       if (coordinator_.statistics().queued < kAhead) {
         schedule(kAhead / 10);
       } else {
@@ -114,17 +114,17 @@ class Job {
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::string until = argv[1];
+  const Until until(argv[1]);
   cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
   cs::ClusterCoordinator coordinator(strategy);
   Job job(coordinator, argc > 2 ? std::atoll(argv[2]) : 0);
   job.reach();
   std::fprintf(stderr, "begins\n");
-  if (std::all_of(until.begin(), until.end(), [](char c) { return '0' <= c && c <= '9'; })) {
-    job.schedule(std::atoll(until.c_str()));
-  } else {
+  if (until.is_file()) {
     job.schedule_until(until);
+  } else {
+    job.schedule(until.count());
   }
   coordinator.join();
   job.print();
