@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, SECONDS_TO_END, JobTest, agent_of, child_of, main, outlived
+from job import BIN, HOST, PATIENT, SECONDS_TO_END, JobTest, agent_of, child_of, main, outlived
 from sums import Connected
 
 CLOSURES = 300
@@ -24,6 +24,8 @@ def name(role, index, rank):
 
 
 class PsLost(Connected, JobTest):
+    environment = PATIENT
+
     def begin(self, *options, spares=1, closures=CLOSURES, microseconds=0, losses=1, ranks=RANKS, saved=True, wait="300ms", words=()):
         folder = self.folder / "checkpoints" if saved else "-"
         options = ["--capstan-ps=2", f"--capstan-spares={spares}", f"--capstan-ps-wait={wait}", *options]
