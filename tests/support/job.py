@@ -77,8 +77,9 @@ class RankedJob(Job):
         return self.err_path.read_text(errors="replace")
 
     def warnings(self):
-        """Lines, but for the one that says that there are more ranks than this machine has cores."""
-        return [line for line in self.stderr.splitlines() if "[warning]" in line and "take turns" not in line]
+        """Lines, but for those that say that this machine, or what it leaves to the test, has few cores."""
+        few_cores = re.compile("take turns|bound to (one|the same) core")
+        return [line for line in self.stderr.splitlines() if "[warning]" in line and not few_cores.search(line)]
 
     def wait_for_text(self, pattern, seconds=SECONDS_TO_FINISH):
         """The match in standard error as soon as it is there; None when the job ends or `seconds` pass without it."""
