@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
+#include <thread>
 
 #include "base/log.hpp"
 
@@ -18,6 +20,10 @@ namespace capstan::io {
 namespace {
 
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
+
+/// Of one who has not heard that a folder is to go: a ps makes some, in the order of one a shard.
+constexpr int kMostFilesMeanwhile = 1000;
+constexpr std::chrono::milliseconds kBetweenTries(1);
 
 /// So much is given to the disk at a time.
 constexpr std::uint64_t kTellBytes = std::uint64_t{8} << 20;
@@ -172,7 +178,11 @@ void sync_path(const std::filesystem::path& path) {
 
 void remove_path(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::remove_all(path, error);
+  for (int i = 0; i < kMostFilesMeanwhile; ++i) {
+    std::filesystem::remove_all(path, error);
+    if (error != std::errc::directory_not_empty) break;
+    std::this_thread::sleep_for(kBetweenTries);
+  }
   if (error) throw file_failed("remove", path, error.value());
 }
 

@@ -72,7 +72,8 @@ void write_synced_file(const std::filesystem::path& path, std::string_view bytes
 /// fsync of a file or a folder.
 void sync_path(const std::filesystem::path& path);
 
-/// A file, or a folder with all that is in it; nothing when it is not there.
+/// A file, or a folder with all that is in it, and what somebody may make there meanwhile; nothing when it is
+/// not there.
 void remove_path(const std::filesystem::path& path);
 
 /// One name for a file or folder, however it is spelled and whatever links lead there; it need not exist.

@@ -22,7 +22,7 @@ LIST = rf"{NUMBER}(?:\s*-\s*{NUMBER})?(?:\s*,\s*{NUMBER}(?:\s*-\s*{NUMBER})?)*"
 STARTS = re.compile(rf"(?:own|{NUMBER})\s*[-,:]")
 MARKER = re.compile(rf"(?P<numbers>own|{LIST})\s*: (?:(?P<same>same\.)|better: (?P<how>.+\.))")
 LISTED = re.compile(rf"(?P<numbers>{LIST})\s*: (?P<text>.+)")
-CLASS = re.compile(r"class (\w+)\(JobTest\):")
+CLASS = re.compile(r"class (\w+)\((?:\w+, )*\w*Test\):")
 METHOD = re.compile(r"def (test_\w+)\(self\):")
 TEST = re.compile(r"(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 

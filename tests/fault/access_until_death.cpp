@@ -27,8 +27,8 @@ constexpr std::int64_t kWidth = 64;
 constexpr std::size_t kIds = 512;
 constexpr std::int64_t kStarted = 50;       // accesses
 constexpr std::int64_t kMoreTries = 50;     // after the first that failed
-constexpr auto kPatience = 40s;             // longer than the test waits; only so that nothing stays for ever
-constexpr auto kWorkersWriteReports = 10s;  // of which each needs some milliseconds
+constexpr auto kPatience = 100s;            // only so that nothing stays for ever
+constexpr auto kWorkersWriteReports = 60s;  // of which each needs some milliseconds
 
 std::int64_t now_ns() {
   timespec now{};

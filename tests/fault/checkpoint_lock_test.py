@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Two jobs, one folder of checkpoints: the second is refused and told by whom, until the first ends or is killed."""
-import os
 import pathlib
-import signal
 import socket
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, JobTest, main
+from job import BIN, JobTest, kill_and_see_it_die, main
 
 
 class CheckpointLock(JobTest):
@@ -39,7 +37,7 @@ class CheckpointLock(JobTest):
 
     def test_the_lock_goes_with_a_coordinator_that_is_killed(self):
         first, pid = self.holder()
-        os.kill(pid, signal.SIGKILL)
+        kill_and_see_it_die(pid)
         self.run_to_end(self.command("save"), 3)  # though the rest of the first job may still be ending
         self.assertNotEqual(self.exit_code(first), 0)
 

@@ -8,13 +8,15 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, JobTest, main
+from job import BIN, HOST, PATIENT, JobTest, main
 
 PROGRAM = BIN / "closure_faults"
 RANKS, PS = 5, 2
 
 
 class ClosureFaults(JobTest):
+    environment = PATIENT
+
     def lines(self, *arguments):
         """What it printed, each line as (what, the rest); every healthy step has counted."""
         options = [f"--capstan-ps={PS}", "--capstan-deadline-grace=500ms"]

@@ -3,8 +3,10 @@
 //   mpirun -np 5 group_until_death STEPS FATAL_STEP --capstan-ps=1
 //
 // Every worker pushes 1 a step, to be summed. Worker 1 pushes in FATAL_STEP and dies before it has ended it.
-// Prints the variable and the steps that each function has seen.
+// Says "begins" when each worker has ended a step. Prints the variable and the steps that each function has
+// seen.
 #include <capstan/capstan.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +16,7 @@ namespace {
 
 namespace cs = capstan;
 
-std::int64_t keep_step(cs::UpdateGroup group, cs::Variable<double> w, std::int64_t steps,
+std::int64_t keep_step(cs::UpdateGroup group, cs::Variable<double> w, cs::Counter begun, std::int64_t steps,
                        std::int64_t fatal) {
   std::int64_t ended = 0;
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -24,6 +26,7 @@ std::int64_t keep_step(cs::UpdateGroup group, cs::Variable<double> w, std::int64
       std::raise(SIGKILL);
     }
     ended = group.end_step();
+    if (step == 0) begun.fetch_add(1);
   }
   group.leave();
   return ended;
@@ -41,11 +44,16 @@ int main(int argc, char** argv) {
   const cs::UpdateGroup group("all", cs::Synchronous{.average = false});
   const cs::Variable<double> w("w", {4}, {},
                                {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .group = group});
+  const cs::Counter begun("begun");
   cs::ClusterCoordinator coordinator(strategy);
   std::vector<cs::RemoteValue<std::int64_t>> ended;
-  for (int worker = 0, all = coordinator.workers(); worker < all; ++worker) {
-    ended.push_back(coordinator.schedule<&keep_step>(group, w, steps, fatal));
+  const int workers = coordinator.workers();
+  for (int worker = 0; worker < workers; ++worker) {
+    ended.push_back(coordinator.schedule<&keep_step>(group, w, begun, steps, fatal));
   }
+  while (begun.value() < workers && !coordinator.join(std::chrono::milliseconds(1))) {
+  }
+  std::fprintf(stderr, "begins\n");
   coordinator.join();
   std::printf("w %.0f\n", w.pull()[0]);
   for (const auto& count : ended) std::printf("ended %lld\n", static_cast<long long>(count.fetch()));

@@ -12,32 +12,31 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import HOST, SECONDS_TO_END, SECONDS_TO_FINISH, JobTest, Roles, main, train
+from job import HOST, PATIENT, SECONDS_TO_END, JobTest, Roles, main, train
 
-EPOCHS = 800
+FOREVER = 1_000_000
 SAVE_EVERY = 50
+# Of a run that is compared with another one: so many at least, after which the model has learnt the graph.
+EPOCHS = 800
 
 
 class PsKilled(JobTest):
+    environment = PATIENT
+
     def setUp(self):
         super().setUp()
         self.data = self.graph()
         self.checkpoints = self.folder / "checkpoints"
-        self.epochs = EPOCHS
 
-    def command(self, *options):
+    def command(self, *options, epochs):
         options = ["--model", "distmult", "--ps-restart", "off", "--slice-batches", 1, "--summary", self.folder / "summary.json", *options]
-        return train(self.data, *options, epochs=self.epochs)
+        return train(self.data, *options, epochs=epochs)
 
-    def saving(self, *options):
-        return self.command("--checkpoint-dir", self.checkpoints, "--checkpoint-every", SAVE_EVERY, *options)
+    def saving(self, *options, epochs=FOREVER):
+        return self.command("--checkpoint-dir", self.checkpoints, "--checkpoint-every", SAVE_EVERY, *options, epochs=epochs)
 
     def wait_for_checkpoint(self, job, epoch):
-        deadline = time.monotonic() + SECONDS_TO_FINISH
-        while self.newest_epoch() < epoch:
-            self.assertIsNone(job.command.poll(), job.stderr)
-            self.assertLess(time.monotonic(), deadline, f"no checkpoint of epoch {epoch}")
-            time.sleep(0.01)
+        self.assertTrue(job.wait_for(lambda: self.newest_epoch() >= epoch), f"no checkpoint of epoch {epoch}:\n{job.stderr}")
 
     def newest_epoch(self):
         """Of the newest complete checkpoint; 0 when there is none."""
@@ -58,7 +57,9 @@ class PsKilled(JobTest):
         self.assertIn("--resume", job.stderr)
 
     def resume(self, ranks, *options):
-        job = self.run_to_end(self.saving("--resume", *options), ranks)
+        """To an end a while after the newest checkpoint, wherever the job was killed."""
+        self.epochs = max(EPOCHS, self.newest_epoch() + 2 * SAVE_EVERY)
+        job = self.run_to_end(self.saving("--resume", *options, epochs=self.epochs), ranks)
         summary = self.summary()
         self.assertIn("checkpoint-", summary["resumed_from"])
         self.assertIn(f"resumed from {summary['resumed_from']}", job.stderr)
@@ -67,7 +68,8 @@ class PsKilled(JobTest):
         return summary
 
     def uninterrupted(self):
-        self.run_to_end(self.command())
+        """A run to the same end."""
+        self.run_to_end(self.command(epochs=self.epochs))
         return self.summary()
 
     def assert_same_end(self, resumed, whole):
@@ -76,31 +78,28 @@ class PsKilled(JobTest):
         self.assertAlmostEqual(resumed["test"]["mrr"], whole["test"]["mrr"], delta=1e-6)
 
     def test_resumed_run_ends_where_an_uninterrupted_one_does(self):
-        whole = self.uninterrupted()
         self.kill_a_ps(4, ps=2, seed=1)
-        self.assert_same_end(self.resume(4, "--ps", 2), whole)
+        self.assert_same_end(self.resume(4, "--ps", 2), self.uninterrupted())
 
     def test_resumed_with_other_counts_of_ps(self):
-        whole = self.uninterrupted()
         self.kill_a_ps(4, ps=2, seed=2)
         self.kill_a_ps_of_a_resumed_run()
-        self.assert_same_end(self.resume(3, "--ps", 1), whole)
+        self.assert_same_end(self.resume(3, "--ps", 1), self.uninterrupted())
 
     def kill_a_ps_of_a_resumed_run(self):
         before = self.newest_epoch()
         job = self.start(self.saving("--resume", "--ps", 3), 5)
-        self.assertTrue(job.wait_for_text("resumed from"), job.stderr)
+        self.assert_says(job, "resumed from")
         self.wait_for_checkpoint(job, before + SAVE_EVERY)
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
 
     def test_whoever_is_killed_a_run_that_goes_on_ends_there_too(self):
-        self.epochs = 5 * EPOCHS  # the job is not over before its ranks are found, three times
         moment = random.Random(17)
         for victim in ("launcher", "coordinator", "ps"):
             before = self.newest_epoch()
             job = self.start(self.saving("--resume"), 3)
-            self.assertTrue(job.wait_for_text("no checkpoint in|resumed from"), job.stderr)
+            self.assert_says(job, "no checkpoint in|resumed from")
             ranks = job.ranks()
             self.wait_for_checkpoint(job, before + SAVE_EVERY)
             time.sleep(moment.uniform(0, 0.02))
@@ -110,18 +109,17 @@ class PsKilled(JobTest):
 
     def test_with_several_workers(self):
         # Their pushes interleave, so that two runs are near each other and not the same.
-        whole = self.uninterrupted()
         self.kill_a_ps(6, ps=2, seed=3)
-        resumed = self.resume(6, "--ps", 2)
+        resumed, whole = self.resume(6, "--ps", 2), self.uninterrupted()
         self.assertAlmostEqual(resumed["test"]["mrr"], whole["test"]["mrr"], delta=0.1)
 
     def test_before_the_first_checkpoint_a_resumed_run_starts_from_the_beginning(self):
-        command = self.command("--checkpoint-dir", self.checkpoints, "--checkpoint-every", EPOCHS, "--eval-every", 10)
-        job = self.start([*command, "--ps", 2], 4)
-        self.assertTrue(job.wait_for_text("valid MRR"), job.stderr)
+        options = ["--checkpoint-dir", self.checkpoints, "--checkpoint-every", FOREVER, "--eval-every", 10]
+        job = self.start([*self.command(*options, epochs=FOREVER), "--ps", 2], 4)
+        self.assert_says(job, "valid MRR")
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
-        again = self.run_to_end([*command, "--resume"])
+        again = self.run_to_end([*self.command(*options, epochs=20), "--resume"])
         self.assertIn("starting from the beginning", again.stderr)
 
 

@@ -1,14 +1,16 @@
 // ps_lost.cpp -- closures that each count 1 on every ps, before and after a ps is lost with its host.
 //
-//   mpirun -np 6 ps_lost FOLDER CLOSURES MICROSECONDS LOSSES [read] --capstan-ps=2 --capstan-spares=1
+//   mpirun -np 6 ps_lost FOLDER CLOSURES MICROSECONDS LOSSES|FILE [read] --capstan-ps=2
+//       --capstan-spares=1
 //
 // CLOSURES are run and saved (but not with FOLDER "-"); as many again are run; then it says "kill" and waits
 // until a ps is lost, and runs as many once more, each for MICROSECONDS. With LOSSES of 2 it does the last
-// twice. LOSSES of 0 waits for nobody, and the last of them are run while ranks are killed. With
-// `read` the first that it does after a loss is to read a counter of the last ps.
+// twice. With a FILE it waits for nobody: it runs as many again and again until the file is there, and
+// each time that all workers have reached all ps it says "reached N". With `read` the first that it does
+// after a loss is to read a counter of the last ps.
 //
-// Prints for each ps what its rows, its optimizer's slots and its counter have summed up to, and who is
-// there.
+// Prints how many were run, for each ps what its rows, its optimizer's slots and its counter have summed up
+// to, and who is there.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -19,6 +21,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "until.hpp"
 
 namespace {
 
@@ -40,6 +44,12 @@ void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded
   second.add(1);
 }
 
+/// Makes the connections of a worker, and adds nothing.
+bool reach_all(cs::Variable<double> sharded) {
+  sharded.push(cs::IndexedSlices<double>{{0, kRows - 1}, std::vector<double>(2 * kWidth)});
+  return true;
+}
+
 bool a_ps_is_lost(const cs::ClusterCoordinator& coordinator) {
   const auto states = coordinator.task_states();
   return std::any_of(states.begin(), states.end(),
@@ -54,7 +64,7 @@ int main(int argc, char** argv) {
   const std::string folder = argv[1];
   const std::int64_t closures = std::atoll(argv[2]);
   const std::int64_t microseconds = std::atoll(argv[3]);
-  const int losses = std::atoi(argv[4]);
+  const Until losses(argv[4]);
   const bool read_first = argc > 5 && std::string(argv[5]) == "read";
   cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{kPs}});
   const auto scope = strategy.scope();
@@ -65,8 +75,9 @@ int main(int argc, char** argv) {
   const cs::Variable<double> momentum("momentum", {kPs, 1}, {},
                                       {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1}});
   cs::ClusterCoordinator coordinator(strategy);
+  std::int64_t scheduled = 0;
   const auto run = [&](std::int64_t time) {
-    for (std::int64_t i = 0; i < closures; ++i)
+    for (std::int64_t i = 0; i < closures; ++i, ++scheduled)
       coordinator.schedule<&add_one>(first, second, sharded, momentum, i, time);
   };
   try {
@@ -79,14 +90,20 @@ int main(int argc, char** argv) {
     }
     run(0);
     coordinator.join();
-    for (int loss = 0; loss < std::max(losses, 1); ++loss) {
-      std::fprintf(stderr, "kill %d\n", loss);
-      for (int i = 0; losses > 0 && i < 60000 && !a_ps_is_lost(coordinator); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (losses.is_file()) std::fprintf(stderr, "kill 0\n");
+    for (int round = 0; !losses.reached(round); ++round) {
+      if (losses.is_file()) {
+        coordinator.run_on_every_worker<&reach_all>(sharded);
+        std::fprintf(stderr, "reached %d\n", round);
+      } else {
+        std::fprintf(stderr, "kill %d\n", round);
+        while (!a_ps_is_lost(coordinator)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
       if (read_first) std::printf("read %lld\n", static_cast<long long>(second.value()));
       run(microseconds);
       coordinator.join();
     }
+    std::printf("scheduled %lld\n", static_cast<long long>(scheduled));
     const std::vector<double> rows = sharded.pull();
     const std::vector<double> updated = momentum.pull();
     const auto half = rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / kPs);

@@ -1,11 +1,16 @@
 // saves_while_training.cpp -- checkpoints that are saved while functions go on pushing.
 //
-//   mpirun -np 5 saves_while_training FOLDER CLOSURES SAVES shard|global wait|background|incremental [MIB]
-//   --capstan-ps=2
+//   mpirun -np 5 saves_while_training FOLDER SAVES shard|global wait|background|incremental
+//       [MIB [STEP FILE]] --capstan-ps=2
 //
 // Each function adds 1 to every element of one row of a table of MIB MiB with a slot, waits a moment, and
-// adds 1 to an element of a second table. Prints, for each checkpoint and for the end, how often rows of the
-// first table have counted, and elements of the second.
+// adds 1 to an element of a second table. There are some queued when a save begins, and more after the last
+// one. Saves SAVES checkpoints, and more until functions have ended in the course of one. Before STEP it says
+// "waits", until FILE is there.
+//
+// Prints how many functions there were, how many at most ended in the course of a save, how long the slowest
+// one took, and, for each checkpoint and for the end, how often rows of the first table have counted, and
+// elements of the second.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -24,9 +29,16 @@ namespace {
 namespace cs = capstan;
 
 constexpr std::int64_t kWidth = 16;
+// Rows that functions push to: some in each sixth of the table, so in each shard, and few of them all.
+constexpr std::int64_t kParts = 6;
+constexpr std::int64_t kRowsOfAPart = 1000;
+constexpr std::uint64_t kQueued = 8000;  // functions, when a save begins
+constexpr std::uint64_t kBetween = 100;  // of which so many end before it
+constexpr std::int64_t kMostSaves = 20;
 
 void add_one(cs::Variable<float> table, cs::Variable<std::int64_t> other, std::int64_t i) {
-  table.push(cs::IndexedSlices<float>{{i % table.shape()[0]}, std::vector<float>(kWidth, 1)});
+  const std::int64_t row = i % kParts * (table.shape()[0] / kParts) + i / kParts % kRowsOfAPart;
+  table.push(cs::IndexedSlices<float>{{row}, std::vector<float>(kWidth, 1)});
   std::this_thread::sleep_for(std::chrono::microseconds(300));
   other.scatter_add(std::vector<std::int64_t>{i % 8}, std::vector<std::int64_t>{1});
 }
@@ -58,14 +70,14 @@ int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   const std::filesystem::path folder = argv[1];
-  const std::int64_t closures = std::atoll(argv[2]);
-  const std::int64_t saves = std::atoll(argv[3]);
-  const cs::SaveOptions options{.consistency = std::string_view(argv[4]) == "global"
+  const std::int64_t saves = std::atoll(argv[2]);
+  const cs::SaveOptions options{.consistency = std::string_view(argv[3]) == "global"
                                                    ? cs::SaveConsistency::global
                                                    : cs::SaveConsistency::shard,
-                                .incremental = std::string_view(argv[5]) == "incremental",
-                                .background = std::string_view(argv[5]) == "background"};
-  const std::int64_t rows = (argc > 6 ? std::atoll(argv[6]) : 1) * 1024 * 1024 / (8 * kWidth);
+                                .incremental = std::string_view(argv[4]) == "incremental",
+                                .background = std::string_view(argv[4]) == "background"};
+  const std::int64_t rows = (argc > 5 ? std::atoll(argv[5]) : 1) * 1024 * 1024 / (8 * kWidth);
+  const std::int64_t waits_before = argc > 7 ? std::atoll(argv[6]) : 0;
   cs::ParameterServerStrategy strategy(
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{cluster.count(cs::Role::ps)}});
   const auto scope = strategy.scope();
@@ -75,21 +87,40 @@ int main(int argc, char** argv) {
   const cs::Variable<std::int64_t> other("other", {8});
   cs::ClusterCoordinator coordinator(strategy);
   cs::CheckpointManager checkpoints(strategy, {.directory = folder, .max_to_keep = 0});
-  for (std::int64_t i = 0; i < closures; ++i) coordinator.schedule<&add_one>(table, other, i);
+  std::int64_t functions = 0;
+  const auto fill_the_queue = [&] {
+    for (std::uint64_t queued = coordinator.statistics().queued; queued < kQueued; ++queued)
+      coordinator.schedule<&add_one>(table, other, functions++);
+  };
+  const auto let_some_end = [&] {
+    const std::uint64_t enough = coordinator.statistics().finished + kBetween;
+    while (coordinator.statistics().finished < enough) coordinator.join(std::chrono::milliseconds(1));
+  };
   std::vector<std::filesystem::path> saved;
   std::uint64_t most = 0;  // that ended in the course of a save
-  std::fprintf(stderr, "saves begin\n");
-  for (std::int64_t step = 1; step <= saves; ++step) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  double slowest = 0;      // of the saves, in seconds
+  for (std::int64_t step = 1; step <= saves || (most == 0 && step <= kMostSaves); ++step) {
+    fill_the_queue();
+    let_some_end();
+    if (step == waits_before) {
+      std::fprintf(stderr, "waits\n");
+      while (!std::filesystem::exists(argv[7])) coordinator.join(std::chrono::milliseconds(1));
+    }
+    if (step == 1) std::fprintf(stderr, "saves begin\n");
+    const auto begin = std::chrono::steady_clock::now();
     const std::uint64_t before = coordinator.statistics().finished;
     saved.push_back(checkpoints.save(step, "null", options));
     checkpoints.wait();
     most = std::max(most, coordinator.statistics().finished - before);
+    slowest =
+        std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  std::fprintf(stderr, "saves end\n");
-  const bool queued = coordinator.statistics().finished < static_cast<std::uint64_t>(closures);
+  fill_the_queue();
+  coordinator.schedule<&add_one>(table, other, functions++);
   coordinator.join();
-  std::printf("went_on %llu %d\n", static_cast<unsigned long long>(most), queued ? 1 : 0);
+  std::printf("functions %lld\n", static_cast<long long>(functions));
+  std::printf("went_on %llu\n", static_cast<unsigned long long>(most));
+  std::printf("slowest %.3f\n", slowest);
   print("end", table.pull(), other.pull());
   for (const auto& path : saved) {
     const cs::SavedCheckpoint checkpoint(path);

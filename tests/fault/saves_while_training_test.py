@@ -7,32 +7,34 @@ import pathlib
 import re
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, JobTest, Roles, child_of, main
+from job import BIN, HOST, PATIENT, JobTest, Roles, child_of, main
 
 PROGRAM = BIN / "saves_while_training"
 
 
 class SavesWhileTraining(JobTest):
-    def begin(self, closures, saves, consistency, how, *options, ps=2, workers=2, mebibytes=1):
-        return self.start([PROGRAM, self.folder / "checkpoints", closures, saves, consistency, how, mebibytes,
+    environment = PATIENT
+
+    def begin(self, saves, consistency, how, *options, ps=2, workers=2, mebibytes=1, words=()):
+        return self.start([PROGRAM, self.folder / "checkpoints", saves, consistency, how, mebibytes, *words,
                            f"--capstan-ps={ps}", *options], 1 + ps + workers)
 
-    def check(self, job, closures, saves, exact):
+    def check(self, job, saves, exact):
         """What was saved is of a moment between the beginning and the end, and never less than before."""
-        self.assertEqual(self.exit_code(job, 120), 0, job.stdout + job.stderr)
+        self.assertEqual(self.exit_code(job), 0, job.stdout + job.stderr)
         lines = [line.split() for line in job.stdout.splitlines()]
-        self.assertIn(["end", str(closures), str(closures), "whole"], lines, job.stdout)
+        functions = next(line[1] for line in lines if line[0] == "functions")
+        self.assertIn(["end", functions, functions, "whole"], lines, job.stdout)
         saved = [line for line in lines if line[0] == "saved"]
-        self.assertEqual(len(saved), saves)
+        self.assertGreaterEqual(len(saved), saves)
         self.assertEqual({line[3] for line in saved}, {"whole"}, job.stdout)
         for which in (1, 2):
             counts = [int(line[which]) for line in saved]
             self.assertEqual(counts, sorted(counts), job.stdout)
-        self.assertGreater(int(saved[0][1]), 0, job.stdout)
-        self.assertLess(int(saved[0][1]), closures, job.stdout)
+            self.assertGreater(counts[0], 0, job.stdout)
+            self.assertLess(counts[-1], int(functions), job.stdout)
         if exact:
             self.assertEqual([line[1] for line in saved], [line[2] for line in saved], job.stdout)
         went_on = next(line for line in lines if line[0] == "went_on")
@@ -41,14 +43,13 @@ class SavesWhileTraining(JobTest):
     def test_shards(self):
         for ps in (1, 2, 3):
             with self.subTest(ps=ps):
-                job = self.begin(6000, 3, "shard", "wait", ps=ps)
-                self.check(job, 6000, 3, exact=False)
+                self.check(self.begin(3, "shard", "wait", ps=ps), 3, exact=False)
 
     def test_all_at_one_moment(self):
-        self.check(self.begin(6000, 3, "global", "wait"), 6000, 3, exact=True)
+        self.check(self.begin(3, "global", "wait"), 3, exact=True)
 
     def test_in_the_background(self):
-        self.check(self.begin(6000, 3, "global", "background"), 6000, 3, exact=True)
+        self.check(self.begin(3, "global", "background"), 3, exact=True)
 
     def check_increments(self, saves):
         for step in range(1, saves + 1):
@@ -59,55 +60,48 @@ class SavesWhileTraining(JobTest):
                 self.assertEqual(manifest["base"]["checkpoint"], "checkpoint-00000001")
 
     def test_what_has_changed(self):
-        self.check(self.begin(8000, 4, "global", "incremental", mebibytes=20), 8000, 4, exact=True)
+        self.check(self.begin(4, "global", "incremental", mebibytes=20), 4, exact=True)
         self.check_increments(4)
         sizes = [sum(file.stat().st_size for file in (self.folder / "checkpoints" / f"checkpoint-{step:08}").iterdir())
                  for step in range(1, 5)]
         self.assertLess(sizes[1], sizes[0] / 2, "a few thousand rows of 160,000")
 
     def test_what_has_changed_where_a_ps_began_anew(self):
-        job = self.begin(8000, 4, "global", "incremental", mebibytes=20)
-        second = self.folder / "checkpoints" / "checkpoint-00000002"
-        deadline = time.monotonic() + 30
-        while not second.exists():
-            self.assertLess(time.monotonic(), deadline, job.stderr)
-            time.sleep(0.002)
+        go_on = self.folder / "go-on"
+        job = self.begin(4, "global", "incremental", mebibytes=20, words=[3, go_on])
+        self.assert_says(job, "waits")
         os.kill(child_of(job.ranks()[Roles(5, 2).ps[1]][0]), signal.SIGKILL)
-        self.check(job, 8000, 4, exact=True)
+        go_on.touch()
+        self.check(job, 4, exact=True)
+        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
         self.check_increments(4)
 
     def test_by_active_messages(self):
-        self.check(self.begin(4000, 2, "global", "background", "--capstan-window=am"), 4000, 2, exact=True)
+        self.check(self.begin(2, "global", "background", "--capstan-window=am"), 2, exact=True)
 
     def test_no_faster_than_it_may(self):
         # 10 MiB, of which the ps write half each.
-        job = self.begin(20000, 1, "shard", "wait", "--capstan-checkpoint-bandwidth=2MiB", mebibytes=10)
-        self.assertTrue(job.wait_for_text("saves begin"), job.stderr)
-        begin = time.monotonic()
-        self.assertTrue(job.wait_for_text("saves end"), job.stderr)
-        self.assertGreater(time.monotonic() - begin, 1.5, "5 MiB at 2 MiB/s")
-        self.check(job, 20000, 1, exact=False)
+        job = self.begin(1, "shard", "wait", "--capstan-checkpoint-bandwidth=2MiB", mebibytes=10)
+        self.check(job, 1, exact=False)
+        self.assertGreater(float(re.search(r"slowest (\S+)", job.stdout)[1]), 1.5, "5 MiB at 2 MiB/s")
 
     def test_when_a_signal_asks(self):
         # The launcher hands it on to all ranks; only the coordinator is to get it.
         job = self.start([BIN / "save_on_signal", self.folder / "checkpoints"], 3)
-        self.assertTrue(job.wait_for_text("ready"), job.stderr)
+        self.assert_says(job, "ready")
         for number in (1, 2):
             os.kill(job.command.pid, signal.SIGUSR1)
-            self.assertTrue(job.wait_for_text(rf"(?s)(saved \d+.*){{{number}}}"), job.stderr)
+            self.assert_says(job, rf"(?s)(saved \d+.*){{{number}}}")
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertNotIn("is gone", job.stderr)
 
     def test_a_ps_dies_while_it_writes(self):
-        job = self.begin(8000, 3, "global", "wait", mebibytes=200)
-        self.assertTrue(job.wait_for_text("saves begin"), job.stderr)
+        # 8 MiB each, for eight seconds.
+        job = self.begin(2, "global", "wait", "--capstan-checkpoint-bandwidth=1MiB", mebibytes=16)
         folder = self.folder / "checkpoints" / "checkpoint-00000001.tmp"
-        deadline = time.monotonic() + 30
-        while not list(folder.glob("part-*")):
-            self.assertLess(time.monotonic(), deadline, job.stderr)
-            time.sleep(0.002)
+        self.assertTrue(job.wait_for(lambda: list(folder.glob("part-*"))), job.stderr)
         os.kill(child_of(job.ranks()[Roles(5, 2).ps[1]][0]), signal.SIGKILL)
-        self.check(job, 8000, 3, exact=True)
+        self.check(job, 2, exact=True)
         self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
 
 

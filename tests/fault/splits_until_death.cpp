@@ -1,19 +1,23 @@
 // splits_until_death.cpp -- a table with a counter for every example, which workers count up split by split
 // while they are killed.
 //
-//   mpirun -np 6 splits_until_death EXAMPLES EPOCHS MICROSECONDS [FOLDER SECONDS] --capstan-ps=2
+//   mpirun -np 6 splits_until_death EXAMPLES EPOCHS MICROSECONDS FILE [FOLDER SECONDS] --capstan-ps=2
 //
 // An evaluator says of each checkpoint what the counts add up to and which splits are done.
 //
-// A split has 10 examples, and takes MICROSECONDS in the middle of what it pushes. With FOLDER, a checkpoint
-// is saved there every so many SECONDS while splits run, and the newest one that is there is gone on from.
-// Prints how many examples have which count at the end.
+// A split has 10 examples, and takes MICROSECONDS in the middle of what it pushes. The last splits are handed
+// out when FILE is there, so that the job does not end before. It says "begins" when every worker has reached
+// every ps. With FOLDER, a checkpoint is saved there every so many SECONDS, "saved STEP, N done" said of
+// each, of the splits that were done before, and the newest one that is there is gone on from. Prints how
+// many examples have which count at the end.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,6 +25,8 @@ namespace {
 
 namespace cs = capstan;
 using Count = std::int64_t;
+
+constexpr std::int64_t kLastSplits = 30;
 
 void count_each(const cs::DataSplit& split, const cs::Variable<Count>& counts, std::int64_t microseconds) {
   const std::int64_t middle = split.begin + split.size() / 2;
@@ -30,11 +36,18 @@ void count_each(const cs::DataSplit& split, const cs::Variable<Count>& counts, s
   }
 }
 
+/// Makes the connections of a worker, and adds nothing.
+bool reach_all(const cs::Variable<Count>& counts) {
+  counts.scatter_add(std::vector<std::int64_t>{0, counts.shape()[0] - 1}, std::vector<Count>{0, 0});
+  return true;
+}
+
 void evaluate(const cs::SavedCheckpoint& checkpoint) {
   const auto counts = checkpoint.read<Count>("counts").values;
   std::printf("evaluated %lld: %lld %s\n", static_cast<long long>(checkpoint.step()),
               static_cast<long long>(std::accumulate(counts.begin(), counts.end(), Count{0})),
               checkpoint.position("splits").c_str());
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -43,13 +56,14 @@ int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() == cs::Role::evaluator) {
     const std::chrono::milliseconds often(20);
-    return cs::SidecarEvaluator(cluster, {.checkpoint_dir = argv[4], .poll_interval = often})
+    return cs::SidecarEvaluator(cluster, {.checkpoint_dir = argv[5], .poll_interval = often})
         .start(&evaluate);
   }
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   const std::int64_t examples = std::atoll(argv[1]);
   const std::int64_t epochs = std::atoll(argv[2]);
   const std::int64_t microseconds = std::atoll(argv[3]);
+  const std::string file = argv[4];
   cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
   const cs::Variable<Count> counts("counts", {examples}, {});
@@ -58,27 +72,37 @@ int main(int argc, char** argv) {
       examples, {.examples_per_split = 10, .epochs = epochs, .shuffle_seed = 17});
   std::optional<cs::CheckpointManager> checkpoints;
   std::int64_t step = 0;
-  if (argc > 5) {
-    checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = argv[4]});
+  if (argc > 6) {
+    checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = argv[5]});
     step = checkpoints->restore_latest().value_or(0);
   }
-  std::int64_t before = 0;
-  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) before += data.splits_done(epoch);
-  std::printf("before %lld\n", static_cast<long long>(before));
+  const auto splits_done = [&] {
+    std::int64_t done = 0;
+    for (std::int64_t epoch = 0; epoch < epochs; ++epoch) done += data.splits_done(epoch);
+    return static_cast<long long>(done);
+  };
+  std::printf("before %lld\n", splits_done());
+  coordinator.run_on_every_worker<&reach_all>(counts);
   std::fprintf(stderr, "begins\n");
+  // Two epochs may run into each other: that is no reason to wait.
+  const auto hand_out = [&](std::int64_t splits) {
+    while (splits > 0) {
+      const auto handed_out = data.schedule_some<&count_each>(splits, counts, microseconds);
+      if (handed_out.empty()) return;
+      splits -= static_cast<std::int64_t>(handed_out.size());
+    }
+  };
+  const std::int64_t all = epochs * data.splits_per_epoch();
+  hand_out(all - kLastSplits - splits_done());
+  const std::chrono::milliseconds pause(checkpoints ? static_cast<std::int64_t>(1000 * std::atof(argv[6]))
+                                                    : 50);
   while (!data.done()) {
-    // Two epochs may run into each other: that is no reason to wait.
-    while (!data.schedule_each<&count_each>(counts, microseconds).empty()) {
-    }
-    if (checkpoints) {
-      const std::chrono::milliseconds pause(static_cast<std::int64_t>(1000 * std::atof(argv[5])));
-      while (!coordinator.join(pause)) {
-        checkpoints->save(++step);
-        std::fprintf(stderr, "saved %lld\n", static_cast<long long>(step));
-      }
-    } else {
-      coordinator.join();
-    }
+    if (std::filesystem::exists(file)) hand_out(all);
+    if (coordinator.join(pause)) std::this_thread::sleep_for(pause);  // there are more to come, or it is done
+    if (!checkpoints || data.done()) continue;
+    const long long done = splits_done();
+    checkpoints->save(++step);
+    std::fprintf(stderr, "saved %lld, %lld done\n", static_cast<long long>(step), done);
   }
   std::map<Count, std::int64_t> examples_with;
   for (const Count count : counts.pull()) ++examples_with[count];

@@ -1,15 +1,17 @@
 // steps_until_death.cpp -- closures that each count 1 in three places, in steps, while their coordinator is
 // killed.
 //
-//   mpirun -np 6 steps_until_death STEPS CLOSURES MICROSECONDS [CHECKPOINTS [linger]] --capstan-ps=2
+//   mpirun -np 6 steps_until_death STEPS|FILE CLOSURES MICROSECONDS [CHECKPOINTS [linger]] --capstan-ps=2
 //       --capstan-coordinator-wait=20s
 //
-// CLOSURES a step, each of about MICROSECONDS; the step is recorded when all are done. With the folder
+// CLOSURES a step, each of about MICROSECONDS; the step is recorded when all are done, and "recorded N" said.
+// With a FILE that is not there, steps are done until it is, and their number is a multiple of four. Each
+// coordinator says "begins after step N" when every rank has been reached. With the folder
 // CHECKPOINTS a checkpoint is saved every fourth step, and the last one restored at the end. With `linger`
 // the coordinator stays for a minute when it has ended the job.
 //
-// Prints what the three sums are at the end: a counter, a sharded table (one row of it, by turns), and a
-// table that begins at 5.
+// Prints how many steps were done, and what the three sums are at the end: a counter, a sharded table (one
+// row of it, by turns), and a table that begins at 5.
 #include <unistd.h>
 
 #include <capstan/capstan.hpp>
@@ -20,6 +22,8 @@
 #include <optional>
 #include <thread>
 #include <vector>
+
+#include "until.hpp"
 
 namespace {
 
@@ -45,6 +49,14 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   counter.add(1);
 }
 
+/// Makes the connections of a worker, and adds nothing.
+bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other) {
+  sharded.push(cs::IndexedSlices<double>{{0, kRows - 1}, std::vector<double>(2 * kWidth)});
+  other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{0});
+  counter.add(0);
+  return true;
+}
+
 /// What is there is not overwritten by what does not fit.
 void try_another_shape() {
   try {
@@ -65,7 +77,7 @@ void print_sums(const cs::Counter& counter, const cs::Variable<double>& sharded,
 }
 
 void run(const cs::Cluster& cluster, int argc, char** argv) {
-  const std::int64_t steps = std::atoll(argv[1]);
+  const Until until(argv[1]);
   const std::int64_t closures = std::atoll(argv[2]);
   const std::int64_t microseconds = std::atoll(argv[3]);
   cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}});
@@ -81,14 +93,20 @@ void run(const cs::Cluster& cluster, int argc, char** argv) {
   std::optional<cs::CheckpointManager> checkpoints;
   if (argc > 4) checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = argv[4]});
   const std::int64_t first = cluster.recorded_step().value_or(0);
+  coordinator.run_on_every_worker<&reach_all>(counter, sharded, other);
   std::fprintf(stderr, "begins after step %lld\n", static_cast<long long>(first));
-  for (std::int64_t step = first; step < steps; ++step) {
+  std::int64_t step = first;
+  // What had begun before the coordinator was killed is done again, whether the file is there or not.
+  const auto has_to_go_on = [&] { return until.is_file() && (step == first || step % 4 != 0); };
+  for (; has_to_go_on() || !until.reached(step); ++step) {
     for (std::int64_t i = 0; i < closures; ++i) {
       coordinator.schedule<&add_one>(counter, sharded, other, owner, pid, i, microseconds);
     }
     coordinator.record_step(step + 1);
+    std::fprintf(stderr, "recorded %lld\n", static_cast<long long>(step + 1));
     if (checkpoints && step % 4 == 3) checkpoints->save(step + 1);
   }
+  std::printf("steps %lld\n", static_cast<long long>(step));
   print_sums(counter, sharded, other);
   std::printf("recovered %d\n", cluster.recovered() ? 1 : 0);
   std::printf("workers %d\n", coordinator.workers());

@@ -8,29 +8,25 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, JobTest, Roles, main
+from job import HOST, Roles, main
+from sums import SumsTest
 
-PROGRAM = BIN / "sums_until_death"
-CLOSURES = 20000
 RANKS, PS = 8, 2
 
 
-class SumsKilled(JobTest):
+class SumsKilled(SumsTest):
     def check(self, seed, *options):
         """All workers but one are killed, one after another, at moments that follow from `seed`."""
         moment = random.Random(seed)
-        job = self.start([PROGRAM, CLOSURES, f"--capstan-ps={PS}", "--capstan-max-restarts=0", *options], RANKS)
-        self.assertTrue(job.wait_for_text("begins"), job.stderr)
+        job = self.start_sums(RANKS, f"--capstan-ps={PS}", "--capstan-max-restarts=0", *options)
         workers, ranks = Roles(RANKS, PS).workers, job.ranks()
         moment.shuffle(workers)
         for rank in workers[1:]:
             time.sleep(moment.uniform(0.01, 0.1))
             os.kill(ranks[rank][1], signal.SIGKILL)
-        self.assertEqual(self.exit_code(job), 0, job.stderr)
-        figures = dict(line.split() for line in job.stdout.splitlines() if line.count(" ") == 1)
-        self.assertEqual(figures["workers"], "1", "the job was over before all were killed")
-        self.assertEqual({name: int(figures[name]) for name in ("counter", "sharded", "other")},
-                         {"counter": CLOSURES, "sharded": CLOSURES, "other": CLOSURES})
+        for rank in workers[1:]:
+            self.assert_says(job, rf"worker {rank - 1} \(rank {rank} on {HOST}\) is gone")
+        self.assertEqual(self.assert_exact(job)["workers"], 1)
 
     def test_through_mapped_memory(self):
         for seed in range(3):

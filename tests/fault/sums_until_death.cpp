@@ -1,12 +1,16 @@
-// sums_until_death.cpp -- closures that each count 1 in three places, while their workers are killed.
+// sums_until_death.cpp -- closures that each count 1 in three places, while ranks are killed.
 //
-//   mpirun -np 7 sums_until_death CLOSURES [MICROSECONDS [endless]] --capstan-ps=2
+//   mpirun -np 7 sums_until_death CLOSURES|FILE [MICROSECONDS [endless]] --capstan-ps=2
+//
+// With a FILE that is not there, closures are scheduled until it is. Says "begins" when every worker has
+// reached every ps. With a FILE all workers that are there reach every ps again and again, and "reached N" is
+// said each time: what has come back before one of these lines is known to all after the next but one.
 //
 // Each closure takes MICROSECONDS, of which most are between two of its pushes; without them, one in 16 takes
 // 300. With `endless` a last one, whose result is not among the sums, has a deadline and no end.
 //
-// Prints what the three sums are at the end: a counter, a sharded table (one row of it, by turns), and a
-// table on the last ps.
+// Prints how many closures were scheduled, and what the three sums are at the end: a counter, a sharded table
+// (one row of it, by turns), and a table on the last ps.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
@@ -16,12 +20,24 @@
 #include <thread>
 #include <vector>
 
+#include "until.hpp"
+
 namespace {
 
 namespace cs = capstan;
 
 constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
+constexpr std::uint64_t kAhead = 1000;  // closures that are queued at most until the file is there
+constexpr std::chrono::milliseconds kBetweenRounds(50);
+
+/// What closures add to.
+struct Sums {
+  cs::Counter counter{"count"};
+  cs::Variable<double> sharded{
+      "sharded", {kRows, kWidth}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}}};
+  cs::Variable<std::int64_t> other{"other", {1}};
+};
 
 void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
              std::int64_t i, std::int64_t microseconds) {
@@ -37,34 +53,81 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   counter.add(1);
 }
 
+/// Makes the connections of a worker, and adds nothing.
+bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other) {
+  sharded.push(cs::IndexedSlices<double>{{0, kRows - 1}, std::vector<double>(2 * kWidth)});
+  other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{0});
+  counter.add(0);
+  return true;
+}
+
 void never_end() {
   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
+
+class Job {
+ public:
+  Job(cs::ClusterCoordinator& coordinator, std::int64_t microseconds)
+      : coordinator_(coordinator), microseconds_(microseconds) {}
+
+  void reach() { coordinator_.run_on_every_worker<&reach_all>(sums_.counter, sums_.sharded, sums_.other); }
+
+  void schedule_until(const Until& until) {
+    auto next_round = std::chrono::steady_clock::now() + kBetweenRounds;
+    for (int round = 1; !until.reached(scheduled_);) {
+      if (coordinator_.statistics().queued < kAhead) {
+        schedule(kAhead / 10);
+      } else {
+        coordinator_.join(std::chrono::milliseconds(1));  // which throws what went wrong
+      }
+      if (std::chrono::steady_clock::now() < next_round) continue;
+      reach();
+      std::fprintf(stderr, "reached %d\n", round++);
+      next_round = std::chrono::steady_clock::now() + kBetweenRounds;
+    }
+  }
+
+  void schedule(std::int64_t closures) {
+    for (const std::int64_t end = scheduled_ + closures; scheduled_ < end; ++scheduled_) {
+      coordinator_.schedule<&add_one>(sums_.counter, sums_.sharded, sums_.other, scheduled_, microseconds_);
+    }
+  }
+
+  void print() const {
+    const std::vector<double> table = sums_.sharded.pull();
+    std::printf("scheduled %lld\n", static_cast<long long>(scheduled_));
+    std::printf("counter %lld\n", static_cast<long long>(sums_.counter.value()));
+    std::printf("sharded %.0f\n", std::accumulate(table.begin(), table.end(), 0.0) / kWidth);
+    std::printf("other %lld\n", static_cast<long long>(sums_.other.pull()[0]));
+    std::printf("workers %d\n", coordinator_.workers());
+  }
+
+ private:
+  Sums sums_;
+  cs::ClusterCoordinator& coordinator_;
+  const std::int64_t microseconds_;
+  std::int64_t scheduled_ = 0;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::int64_t closures = std::atoll(argv[1]);
-  const std::int64_t microseconds = argc > 2 ? std::atoll(argv[2]) : 0;
+  const Until until(argv[1]);
   cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
-  const cs::Counter counter("count");
-  const cs::Variable<double> sharded("sharded", {kRows, kWidth}, {},
-                                     {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
-  const cs::Variable<std::int64_t> other("other", {1});
   cs::ClusterCoordinator coordinator(strategy);
+  Job job(coordinator, argc > 2 ? std::atoll(argv[2]) : 0);
+  job.reach();
   std::fprintf(stderr, "begins\n");
-  for (std::int64_t i = 0; i < closures; ++i) {
-    coordinator.schedule<&add_one>(counter, sharded, other, i, microseconds);
+  if (until.is_file()) {
+    job.schedule_until(until);
+  } else {
+    job.schedule(until.count());
   }
   coordinator.join();
-  const std::vector<double> table = sharded.pull();
-  std::printf("counter %lld\n", static_cast<long long>(counter.value()));
-  std::printf("sharded %.0f\n", std::accumulate(table.begin(), table.end(), 0.0) / kWidth);
-  std::printf("other %lld\n", static_cast<long long>(other.pull()[0]));
-  std::printf("workers %d\n", coordinator.workers());
+  job.print();
   if (argc <= 3) return 0;
   const auto endless = coordinator.schedule_with<&never_end>({.deadline = std::chrono::milliseconds(50)});
   try {

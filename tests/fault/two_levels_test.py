@@ -8,13 +8,17 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, CAPSTAN, HOST, JobTest, Roles, child_of, main
+from job import BIN, CAPSTAN, HOST, PATIENT, JobTest, Roles, child_of, main
 
 PROGRAM = BIN / "two_levels"
 SLOW = "--capstan-checkpoint-bandwidth=2MiB"
+# Of which a part takes four seconds, and then as long as any test.
+SLOWER, CRAWLING = "--capstan-checkpoint-bandwidth=1MiB", "--capstan-checkpoint-bandwidth=32KiB"
 
 
 class TwoLevels(JobTest):
+    environment = PATIENT
+
     def setUp(self):
         super().setUp()
         self.durable, self.fast = self.folder / "run", self.folder / "fast"
@@ -38,11 +42,9 @@ class TwoLevels(JobTest):
         self.assertEqual(self.exit_code(job, 120), 0, job.stdout + job.stderr)
         return job.stdout.splitlines()
 
-    def wait_for_file(self, job, folder, pattern, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not (found := list(folder.glob(pattern))):
-            self.assertLess(time.monotonic(), deadline, job.stderr)
-            time.sleep(0.002)
+    def wait_for_file(self, job, folder, pattern):
+        found = job.wait_for(lambda: list(folder.glob(pattern)))
+        self.assertTrue(found, job.stderr)
         return found[0]
 
     def kill_all(self, job):
@@ -57,8 +59,9 @@ class TwoLevels(JobTest):
         self.assert_all_gone(job)
 
     def killed_between_levels(self, first=1, last=2):
-        job = self.begin(first, last, SLOW)
-        self.assertTrue(job.wait_for_text(f"saves {last}"), job.stderr)
+        self.lines(self.begin(first, first))
+        job = self.begin(last, last, CRAWLING)
+        self.assert_says(job, f"saves {last}")
         checkpoint = self.wait_for_file(job, self.fast, f"checkpoints-*/checkpoint-{last:08}/manifest.json").parent
         self.kill_all(job)
         self.assertEqual(sorted(path.name for path in self.durable.glob("checkpoint-*")),
@@ -107,7 +110,7 @@ class TwoLevels(JobTest):
         for delay in (0, 0.02, 0.1, 0.4, 1.5):
             step = last + 1
             job = self.begin(step, step, SLOW)
-            self.assertTrue(job.wait_for_text(f"saves {step}"), job.stderr)
+            self.assert_says(job, f"saves {step}")
             time.sleep(delay)
             self.kill_all(job)
             whole = f"restored {last} whole" if last else "restored -1 whole"
@@ -122,8 +125,8 @@ class TwoLevels(JobTest):
             self.assertEqual(list(self.durable.glob("*.tmp")), [])
 
     def test_a_ps_dies_while_it_drains(self):
-        job = self.begin(1, 2, SLOW)
-        self.assertTrue(job.wait_for_text("saves 1"), job.stderr)
+        job = self.begin(1, 2, SLOWER)
+        self.assert_says(job, "saves 1")
         self.wait_for_file(job, self.fast, "checkpoints-*/checkpoint-00000001/manifest.json")
         os.kill(child_of(job.ranks()[Roles(4, 2).ps[1]][0]), signal.SIGKILL)
         self.assertEqual(self.lines(job), ["restored -1 whole 0", "again 2 whole 20"])
@@ -133,8 +136,8 @@ class TwoLevels(JobTest):
     def test_a_fast_level_that_the_coordinator_does_not_see(self):
         self.assertEqual(self.lines(self.begin_on_two_hosts(1, 2)), ["restored -1 whole 0", "again 2 whole 20"])
         self.assert_durable(1, 2)
-        job = self.begin_on_two_hosts(3, 3, SLOW)
-        self.assertTrue(job.wait_for_text("saves 3"), job.stderr)
+        job = self.begin_on_two_hosts(3, 3, CRAWLING)
+        self.assert_says(job, "saves 3")
         self.wait_for_file(job, self.durable, "checkpoint-00000003.tmp/part-00001-of-00002.h5")
         time.sleep(0.3)
         self.assertEqual([path.name for path in self.fast.glob("checkpoints-*/checkpoint-*")], ["checkpoint-00000003.tmp"])

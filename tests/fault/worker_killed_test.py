@@ -1,51 +1,67 @@
 #!/usr/bin/env python3
 """A worker that dies by SIGKILL and is not started again: its work is done by the others; without others the job ends."""
+import json
 import os
 import pathlib
 import random
+import re
 import signal
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import HOST, LEARNT, SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
+from job import HOST, LEARNT, PATIENT, SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
 
-# Of which the first quarter has a kill somewhere, so that the job is not over before, however fast the machine.
-EPOCHS = 4000
+FOREVER = 1_000_000
 EVAL_EVERY = 20
 RANKS, PS = 5, 2
+REQUEUE = 85  # docs/errors.md
+SECONDS_AFTER_THE_KILL = 10
 
 
 class WorkerKilled(JobTest):
-    def start_training(self, *options, epoch=EVAL_EVERY):
+    environment = PATIENT
+
+    def setUp(self):
+        super().setUp()
+        self.checkpoints = self.folder / "checkpoints"
+
+    def command(self, *options, epochs):
+        return train(self.graph(), "--ps", PS, "--slice-batches", 1, "--eval-every", EVAL_EVERY, "--max-restarts", 0, *options,
+                     epochs=epochs)
+
+    def start_training(self, *options, epochs=FOREVER, epoch=EVAL_EVERY):
         """The job, as soon as `epoch` is behind it, and what its ranks are."""
-        command = train(
-            self.graph(), "--ps", PS, "--slice-batches", 1, "--eval-every", EVAL_EVERY, "--max-restarts", 0, *options,
-            epochs=EPOCHS,
-        )
-        job = self.start(command, RANKS)
-        self.assertTrue(job.wait_for_text(rf"epoch {epoch}: {TRAINS}"), job.stderr)
+        job = self.start(self.command(*options, epochs=epochs), RANKS)
+        self.assert_says(job, rf"epoch {epoch}: {TRAINS}")
         return job, Roles(RANKS, PS)
 
-    def survives(self, seed, *options):
-        """One worker is killed at a moment that follows from `seed`."""
-        moment = random.Random(seed)
-        summary_file = self.folder / "summary.json"
-        epoch = moment.randrange(EVAL_EVERY, EPOCHS // 4, EVAL_EVERY)
-        job, roles = self.start_training("--summary", summary_file, *options, epoch=epoch)
-        time.sleep(moment.uniform(0, 0.02))
-        rank = moment.choice(roles.workers)
+    def kill_one(self, job, rank):
         _, child = job.ranks()[rank]
         os.kill(child, signal.SIGKILL)
-        self.assertEqual(self.exit_code(job), 0, job.stderr)
-
         name = f"worker {rank - 1} (rank {rank} on {HOST})"
-        self.assertIn(f"{name} is gone", job.stderr)
-        self.assertIn(f"{name}, pid {child}, was killed by signal 9", job.stderr)
-        self.assertIn("1 worker(s) were lost on the way", job.stdout)
+        self.assert_says(job, re.escape(f"{name} is gone"))
+        self.assert_says(job, re.escape(f"{name}, pid {child}, was killed by signal 9"))
+
+    def survives(self, seed, *options, save_every=FOREVER):
+        """One worker is killed at a moment that follows from `seed`; the others train until they are told to save and end,
+        and another job trains on from there."""
+        moment = random.Random(seed)
+        checkpoints = self.folder / f"checkpoints-{seed}"
+        options = ["--checkpoint-dir", checkpoints, "--checkpoint-every", save_every, *options]
+        job, roles = self.start_training(*options, epoch=moment.randrange(EVAL_EVERY, 1000, EVAL_EVERY))
+        time.sleep(moment.uniform(0, 0.02))
+        self.kill_one(job, moment.choice(roles.workers))
+        evaluated = job.stderr.count(TRAINS)
+        self.assertTrue(job.wait_for(lambda: job.stderr.count(TRAINS) > evaluated + 2), job.stderr)
+        job.signal_launcher(signal.SIGUSR1)
+        self.assertEqual(self.exit_code(job), REQUEUE, job.stderr)
+
+        saved = json.loads((max(checkpoints.glob("checkpoint-*")) / "manifest.json").read_text())["user_state"]
+        summary_file = self.folder / "summary.json"
+        self.run_to_end(self.command("--resume", "--summary", summary_file, *options, epochs=saved["epoch"] + 300), RANKS)
         summary = self.summary()
-        self.assertEqual(summary["training"]["workers_lost"], 1)
-        triples = summary["data"]["train"] * EPOCHS
+        triples = 300 * summary["data"]["train"] - saved.get("begun", 0)
         self.assertEqual(summary["training"]["triples"], triples, "every triple counts once an epoch")
         self.assertGreater(summary["test"]["mrr"], LEARNT)
 
@@ -62,7 +78,25 @@ class WorkerKilled(JobTest):
         self.survives(12, "--window", "rma")
 
     def test_while_checkpoints_are_saved(self):
-        self.survives(13, "--checkpoint-dir", self.folder / "checkpoints", "--checkpoint-every", 10)
+        self.survives(13, save_every=10)
+
+    def test_the_others_train_to_the_end(self):
+        epochs, rank = self.epochs_in(SECONDS_AFTER_THE_KILL), 1
+        summary_file = self.folder / "summary.json"
+        job, _ = self.start_training("--summary", summary_file, epochs=epochs)
+        self.kill_one(job, rank)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn("1 worker(s) were lost on the way", job.stdout)
+        summary = self.summary()
+        self.assertEqual(summary["training"]["workers_lost"], 1)
+        self.assertEqual(summary["training"]["triples"], summary["data"]["train"] * epochs, "every triple counts once an epoch")
+        self.assertGreater(summary["test"]["mrr"], LEARNT)
+
+    def epochs_in(self, seconds):
+        """For how many epochs this machine needs so long, by a run of some."""
+        epochs = 1000
+        self.run_to_end(self.command("--summary", self.folder / "summary.json", epochs=epochs), RANKS)
+        return int(seconds * epochs / self.summary()["training"]["seconds"])
 
     def test_without_a_worker_the_job_ends(self):
         job, roles = self.start_training()

@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     }
     const auto gone = std::chrono::steady_clock::now();
     while (coordinator.workers() < workers &&
-           std::chrono::steady_clock::now() < gone + std::chrono::seconds(30)) {
+           std::chrono::steady_clock::now() < gone + std::chrono::seconds(100)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     std::printf("away %.3f\n",

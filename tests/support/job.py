@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import socket
@@ -31,10 +32,13 @@ LEARNT = 0.5
 
 # What standard error says when the first epochs are behind, given --eval-every.
 TRAINS = "valid MRR"
-# How long a job that lost something may take until it is gone.
-SECONDS_TO_END = 10
+# How long a job that lost something may take until it is gone: a second or two, and what a busy machine adds. Less than
+# any time-out that would end it without the loss having been noticed.
+SECONDS_TO_END = 20
 # Of a healthy job on a busy machine; a test's own TIMEOUT is longer.
-SECONDS_TO_FINISH = 60
+SECONDS_TO_FINISH = 120
+# Settings with which nobody counts as dead, or as lost, because a busy machine has kept it waiting.
+PATIENT = {"CAPSTAN_HEARTBEAT_TIMEOUT": "40s", "CAPSTAN_PS_WAIT": "40s"}
 
 
 class RankedJob(Job):
@@ -73,16 +77,21 @@ class RankedJob(Job):
         return self.err_path.read_text(errors="replace")
 
     def warnings(self):
-        """Lines, but for the one that says that there are more ranks than this machine has cores."""
-        return [line for line in self.stderr.splitlines() if "[warning]" in line and "take turns" not in line]
+        """Lines, but for those that say that this machine, or what it leaves to the test, has few cores."""
+        few_cores = re.compile("take turns|bound to (one|the same) core")
+        return [line for line in self.stderr.splitlines() if "[warning]" in line and not few_cores.search(line)]
 
     def wait_for_text(self, pattern, seconds=SECONDS_TO_FINISH):
         """The match in standard error as soon as it is there; None when the job ends or `seconds` pass without it."""
+        return self.wait_for(lambda: re.search(pattern, self.stderr), seconds)
+
+    def wait_for(self, look, seconds=SECONDS_TO_FINISH):
+        """What `look()` returns as soon as that is true; None when the job ends or `seconds` pass without it."""
         deadline = time.monotonic() + seconds
         while True:
             running = self.command.poll() is None
-            if match := re.search(pattern, self.stderr):
-                return match
+            if found := look():
+                return found
             if not running or time.monotonic() >= deadline:
                 return None
             time.sleep(0.01)
@@ -92,10 +101,11 @@ class RankedJob(Job):
         parents, rank_of = {}, {}
         for pid in self.processes():
             try:
-                if is_start_child(pid):
+                name, _, parent = status_of(pid)
+                if name == START_CHILD:
                     continue
                 environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                parents[pid] = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+                parents[pid] = parent
             except OSError:
                 continue
             for entry in environment:
@@ -132,18 +142,38 @@ class Roles:
         self.ps = list(range(ranks - ps, ranks))
 
 
-def is_start_child(pid):
-    """It is the other child of an agent, which ends soon after the start of the job. Raises OSError when it has ended."""
-    return pathlib.Path(f"/proc/{pid}/comm").read_text() == "capstan-start\n"
+# The name of the other child of an agent, which ends soon after the start of the job.
+START_CHILD = "capstan-start"
+
+
+def status_of(pid):
+    """(name, state, pid of the parent). Raises OSError when it has ended."""
+    name, _, rest = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
+    state, parent = rest.split()[:2]
+    return name.partition("(")[2], state, int(parent)
 
 
 def child_of(pid):
-    """The pid of a process's child; None when it has none."""
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-    found = children.read_text().split() if children.exists() else []
-    if len(found) > 1:
-        found = [child for child in found if pathlib.Path(f"/proc/{child}/comm").exists() and not is_start_child(child)]
-    return int(found[0]) if found else None
+    """The pid of a process's child that lives; None when it has none."""
+    for folder in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda folder: int(folder.name)):
+        try:
+            name, state, parent = status_of(folder.name)
+        except OSError:
+            continue  # ended while we looked
+        if parent == pid and state not in "ZX" and name != START_CHILD:
+            return int(folder.name)
+    return None
+
+
+def kill_and_see_it_die(pid):
+    """The time (monotonic, ns) at which the kernel has said that the process is dead, and has closed its files."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        os.kill(pid, signal.SIGKILL)
+        select.select([descriptor], [], [], SECONDS_TO_FINISH)
+        return time.monotonic_ns()
+    finally:
+        os.close(descriptor)
 
 
 def outlived(command):
@@ -162,6 +192,8 @@ def agent_of(job, rank):
 
 class JobTest(unittest.TestCase):
     """Has a folder for each test, and fails a test that leaves a process behind, or anything else that a job may."""
+
+    environment = {}  # of every job that it starts
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="capstan-test-"))
@@ -183,9 +215,14 @@ class JobTest(unittest.TestCase):
         return disk
 
     def start(self, command, ranks=0, **options):
+        options["env"] = {**self.environment, **(options.get("env") or {})}
         job = RankedJob(command, ranks, **options)
         self.addCleanup(job.__exit__)
         return job
+
+    def assert_says(self, job, pattern):
+        """Waits until it does."""
+        self.assertTrue(job.wait_for_text(pattern), f"{pattern} is not in:\n{job.stderr}")
 
     def exit_code(self, job, seconds=SECONDS_TO_FINISH):
         """The job's exit code, after all its processes have gone."""
@@ -201,6 +238,7 @@ class JobTest(unittest.TestCase):
             report(job, f"left behind after {seconds} s")
             left = job.processes()
             self.fail(f"left behind after {seconds} s: {left}; the job said:\n{job.stderr}")
+        job.gone_at = time.monotonic()
         left = nothing_left.shared_memory_for_long(job.started, seconds) + nothing_left.sockets_in(self.folder)
         # When the coordinator and its agent were both killed there is nobody to clear it; the next job does.
         if job.command.returncode == 0:

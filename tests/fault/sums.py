@@ -1,0 +1,41 @@
+"""sums.py -- jobs of sums_until_death: closures that count, until a test tells them to end, while it kills ranks."""
+import pathlib
+import re
+import tempfile
+
+from job import BIN, PATIENT, JobTest
+
+SUMS = BIN / "sums_until_death"
+
+
+class Connected:
+    """Of jobs that say "reached N" again and again."""
+
+    def wait_until_connected(self, job):
+        """Until every worker that is there has reached every ps since now."""
+        # UCX 1.13 may abort a process that another one is connecting to when that dies: see docs/failures.md.
+        last = int((re.findall(r"reached (\d+)", job.stderr) or [0])[-1])
+        self.assert_says(job, rf"reached {last + 2}\n")  # the next one may have begun before
+
+
+class SumsTest(Connected, JobTest):
+    environment = PATIENT
+
+    def start_sums(self, ranks, *options, closures=None, microseconds=0, words=(), **start):
+        """As soon as every worker has reached every ps. Without a number of closures it goes on until it is told to end."""
+        end = pathlib.Path(tempfile.mkdtemp(dir=self.folder), "end")
+        job = self.start([SUMS, closures or end, microseconds, *words, *options], ranks, **start)
+        job.end = end
+        self.assert_says(job, "begins")
+        return job
+
+    def assert_exact(self, job, seconds=120):
+        """Tells the job to end; what it printed, by name. All that was scheduled has counted once in each place."""
+        job.end.touch()
+        self.assertEqual(self.exit_code(job, seconds), 0, job.stdout + job.stderr)
+        figures = {name: int(figure) for name, figure in re.findall(r"^(\w+) (\d+)$", job.stdout, re.MULTILINE)}
+        scheduled = figures["scheduled"]
+        self.assertGreater(scheduled, 0)
+        self.assertEqual({name: figures[name] for name in ("counter", "sharded", "other")},
+                         {"counter": scheduled, "sharded": scheduled, "other": scheduled})
+        return figures

@@ -1,0 +1,44 @@
+// file_test.cpp -- what goes on in a folder that is removed.
+#include "io/file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "tests/io/temporary_folder.hpp"
+
+namespace capstan::io {
+namespace {
+
+/// A save begins anew when a ps has died, while another ps still makes files of it.
+TEST(RemovePath, AFolderGoesThoughFilesAreMadeInIt) {
+  const TemporaryFolder place;
+  for (int round = 0; round < 20; ++round) {
+    const auto folder = place.path() / "checkpoint.tmp";
+    std::filesystem::create_directory(folder);
+    std::atomic<bool> begun = false;
+    std::jthread maker([&] {
+      for (int i = 0; i < 200; ++i) {
+        const std::ofstream part(folder / ("part-" + std::to_string(i)));
+        begun = true;
+        if (!part) break;  // it is gone
+      }
+    });
+    while (!begun) std::this_thread::yield();
+    EXPECT_NO_THROW(remove_path(folder)) << "round " << round;
+    maker.join();
+    EXPECT_FALSE(std::filesystem::exists(folder)) << "round " << round;
+  }
+}
+
+TEST(RemovePath, NothingIsThere) {
+  const TemporaryFolder place;
+  EXPECT_NO_THROW(remove_path(place.path() / "nothing"));
+}
+
+}  // namespace
+}  // namespace capstan::io
