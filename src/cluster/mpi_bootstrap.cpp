@@ -126,6 +126,9 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
   RollCall roll(names, begin);
   std::vector<Hello> hellos(static_cast<std::size_t>(ranks));
   std::string unreadable;
+  // A message that is left lies in the way of whoever has the communicator next, or one that MPI makes in its
+  // place.
+  int announcements_to_come = ranks - 1;
   const auto arrive = [&](std::size_t rank, Hello hello) {
     hellos[rank] = std::move(hello);
     roll.arrive(rank);
@@ -136,6 +139,7 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
       const auto rank = static_cast<std::size_t>(here->from);
       roll.know(rank, names[rank] + " on " + from_bytes<std::string>(here->bytes),
                 "its program has not opened its network");
+      --announcements_to_come;
       any = true;
     }
     while (const auto hello = communicator.take(kTagHello)) {
@@ -150,8 +154,10 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
     if (!roll.is_here(0)) {
       if (auto mine = own()) arrive(0, std::move(*mine));
     }
-    if (roll.complete() && !unreadable.empty()) throw Error(Code::failed_precondition, unreadable);
-    if (roll.complete()) return hellos;
+    if (roll.complete() && announcements_to_come == 0) {
+      if (!unreadable.empty()) throw Error(Code::failed_precondition, unreadable);
+      return hellos;
+    }
     const auto now = Clock::now();
     if (const auto text = roll.due(now)) std::fprintf(stderr, "capstan: %s\n", text->c_str());
     if (now >= begin + timeout) {

@@ -35,6 +35,18 @@ TEST_F(MpiBootstrapTest, EveryRankGetsTheSameTable) {
   }
 }
 
+TEST_F(MpiBootstrapTest, NoMessageIsLeftForWhoeverHasTheCommunicatorNext) {
+  std::vector<std::byte> go(1);
+  for (int round = 0; round < 100; ++round) {
+    (void)exchange(
+        world_, [&] { return hello(); }, std::chrono::seconds(20));
+    if (rank_ == 0) {
+      for (const int tag : {17249, 17250, 17251}) EXPECT_FALSE(world_.take(tag).has_value()) << tag;
+    }
+    world_.broadcast(go);  // a rank that is ahead waits here
+  }
+}
+
 TEST_F(MpiBootstrapTest, WhoDoesNotComeIsNamedOnEveryRank) {
   MPI_Barrier(MPI_COMM_WORLD);  // all others speak soon
   const auto source = [&]() -> std::optional<Hello> {
