@@ -15,6 +15,7 @@ class Communicator;
 std::shared_ptr<const Communicator> share(MPI_Comm communicator);
 }  // namespace mpi
 
+/// What cluster_from calls.
 Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks);
 Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings);
 
