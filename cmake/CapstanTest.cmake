@@ -1,12 +1,13 @@
 # capstan_test(<name> <source> LAYER <layer> [USES ...] [LINK ...])          one process
 # capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry per count of ranks
-# capstan_job_test(<group> <name> <script> TIMEOUT s [ARGS ...] [WAITS])     programs under mpirun, from the outside; WAITS:
-#                                                                            mostly for time-outs, beside another test
+# capstan_job_test(<group> <name> <script> TIMEOUT s [ARGS ...] [WAITS]      programs under mpirun, from the outside; WAITS:
+#                  [MPICH Case.test ...])                                    mostly for time-outs, beside another test
+# With a second MPI every capstan_mpi_test, and of a capstan_job_test the cases after MPICH, run under it too: NAME.mpich.
 # Every test has a TIMEOUT. The asan and tsan presets run the label "unit" alone.
 
-# Open MPI wants leave to run as root and to share cores; MPICH ignores these.
+# Open MPI wants leave to run as root and to share cores, which version 5 calls otherwise; MPICH ignores these.
 set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-                    OMPI_MCA_rmaps_base_oversubscribe=1)
+                    OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)
 
 include(CapstanPython)
 
@@ -23,7 +24,7 @@ endfunction()
 
 function(capstan_test name source)
   cmake_parse_arguments(arg "" "LAYER;TIMEOUT" "USES;LINK" ${ARGN})
-  capstan_test_target(${name} ${source} ${arg_LAYER})
+  capstan_test_target(${name} "${source}" ${arg_LAYER})
   list(TRANSFORM arg_USES PREPEND capstan_)
   target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_LINK} GTest::gmock GTest::gtest_main)
   if(NOT arg_TIMEOUT)
@@ -33,33 +34,64 @@ function(capstan_test name source)
   set_tests_properties(${arg_LAYER}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LAYER}")
 endfunction()
 
+# A test that a second MPI would run, where there is none.
+function(capstan_skip_mpich test label)
+  add_test(NAME ${test}.mpich
+           COMMAND ${CAPSTAN_PYTHON} -c "print('SKIP: MPICH: ${CAPSTAN_MPICH_WORDS}'); raise SystemExit(77)")
+  set_tests_properties(${test}.mpich PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77 LABELS "mpi;${label}")
+endfunction()
+
 function(capstan_mpi_test name source)
   cmake_parse_arguments(arg "" "LAYER;TIMEOUT" "RANKS;USES;LINK" ${ARGN})
-  capstan_test_target(${name} ${source} ${arg_LAYER})
-  target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/mpi_main.cpp)
   list(TRANSFORM arg_USES PREPEND capstan_)
-  target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_LINK} GTest::gmock GTest::gtest MPI::MPI_CXX)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
+  capstan_test_target(${name} "${source}" ${arg_LAYER})
+  set(targets ${name})
+  if(CAPSTAN_MPICH_FOUND)
+    string(REGEX REPLACE "^mpi$" "mpi_mpich" layer ${arg_LAYER})
+    capstan_test_target(${name}_mpich "${source}" ${layer})
+    set_target_properties(${name}_mpich PROPERTIES CAPSTAN_WITH_MPICH ON RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mpich/bin)
+    list(APPEND targets ${name}_mpich)
+  endif()
+  foreach(target IN LISTS targets)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/mpi_main.cpp)
+    target_link_libraries(${target} PRIVATE ${arg_USES} ${arg_LINK} GTest::gmock GTest::gtest)
+  endforeach()
   foreach(ranks IN LISTS arg_RANKS)
     set(test ${arg_LAYER}.${name}.np${ranks})
     add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks}
              ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${name}> ${MPIEXEC_POSTFLAGS})
-    set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2 LABELS "mpi;${arg_LAYER}"
+    set(tests ${test})
+    if(CAPSTAN_MPICH_FOUND)
+      add_test(NAME ${test}.mpich COMMAND ${CAPSTAN_MPICH_MPIEXEC} -n ${ranks} $<TARGET_FILE:${name}_mpich>)
+      list(APPEND tests ${test}.mpich)
+    else()
+      capstan_skip_mpich(${test} ${arg_LAYER})
+    endif()
+    set_tests_properties(${tests} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2 LABELS "mpi;${arg_LAYER}"
                          ENVIRONMENT "CAPSTAN_TEST_RANKS=${ranks};${CAPSTAN_MPI_ENV}")
   endforeach()
 endfunction()
 
 # Real ranks, started and judged by a script on tests/support/job.py.
 function(capstan_job_test group name script)
-  cmake_parse_arguments(arg "WAITS" "TIMEOUT" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "WAITS" "TIMEOUT" "ARGS;MPICH" ${ARGN})
   set(processors 2)
   if(arg_WAITS)
     set(processors 1)
   endif()
-  add_test(NAME ${group}.${name} COMMAND ${CAPSTAN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${script}
-           ${PROJECT_BINARY_DIR}/bin ${MPIEXEC_EXECUTABLE} ${arg_ARGS})
-  set_tests_properties(${group}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} LABELS "mpi;${group}"
+  set(test ${group}.${name})
+  set(command ${CAPSTAN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${script})
+  add_test(NAME ${test} COMMAND ${command} ${PROJECT_BINARY_DIR}/bin ${MPIEXEC_EXECUTABLE} ${arg_ARGS})
+  set(tests ${test})
+  if(arg_MPICH AND CAPSTAN_MPICH_FOUND)
+    add_test(NAME ${test}.mpich COMMAND ${command} ${PROJECT_BINARY_DIR}/mpich/bin ${CAPSTAN_MPICH_MPIEXEC} ${arg_ARGS} ${arg_MPICH})
+    list(APPEND tests ${test}.mpich)
+  elseif(arg_MPICH)
+    capstan_skip_mpich(${test} ${group})
+  endif()
+  set_tests_properties(${tests} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} LABELS "mpi;${group}"
                        ENVIRONMENT "${CAPSTAN_MPI_ENV}")
 endfunction()

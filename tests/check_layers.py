@@ -7,7 +7,7 @@ import sys
 
 # A layer may include the ones before it; a set is neighbours that do not know each other.
 ORDER = [
-    {"base"}, {"transport", "device", "io"}, {"cluster"}, {"shard"}, {"store", "client"},
+    {"base"}, {"transport", "mpi", "device", "io"}, {"cluster"}, {"shard"}, {"store", "client"},
     {"strategy"}, {"coordinator"}, {"train"}, {"launch"},
 ]
 ALLOWED = {name: set().union(*ORDER[:i]) for i, group in enumerate(ORDER) for name in group}
@@ -17,7 +17,7 @@ ALLOWED = {name: set().union(*ORDER[:i]) for i, group in enumerate(ORDER) for na
 OWNERS = [
     ("UCX", r"(ucp|uct|ucs|ucm)/", ("src/transport/", "tests/transport/")),
     ("HDF5", r"(hdf5(_hl)?|H5\w*)\.h(pp)?$", ("io/hdf5/", "tests/io/")),
-    ("MPI", r"mpi\.h$", ("src/cluster/", "launch/", "tests/", "perf/", "include/capstan/mpi.hpp")),
+    ("MPI", r"mpi\.h$", ("src/mpi/", "tests/", "perf/", "include/capstan/mpi.hpp")),
     ("CUDA", r"(cuda|cublas|curand|nvml|nvtx|device_launch|driver_types)\w*(/|\.h)", ("src/device/", "tests/device/", "include/capstan/cuda.hpp")),
     ("NCCL", r"nccl\w*\.h$", ("src/device/", "tests/device/")),
     ("hwloc", r"hwloc(/|\.h)", ("src/base/topology", "src/base/seat", "src/store/")),

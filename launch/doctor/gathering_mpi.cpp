@@ -1,17 +1,14 @@
 // gathering_mpi.cpp -- all ranks of MPI_COMM_WORLD: non-blocking collective calls, looked at until the
 // deadline.
-#include <mpi.h>
-
-#include <array>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <numeric>
-#include <string_view>
+#include <optional>
 #include <thread>
 
 #include "capstan/error.hpp"
 #include "launch/doctor/gathering.hpp"
+#include "mpi/gather.hpp"
 
 namespace capstan::launch::doctor {
 namespace {
@@ -21,14 +18,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStartAndEnd{60};
 /// Between two looks of a rank that has nothing to serve; others compute meanwhile, on the same cores maybe.
 constexpr std::chrono::microseconds kBetweenLooks{200};
-
-void check(int status, const char* call) {
-  if (status == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(status, text.data(), &length);
-  throw call_failed(call, std::string_view(text.data(), static_cast<std::size_t>(length)));
-}
 
 /// Calls `give_up` unless it is destroyed in time.
 class Watch {
@@ -56,27 +45,19 @@ class Watch {
   std::thread thread_;  // last: it uses the others
 };
 
-/// What MPI reads and writes until a call has ended; one that never does keeps it.
-struct Call {
-  Blob mine;
-  int length = 0;
-  std::vector<int> lengths;
-  std::vector<int> offsets;
-  Blob all;
-};
-
 class MpiGathering final : public Gathering {
  public:
   explicit MpiGathering(std::function<void(const std::string&)> give_up) : give_up_(std::move(give_up)) {
     const Watch watch(give_up_, "MPI_Init has not returned within 60 s");
-    check(MPI_Init(nullptr, nullptr), "MPI_Init");
-    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
-    check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+    mpi::start();
+    world_ = mpi::Communicator::world();
+    rank_ = world_->rank();
+    size_ = world_->size();
   }
   ~MpiGathering() override {
     if (stuck_) return;  // MPI_Finalize would wait for it
     const Watch watch(give_up_, "MPI_Finalize has not returned within 60 s");
-    (void)MPI_Finalize();  // nothing depends on it any more
+    mpi::end();
   }
   MpiGathering(const MpiGathering&) = delete;
   MpiGathering& operator=(const MpiGathering&) = delete;
@@ -88,47 +69,10 @@ class MpiGathering final : public Gathering {
   std::vector<Blob> gather(std::span<const std::byte> mine, const std::string& what,
                            const std::function<void()>& meanwhile, bool everywhere) override {
     const auto deadline = Clock::now() + kPatience;
-    auto call = std::make_unique<Call>();
-    call->mine.assign(mine.begin(), mine.end());
-    call->length = static_cast<int>(mine.size());
-    call->lengths.resize(static_cast<std::size_t>(size_));
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(
-        MPI_Iallgather(&call->length, 1, MPI_INT, call->lengths.data(), 1, MPI_INT, MPI_COMM_WORLD, &request),
-        "MPI_Iallgather");
-    wait(request, call, what, meanwhile, deadline);
-    call->offsets.resize(call->lengths.size());
-    std::exclusive_scan(call->lengths.begin(), call->lengths.end(), call->offsets.begin(), 0);
-    const bool mine_too = everywhere || rank_ == 0;
-    if (mine_too) call->all.resize(static_cast<std::size_t>(call->offsets.back() + call->lengths.back()));
-    if (everywhere) {
-      check(MPI_Iallgatherv(call->mine.data(), call->length, MPI_BYTE, call->all.data(), call->lengths.data(),
-                            call->offsets.data(), MPI_BYTE, MPI_COMM_WORLD, &request),
-            "MPI_Iallgatherv");
-    } else {
-      check(MPI_Igatherv(call->mine.data(), call->length, MPI_BYTE, call->all.data(), call->lengths.data(),
-                         call->offsets.data(), MPI_BYTE, 0, MPI_COMM_WORLD, &request),
-            "MPI_Igatherv");
-    }
-    wait(request, call, what, meanwhile, deadline);
-    std::vector<Blob> blobs;
-    for (std::size_t rank = 0; mine_too && rank < call->lengths.size(); ++rank) {
-      const auto begin = call->all.begin() + call->offsets[rank];
-      blobs.emplace_back(begin, begin + call->lengths[rank]);
-    }
-    return blobs;
-  }
-
- private:
-  void wait(MPI_Request& request, std::unique_ptr<Call>& call, const std::string& what,
-            const std::function<void()>& meanwhile, Clock::time_point deadline) {
-    for (;;) {
-      int done = 0;
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done != 0) return;
+    mpi::Gather call(*world_, mine, everywhere);
+    while (!call.done()) {
       if (Clock::now() > deadline) {
         stuck_ = true;
-        (void)call.release();
         throw Error(
             Code::deadline_exceeded,
             "a rank has not come within " + std::to_string(kPatience.count()) + " s; waited for: " + what);
@@ -139,9 +83,12 @@ class MpiGathering final : public Gathering {
         std::this_thread::sleep_for(kBetweenLooks);
       }
     }
+    return call.parts();
   }
 
+ private:
   std::function<void(const std::string&)> give_up_;
+  std::optional<mpi::Communicator> world_;
   int rank_ = 0;
   int size_ = 1;
   bool stuck_ = false;

@@ -2,10 +2,8 @@
 #include "launch/doctor/versions.hpp"
 
 #include <fmt/format.h>
-#include <mpi.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <optional>
@@ -13,6 +11,7 @@
 
 #include "base/topology.hpp"
 #include "io/hdf5/version.hpp"
+#include "mpi/version.hpp"
 #include "transport/version.hpp"
 
 namespace capstan::launch::doctor {
@@ -20,16 +19,6 @@ namespace {
 
 constexpr const char* kRebuild =
     "build Capstan on this machine with the modules that are loaded when it runs";
-
-std::string mpi_header() {
-#if defined(OMPI_MAJOR_VERSION)
-  return fmt::format("Open MPI {}.{}.{}", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
-#elif defined(MPICH_VERSION)
-  return fmt::format("MPICH {}", MPICH_VERSION);
-#else
-  return fmt::format("MPI {}.{}", MPI_VERSION, MPI_SUBVERSION);
-#endif
-}
 
 /// "4.1.4" in "Open MPI v4.1.4, package: ...".
 std::string_view number_in(std::string_view text) {
@@ -63,13 +52,6 @@ std::vector<int> parts_of(std::string_view version) {
   return parts;
 }
 
-std::string running_mpi() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
-  return std::string(text.data(), static_cast<std::size_t>(length));
-}
-
 }  // namespace
 
 Finding judge_versions(std::string_view built, std::string_view runs) {
@@ -95,7 +77,7 @@ Finding judge_mpi(std::string_view built, std::string_view runs) {
   return versions;
 }
 
-Finding check_mpi(const Request&) { return judge_mpi(mpi_header(), running_mpi()); }
+Finding check_mpi(const Request&) { return judge_mpi(mpi::header_version(), mpi::library_version()); }
 
 Finding check_ucx(const Request&) {
   Finding finding = judge_versions(transport::ucx_header_version(), transport::ucx_version());

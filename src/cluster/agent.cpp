@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -60,6 +61,12 @@ bool told_to_end() {
   sigset_t pending;
   sigpending(&pending);
   return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
+}
+
+/// Open MPI's mpirun ends the job with the first rank whose exit code is not 0, and returns that code.
+/// MPICH's waits for all ranks, and returns their codes OR-ed into one.
+bool launcher_waits_for_all() {
+  return std::getenv("PMI_RANK") != nullptr && std::getenv("MPI_LOCALRANKID") != nullptr;
 }
 
 /// A fork whose child dies with its parent.
@@ -342,9 +349,9 @@ class Agent {
     }
     if (has_launcher_ && (job_goes_on || is_replaced(by_signal))) _exit(0);
     if (self_.role == Role::ps) {
-      // Killed when the job was about to end: it came back to nobody. How the job ended is for the
-      // coordinator's agent.
-      if (has_launcher_ && lost_coordinator && started_again_ > 0) _exit(0);
+      // How the job ended is for the coordinator's agent to say: alone, where one code is made of all; and
+      // where this ps was killed when the job was about to end, and came back to nobody.
+      if (has_launcher_ && lost_coordinator && (started_again_ > 0 || launcher_waits_for_all())) _exit(0);
       // A ps that waits for a coordinator to come back has left its agent time enough to speak.
       if (by_signal || (lost_coordinator && !table_.coordinator_may_return())) pause_for_coordinator();
       _exit(by_signal ? kExitLostRank : code);
@@ -364,7 +371,7 @@ class Agent {
   /// The launcher ends the job when the coordinator's agent exits; a signal from it, or its own end, ends
   /// this pause.
   void pause_for_coordinator() const {
-    if (!has_launcher_) return;
+    if (!has_launcher_ || launcher_waits_for_all()) return;
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);

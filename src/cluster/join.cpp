@@ -268,25 +268,19 @@ Cluster Cluster::join(const ClusterResolver& resolver, const Settings& settings)
   return join_job(settings, start_at(cluster::meeting_of(resolver, settings)));
 }
 
-Cluster cluster_from(MPI_Comm communicator) {
+Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks) {
   Settings settings;
   settings.load_environment(environ);
-  return cluster_from(communicator, settings);
+  return cluster_of_ranks(ranks, settings);
 }
 
-Cluster cluster_from(MPI_Comm communicator, const Settings& settings) {
-  int ranks = 0;
-  MPI_Comm_size(communicator, &ranks);
-  if (ranks == 1) return Cluster(Runtime::embedded_cluster(settings));
+Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings) {
+  if (ranks->size() == 1) return Cluster(Runtime::embedded_cluster(settings));
   Settings own_settings = settings;
   own_settings.set_from_flag("bind", "off");  // where the program's threads run is its own affair
   return join_with(own_settings, 0, [&](const cluster::Hello& hello) {
-    MPI_Comm own = MPI_COMM_NULL;  // the program may receive any tag on its communicator
-    MPI_Comm_dup(communicator, &own);
-    const auto table = cluster::exchange(
-        own, [&] { return hello; }, settings.duration("start-timeout"));
-    MPI_Comm_free(&own);
-    return table;
+    return cluster::exchange_within(
+        *ranks, [&] { return hello; }, settings.duration("start-timeout"));
   });
 }
 

@@ -5,13 +5,11 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <list>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -24,6 +22,7 @@
 #include "cluster/role_map.hpp"
 #include "cluster/roll_call.hpp"
 #include "cluster/runtime.hpp"
+#include "mpi/outbox.hpp"
 
 namespace capstan::cluster {
 namespace {
@@ -36,14 +35,6 @@ std::optional<int> number_in(const char* variable) {
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
   if (error != std::errc() || end != view.data() + view.size()) return std::nullopt;
   return value;
-}
-
-void check_mpi(int status, const char* call) {
-  if (status == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(status, text.data(), &length);
-  throw call_failed(call, std::string_view(text.data(), static_cast<std::size_t>(length)));
 }
 
 std::uint64_t hash_of_binary() {
@@ -105,7 +96,6 @@ constexpr int kTagVerdict = 17251;  // a Verdict
 constexpr std::chrono::milliseconds kBetweenLooks{1};
 /// Rank 0 gives up first and says for whom it waited.
 constexpr std::chrono::seconds kRankZeroSpeaksFirst{5};
-constexpr std::chrono::seconds kLastWordsArrive{2};
 /// What MPI_Init has taken is not taken from the roll-call, not all of it.
 constexpr std::chrono::seconds kShortestRollCall{2};
 /// With an agent the program gives up first, and says so.
@@ -118,57 +108,6 @@ struct Verdict {
   std::uint64_t table_bytes = 0;  // broadcast next, where the code is ok
 };
 
-/// What has come with this tag, and from whom; nothing yet otherwise.
-std::optional<std::pair<int, std::vector<std::byte>>> take(MPI_Comm communicator, int from, int tag) {
-  int there = 0;
-  MPI_Status status;
-  check_mpi(MPI_Iprobe(from, tag, communicator, &there, &status), "MPI_Iprobe");
-  if (there == 0) return std::nullopt;
-  int size = 0;
-  check_mpi(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-  check_mpi(MPI_Recv(bytes.data(), size, MPI_BYTE, status.MPI_SOURCE, tag, communicator, MPI_STATUS_IGNORE),
-            "MPI_Recv");
-  return std::pair(status.MPI_SOURCE, std::move(bytes));
-}
-
-/// Messages that have been sent and may not have been received.
-class Outbox {
- public:
-  explicit Outbox(MPI_Comm communicator) : communicator_(communicator) {}
-  ~Outbox() {
-    // MPI may still read what nobody has received: it stays.
-    if (!wait(Clock::now() + kLastWordsArrive)) (void)new std::list(std::move(kept_));
-  }
-  Outbox(const Outbox&) = delete;
-  Outbox& operator=(const Outbox&) = delete;
-
-  void send(int to, int tag, std::vector<std::byte> bytes) {
-    const auto& kept = kept_.emplace_back(std::move(bytes));
-    check_mpi(MPI_Isend(kept.data(), static_cast<int>(kept.size()), MPI_BYTE, to, tag, communicator_,
-                        &requests_.emplace_back()),
-              "MPI_Isend");
-  }
-  /// Whether all have been received by then.
-  bool wait(Clock::time_point deadline) {
-    while (true) {
-      int done = 0;
-      if (MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE) !=
-          MPI_SUCCESS) {
-        return false;
-      }
-      if (done != 0) return true;
-      if (Clock::now() >= deadline) return false;
-      std::this_thread::sleep_for(kBetweenLooks);
-    }
-  }
-
- private:
-  MPI_Comm communicator_;
-  std::list<std::vector<std::byte>> kept_;
-  std::vector<MPI_Request> requests_;
-};
-
 Table table_of(const std::vector<Hello>& hellos) {
   Table table;
   table.members = make_members(hellos);
@@ -179,7 +118,7 @@ Table table_of(const std::vector<Hello>& hellos) {
 }
 
 /// Rank 0's part, up to the verdict. Throws Error(deadline_exceeded).
-std::vector<Hello> gather(MPI_Comm communicator, int ranks, const HelloSource& own,
+std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, const HelloSource& own,
                           std::chrono::milliseconds timeout) {
   const auto begin = Clock::now();
   std::vector<std::string> names;
@@ -187,32 +126,38 @@ std::vector<Hello> gather(MPI_Comm communicator, int ranks, const HelloSource& o
   RollCall roll(names, begin);
   std::vector<Hello> hellos(static_cast<std::size_t>(ranks));
   std::string unreadable;
+  // A message that is left lies in the way of whoever has the communicator next, or one that MPI makes in its
+  // place.
+  int announcements_to_come = ranks - 1;
   const auto arrive = [&](std::size_t rank, Hello hello) {
     hellos[rank] = std::move(hello);
     roll.arrive(rank);
   };
   while (true) {
     bool any = false;
-    while (const auto here = take(communicator, MPI_ANY_SOURCE, kTagHere)) {
-      const auto rank = static_cast<std::size_t>(here->first);
-      roll.know(rank, names[rank] + " on " + from_bytes<std::string>(here->second),
+    while (const auto here = communicator.take(kTagHere)) {
+      const auto rank = static_cast<std::size_t>(here->from);
+      roll.know(rank, names[rank] + " on " + from_bytes<std::string>(here->bytes),
                 "its program has not opened its network");
+      --announcements_to_come;
       any = true;
     }
-    while (const auto hello = take(communicator, MPI_ANY_SOURCE, kTagHello)) {
+    while (const auto hello = communicator.take(kTagHello)) {
       any = true;
       try {
-        arrive(static_cast<std::size_t>(hello->first), from_bytes<Hello>(hello->second));
+        arrive(static_cast<std::size_t>(hello->from), from_bytes<Hello>(hello->bytes));
       } catch (const Error& error) {
-        unreadable = fmt::format("rank {} runs another build than rank 0: {}", hello->first, error.what());
-        roll.arrive(static_cast<std::size_t>(hello->first));
+        unreadable = fmt::format("rank {} runs another build than rank 0: {}", hello->from, error.what());
+        roll.arrive(static_cast<std::size_t>(hello->from));
       }
     }
     if (!roll.is_here(0)) {
       if (auto mine = own()) arrive(0, std::move(*mine));
     }
-    if (roll.complete() && !unreadable.empty()) throw Error(Code::failed_precondition, unreadable);
-    if (roll.complete()) return hellos;
+    if (roll.complete() && announcements_to_come == 0) {
+      if (!unreadable.empty()) throw Error(Code::failed_precondition, unreadable);
+      return hellos;
+    }
     const auto now = Clock::now();
     if (const auto text = roll.due(now)) std::fprintf(stderr, "capstan: %s\n", text->c_str());
     if (now >= begin + timeout) {
@@ -224,7 +169,7 @@ std::vector<Hello> gather(MPI_Comm communicator, int ranks, const HelloSource& o
 }
 
 /// The others' part.
-Verdict send_and_await(MPI_Comm communicator, const HelloSource& own, Outbox& outbox,
+Verdict send_and_await(const mpi::Communicator& communicator, const HelloSource& own, mpi::Outbox& outbox,
                        std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout + kRankZeroSpeaksFirst;
   outbox.send(0, kTagHere, to_bytes(host_name()));
@@ -236,7 +181,7 @@ Verdict send_and_await(MPI_Comm communicator, const HelloSource& own, Outbox& ou
         sent = true;
       }
     }
-    if (const auto verdict = take(communicator, 0, kTagVerdict)) return from_bytes<Verdict>(verdict->second);
+    if (const auto verdict = communicator.take(kTagVerdict, 0)) return from_bytes<Verdict>(verdict->bytes);
     std::this_thread::sleep_for(kBetweenLooks);
   }
   return {Code::deadline_exceeded,
@@ -245,12 +190,11 @@ Verdict send_and_await(MPI_Comm communicator, const HelloSource& own, Outbox& ou
 
 }  // namespace
 
-Table exchange(MPI_Comm communicator, const HelloSource& hello, std::chrono::milliseconds timeout) {
-  int rank = 0;
-  int ranks = 0;
-  check_mpi(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
-  check_mpi(MPI_Comm_size(communicator, &ranks), "MPI_Comm_size");
-  Outbox outbox(communicator);
+Table exchange(const mpi::Communicator& communicator, const HelloSource& hello,
+               std::chrono::milliseconds timeout) {
+  const int rank = communicator.rank();
+  const int ranks = communicator.size();
+  mpi::Outbox outbox(communicator);
   Verdict verdict;
   std::vector<std::byte> table;
   if (rank == 0) {
@@ -273,25 +217,18 @@ Table exchange(MPI_Comm communicator, const HelloSource& hello, std::chrono::mil
         fmt::format("waited {} ms at the start (--start-timeout) for a rank that had come", timeout.count()));
   }
   table.resize(verdict.table_bytes);
-  constexpr std::size_t kBlock = 1 << 30;  // MPI counts in an int
-  for (std::size_t at = 0; at < table.size(); at += kBlock) {
-    check_mpi(MPI_Bcast(table.data() + at, static_cast<int>(std::min(kBlock, table.size() - at)), MPI_BYTE, 0,
-                        communicator),
-              "MPI_Bcast");
-  }
+  communicator.broadcast(table);
   auto out = from_bytes<Table>(table);
   out.rank = rank;
   return out;
 }
 
-Table exchange_within(MPI_Comm communicator, const HelloSource& hello, std::chrono::milliseconds timeout) {
+Table exchange_within(const mpi::Communicator& communicator, const HelloSource& hello,
+                      std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
-  MPI_Comm copy = MPI_COMM_NULL;
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Comm_idup(communicator, &copy, &request), "MPI_Comm_idup");
-  for (int done = 0; done == 0;) {
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done == 0 && Clock::now() >= deadline) {
+  mpi::Duplicate own(communicator);
+  while (!own.done()) {
+    if (Clock::now() >= deadline) {
       throw Error(
           Code::deadline_exceeded,
           fmt::format(
@@ -299,15 +236,15 @@ Table exchange_within(MPI_Comm communicator, const HelloSource& hello, std::chro
               "cluster_from",
               timeout.count()));
     }
-    if (done == 0) std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kBetweenLooks);
   }
   try {
-    Table table = exchange(copy, hello, timeout);
-    check_mpi(MPI_Comm_free(&copy), "MPI_Comm_free");
+    Table table = exchange(own.communicator(), hello, timeout);
+    own.free();
     return table;
   } catch (const Error& error) {
     // Freeing it is for all ranks together, and some have not come.
-    if (error.code() != Code::deadline_exceeded) (void)MPI_Comm_free(&copy);
+    if (error.code() != Code::deadline_exceeded) own.free();
     throw;
   }
 }
@@ -371,12 +308,11 @@ Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds time
   if (launched_rank() == 0) make_room_for(static_cast<std::size_t>(launched_ranks().value_or(0)));
   {
     const WaitsForInit waits(launched_rank(), launched_ranks().value_or(0), timeout);
-    MPI_Init(nullptr, nullptr);
+    mpi::start();
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  int ranks = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const auto world = mpi::Communicator::world();
+  const int ranks = world.size();
   try {
     if (const auto launched = launched_ranks(); launched && *launched != ranks) {
       throw Error(Code::failed_precondition, "the launcher started " + std::to_string(*launched) +
@@ -384,13 +320,12 @@ Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds time
                                                  ": this program was built with another MPI than the "
                                                  "mpirun in use (or srun lacks --mpi=pmix)");
     }
-    Table table =
-        exchange(MPI_COMM_WORLD, hello, std::max<std::chrono::milliseconds>(left, kShortestRollCall));
-    MPI_Finalize();
+    Table table = exchange(world, hello, std::max<std::chrono::milliseconds>(left, kShortestRollCall));
+    mpi::end();
     return table;
   } catch (const Error& error) {
     // Who is missing would not come to MPI_Finalize either.
-    if (error.code() != Code::deadline_exceeded) MPI_Finalize();
+    if (error.code() != Code::deadline_exceeded) mpi::end();
     throw;
   }
 }

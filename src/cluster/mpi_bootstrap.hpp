@@ -1,14 +1,13 @@
 // mpi_bootstrap.hpp -- the one exchange that MPI does for us.
 #pragma once
 
-#include <mpi.h>
-
 #include <chrono>
 #include <optional>
 #include <vector>
 
 #include "cluster/agent.hpp"
 #include "cluster/member.hpp"
+#include "mpi/communicator.hpp"
 
 namespace capstan::cluster {
 
@@ -16,10 +15,12 @@ namespace capstan::cluster {
 /// tells all. Collective over `communicator`, on which tags 17249 to 17251 must be free. While ranks are
 /// missing rank 0 says so on standard error; after `timeout` it gives up. Throws the same Error on every rank
 /// that is there: deadline_exceeded with the names of the others, or what make_members throws.
-Table exchange(MPI_Comm communicator, const HelloSource& hello, std::chrono::milliseconds timeout);
+Table exchange(const mpi::Communicator& communicator, const HelloSource& hello,
+               std::chrono::milliseconds timeout);
 
-/// The same over a copy of a program's own communicator, on which it may receive any tag.
-Table exchange_within(MPI_Comm communicator, const HelloSource& hello, std::chrono::milliseconds timeout);
+/// The same over a duplicate of a program's own communicator, on which it may receive any tag.
+Table exchange_within(const mpi::Communicator& communicator, const HelloSource& hello,
+                      std::chrono::milliseconds timeout);
 
 /// MPI from its start to its end, for this purpose alone. Throws Error(failed_precondition), too, where MPI
 /// sees another number of ranks than the launcher started.

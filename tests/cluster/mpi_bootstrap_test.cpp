@@ -2,6 +2,7 @@
 #include "cluster/mpi_bootstrap.hpp"
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include "capstan/error.hpp"
 #include "cluster/runtime.hpp"
@@ -12,13 +13,13 @@ namespace {
 
 class MpiBootstrapTest : public testing::Test {
  protected:
-  MpiBootstrapTest() { MPI_Comm_rank(MPI_COMM_WORLD, &rank_); }
   Hello hello() const {
     Hello out = make_hello();
     out.control_address = {std::byte(rank_)};
     return out;
   }
-  int rank_ = 0;
+  const mpi::Communicator world_ = mpi::Communicator::world();
+  const int rank_ = world_.rank();
 };
 
 TEST_F(MpiBootstrapTest, EveryRankGetsTheSameTable) {
@@ -26,11 +27,23 @@ TEST_F(MpiBootstrapTest, EveryRankGetsTheSameTable) {
   const auto late = [&]() -> std::optional<Hello> {
     return ++asked < 5 ? std::nullopt : std::optional(hello());
   };
-  const Table table = exchange(MPI_COMM_WORLD, late, std::chrono::seconds(20));
+  const Table table = exchange(world_, late, std::chrono::seconds(20));
   EXPECT_EQ(table.rank, rank_);
   ASSERT_EQ(table.members.size(), 4U);
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(table.members[static_cast<std::size_t>(rank)].control_address, std::vector{std::byte(rank)});
+  }
+}
+
+TEST_F(MpiBootstrapTest, NoMessageIsLeftForWhoeverHasTheCommunicatorNext) {
+  std::vector<std::byte> go(1);
+  for (int round = 0; round < 100; ++round) {
+    (void)exchange(
+        world_, [&] { return hello(); }, std::chrono::seconds(20));
+    if (rank_ == 0) {
+      for (const int tag : {17249, 17250, 17251}) EXPECT_FALSE(world_.take(tag).has_value()) << tag;
+    }
+    world_.broadcast(go);  // a rank that is ahead waits here
   }
 }
 
@@ -42,7 +55,7 @@ TEST_F(MpiBootstrapTest, WhoDoesNotComeIsNamedOnEveryRank) {
   expect_error(Code::deadline_exceeded,
                "waited 3000 ms at the start (--start-timeout) for 1 of 4: rank 2 on " + host_name() +
                    " (its program has not opened its network)",
-               [&] { (void)exchange(MPI_COMM_WORLD, source, std::chrono::seconds(3)); });
+               [&] { (void)exchange(world_, source, std::chrono::seconds(3)); });
 }
 
 TEST_F(MpiBootstrapTest, WhatRankZeroFindsWrongIsToldToAll) {
@@ -51,10 +64,10 @@ TEST_F(MpiBootstrapTest, WhatRankZeroFindsWrongIsToldToAll) {
     if (rank_ == 3) out.build = 1;
     return out;
   };
-  EXPECT_EQ(error_of(Code::failed_precondition,
-                     [&] { (void)exchange(MPI_COMM_WORLD, odd, std::chrono::seconds(20)); })
-                .substr(0, 9),
-            "rank 3 on");
+  EXPECT_EQ(
+      error_of(Code::failed_precondition, [&] { (void)exchange(world_, odd, std::chrono::seconds(20)); })
+          .substr(0, 9),
+      "rank 3 on");
 }
 
 }  // namespace

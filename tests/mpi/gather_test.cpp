@@ -1,0 +1,53 @@
+// gather_test.cpp -- parts of any length, to rank 0 or to all, and a rank that does not come.
+#include "mpi/gather.hpp"
+
+#include <gtest/gtest.h>
+
+#include "mpi/outbox.hpp"
+#include "support/poll.hpp"
+
+namespace capstan::mpi {
+namespace {
+
+constexpr int kTag = 11;
+
+/// Rank 0 has nothing to say, rank 1 one byte, rank 2 two thousand.
+Bytes part_of(int rank) {
+  return Bytes(rank == 2 ? 2000U : static_cast<std::size_t>(rank), static_cast<std::byte>(rank));
+}
+
+std::vector<Bytes> gathered(const Communicator& world, bool everywhere) {
+  Gather gather(world, part_of(world.rank()), everywhere);
+  EXPECT_TRUE(poll([&] { return gather.done() ? std::optional(true) : std::nullopt; }).has_value());
+  return gather.parts();
+}
+
+TEST(Gather, EverywhereInTheOrderOfTheRanks) {
+  const auto world = Communicator::world();
+  EXPECT_EQ(gathered(world, /*everywhere=*/true), (std::vector{part_of(0), part_of(1), part_of(2)}));
+}
+
+TEST(Gather, ToRankZeroAlone) {
+  const auto world = Communicator::world();
+  const auto parts = gathered(world, /*everywhere=*/false);
+  EXPECT_EQ(parts,
+            world.rank() == 0 ? (std::vector{part_of(0), part_of(1), part_of(2)}) : std::vector<Bytes>());
+}
+
+TEST(Gather, IsNotDoneWhileARankHasNotCome) {
+  const auto world = Communicator::world();
+  if (world.rank() == 1) {
+    ASSERT_TRUE(poll([&] { return world.take(kTag); }).has_value());
+  }
+  Outbox outbox(world);
+  Gather gather(world, part_of(world.rank()), /*everywhere=*/true);
+  if (world.rank() == 0) {
+    for (int look = 0; look < 20; ++look) EXPECT_FALSE(gather.done());
+    outbox.send(1, kTag, {});
+  }
+  ASSERT_TRUE(poll([&] { return gather.done() ? std::optional(true) : std::nullopt; }).has_value());
+  EXPECT_EQ(gather.parts().at(1), part_of(1));
+}
+
+}  // namespace
+}  // namespace capstan::mpi
