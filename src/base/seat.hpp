@@ -22,7 +22,8 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-/// What a launcher, a batch system or a cgroup has left to this process. Travels with a rank's hello.
+/// What a launcher, a batch system or a cgroup has left to this process, and UCX to its ranks. Travels with a
+/// rank's hello.
 struct Seat {
   std::string cpus;                  // hardware threads, "" where hwloc cannot tell
   std::int32_t cpu_count = 0;        // how many those are
@@ -30,9 +31,10 @@ struct Seat {
   std::vector<NodeCpus> nodes = {};  // with at least one of them
   std::vector<Device> adapters = {};
   std::vector<Device> gpus = {};
+  std::vector<std::string> network = {};  // kinds of UCX's transports that reach other hosts: "tcp"
 };
 
-/// As it is bound now; the first call takes some milliseconds.
+/// As it is bound now, without `network`; the first call takes some milliseconds.
 Seat seat_of_this_process();
 
 /// All threads of this process, and those that they start, run on these ("0-3") from now on. False, and a

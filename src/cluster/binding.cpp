@@ -113,7 +113,11 @@ std::vector<std::string> binding_table(const std::vector<Member>& members,
     for (const std::string& device : {binding.adapter, binding.gpu}) {
       if (!device.empty()) line += ", " + device;
     }
-    lines.push_back(line + (binding.narrows ? ", bound" : ""));
+    if (binding.narrows) line += ", bound";
+    if (const auto& network = members[rank].seat.network; !network.empty()) {
+      line += fmt::format(", UCX by {}", fmt::join(network, " "));
+    }
+    lines.push_back(std::move(line));
   }
   return lines;
 }

@@ -25,6 +25,7 @@
 #include "cluster/runtime.hpp"
 #include "cluster/tcp_bootstrap.hpp"
 #include "transport/ucx_fabric.hpp"
+#include "transport/ucx_offer.hpp"
 
 extern char** environ;
 
@@ -100,6 +101,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
       settings.text("run-dir").empty() ? 0 : static_cast<std::int32_t>(settings.integer("late-workers"));
   hello.coordinator_wait = settings.duration("coordinator-wait").count();
   hello.seat = topology::seat_of_this_process();
+  hello.seat.network = transport::network_kinds(data->transports());
   hello.control_address = control->address();
   hello.data_address = data->address();
   cluster::Table table = exchange(hello);

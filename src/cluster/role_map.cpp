@@ -43,11 +43,15 @@ std::vector<FreeRanks> free_ranks(Hosts hosts, const std::set<int>& taken) {
 /// Hosts that have fewer of the ranks `others` have their turn first. There are as many free ones as
 /// `wanted`.
 std::set<int> choose(Hosts hosts, int wanted, const std::set<int>& taken, const std::set<int>& others = {}) {
-  std::unordered_map<std::string_view, int> has;
-  for (const int rank : others) ++has[hosts[static_cast<std::size_t>(rank)]];
+  std::unordered_map<std::string_view, int> others_on;
+  for (const int rank : others) ++others_on[hosts[static_cast<std::size_t>(rank)]];
+  const auto has = [&others_on](const FreeRanks& one) {
+    const auto found = others_on.find(one.host);
+    return found == others_on.end() ? 0 : found->second;
+  };
   auto order = free_ranks(hosts, taken);
   std::stable_sort(order.begin(), order.end(),
-                   [&](const FreeRanks& a, const FreeRanks& b) { return has[a.host] < has[b.host]; });
+                   [&has](const FreeRanks& a, const FreeRanks& b) { return has(a) < has(b); });
   std::set<int> chosen;
   while (static_cast<int>(chosen.size()) < wanted) {
     std::erase_if(order, [](const FreeRanks& one) { return one.ranks.empty(); });

@@ -31,7 +31,8 @@ void gather(const Stream& stream, const RowCopy& copy);
 /// table[rows[i]] = outside[i]. REQUIRES: no row twice.
 void scatter(const Stream& stream, const RowCopy& copy);
 
-/// What one push does to one shard, as store::Update says for the CPU.
+/// What one push does to one shard, as store::Update says for the CPU. REQUIRES: pointers as an allocation
+/// gives them, or to whole rows behind that.
 template <class T>
 struct Update {
   T* values = nullptr;
@@ -45,7 +46,7 @@ struct Update {
   T* gradient = nullptr;               // changed, where a row is named twice
   std::int64_t step = 1;               // t of Adam and AdamW
   Rounding rounding;                   // of 16-bit tables
-  std::uint32_t* first_bad = nullptr;  // as in RowCopy
+  std::uint32_t* first_bad = nullptr;  // as in RowCopy; not looked at where `rows` is null
 };
 
 /// Updates of one table, and the memory that they need beside it: 4 bytes a row of the table, and, as large

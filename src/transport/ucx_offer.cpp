@@ -29,6 +29,15 @@ bool starts_with_one_of(std::string_view name, std::span<const std::string_view>
                      [&](auto begin) { return name.starts_with(begin); });
 }
 
+enum class Reach { host, other, network };
+
+Reach reach_of(std::string_view transport) {
+  constexpr std::array<std::string_view, 5> kInMemory{"sysv/", "posix/", "cma/", "knem/", "xpmem/"};
+  constexpr std::array<std::string_view, 5> kOther{"self/", "cuda", "gdr_copy", "rocm", "ze_"};
+  if (starts_with_one_of(transport, kInMemory)) return Reach::host;
+  return starts_with_one_of(transport, kOther) ? Reach::other : Reach::network;
+}
+
 }  // namespace
 
 UcxOffer ucx_offer() {
@@ -40,16 +49,24 @@ UcxOffer ucx_offer() {
   offer.allowed_transports = value_of("UCX_TLS", settings);
   offer.allowed_devices = value_of("UCX_NET_DEVICES", settings);
 
-  constexpr std::array<std::string_view, 5> kInMemory{"sysv/", "posix/", "cma/", "knem/", "xpmem/"};
-  constexpr std::array<std::string_view, 5> kOther{"self/", "cuda", "gdr_copy", "rocm", "ze_"};
   const Handle<ContextTraits> context = open_context();
   for (const std::string& name : transports_of(context.get())) {
-    auto& list = starts_with_one_of(name, kInMemory) ? offer.in_memory
-                 : starts_with_one_of(name, kOther)  ? offer.other
-                                                     : offer.network;
+    const Reach reach = reach_of(name);
+    auto& list = reach == Reach::host ? offer.in_memory : reach == Reach::other ? offer.other : offer.network;
     list.push_back(name);
   }
   return offer;
+}
+
+std::vector<std::string> network_kinds(const std::vector<std::string>& transports) {
+  std::vector<std::string> kinds;
+  for (const std::string& one : transports) {
+    const std::string kind = one.substr(0, one.find('/'));
+    if (reach_of(one) == Reach::network && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+      kinds.push_back(kind);
+    }
+  }
+  return kinds;
 }
 
 bool names_hardware_rma(std::string_view names) {

@@ -23,6 +23,9 @@ struct UcxOffer {
 /// Opens UCX and looks. Throws Error when UCX finds no usable device.
 UcxOffer ucx_offer();
 
+/// Kinds among `transports` that reach other hosts, each once: "rc_mlx5", "tcp".
+std::vector<std::string> network_kinds(const std::vector<std::string>& transports);
+
 /// True when one of the transports that `names` lists is one whose adapter accesses remote memory by itself.
 bool names_hardware_rma(std::string_view names);
 

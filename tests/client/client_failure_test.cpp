@@ -135,9 +135,13 @@ TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
   auto& runtime = ranks_->runtime();
   runtime.control_peer(runtime.member(Role::ps, dead)).send(cluster::kShutdown, {});
   runtime.control().progress();
+  // It may apply what comes for a while before it hears of its end.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   expect_error(Code::unavailable, ps_name(dead) + " is gone", [&] {
-    for (int push = 0; push < 1000; ++push) client().push_dense(v, ones.data());
-    client().flush();
+    while (std::chrono::steady_clock::now() < until) {
+      for (int push = 0; push < 100; ++push) client().push_dense(v, ones.data());
+      client().flush();
+    }
   });
 }
 

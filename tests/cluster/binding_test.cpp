@@ -84,13 +84,16 @@ TEST(Binding, HostsHaveTurnsOfTheirOwnAndUnknownSeatsAreLeftAlone) {
 }
 
 TEST(Binding, TheTableHasALineARank) {
-  const auto all = members("CWP", two_sockets());
-  EXPECT_THAT(binding_table(all, plan_binding(all), 10),
-              ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15",
-                          "worker 0 (rank 1 on n1): cpus 0-7, NUMA node 0, mlx5_0, g0, bound",
-                          "ps 0 (rank 2 on n1): cpus 0-7, NUMA node 0, mlx5_0, bound"));
+  Seat seat = two_sockets();
+  seat.network = {"rc_mlx5", "tcp"};
+  const auto all = members("CWP", seat);
+  EXPECT_THAT(
+      binding_table(all, plan_binding(all), 10),
+      ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15, UCX by rc_mlx5 tcp",
+                  "worker 0 (rank 1 on n1): cpus 0-7, NUMA node 0, mlx5_0, g0, bound, UCX by rc_mlx5 tcp",
+                  "ps 0 (rank 2 on n1): cpus 0-7, NUMA node 0, mlx5_0, bound, UCX by rc_mlx5 tcp"));
   EXPECT_THAT(binding_table(all, plan_binding(all), 1),
-              ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15", "and 2 more"));
+              ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15, UCX by rc_mlx5 tcp", "and 2 more"));
   const auto unknown = members("C", Seat{});
   EXPECT_THAT(binding_table(unknown, plan_binding(unknown), 9),
               ElementsAre("coordinator 0 (rank 0 on n1): hwloc cannot tell its cpus"));

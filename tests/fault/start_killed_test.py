@@ -51,10 +51,13 @@ class StartKilled(JobTest):
                 # It ends, or goes on until it is told to save and end. The evaluation that is under way may end all the same.
                 trains = lambda: job.stderr.count(TRAINS) >= evaluated + 3
                 goes_on = job.wait_for(lambda: trains() or list(job.processes()) == [job.command.pid])
-                if goes_on and trains():
+                told = goes_on and trains()
+                if told:
                     job.signal_launcher(signal.SIGUSR1)
                 code = self.end_of(job)
-                if code == REQUEUE:
+                if told and code == 128 + signal.SIGUSR1:  # it was ending the job already, and hands nothing on any more
+                    self.assertIn("the job has been aborted", job.stderr)
+                elif code == REQUEUE:
                     self.assertTrue(trains())
                     self.assertIn(": saved ", job.stderr)
                 else:

@@ -30,6 +30,8 @@ class Train(JobTest):
         self.assertEqual(summary["training"]["workers_lost"], 0)
         self.assertEqual(summary["test"]["queries"], 2 * len((data / "test.txt").read_text().splitlines()))
         self.assertGreater(summary["test"]["mrr"], LEARNT)
+        if ranks > 1:
+            self.assertRegex(job.stderr, r"worker 0 \(rank \d+ on \S+\): .*, UCX by (\S+ )*tcp\b")
         # By chance: log(33) = 3.5.
         self.assertLess(summary["training"]["epochs"][-1]["loss"], 2)
         return summary

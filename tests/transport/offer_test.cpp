@@ -1,0 +1,23 @@
+// offer_test.cpp -- what UCX's names of transports say.
+#include "transport/ucx_offer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace capstan::transport {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+
+TEST(Offer, KindsThatReachOtherHostsAreNamedOnce) {
+  EXPECT_THAT(network_kinds({"posix/memory", "tcp/lo", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1", "self/memory",
+                             "tcp/eth0", "cuda_copy/cuda", "cma/memory", "ud_mlx5/mlx5_0:1"}),
+              ElementsAre("tcp", "rc_mlx5", "ud_mlx5"));
+  EXPECT_THAT(network_kinds({"self/memory"}), ElementsAre());
+}
+
+TEST(Offer, OfThisHostIsMoreThanNothing) { EXPECT_THAT(network_kinds(ucx_offer().network), Contains("tcp")); }
+
+}  // namespace
+}  // namespace capstan::transport
