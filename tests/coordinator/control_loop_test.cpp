@@ -97,8 +97,8 @@ TEST_F(ControlLoopTest, ANudgeMakesARoundByTheThreadThatGivesIt) {
 
 TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentThings) {
   start();
-  std::vector<std::jthread> threads;
   std::atomic<int> ended{0};
+  std::vector<std::jthread> threads;
   for (int t = 1; t <= 4; ++t) {
     threads.emplace_back([this, t, &ended] {
       for (int round = 0; round < 50; ++round) EXPECT_TRUE(wait_for(round * 4 + t));
@@ -120,8 +120,8 @@ TEST_F(ControlLoopTest, AWaitHasItsDeadlineWhoeverDrives) {
 
 TEST_F(ControlLoopTest, TheEndEndsEveryWait) {
   start();
-  std::vector<std::jthread> threads;
   std::array<std::atomic<bool>, 3> waits{};
+  std::vector<std::jthread> threads;  // which end before what they look at
   for (std::atomic<bool>& mine : waits) {
     threads.emplace_back([this, &mine] {
       const auto never = [&mine] {
