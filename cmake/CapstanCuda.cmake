@@ -1,11 +1,7 @@
 # CAPSTAN_CUDA_FOUND and CAPSTAN_NCCL_FOUND, with targets CUDA::cudart and capstan_nccl, or cleanly neither.
 # NCCL is looked for beside CUDA and under NCCL_HOME. One GPU per worker needs no NCCL, so ON asks for CUDA alone.
-set(CAPSTAN_CUDA AUTO CACHE STRING "CUDA: AUTO uses it where it is found, ON requires it, OFF does not look")
-set_property(CACHE CAPSTAN_CUDA PROPERTY STRINGS AUTO ON OFF)
-string(TOUPPER "${CAPSTAN_CUDA}" capstan_cuda_wish)
-if(NOT capstan_cuda_wish MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "CAPSTAN_CUDA is '${CAPSTAN_CUDA}'; it can be AUTO, ON or OFF")
-endif()
+include(CapstanWish)
+capstan_wish(CAPSTAN_CUDA "CUDA" capstan_cuda_wish)
 
 set(CAPSTAN_CUDA_FOUND FALSE)
 set(CAPSTAN_NCCL_FOUND FALSE)

@@ -5,12 +5,8 @@
 # CAPSTAN_MPICH_FOUND, with CAPSTAN_MPICH_MPIEXEC; CAPSTAN_MPICH_WORDS says what was found, or why nothing was.
 # capstan_copy_for_mpich()             the copy of src/mpi
 # capstan_with_mpich(<target> ...)     <target>_mpich is the same program, of the same objects but for src/mpi
-set(CAPSTAN_TEST_MPICH AUTO CACHE STRING "Rank tests with MPICH, too: AUTO where it is found, ON requires it, OFF does not look")
-set_property(CACHE CAPSTAN_TEST_MPICH PROPERTY STRINGS AUTO ON OFF)
-string(TOUPPER "${CAPSTAN_TEST_MPICH}" capstan_mpich_wish)
-if(NOT capstan_mpich_wish MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "CAPSTAN_TEST_MPICH is '${CAPSTAN_TEST_MPICH}'; it can be AUTO, ON or OFF")
-endif()
+include(CapstanWish)
+capstan_wish(CAPSTAN_TEST_MPICH "Rank tests with MPICH, too" capstan_mpich_wish)
 
 set(CAPSTAN_MPICH_FOUND FALSE)
 function(capstan_find_mpich)

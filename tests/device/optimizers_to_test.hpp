@@ -24,19 +24,6 @@ inline const std::vector<Optimizer>& optimizers_to_test() {
   return all;
 }
 
-inline int slots_of(const Optimizer& o) {
-  switch (o.kind) {
-    case OptimizerKind::sgd:
-      return 0;
-    case OptimizerKind::momentum:
-    case OptimizerKind::adagrad:
-    case OptimizerKind::rmsprop:
-      return 1;
-    default:
-      return 2;
-  }
-}
-
 /// Of the first slot.
 inline double first_slot(const Optimizer& o) {
   const bool starts = o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl;

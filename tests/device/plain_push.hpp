@@ -81,6 +81,21 @@ inline std::map<std::string, std::vector<std::uint32_t>> pushes_to_try(std::uint
   return cases;
 }
 
+/// Small numbers, so that a sum of many is one that a rule is used to.
+template <class T>
+std::vector<T> small_gradient(std::size_t count, std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  std::vector<T> gradient(count);
+  for (T& g : gradient) {
+    if constexpr (std::is_integral_v<T>) {
+      g = static_cast<T>(static_cast<int>(random() % 9) - 4);
+    } else {
+      g = T(static_cast<Arithmetic<T>>(normal(random) / 16));
+    }
+  }
+  return gradient;
+}
+
 /// The smallest i of a row that is not in the table.
 inline std::uint32_t first_bad_of(const std::vector<std::uint32_t>& named, std::uint32_t rows) {
   for (std::uint32_t i = 0; i < named.size(); ++i) {

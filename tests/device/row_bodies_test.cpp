@@ -153,15 +153,10 @@ void check(const Optimizer& o, std::uint64_t width, bool deterministic, double t
   PlainTable<T> table(kRows, width, o, 1);
   Push<T, kCount> push(deterministic);
   std::mt19937 random(2);
-  std::normal_distribution<float> normal;
   std::int64_t step = 0;
   for (const auto& [name, rows] : pushes_to_try(kRows, 3)) {
     SCOPED_TRACE(name);
-    std::vector<T> gradient(rows.size() * width);
-    // Small ones, so that a sum of many is a number that a rule is used to.
-    for (T& g : gradient)
-      g = T(static_cast<Arithmetic<T>>(std::is_integral_v<T> ? static_cast<int>(random() % 9) - 4
-                                                             : normal(random) / 16));
+    const auto gradient = small_gradient<T>(rows.size() * width, random);
     ++step;
     EXPECT_EQ((push.run(table, rule(step), rows, gradient)), first_bad_of(rows, kRows));
     table.push(o, rows, gradient, step);

@@ -135,15 +135,10 @@ class Updates : public OnGpu {
     const auto slot1 = to_gpu(table.slot1);
     Updater updater(*stream_, kRows, deterministic);
     std::mt19937 random(2);
-    std::normal_distribution<float> normal;
     std::int64_t step = 0;
     for (const auto& [name, rows] : pushes_to_try(kRows, 3)) {
       SCOPED_TRACE(name);
-      std::vector<T> gradient(rows.size() * width);
-      for (T& g : gradient) {
-        g = T(static_cast<Arithmetic<T>>(std::is_integral_v<T> ? static_cast<int>(random() % 9) - 4
-                                                               : normal(random) / 16));
-      }
+      const auto gradient = small_gradient<T>(rows.size() * width, random);
       const auto named = to_gpu(rows);
       const auto pushed = to_gpu(gradient);
       const auto bad = to_gpu(std::vector<std::uint32_t>{kNoBadRow});

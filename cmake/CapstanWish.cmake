@@ -1,0 +1,10 @@
+# capstan_wish(<NAME> <words> <out>): a cache variable that is AUTO, ON or OFF; <out> is it in capitals.
+function(capstan_wish name words out)
+  set(${name} AUTO CACHE STRING "${words}: AUTO where it is found, ON requires it, OFF does not look")
+  set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)
+  string(TOUPPER "${${name}}" wish)
+  if(NOT wish MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "${name} is '${${name}}'; it can be AUTO, ON or OFF")
+  endif()
+  set(${out} ${wish} PARENT_SCOPE)
+endfunction()
