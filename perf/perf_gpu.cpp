@@ -70,7 +70,7 @@ class Bench {
   double milliseconds(const Call& call) {
     std::vector<double> all;
     for (int repeat = 0; repeat < kRepeats + 3; ++repeat) {
-      device::Event begin, end;
+      device::Event begin(0), end(0);
       begin.record(stream_);
       for (int i = 0; i < kCalls; ++i) call(repeat * kCalls + i);
       end.record(stream_);

@@ -337,6 +337,15 @@ constexpr std::array kTable{
         .unit = "threads",
         .minimum = 1,
         .maximum = 4096},
+    Setting{.name = "gpu-stand-ins",
+            .group = "runtime",
+            .kind = integer,
+            .initial = "0",
+            .help = "how many GPUs each rank sees that are stand-ins, done by its own cores and memory, to "
+                    "try a program where there is no GPU; 0 = those that there are",
+            .unit = "GPUs",
+            .minimum = 0,
+            .maximum = 64},
 
     // capstan train kge, lr, fm and mlp
     Setting{.name = "data",

@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
+#include "cluster/own_gpus.hpp"
 #include "cluster/pulse.hpp"
 #include "cluster/role_map.hpp"
 #include "cluster/run_files.hpp"
@@ -32,6 +33,7 @@ Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabr
   control_->set_rank(table_.rank);
   if (data_) data_->set_rank(table_.rank);
   log::set_rank_tag(log_tag());
+  choose_gpus(settings_);
 }
 
 Runtime::~Runtime() {

@@ -14,19 +14,4 @@ inline void check(cudaError_t answer, const char* call, Where where = Where::her
   throw call_failed(call, cudaGetErrorString(answer), where, code);
 }
 
-/// Calls of this thread go to `device` while it lives.
-class On {
- public:
-  explicit On(int device) {
-    check(cudaGetDevice(&before_), "cudaGetDevice");
-    if (before_ != device) check(cudaSetDevice(device), "cudaSetDevice");
-  }
-  ~On() { (void)cudaSetDevice(before_); }
-  On(const On&) = delete;
-  On& operator=(const On&) = delete;
-
- private:
-  int before_ = 0;
-};
-
 }  // namespace capstan::device

@@ -1,25 +1,34 @@
 // gpu.hpp -- the GPUs of this process: which there are, their memory, streams of work. The only way to CUDA's
 // own calls.
 //
-// A build without CUDA has all of this and no GPU.
+// A build without CUDA has all of this and no GPU. Where there is none, stand-ins can be used: memory and a
+// core of the host that behave as GPUs do.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <span>
 #include <string>
-#include <utility>
 
 namespace capstan::device {
+
+class StandInQueue;
 
 /// How many GPUs this process may use. 0 without CUDA, a driver, or a GPU; then why_none() says which.
 int count() noexcept;
 std::string why_none();
 
+/// From now on the GPUs of this process are so many stand-ins, with so much memory each, for tests and for
+/// programs that are tried where there is no GPU. What is given to a stream is done when somebody waits for
+/// it, and not before, so that who forgets to wait sees it. 0: those that there are. REQUIRES: there is no
+/// Stream, Event or Memory.
+void use_stand_ins(int gpus, std::uint64_t bytes_each = std::uint64_t{4} << 30) noexcept;
+bool are_stand_ins() noexcept;
+
 struct Info {
   std::string name;
-  std::string bus;  // "0000:17:00.0"
+  std::string bus;  // "0000:17:00.0"; "none" of a stand-in
   int major = 0;    // compute capability
   int minor = 0;
   std::uint64_t bytes = 0;       // of its memory
@@ -27,6 +36,8 @@ struct Info {
 };
 /// Throws Error: out_of_range when there is no such device; internal.
 Info info(int device);
+
+class Event;
 
 /// Work that a GPU does one piece after another. Used by one thread at a time. Throws Error.
 class Stream {
@@ -36,33 +47,48 @@ class Stream {
   int device() const noexcept { return device_; }
   /// Until all that has been given to it is done. Throws Error(internal) when any of it failed.
   void wait() const;
-  /// CUDA's own (a cudaStream_t), for code in this folder.
+  /// What is given to it from now on begins after the event, which may be another stream's.
+  void begin_after(const Event& event) const;
+  /// CUDA's own (a cudaStream_t), for code in this folder; null of a stand-in.
   void* handle() const noexcept { return handle_.get(); }
+  /// A stand-in's, for code in this folder; null of a GPU.
+  StandInQueue* stand_in() const noexcept { return stand_in_.get(); }
 
  private:
+  friend class Event;
   struct Destroy {
     void operator()(void* handle) const noexcept;
   };
   int device_;
   std::unique_ptr<void, Destroy> handle_;
+  std::shared_ptr<StandInQueue> stand_in_;
 };
 
-/// A moment in a stream's work.
+/// A moment in a stream's work; one that has not been recorded has passed.
 class Event {
  public:
-  Event();
+  explicit Event(int device);
+  /// REQUIRES: a stream of its device.
   void record(const Stream& stream);
-  /// Waits for both. Between them, on the GPU's clock.
+  /// Until the stream has come to it. Throws Error(internal) when the work before it failed.
+  void wait() const;
+  /// Whether it has; never waits.
+  bool done() const;
+  /// Waits for both. Between them, on the GPU's clock. REQUIRES: both were recorded.
   double milliseconds_since(const Event& earlier) const;
 
  private:
+  friend class Stream;
   struct Destroy {
     void operator()(void* handle) const noexcept;
   };
+  /// Of a stand-in.
+  struct Moment;
   std::unique_ptr<void, Destroy> handle_;
+  std::shared_ptr<Moment> moment_;
 };
 
-/// Bytes in a GPU's memory, which this thread must not touch itself.
+/// Bytes in a GPU's memory, which this thread must not touch itself. Waits for the GPU when it goes.
 class Memory {
  public:
   Memory() = default;
@@ -75,6 +101,8 @@ class Memory {
 
  private:
   struct Free {
+    int stand_in;  // its number; -1: a GPU
+    std::size_t size;
     void operator()(std::byte* bytes) const noexcept;
   };
   std::unique_ptr<std::byte, Free> bytes_;
@@ -93,6 +121,25 @@ class Values {
 
  private:
   Memory bytes_;
+};
+
+/// Bytes in the memory of the host that every GPU copies to and from beside other work. Not initialised.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  /// Throws Error(resource_exhausted).
+  explicit PinnedMemory(std::size_t bytes);
+
+  std::byte* data() const noexcept { return bytes_.get(); }
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  struct Free {
+    bool stand_in;
+    void operator()(std::byte* bytes) const noexcept;
+  };
+  std::unique_ptr<std::byte, Free> bytes_;
+  std::size_t size_ = 0;
 };
 
 /// Between any two memories, in the stream's order. The host's has to stay until then, and is copied beside

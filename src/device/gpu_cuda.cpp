@@ -1,27 +1,26 @@
-// gpu_cuda.cpp -- gpu.hpp by CUDA.
+// gpu_cuda.cpp -- real_gpu.hpp by CUDA.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <array>
 
 #include "device/cuda_call.hpp"
-#include "device/gpu.hpp"
+#include "device/real_gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::device::real {
 namespace {
 
-constexpr double kGib = 1024.0 * 1024 * 1024;
+cudaStream_t to_stream(void* handle) { return static_cast<cudaStream_t>(handle); }
+cudaEvent_t to_event(void* handle) { return static_cast<cudaEvent_t>(handle); }
 
-cudaStream_t stream_of(const Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
-
-Error no_room(int device, std::size_t bytes) {
-  const Info there = info(device);
-  const auto gib = [](std::uint64_t count) { return static_cast<double>(count) / kGib; };
-  return Error(
-      Code::resource_exhausted,
-      fmt::format("GPU {} ({}) has no room for {:.2f} GiB ({:.2f} of {:.2f} GiB are free): use fewer rows, "
-                  "or 16-bit values, or leave the table in the memory of a host",
-                  device, there.name, gib(bytes), gib(there.free_bytes), gib(there.bytes)));
+/// Null for want of memory. Throws Error(internal) for anything else.
+std::byte* made_by(cudaError_t answer, void* made, const char* call) {
+  if (answer == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    return nullptr;
+  }
+  check(answer, call);
+  return static_cast<std::byte*>(made);
 }
 
 }  // namespace
@@ -48,10 +47,6 @@ std::string why_none() {
 }
 
 Info info(int device) {
-  if (device < 0 || device >= count()) {
-    throw Error(Code::out_of_range,
-                fmt::format("there is no GPU {}: this process may use {}", device, count()));
-  }
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   std::array<char, 32> bus{};
@@ -63,65 +58,73 @@ Info info(int device) {
   return {properties.name, bus.data(), properties.major, properties.minor, total, free};
 }
 
-Stream::Stream(int device) : device_(device) {
+int select(int device) {
+  int before = 0;
+  check(cudaGetDevice(&before), "cudaGetDevice");
+  if (before != device) check(cudaSetDevice(device), "cudaSetDevice");
+  return before;
+}
+
+void* create_stream(int device) {
   const On on(device);
   cudaStream_t made = nullptr;
   check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  handle_.reset(made);
+  return made;
+}
+void destroy_stream(void* stream) noexcept { (void)cudaStreamDestroy(to_stream(stream)); }
+void wait_for_stream(void* stream) {
+  check(cudaStreamSynchronize(to_stream(stream)), "cudaStreamSynchronize");
+}
+void begin_after(void* stream, void* event) {
+  check(cudaStreamWaitEvent(to_stream(stream), to_event(event), 0), "cudaStreamWaitEvent");
 }
 
-void Stream::Destroy::operator()(void* handle) const noexcept {
-  (void)cudaStreamDestroy(static_cast<cudaStream_t>(handle));
-}
-
-void Stream::wait() const { check(cudaStreamSynchronize(stream_of(*this)), "cudaStreamSynchronize"); }
-
-Event::Event() {
+void* create_event(int device) {
+  const On on(device);
   cudaEvent_t made = nullptr;
   check(cudaEventCreate(&made), "cudaEventCreate");
-  handle_.reset(made);
+  return made;
 }
-
-void Event::Destroy::operator()(void* handle) const noexcept {
-  (void)cudaEventDestroy(static_cast<cudaEvent_t>(handle));
+void destroy_event(void* event) noexcept { (void)cudaEventDestroy(to_event(event)); }
+void record(void* event, void* stream) {
+  check(cudaEventRecord(to_event(event), to_stream(stream)), "cudaEventRecord");
 }
-
-void Event::record(const Stream& stream) {
-  check(cudaEventRecord(static_cast<cudaEvent_t>(handle_.get()), stream_of(stream)), "cudaEventRecord");
+void wait_for_event(void* event) { check(cudaEventSynchronize(to_event(event)), "cudaEventSynchronize"); }
+bool done(void* event) {
+  const cudaError_t answer = cudaEventQuery(to_event(event));
+  if (answer == cudaErrorNotReady) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  check(answer, "cudaEventQuery");
+  return true;
 }
-
-double Event::milliseconds_since(const Event& earlier) const {
-  auto* const end = static_cast<cudaEvent_t>(handle_.get());
-  check(cudaEventSynchronize(end), "cudaEventSynchronize");
+double milliseconds(void* begin, void* end) {
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(earlier.handle_.get()), end),
-        "cudaEventElapsedTime");
+  check(cudaEventElapsedTime(&milliseconds, to_event(begin), to_event(end)), "cudaEventElapsedTime");
   return milliseconds;
 }
 
-Memory::Memory(int device, std::size_t bytes) : size_(bytes) {
-  if (bytes == 0) return;
+std::byte* allocate(int device, std::size_t bytes) {
   const On on(device);
   void* made = nullptr;
   const cudaError_t answer = cudaMalloc(&made, bytes);
-  if (answer == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    throw no_room(device, bytes);
-  }
-  check(answer, "cudaMalloc");
-  bytes_.reset(static_cast<std::byte*>(made));
+  return made_by(answer, made, "cudaMalloc");
+}
+void free(std::byte* bytes) noexcept { (void)cudaFree(bytes); }
+
+std::byte* allocate_pinned(std::size_t bytes) {
+  void* made = nullptr;
+  const cudaError_t answer = cudaHostAlloc(&made, bytes, cudaHostAllocPortable);
+  return made_by(answer, made, "cudaHostAlloc");
+}
+void free_pinned(std::byte* bytes) noexcept { (void)cudaFreeHost(bytes); }
+
+void copy(void* stream, void* to, const void* from, std::size_t bytes) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, to_stream(stream)), "cudaMemcpyAsync");
+}
+void fill_with_zeros(void* stream, void* memory, std::size_t bytes) {
+  check(cudaMemsetAsync(memory, 0, bytes, to_stream(stream)), "cudaMemsetAsync");
 }
 
-void Memory::Free::operator()(std::byte* bytes) const noexcept { (void)cudaFree(bytes); }
-
-void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync");
-}
-
-void fill_with_zeros(const Stream& stream, void* memory, std::size_t bytes) {
-  if (bytes == 0) return;
-  check(cudaMemsetAsync(memory, 0, bytes, stream_of(stream)), "cudaMemsetAsync");
-}
-
-}  // namespace capstan::device
+}  // namespace capstan::device::real

@@ -1,10 +1,8 @@
-// gpu_none.cpp -- gpu.hpp and row_ops.hpp in a build without CUDA: there is no GPU, and who wants one is told
-// why.
+// gpu_none.cpp -- real_gpu.hpp in a build without CUDA: there is no GPU, and who wants one is told why.
 #include "capstan/error.hpp"
-#include "device/gpu.hpp"
-#include "device/row_ops.hpp"
+#include "device/real_gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::device::real {
 namespace {
 
 [[noreturn]] void refuse() { throw Error(Code::unimplemented, why_none()); }
@@ -16,33 +14,30 @@ std::string why_none() {
   return "no GPU: this build has no CUDA; build it with -DCAPSTAN_CUDA=ON where nvcc is on PATH";
 }
 Info info(int) { refuse(); }
-Stream::Stream(int device) : device_(device) { refuse(); }
-void Stream::Destroy::operator()(void*) const noexcept {}
-void Stream::wait() const { refuse(); }
-Event::Event() { refuse(); }
-void Event::Destroy::operator()(void*) const noexcept {}
-void Event::record(const Stream&) { refuse(); }
-double Event::milliseconds_since(const Event&) const { refuse(); }
-Memory::Memory(int, std::size_t) { refuse(); }
-void Memory::Free::operator()(std::byte*) const noexcept {}
-void copy(const Stream&, void*, const void*, std::size_t) { refuse(); }
-void fill_with_zeros(const Stream&, void*, std::size_t) { refuse(); }
-
-void gather(const Stream&, const RowCopy&) { refuse(); }
-void scatter(const Stream&, const RowCopy&) { refuse(); }
-Updater::Updater(const Stream&, std::uint32_t table_rows, bool deterministic)
-    : table_rows_(table_rows), deterministic_(deterministic) {
+int select(int) { refuse(); }
+void* create_stream(int) { refuse(); }
+void destroy_stream(void*) noexcept {}
+void wait_for_stream(void*) { refuse(); }
+void begin_after(void*, void*) { refuse(); }
+void* create_event(int) { refuse(); }
+void destroy_event(void*) noexcept {}
+void record(void*, void*) { refuse(); }
+void wait_for_event(void*) { refuse(); }
+bool done(void*) { refuse(); }
+double milliseconds(void*, void*) { refuse(); }
+std::byte* allocate(int, std::size_t) { refuse(); }
+void free(std::byte*) noexcept {}
+std::byte* allocate_pinned(std::size_t) { refuse(); }
+void free_pinned(std::byte*) noexcept {}
+void copy(void*, void*, const void*, std::size_t) { refuse(); }
+void fill_with_zeros(void*, void*, std::size_t) { refuse(); }
+std::size_t scratch_bytes(const Stream&, std::uint32_t) { refuse(); }
+void sort_rows(const Stream&, const Memory&, std::uint32_t, int, const std::uint32_t*, std::uint32_t*,
+               const std::uint32_t*, std::uint32_t*) {
   refuse();
 }
-template <class T>
-void Updater::apply(const Stream&, const Optimizer&, const Update<T>&) {
+void running_maximum(const Stream&, const Memory&, std::uint32_t, const std::uint32_t*, std::uint32_t*) {
   refuse();
 }
-template void Updater::apply(const Stream&, const Optimizer&, const Update<float>&);
-template void Updater::apply(const Stream&, const Optimizer&, const Update<double>&);
-template void Updater::apply(const Stream&, const Optimizer&, const Update<float16>&);
-template void Updater::apply(const Stream&, const Optimizer&, const Update<bfloat16>&);
-template void Updater::apply(const Stream&, const Optimizer&, const Update<std::int32_t>&);
-template void Updater::apply(const Stream&, const Optimizer&, const Update<std::int64_t>&);
 
-}  // namespace capstan::device
+}  // namespace capstan::device::real

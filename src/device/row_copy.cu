@@ -26,7 +26,7 @@ void with_pack(const RowCopy& copy, const F& f) {
 }  // namespace
 
 void gather(const Stream& stream, const RowCopy& copy) {
-  const On on(stream.device());
+  const On on(stream);
   with_pack(copy, [&]<class P>(P) {
     const std::uint64_t packs = copy.row_bytes / sizeof(P);
     in_pieces(copy.count, packs, [&](std::uint32_t first, std::uint32_t rows) {
@@ -43,7 +43,7 @@ void gather(const Stream& stream, const RowCopy& copy) {
 }
 
 void scatter(const Stream& stream, const RowCopy& copy) {
-  const On on(stream.device());
+  const On on(stream);
   with_pack(copy, [&]<class P>(P) {
     const std::uint64_t packs = copy.row_bytes / sizeof(P);
     in_pieces(copy.count, packs, [&](std::uint32_t first, std::uint32_t rows) {

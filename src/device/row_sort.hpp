@@ -1,5 +1,4 @@
-// row_sort.hpp -- rows by their number, and running maxima: CUB's, in a file of their own, which takes long
-// to compile.
+// row_sort.hpp -- rows by their number, and running maxima.
 #pragma once
 
 #include <cstddef>

@@ -1,44 +1,19 @@
-// row_ops_gpu_test.cpp -- rows in a GPU's memory: copied, and updated by each optimizer, against the CPU.
+// row_ops_test.cpp -- rows in a GPU's memory: copied, and updated by each optimizer, against the CPU.
 #include "device/row_ops.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <random>
 
 #include "capstan/error.hpp"
 #include "device/row_bodies.hpp"
+#include "tests/device/gpu_to_test.hpp"
 #include "tests/device/plain_push.hpp"
 
 namespace capstan::device {
 namespace {
 
-class OnGpu : public testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_FALSE(count() == 0 && std::getenv("CAPSTAN_TEST_GPU") != nullptr) << why_none();
-    if (count() == 0) GTEST_SKIP() << why_none();
-    stream_.emplace(0);
-  }
-  template <class T>
-  Values<T> to_gpu(const std::vector<T>& values) const {
-    Values<T> there(0, values.size());
-    copy(*stream_, there.data(), values.data(), values.size() * sizeof(T));
-    stream_->wait();
-    return there;
-  }
-  template <class T>
-  std::vector<T> to_host(const Values<T>& values) const {
-    std::vector<T> here(values.size());
-    copy(*stream_, here.data(), values.data(), here.size() * sizeof(T));
-    stream_->wait();
-    return here;
-  }
-
-  std::optional<Stream> stream_;
-};
 class RowOps : public OnGpu {};
 class Gpu : public OnGpu {};
 

@@ -1,13 +1,13 @@
-// row_sort.cu -- by CUB's radix sort, which keeps the order of equal keys, and its scan.
-#include "device/row_sort.hpp"
-
+// row_sort_cub.cu -- row_sort.hpp on a GPU: by CUB's radix sort, which keeps the order of equal keys, and its
+// scan. In a file of its own, as it takes long to compile.
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
 #include "device/cuda_call.hpp"
+#include "device/real_gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::device::real {
 namespace {
 
 struct Maximum {
@@ -36,7 +36,7 @@ void scan(const Stream& stream, void* scratch, std::size_t& bytes, std::uint32_t
 }  // namespace
 
 std::size_t scratch_bytes(const Stream& stream, std::uint32_t count) {
-  const On on(stream.device());
+  const On on(stream);
   std::size_t for_sort = 0;
   std::size_t for_scan = 0;
   sort(stream, nullptr, for_sort, count, 32, nullptr, nullptr, nullptr, nullptr);
@@ -47,16 +47,16 @@ std::size_t scratch_bytes(const Stream& stream, std::uint32_t count) {
 void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count, int bits,
                const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
                std::uint32_t* order) {
-  const On on(stream.device());
+  const On on(stream);
   std::size_t bytes = scratch.size();
   sort(stream, scratch.data(), bytes, count, bits, rows, sorted_rows, order_in, order);
 }
 
 void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,
                      const std::uint32_t* in, std::uint32_t* out) {
-  const On on(stream.device());
+  const On on(stream);
   std::size_t bytes = scratch.size();
   scan(stream, scratch.data(), bytes, count, in, out);
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::device::real

@@ -1,0 +1,159 @@
+// gpu.cpp -- gpu.hpp: by a GPU, or by its stand-in.
+#include "device/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "capstan/error.hpp"
+#include "device/real_gpu.hpp"
+#include "device/stand_in.hpp"
+
+namespace capstan::device {
+namespace {
+
+constexpr double kGib = 1024.0 * 1024 * 1024;
+
+Error no_room(int device, std::size_t bytes) {
+  const Info there = info(device);
+  const auto gib = [](std::uint64_t count) { return static_cast<double>(count) / kGib; };
+  return Error(
+      Code::resource_exhausted,
+      fmt::format("GPU {} ({}) has no room for {:.2f} GiB ({:.2f} of {:.2f} GiB are free): use fewer rows, "
+                  "or 16-bit values, or leave the table in the memory of a host",
+                  device, there.name, gib(bytes), gib(there.free_bytes), gib(there.bytes)));
+}
+
+void check_device(int device) {
+  if (device >= 0 && device < count()) return;
+  throw Error(Code::out_of_range,
+              fmt::format("there is no GPU {}: this process may use {}", device, count()));
+}
+
+}  // namespace
+
+int count() noexcept { return are_stand_ins() ? stand_ins() : real::count(); }
+std::string why_none() { return are_stand_ins() ? "" : real::why_none(); }
+
+Info info(int device) {
+  if (count() == 0) throw Error(Code::unimplemented, why_none());
+  check_device(device);
+  if (!are_stand_ins()) return real::info(device);
+  const StandInMemory memory = memory_of_stand_in(device);
+  return {"a stand-in on the host", "none", 8, 0, memory.bytes, memory.bytes - memory.used};
+}
+
+Stream::Stream(int device) : device_(device) {
+  if (count() == 0) throw Error(Code::unimplemented, why_none());
+  check_device(device);
+  if (are_stand_ins()) {
+    stand_in_ = StandInQueue::of_device(device);
+  } else {
+    handle_.reset(real::create_stream(device));
+  }
+}
+
+void Stream::Destroy::operator()(void* handle) const noexcept { real::destroy_stream(handle); }
+
+void Stream::wait() const {
+  if (stand_in_) return stand_in_->do_until(stand_in_->given());
+  real::wait_for_stream(handle_.get());
+}
+
+struct Event::Moment {
+  std::shared_ptr<StandInQueue> queue;
+  std::uint64_t given = 0;  // to the queue, with the event
+  std::optional<std::chrono::steady_clock::time_point> passed;
+};
+
+Event::Event(int device) {
+  check_device(device);
+  if (!are_stand_ins()) handle_.reset(real::create_event(device));
+}
+
+void Event::Destroy::operator()(void* handle) const noexcept { real::destroy_event(handle); }
+
+void Event::record(const Stream& stream) {
+  if (stream.stand_in() == nullptr) return real::record(handle_.get(), stream.handle());
+  auto made = std::make_shared<Moment>();
+  made->queue = stream.stand_in_;
+  stream.stand_in()->put([of = made.get(), keep = std::weak_ptr(made)] {
+    if (!keep.expired()) of->passed = std::chrono::steady_clock::now();
+  });
+  made->given = stream.stand_in()->given();
+  moment_ = std::move(made);
+}
+
+void Event::wait() const {
+  if (handle_) return real::wait_for_event(handle_.get());
+  if (moment_) moment_->queue->do_until(moment_->given);
+}
+
+bool Event::done() const {
+  if (handle_) return real::done(handle_.get());
+  return !moment_ || moment_->queue->do_one(moment_->given);
+}
+
+double Event::milliseconds_since(const Event& earlier) const {
+  earlier.wait();
+  wait();
+  if (handle_) return real::milliseconds(earlier.handle_.get(), handle_.get());
+  const std::chrono::duration<double, std::milli> passed = *moment_->passed - *earlier.moment_->passed;
+  return passed.count();
+}
+
+void Stream::begin_after(const Event& event) const {
+  if (stand_in_ == nullptr) return real::begin_after(handle_.get(), event.handle_.get());
+  if (event.moment_) {
+    stand_in_->put([moment = event.moment_] { moment->queue->do_until(moment->given); });
+  }
+}
+
+Memory::Memory(int device, std::size_t bytes) : size_(bytes) {
+  check_device(device);
+  if (bytes == 0) return;
+  std::byte* const made =
+      are_stand_ins() ? allocate_of_stand_in(device, bytes) : real::allocate(device, bytes);
+  if (made == nullptr) throw no_room(device, bytes);
+  bytes_ = {made, Free{are_stand_ins() ? device : -1, bytes}};
+}
+
+void Memory::Free::operator()(std::byte* bytes) const noexcept {
+  if (stand_in >= 0) return free_of_stand_in(stand_in, bytes, size);
+  real::free(bytes);
+}
+
+PinnedMemory::PinnedMemory(std::size_t bytes) : size_(bytes) {
+  if (bytes == 0) return;
+  std::byte* const made =
+      are_stand_ins() ? new (std::nothrow) std::byte[bytes] : real::allocate_pinned(bytes);
+  if (made == nullptr) {
+    throw Error(Code::resource_exhausted,
+                fmt::format("this host has no {} bytes that could be pinned for a GPU", bytes));
+  }
+  bytes_ = {made, Free{are_stand_ins()}};
+}
+
+void PinnedMemory::Free::operator()(std::byte* bytes) const noexcept {
+  if (stand_in) {
+    delete[] bytes;
+  } else {
+    real::free_pinned(bytes);
+  }
+}
+
+void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (stream.stand_in() == nullptr) return real::copy(stream.handle(), to, from, bytes);
+  stream.stand_in()->put([to, from, bytes] { std::memcpy(to, from, bytes); });
+}
+
+void fill_with_zeros(const Stream& stream, void* memory, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (stream.stand_in() == nullptr) return real::fill_with_zeros(stream.handle(), memory, bytes);
+  stream.stand_in()->put([memory, bytes] { std::memset(memory, 0, bytes); });
+}
+
+}  // namespace capstan::device

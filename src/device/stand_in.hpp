@@ -1,0 +1,50 @@
+// stand_in.hpp -- a GPU's work done by the host, for tests and where there is no GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+
+namespace capstan::device {
+
+/// What was given to the stream of a stand-in, in order. It is done by the thread that waits for it. Any
+/// thread; all queues of the process share one mutex, as one may wait for another.
+class StandInQueue {
+ public:
+  static std::shared_ptr<StandInQueue> of_device(int device);
+
+  void put(std::function<void()> work);
+  /// How much has been given to it.
+  std::uint64_t given() const;
+  /// Until so much is done. Throws what the work has thrown.
+  void do_until(std::uint64_t count);
+  /// One piece, if one is left; whether `count` are done.
+  bool do_one(std::uint64_t count);
+
+ private:
+  bool step();
+
+  std::deque<std::function<void()>> left_;
+  std::uint64_t done_ = 0;
+  std::exception_ptr error_;
+};
+
+/// All that was given to any stream of a stand-in, as a GPU does before memory is freed.
+void finish_stand_in(int device) noexcept;
+
+/// Memory of a stand-in, which counts: null where it has no room.
+std::byte* allocate_of_stand_in(int device, std::size_t bytes);
+void free_of_stand_in(int device, std::byte* memory, std::size_t bytes) noexcept;
+
+struct StandInMemory {
+  std::uint64_t bytes = 0;
+  std::uint64_t used = 0;
+};
+/// REQUIRES: there is one of that number.
+StandInMemory memory_of_stand_in(int device);
+int stand_ins() noexcept;
+
+}  // namespace capstan::device

@@ -1,0 +1,52 @@
+// own_gpus_test.cpp -- ranks of a host share its GPUs in turn.
+#include "cluster/own_gpus.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/settings.hpp"
+#include "capstan/error.hpp"
+#include "device/gpu.hpp"
+#include "transport/loop.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+using Numbers = std::vector<int>;
+
+TEST(GpusInTurn, GiveEachRankTheNextOnes) {
+  EXPECT_EQ(gpus_in_turn(0, 1, 4), Numbers{0});
+  EXPECT_EQ(gpus_in_turn(3, 1, 4), Numbers{3});
+  EXPECT_EQ(gpus_in_turn(5, 1, 4), Numbers{1});
+  EXPECT_EQ(gpus_in_turn(1, 2, 4), (Numbers{2, 3}));
+  EXPECT_EQ(gpus_in_turn(2, 2, 4), (Numbers{0, 1}));
+  EXPECT_EQ(gpus_in_turn(1, 2, 3), (Numbers{2, 0}));
+  EXPECT_EQ(gpus_in_turn(7, 2, 2), (Numbers{0, 1})) << "a launcher that shows each rank its own";
+  EXPECT_THROW((void)gpus_in_turn(0, 3, 2), Error);
+}
+
+TEST(OwnGpus, AreStandInsWhereTheyAreAskedFor) {
+  Settings settings;
+  settings.set_from_flag("ps", "2");
+  settings.set_from_flag("gpu-stand-ins", "2");
+  transport::LoopHub hub;
+  const auto ranks = Runtime::as_threads(settings, 5, hub);
+  int seen = 0;
+  for (const auto& rank : ranks) {
+    const Role role = rank->self().role;
+    if (role != Role::ps && role != Role::worker) continue;
+    ++seen;
+    EXPECT_EQ(own_gpus(*rank, 1), Numbers{rank->self().index}) << rank->self().name();
+    try {
+      (void)own_gpus(*rank, 3);
+      ADD_FAILURE() << "there are two";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::failed_precondition);
+      EXPECT_NE(std::string(error.what()).find(rank->self().name()), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(seen, 4);
+  device::use_stand_ins(0);
+}
+
+}  // namespace
+}  // namespace capstan::cluster

@@ -1,0 +1,120 @@
+// stand_in_test.cpp -- the stand-in of a GPU does its work when somebody waits, in order, and has so much
+// memory.
+#include "device/stand_in.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+
+#include "capstan/error.hpp"
+#include "device/gpu.hpp"
+
+namespace capstan::device {
+namespace {
+
+class StandIns : public testing::Test {
+ protected:
+  void SetUp() override { use_stand_ins(2, 1000); }
+  void TearDown() override { use_stand_ins(0); }
+};
+
+TEST(WithoutStandIns, ThereIsWhatTheMachineHas) {
+  EXPECT_FALSE(are_stand_ins());
+  EXPECT_EQ(why_none().empty(), count() > 0);
+  EXPECT_THROW((void)info(count()), Error);
+  EXPECT_THROW(Stream{count()}, Error);
+  EXPECT_THROW(Memory(count(), 1), Error);
+}
+
+TEST_F(StandIns, AreAsManyAsAskedFor) {
+  EXPECT_EQ(count(), 2);
+  EXPECT_EQ(why_none(), "");
+  EXPECT_EQ(info(1).bytes, 1000U);
+  EXPECT_THROW((void)info(2), Error);
+  EXPECT_THROW(Stream{2}, Error);
+}
+
+TEST_F(StandIns, DoNothingBeforeSomebodyWaits) {
+  Stream stream(0);
+  const Values<int> there(0, 1);
+  int in = 5, out = 0;
+  copy(stream, there.data(), &in, sizeof in);
+  copy(stream, &out, there.data(), sizeof out);
+  in = 6;
+  EXPECT_EQ(out, 0);
+  stream.wait();
+  EXPECT_EQ(out, 6);
+  fill_with_zeros(stream, there.data(), sizeof(int));
+  copy(stream, &out, there.data(), sizeof out);
+  stream.wait();
+  EXPECT_EQ(out, 0);
+}
+
+TEST_F(StandIns, EventsPassWhenWhatIsBeforeThemIsDone) {
+  Stream stream(0);
+  std::array<int, 3> done{};
+  Event never(0), middle(0), end(0);
+  EXPECT_TRUE(never.done());
+  never.wait();
+  stream.stand_in()->put([&] { done[0] = 1; });
+  stream.stand_in()->put([&] { done[1] = 1; });
+  middle.record(stream);
+  stream.stand_in()->put([&] { done[2] = 1; });
+  end.record(stream);
+  EXPECT_FALSE(middle.done());
+  middle.wait();
+  EXPECT_TRUE(middle.done());
+  EXPECT_EQ(done, (std::array<int, 3>{1, 1, 0}));
+  EXPECT_FALSE(end.done());
+  EXPECT_TRUE(end.done()) << "who asks again and again gets there";
+  EXPECT_GE(end.milliseconds_since(middle), 0);
+}
+
+TEST_F(StandIns, AStreamBeginsAfterAnothersEvent) {
+  Stream first(0), second(1);
+  int value = 0, seen = 0;
+  Event written(0);
+  first.stand_in()->put([&] { value = 7; });
+  written.record(first);
+  second.begin_after(written);
+  second.stand_in()->put([&] { seen = value; });
+  second.wait();
+  EXPECT_EQ(seen, 7);
+}
+
+TEST_F(StandIns, WhatFailsIsToldToWhoWaitsAndEndsTheStream) {
+  Stream stream(0);
+  bool went_on = false;
+  stream.stand_in()->put([] { throw std::runtime_error("lost"); });
+  stream.stand_in()->put([&] { went_on = true; });
+  EXPECT_THROW(stream.wait(), std::runtime_error);
+  EXPECT_THROW(stream.wait(), std::runtime_error);
+  EXPECT_FALSE(went_on);
+}
+
+TEST_F(StandIns, MemoryIsCountedAndWaitsForTheWorkThatUsesIt) {
+  Stream stream(0);
+  int out = 0;
+  {
+    const Memory most(0, 900);
+    EXPECT_EQ(info(0).free_bytes, 100U);
+    EXPECT_EQ(info(1).free_bytes, 1000U);
+    try {
+      const Memory more(0, 101);
+      ADD_FAILURE() << "there is no room for it";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::resource_exhausted);
+      EXPECT_NE(std::string(error.what()).find("GPU 0 (a stand-in"), std::string::npos) << error.what();
+    }
+    fill_with_zeros(stream, most.data(), 900);
+    stream.stand_in()->put([&, from = most.data()] { out = static_cast<int>(from[899]) + 1; });
+  }
+  EXPECT_EQ(out, 1);
+  EXPECT_EQ(info(0).free_bytes, 1000U);
+  EXPECT_EQ(PinnedMemory(12).size(), 12U);
+}
+
+}  // namespace
+}  // namespace capstan::device
