@@ -9,6 +9,7 @@
 #include "capstan/cluster_spec.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/dataset.hpp"
+#include "capstan/device.hpp"
 #include "capstan/elementwise.hpp"
 #include "capstan/embedding.hpp"
 #include "capstan/error.hpp"
