@@ -18,8 +18,9 @@ TEST_F(Device, ArraysGoThereAndComeBack) {
   const DeviceArray<float> there = to_device(stream, values);
   EXPECT_EQ(there.size(), 3U);
   EXPECT_EQ(there.device(), 0);
-  EXPECT_EQ(to_host(stream, there.span()), values);
-  EXPECT_EQ(to_host(stream, DeviceSpan<const float>(there.span().subspan(1, 2))), (std::vector<float>{2, 3}));
+  EXPECT_EQ(capstan::to_host(stream, there.span()), values);
+  EXPECT_EQ(capstan::to_host(stream, DeviceSpan<const float>(there.span().subspan(1, 2))),
+            (std::vector<float>{2, 3}));
 
   const std::array<float, 3> more{4, 5, 6};
   std::array<float, 3> back{};
