@@ -37,7 +37,7 @@ TEST_F(Device, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(copy(stream, there.span(), three), Error);
   EXPECT_THROW((void)there.span().subspan(3, 2), Error);
   EXPECT_THROW((void)there.span().subspan(5, 0), Error);
-  EXPECT_THROW(DeviceStream(device_count()), Error);
+  EXPECT_THROW(DeviceStream{device_count()}, Error);
   EXPECT_THROW(DeviceArray<int>(-1, 1), Error);
 }
 
