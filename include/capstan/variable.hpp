@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/device.hpp"
 #include "capstan/dtype.hpp"
 #include "capstan/initial_value.hpp"
 #include "capstan/serialize.hpp"
@@ -151,6 +152,13 @@ class AnyVariable {
   Pending pull_async(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
   void push_dense(const void* gradient, std::size_t elements) const;
+  void lookup_to_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out,
+                     std::size_t room, ReadMode mode) const;
+  void pull_to_gpu(const DeviceStream& stream, std::uint64_t first_row, void* out, std::size_t elements,
+                   ReadMode mode) const;
+  void push_from_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, const void* gradient,
+                     std::size_t elements) const;
+  void push_dense_from_gpu(const DeviceStream& stream, const void* gradient, std::size_t elements) const;
   void update(Op op, std::uint64_t first_row, const void* values, std::size_t elements) const;
   void update_all(Op op, const void* values, std::size_t elements) const;
   void scatter(Op op, std::span<const std::int64_t> ids, const void* values, std::size_t elements) const;
@@ -239,6 +247,28 @@ class Variable : public AnyVariable {
   /// A gradient for every element.
   void push_dense(std::span<const element_type> gradient) const {
     AnyVariable::push_dense(gradient.data(), gradient.size());
+  }
+
+  // The same between the ps and a GPU's memory, in the order of the stream's work: what is given to it after
+  // a read finds the rows, and a push sends what the work before it has made. `ids` and the gradient may be
+  // reused when the call returns, `out` is there when the stream is. Rows go through pinned memory, piece by
+  // piece, one of which is copied while the next one travels; a relaxed pull and a dense push of a variable
+  // all of whose shards an adapter reaches, straight from and to the GPU's memory where UCX can
+  // (--gpu-transfer).
+  void lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, DeviceSpan<element_type> out,
+              ReadMode mode = ReadMode::relaxed) const {
+    AnyVariable::lookup_to_gpu(stream, ids, out.data(), out.size(), mode);
+  }
+  void pull(const DeviceStream& stream, std::uint64_t first_row, DeviceSpan<element_type> out,
+            ReadMode mode = ReadMode::relaxed) const {
+    AnyVariable::pull_to_gpu(stream, first_row, out.data(), out.size(), mode);
+  }
+  void push(const DeviceStream& stream, std::span<const std::int64_t> ids,
+            DeviceSpan<const element_type> gradient) const {
+    AnyVariable::push_from_gpu(stream, ids, gradient.data(), gradient.size());
+  }
+  void push_dense(const DeviceStream& stream, DeviceSpan<const element_type> gradient) const {
+    AnyVariable::push_dense_from_gpu(stream, gradient.data(), gradient.size());
   }
 
   // Assignments and scatter operations change values on the ps that own them, without the optimizer and its

@@ -337,6 +337,14 @@ constexpr std::array kTable{
         .unit = "threads",
         .minimum = 1,
         .maximum = 4096},
+    Setting{.name = "gpu-transfer",
+            .group = "runtime",
+            .kind = choice,
+            .initial = "auto",
+            .help = "how rows get from a ps to a GPU and back: staged = through pinned memory of the host; "
+                    "direct = an adapter reads and writes the GPU's memory, which is for relaxed pulls and "
+                    "dense pushes, and an error where it cannot be; auto = direct where it can be",
+            .choices = "auto|staged|direct"},
     Setting{.name = "gpu-stand-ins",
             .group = "runtime",
             .kind = integer,

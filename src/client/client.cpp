@@ -10,6 +10,7 @@
 
 #include "base/fence.hpp"
 #include "capstan/serialize.hpp"
+#include "device/gpu.hpp"
 #include "shard/row_copy.hpp"
 
 namespace capstan::client {
@@ -17,20 +18,6 @@ namespace {
 
 /// Reads of a mapped shard that a writer has disturbed, before the ps is asked to serve one.
 constexpr int kConsistentTries = 32;
-
-void check_ids(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids) {
-  const auto last = static_cast<std::int64_t>(variable.rows()) - 1;
-  // The sign of either is set where an id is not in [0, last]; without a way out the loop becomes vectors.
-  std::int64_t signs = 0;
-  for (const std::int64_t id : ids) {
-    signs |=
-        id | static_cast<std::int64_t>(static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(id));
-  }
-  if (signs >= 0) return;
-  const auto bad =
-      std::find_if(ids.begin(), ids.end(), [last](std::int64_t id) { return id < 0 || id > last; });
-  throw shard::no_such_row(*bad, static_cast<std::size_t>(bad - ids.begin()), variable.name, variable.rows());
-}
 
 void check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows) {
   if (first_row <= variable.rows() && rows <= variable.rows() - first_row) return;
@@ -164,6 +151,20 @@ const Route& Client::route_of(const shard::VariableDescriptor& variable) {
   return *(route = std::move(made));
 }
 
+void Client::check(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids) {
+  const auto last = static_cast<std::int64_t>(variable.rows()) - 1;
+  // The sign of either is set where an id is not in [0, last]; without a way out the loop becomes vectors.
+  std::int64_t signs = 0;
+  for (const std::int64_t id : ids) {
+    signs |=
+        id | static_cast<std::int64_t>(static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(id));
+  }
+  if (signs >= 0) return;
+  const auto bad =
+      std::find_if(ids.begin(), ids.end(), [last](std::int64_t id) { return id < 0 || id > last; });
+  throw shard::no_such_row(*bad, static_cast<std::size_t>(bad - ids.begin()), variable.name, variable.rows());
+}
+
 void Client::lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
                     ReadMode mode) {
   const cluster::Traffic::Timed timed(traffic_.pull);
@@ -180,7 +181,7 @@ void Client::pull(const shard::VariableDescriptor& variable, std::uint64_t first
 
 Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {
   for (const Lookup& lookup : lookups) {
-    check_ids(*lookup.variable, lookup.ids);
+    check(*lookup.variable, lookup.ids);
     check_rows(*lookup.variable, lookup.first_row, lookup.rows);
   }
   std::vector<RemoteReads::Segment> remote;
@@ -318,7 +319,7 @@ void Client::push(const shard::VariableDescriptor& variable, std::span<const std
 
 void Client::push(std::span<const Push> pushes) {
   const cluster::Traffic::Timed timed(traffic_.push);
-  for (const Push& push : pushes) check_ids(*push.variable, push.ids);
+  for (const Push& push : pushes) check(*push.variable, push.ids);
   for (const Push& push : pushes) {
     traffic_.push.count(push.ids.size(), push.ids.size() * push.variable->row_bytes());
     push_one(push, pushes.size() > 1);
@@ -369,13 +370,42 @@ void Client::push_unique(const shard::VariableDescriptor& variable, std::span<co
   }
 }
 
-void Client::push_dense(const shard::VariableDescriptor& variable, const void* gradient) {
+void Client::push_dense(const shard::VariableDescriptor& variable, const void* gradient,
+                        const Arrival* arrival) {
+  push_all_rows(variable, gradient, arrival, false);
+}
+
+bool Client::reaches_from_gpu(const shard::VariableDescriptor& variable) {
+  if (!runtime_->data().reaches_gpus() && !device::are_stand_ins()) return false;
+  const auto& shards = route_of(variable).shards;
+  return std::all_of(shards.begin(), shards.end(),
+                     [](const ShardRoute& shard) { return shard.link->path() == Path::rma; });
+}
+
+void Client::push_dense_from_gpu(const shard::VariableDescriptor& variable, const void* gradient) {
+  push_all_rows(variable, gradient, nullptr, true);
+}
+
+void Client::push_all_rows(const shard::VariableDescriptor& variable, const void* gradient,
+                           const Arrival* arrival, bool on_gpu) {
   const std::uint64_t row_bytes = variable.row_bytes();
   const cluster::Traffic::Timed timed(traffic_.push);
   traffic_.push.count(variable.rows(), variable.rows() * row_bytes);
   for (const ShardRoute& shard : route_of(variable).shards) {
-    const auto* from = static_cast<const std::byte*>(gradient) + shard.place.first_row * row_bytes;
-    shard.link->push({variable.id, shard.number, row_bytes, {}, {}, {}, 0, shard.place.rows, from});
+    const std::uint64_t before = shard.place.first_row * row_bytes;
+    const Arrival of_shard = [&](std::uint64_t bytes) { (*arrival)(before + bytes); };
+    PushRows push{variable.id,
+                  shard.number,
+                  row_bytes,
+                  {},
+                  {},
+                  {},
+                  0,
+                  shard.place.rows,
+                  static_cast<const std::byte*>(gradient) + before};
+    if (arrival != nullptr) push.arrival = &of_shard;
+    push.on_gpu = on_gpu;
+    shard.link->push(push);
   }
 }
 
@@ -421,7 +451,7 @@ void Client::update(const shard::VariableDescriptor& variable, shard::RowOp op, 
 
 void Client::scatter(const shard::VariableDescriptor& variable, shard::RowOp op,
                      std::span<const std::int64_t> ids, const void* values) {
-  check_ids(variable, ids);
+  check(variable, ids);
   push_unique(variable, ids, static_cast<const std::byte*>(values), false, op);
   for (const ShardRoute& shard : route_of(variable).shards) shard.link->flush();
 }

@@ -46,6 +46,9 @@ class Client {
   explicit Client(std::shared_ptr<cluster::Runtime> runtime);
   ~Client();
 
+  /// Throws Error(out_of_range) naming an id that the variable does not have, and its position.
+  static void check(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids);
+
   /// Row ids[i] of the variable into row i of `out`.
   void lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
               ReadMode mode = ReadMode::relaxed);
@@ -65,8 +68,14 @@ class Client {
             const void* gradient);
   /// The same for several variables, shown to each ps together.
   void push(std::span<const Push> pushes);
-  /// A gradient for every row.
-  void push_dense(const shard::VariableDescriptor& variable, const void* gradient);
+  /// A gradient for every row, of which `arrival` may still wait for the last ones.
+  void push_dense(const shard::VariableDescriptor& variable, const void* gradient,
+                  const Arrival* arrival = nullptr);
+  /// `out` of a relaxed pull, and the gradient of a dense push, may be in a GPU's memory: an adapter reads
+  /// and writes all shards of the variable, and UCX that memory.
+  bool reaches_from_gpu(const shard::VariableDescriptor& variable);
+  /// Such a gradient. REQUIRES: reaches_from_gpu.
+  void push_dense_from_gpu(const shard::VariableDescriptor& variable, const void* gradient);
   /// Returns when everything that this client has pushed has been applied.
   void flush();
   /// Does `op` to rows [first_row, first_row + rows), row i of `values` being the right-hand side of the i-th
@@ -119,6 +128,8 @@ class Client {
   void push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                    const std::byte* gradient, bool more, shard::RowOp op = shard::RowOp::gradient);
   void push_one(const Push& push, bool more);
+  void push_all_rows(const shard::VariableDescriptor& variable, const void* gradient, const Arrival* arrival,
+                     bool on_gpu);
 
   /// What this rank knows of an update group that it takes part in.
   struct Pace {

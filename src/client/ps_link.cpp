@@ -246,6 +246,7 @@ void PsLink::push(const PushRows& push, bool more) {
   }
   for (std::uint64_t first = 0; first < push.count; first += part) {
     const std::uint64_t count = std::min(part, push.count - first);
+    if (push.arrival != nullptr) (*push.arrival)((first + count) * push.row_bytes);
     if (path_ == Path::messages) {
       send_entry(push, first, count);
     } else {
@@ -270,6 +271,7 @@ void PsLink::wait_for_gradient() {
 }
 
 void PsLink::push_inline(const PushRows& push) {
+  if (push.arrival != nullptr) (*push.arrival)(push.count * push.row_bytes);
   const std::byte* values = push.gradient;
   if (!push.order.empty()) {
     staging_.resize(push.count * push.row_bytes);
@@ -307,6 +309,12 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
   const shard::PushHeader header = next_header(push, first, count);
   reserve(header.bytes);
   const std::uint64_t at = ring_.offset + tail_ % ring_.bytes;
+  if (push.on_gpu) {
+    ring_window_->put(at, transport::as_bytes(header));
+    ring_window_->put(at + sizeof header, {push.gradient + first * push.row_bytes, count * push.row_bytes});
+    tail_ += header.bytes;
+    return;
+  }
   std::byte* entry = ring_window_->mapped();
   if (entry != nullptr) {
     entry += at;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,10 @@
 
 namespace capstan::client {
 
+/// A gradient that is still on its way to where it will be: waits until its first `bytes` are there. Throws
+/// Error.
+using Arrival = std::function<void(std::uint64_t bytes)>;
+
 /// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or consecutive where
 /// `order` is empty. Row numbers within the shard are `rows`, or `ids` less `first_row`; a push with neither
 /// is dense, from `first_row` on.
@@ -32,6 +37,8 @@ struct PushRows {
   std::uint64_t count = 0;
   const std::byte* gradient = nullptr;
   shard::RowOp op = shard::RowOp::gradient;
+  const Arrival* arrival = nullptr;  // of the gradient; null: it is there
+  bool on_gpu = false;               // REQUIRES: a dense push, by RMA
 
   bool sparse() const noexcept { return !rows.empty() || !ids.empty(); }
 };

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "client/client.hpp"
+#include "device/staging.hpp"
 #include "shard/descriptor.hpp"
 #include "strategy/gradient_filter.hpp"
 
@@ -51,6 +52,8 @@ class Context {
   /// Set by the replica group before its threads run and after they have.
   void share(bool shared) noexcept { shared_ = shared; }
   ReplicaGroup& replicas() noexcept { return *replicas_; }
+  /// For whoever has the client.
+  device::Staging& staging(int gpu) { return staging_.try_emplace(gpu, gpu).first->second; }
 
   std::shared_ptr<const BoundVariable> add(shard::VariableDescriptor descriptor, bool on_coordinator = false);
   /// Throws Error(internal) when this rank has not heard of it.
@@ -66,6 +69,7 @@ class Context {
   client::Client client_;
   GradientFilter gradients_{client_.runtime().settings()};
   std::map<std::uint32_t, std::shared_ptr<const BoundVariable>> variables_;
+  std::map<int, device::Staging> staging_;  // by GPU
   bool shared_ = false;
   std::recursive_mutex mutex_;
   std::unique_ptr<ReplicaGroup> replicas_;

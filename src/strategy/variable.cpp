@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "base/with_type.hpp"
+#include "strategy/bound_checks.hpp"
 #include "strategy/merge_changes.hpp"
 #include "strategy/read_cache.hpp"
 #include "strategy/strategy.hpp"
@@ -17,8 +18,11 @@ namespace capstan {
 namespace {
 
 using strategy::BoundVariable;
+using strategy::check_elements;
+using strategy::check_push;
 using strategy::Context;
 using strategy::GradientFilter;
+using strategy::rows_of;
 using strategy::Strategy;
 
 /// Where a variable is created: in the scope, or outside of all of them.
@@ -52,21 +56,7 @@ Context& worker_context(const char* call) {
                                              context.runtime().self().name());
 }
 
-/// In which `elements` elements lie; 0 where a row has none.
-std::uint64_t rows_of(const BoundVariable& bound, std::size_t elements) {
-  const std::uint64_t width = bound.descriptor.width();
-  return width == 0 ? 0 : elements / width;
-}
-
 strategy::ClientUse client_of(const BoundVariable& bound) { return bound.context->use_client(); }
-
-void check_elements(const BoundVariable& bound, std::size_t elements, std::size_t rows, const char* call) {
-  const std::uint64_t width = bound.descriptor.width();
-  if (elements == rows * width) return;
-  throw Error(Code::invalid_argument,
-              fmt::format("{} of variable \"{}\": {} rows of {} elements make {} elements, {} were given",
-                          call, bound.descriptor.name, rows, width, rows * width, elements));
-}
 
 /// Calls on several variables go by one client.
 void check_together(const BoundVariable& first, const BoundVariable& other, const char* call) {
@@ -111,13 +101,6 @@ void apply(const BoundVariable& bound, std::size_t rows, const strategy::RowChan
   } else {
     send(change);
   }
-}
-
-void check_push(const BoundVariable& bound) {
-  if (bound.descriptor.dtype != DType::boolean) return;
-  throw Error(
-      Code::invalid_argument,
-      fmt::format("push to variable \"{}\": a bool has no gradient; assign it", bound.descriptor.name));
 }
 
 }  // namespace

@@ -181,6 +181,8 @@ class Fabric {
   void wait(std::chrono::milliseconds timeout) {
     if (arm()) sleep(timeout);
   }
+  /// Windows read into, and write from, the memory of a GPU of this process as they do any other.
+  virtual bool reaches_gpus() const { return false; }
   /// Ends a `sleep`, or the next one. From any thread.
   virtual void wake() noexcept = 0;
   /// What another process of this host passes to `ring` to wake this fabric. Empty where nobody needs to.

@@ -36,6 +36,17 @@ Handle<ContextTraits> open_context() {
   return context;
 }
 
+bool knows_gpu_memory(ucp_context_h context) {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  if (ucp_context_query(context, &attributes) != UCS_OK) return false;
+  if ((attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) == 0) return false;
+  unsigned major = 0, minor = 0, release = 0;
+  ucp_get_version(&major, &minor, &release);
+  const char* asked = std::getenv("UCX_PROTO_ENABLE");
+  return major > 1 || minor >= 16 || (asked != nullptr && (*asked == 'y' || *asked == '1'));
+}
+
 std::string printed(const std::function<void(std::FILE*)>& print) {
   char* text = nullptr;
   std::size_t length = 0;

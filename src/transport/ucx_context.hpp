@@ -17,6 +17,10 @@ Handle<ConfigTraits> read_config();
 /// Throws Error when UCX finds no usable device.
 Handle<ContextTraits> open_context();
 
+/// It was built for CUDA, found its driver, was not told otherwise by UCX_TLS, and reads into and writes from
+/// a GPU's memory: since 1.16, or with UCX_PROTO_ENABLE=y (openucx/ucx#9533).
+bool knows_gpu_memory(ucp_context_h context);
+
 /// What one of UCX's calls that print has printed: UCX has no others for some things. Throws Error.
 std::string printed(const std::function<void(std::FILE*)>& print);
 

@@ -233,6 +233,8 @@ void UcxFabric::wake() noexcept {
   (void)!write(wake_fd_, &one, sizeof one);  // full counter: a wake-up is already due
 }
 
+bool UcxFabric::reaches_gpus() const { return knows_gpu_memory(context_->get()); }
+
 std::vector<std::string> UcxFabric::transports() const { return transports_of(context_->get()); }
 
 void UcxFabric::complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what) {

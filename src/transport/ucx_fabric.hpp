@@ -34,6 +34,8 @@ class UcxFabric final : public Fabric {
   std::string bell() const override { return doorbell_.name(); }
   bool ring(const std::string& bell) noexcept override { return doorbell_.ring(bell); }
 
+  bool reaches_gpus() const override;
+
   void leave_the_rest_to_exit() noexcept override { left_to_exit_ = true; }
 
   ucp_worker_h worker() const noexcept { return worker_.get(); }

@@ -1,0 +1,105 @@
+// variable_on_gpu.cpp -- reads into a GPU's memory and pushes from it.
+#include <fmt/format.h>
+
+#include "capstan/error.hpp"
+#include "capstan/variable.hpp"
+#include "strategy/bound_checks.hpp"
+#include "strategy/context.hpp"
+
+namespace capstan {
+namespace {
+
+using strategy::BoundVariable;
+using strategy::ClientUse;
+
+/// Whether an adapter is to read or write the GPU's memory itself. Throws Error(failed_precondition) where
+/// that is asked for and cannot be.
+bool goes_direct(const BoundVariable& bound, const ClientUse& client, const char* call) {
+  const std::string& wanted = bound.context->runtime().settings().text("gpu-transfer");
+  if (wanted == "staged") return false;
+  const bool reaches = client->reaches_from_gpu(bound.descriptor);
+  if (reaches || wanted == "auto") return reaches;
+  throw Error(
+      Code::failed_precondition,
+      fmt::format("{} of variable \"{}\": --gpu-transfer=direct, but not every shard is reached by an "
+                  "adapter (--window), or this UCX does not know CUDA's memory (ucx_info -d lists "
+                  "cuda_copy; 1.16 or later, or UCX_PROTO_ENABLE=y); leave it at auto",
+                  call, bound.descriptor.name));
+}
+
+/// Piece by piece through pinned memory; a consistent read is one piece. REQUIRES: the caller has the client,
+/// and with it that memory.
+void read_rows(const BoundVariable& bound, const DeviceStream& stream, void* out, std::uint64_t rows,
+               ReadMode mode, const device::Staging::Fill& fill) {
+  const std::uint64_t row_bytes = bound.descriptor.row_bytes();
+  if (rows == 0 || row_bytes == 0) return;
+  const std::uint64_t unit = mode == ReadMode::consistent ? rows * row_bytes : row_bytes;
+  bound.context->staging(stream.device())
+      .to_gpu(stream.implementation(), static_cast<std::byte*>(out), rows * row_bytes, unit, fill);
+}
+
+}  // namespace
+
+void AnyVariable::lookup_to_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out,
+                                std::size_t room, ReadMode mode) const {
+  strategy::check_elements(*bound_, room, ids.size(), "lookup");
+  client::Client::check(bound_->descriptor, ids);
+  const ClientUse client = bound_->context->use_client();
+  const std::uint64_t row_bytes = bound_->descriptor.row_bytes();
+  read_rows(*bound_, stream, out, ids.size(), mode,
+            [&](std::uint64_t first, std::size_t bytes, std::byte* to) {
+              client->lookup(bound_->descriptor, ids.subspan(first / row_bytes, bytes / row_bytes), to, mode);
+            });
+}
+
+void AnyVariable::pull_to_gpu(const DeviceStream& stream, std::uint64_t first_row, void* out,
+                              std::size_t elements, ReadMode mode) const {
+  const std::uint64_t rows = strategy::rows_of(*bound_, elements);
+  strategy::check_elements(*bound_, elements, rows, "pull");
+  const ClientUse client = bound_->context->use_client();
+  if (mode == ReadMode::relaxed && goes_direct(*bound_, client, "pull")) {
+    stream.wait();  // whatever uses the memory now
+    return client->pull(bound_->descriptor, first_row, rows, out, mode);
+  }
+  const std::uint64_t row_bytes = bound_->descriptor.row_bytes();
+  read_rows(*bound_, stream, out, rows, mode, [&](std::uint64_t first, std::size_t bytes, std::byte* to) {
+    client->pull(bound_->descriptor, first_row + first / row_bytes, bytes / row_bytes, to, mode);
+  });
+}
+
+void AnyVariable::push_from_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids,
+                                const void* gradient, std::size_t elements) const {
+  strategy::check_elements(*bound_, elements, ids.size(), "push");
+  strategy::check_push(*bound_);
+  const ClientUse client = bound_->context->use_client();
+  device::Staging& staging = bound_->context->staging(stream.device());
+  const std::uint64_t bytes = elements * size_of(dtype());
+  const std::byte* staged =
+      staging.from_gpu(stream.implementation(), static_cast<const std::byte*>(gradient), bytes);
+  staging.await(bytes);
+  push(ids, staged, elements);
+}
+
+void AnyVariable::push_dense_from_gpu(const DeviceStream& stream, const void* gradient,
+                                      std::size_t elements) const {
+  strategy::check_elements(*bound_, elements, rows(), "push_dense");
+  strategy::check_push(*bound_);
+  const ClientUse client = bound_->context->use_client();
+  const bool unseen = bound_->context->gradients().passes_all();
+  if (unseen && goes_direct(*bound_, client, "push_dense")) {
+    stream.wait();
+    return client->push_dense_from_gpu(bound_->descriptor, gradient);
+  }
+  device::Staging& staging = bound_->context->staging(stream.device());
+  const std::uint64_t bytes = elements * size_of(dtype());
+  const std::byte* staged =
+      staging.from_gpu(stream.implementation(), static_cast<const std::byte*>(gradient), bytes);
+  if (!unseen) {
+    staging.await(bytes);
+    return push_dense(staged, elements);
+  }
+  const client::Arrival arrival = [&](std::uint64_t upto) { staging.await(upto); };
+  client->push_dense(bound_->descriptor, staged, &arrival);
+}
+
+}  // namespace capstan

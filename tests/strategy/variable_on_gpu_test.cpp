@@ -1,0 +1,150 @@
+// variable_on_gpu_test.cpp -- rows that go from the ps into a GPU's memory, and gradients that come from
+// there.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "capstan/capstan.hpp"
+#include "device/gpu.hpp"
+#include "tests/support/rank_threads.hpp"
+
+namespace capstan {
+namespace {
+
+using Flags = RankThreadsOptions::Flags;
+
+/// Two ps; the test's thread is the coordinator, whose reads and pushes go the ways of a worker's.
+class Job {
+ public:
+  explicit Job(Network network = Network::loop, Flags more = {})
+      : ranks_([&] {
+          Flags flags{{"ps", "2"}, {"gpu-stand-ins", "1"}};
+          flags.insert(flags.end(), more.begin(), more.end());
+          return RankThreadsOptions{.ranks = 4, .flags = flags, .network = network};
+        }()),
+        strategy_(ranks_.cluster(), {FixedShardsPartitioner{2}}),
+        scope_(strategy_.scope()) {}
+
+ private:
+  RankThreads ranks_;
+  ParameterServerStrategy strategy_;
+  ParameterServerStrategy::Scope scope_;
+};
+
+class VariableOnGpu : public testing::Test {
+ protected:
+  void TearDown() override { device::use_stand_ins(0); }
+};
+
+/// Values that tell rows apart; more than a piece of pinned memory holds.
+std::vector<float> values_of(std::int64_t rows, std::int64_t width) {
+  std::vector<float> values(static_cast<std::size_t>(rows * width));
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
+
+void reads_and_pushes(Network network, const Flags& flags) {
+  const Job job(network, flags);
+  constexpr std::int64_t kRows = 20'001, kWidth = 33;
+  const Variable<float> table("table", {kRows, kWidth}, initializers::zeros(), {optimizers::SGD{1}});
+  const auto values = values_of(kRows, kWidth);
+  table.assign(values);
+
+  DeviceStream stream(0);
+  const DeviceArray<float> all(0, values.size());
+  for (const ReadMode mode : {ReadMode::relaxed, ReadMode::consistent}) {
+    table.pull(stream, 0, all.span(), mode);
+    EXPECT_EQ(to_host(stream, all.span()), values);
+  }
+  table.pull(stream, kRows - 2, all.span().subspan(0, 2 * kWidth));
+  EXPECT_EQ(to_host(stream, all.span().subspan(0, 2 * kWidth)),
+            std::vector<float>(values.end() - 2 * kWidth, values.end()));
+
+  std::vector<std::int64_t> ids(kRows);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 7919 % kRows);
+  ids[5] = ids[0];
+  for (const ReadMode mode : {ReadMode::relaxed, ReadMode::consistent}) {
+    table.lookup(stream, ids, all.span(), mode);
+    EXPECT_EQ(to_host(stream, all.span()), table.lookup(ids).values);
+  }
+
+  // The stream makes the gradient after the rows have come: ordered by the stream alone.
+  table.pull(stream, 0, all.span());
+  table.push_dense(stream, all.span());
+  table.flush();
+  EXPECT_EQ(table.pull(), std::vector<float>(values.size(), 0));
+  const std::vector<std::int64_t> few{3, kRows - 1, 3};
+  table.push(stream, few, all.span().subspan(0, 3 * kWidth));
+  table.flush();
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    const float expected = -(values[i] + values[2 * kWidth + i]);
+    ASSERT_FLOAT_EQ(table.lookup(few).values[i], expected);
+    ASSERT_FLOAT_EQ(table.lookup(few).values[kWidth + i], -values[kWidth + i]);
+  }
+}
+
+TEST_F(VariableOnGpu, IsReadAndPushedToByMessages) { reads_and_pushes(Network::loop, {{"window", "am"}}); }
+TEST_F(VariableOnGpu, IsReadAndPushedToByMappedMemory) { reads_and_pushes(Network::ucx, {}); }
+TEST_F(VariableOnGpu, IsReadAndPushedToByRma) {
+  reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "direct"}});
+  reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "staged"}});
+}
+
+TEST_F(VariableOnGpu, OfOtherTypesAndOptimizers) {
+  const Job job;
+  const Variable<double> numbers("numbers", {10}, initializers::constant(2), {optimizers::Adam{0.5}});
+  const Variable<std::int64_t> whole("whole", {4, 2}, initializers::constant(7), {optimizers::SGD{1}});
+  DeviceStream stream(0);
+  const auto ones = to_device(stream, std::vector<double>(10, 1));
+  numbers.push_dense(stream, ones.span());
+  numbers.flush();
+  EXPECT_NEAR(numbers.pull()[9], 1.5, 1e-5) << "one step of Adam";
+  const DeviceArray<std::int64_t> there(0, 8);
+  whole.pull(stream, 0, there.span());
+  EXPECT_EQ(to_host(stream, there.span()), std::vector<std::int64_t>(8, 7));
+}
+
+TEST_F(VariableOnGpu, NoneOfItTravelsWhereACallIsWrong) {
+  const Job job(Network::loop, {{"nan-gradients", "refuse"}});
+  const Variable<float> table("table", {4, 2}, initializers::ones());
+  const Variable<bool> flags("flags", {4});
+  DeviceStream stream(0);
+  const auto rows = to_device(stream, std::vector<float>(4, 1));
+  const auto message = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  using Ids = std::vector<std::int64_t>;
+  EXPECT_NE(message([&] { table.lookup(stream, Ids{0}, rows.span()); }).find("4 were given"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              table.lookup(stream, Ids{0, 4}, rows.span());
+            }).find("rows 0 to 3"),
+            std::string::npos);
+  EXPECT_NE(message([&] { table.pull(stream, 3, rows.span()); }).find("rows 3 to 5"), std::string::npos);
+  EXPECT_NE(message([&] {
+              table.push(stream, Ids{0, 9}, rows.span());
+            }).find("rows 0 to 3"),
+            std::string::npos);
+  EXPECT_NE(message([&] { table.push_dense(stream, rows.span()); }).find("4 were given"), std::string::npos);
+  const DeviceArray<std::uint8_t> bits(0, 4);
+  EXPECT_NE(message([&] { flags.push_dense(stream, bits.span()); }).find("no gradient"), std::string::npos);
+  const auto nan = to_device(stream, std::vector<float>(8, std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_NE(message([&] { table.push_dense(stream, nan.span()); }).find("nan"), std::string::npos);
+  EXPECT_EQ(table.pull(), std::vector<float>(8, 1));
+}
+
+TEST_F(VariableOnGpu, IsNotReadDirectlyWhereNoAdapterDoes) {
+  const Job job(Network::loop, {{"gpu-transfer", "direct"}});
+  const Variable<float> table("table", {4, 2}, initializers::ones());
+  DeviceStream stream(0);
+  const DeviceArray<float> rows(0, 8);
+  EXPECT_THROW(table.pull(stream, 0, rows.span()), Error);
+}
+
+}  // namespace
+}  // namespace capstan
