@@ -14,6 +14,7 @@
 #include "capstan/embedding.hpp"
 #include "capstan/error.hpp"
 #include "capstan/half.hpp"
+#include "capstan/hot_rows.hpp"
 #include "capstan/initial_value.hpp"
 #include "capstan/initializers.hpp"
 #include "capstan/input.hpp"

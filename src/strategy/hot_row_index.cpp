@@ -1,0 +1,90 @@
+// hot_row_index.cpp -- the clock: a hand goes round the places and takes the first that nobody has named
+// again.
+#include "strategy/hot_row_index.hpp"
+
+#include "capstan/error.hpp"
+
+namespace capstan::strategy {
+namespace {
+
+constexpr std::uint32_t kNoRoom = 0xFFFFFFFF;
+
+}  // namespace
+
+HotRowIndex::HotRowIndex(const HotRowsOptions& options) : options_(options) {
+  if (options.rows == 0) throw Error(Code::invalid_argument, "HotRows of 0 rows; expected 1 or more");
+  places_.resize(options.rows);
+  place_of_.reserve(options.rows);
+}
+
+/// A place that this lookup does not use, whose row goes; kNoRoom when it uses all.
+std::uint32_t HotRowIndex::make_room() {
+  for (std::size_t looks = 0; looks < 2 * places_.size(); ++looks) {
+    const std::size_t at = hand_;
+    hand_ = (hand_ + 1) % places_.size();
+    Place& place = places_[at];
+    if (place.id != kNone && place.used_at == now_) continue;
+    if (place.again) {
+      place.again = false;
+      continue;
+    }
+    if (place.id != kNone) place_of_.erase(place.id);
+    place.id = kNone;
+    return static_cast<std::uint32_t>(at);
+  }
+  return kNoRoom;
+}
+
+const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
+  ++now_;
+  for (const std::int64_t id : beyond_) place_of_.erase(id);
+  beyond_.clear();
+  plan_.places.clear();
+  plan_.to_read.clear();
+  plan_.to_place.clear();
+  for (const std::int64_t id : ids) {
+    const auto known = place_of_.find(id);
+    if (known != place_of_.end()) {
+      plan_.places.push_back(known->second);
+      if (known->second >= places_.size()) continue;
+      Place& place = places_[known->second];
+      if (place.used_at == now_) continue;
+      place.used_at = now_;
+      place.again = true;
+      if (now_ - place.read_at <= options_.staleness) {
+        ++statistics_.hits;
+        continue;
+      }
+      ++statistics_.stale;
+      place.read_at = now_;
+    } else {
+      ++statistics_.misses;
+      std::uint32_t at = make_room();
+      if (at == kNoRoom) {
+        at = static_cast<std::uint32_t>(places_.size() + beyond_.size());
+        beyond_.push_back(id);
+      } else {
+        places_[at] = {id, now_, now_, false};
+      }
+      place_of_.emplace(id, at);
+      plan_.places.push_back(at);
+    }
+    plan_.to_read.push_back(id);
+    plan_.to_place.push_back(plan_.places.back());
+  }
+  plan_.rows = static_cast<std::uint32_t>(places_.size() + beyond_.size());
+  return plan_;
+}
+
+void HotRowIndex::forget(std::span<const std::int64_t> ids) {
+  for (const std::int64_t id : ids) {
+    const auto known = place_of_.find(id);
+    if (known == place_of_.end()) continue;
+    if (known->second < places_.size()) {
+      places_[known->second] = {};
+      place_of_.erase(known);
+    }
+  }
+}
+
+}  // namespace capstan::strategy

@@ -1,0 +1,124 @@
+// hot_rows.cpp -- rows are read into one array of the GPU, put in their places, and gathered from there.
+#include "capstan/hot_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "capstan/error.hpp"
+#include "device/row_ops.hpp"
+#include "device/staging.hpp"
+#include "strategy/hot_row_index.hpp"
+
+namespace capstan::detail {
+namespace {
+
+using device::Values;
+
+/// Not less than `count`; what was there goes, after the work that uses it.
+template <class T>
+void make_room(Values<T>& values, int device, std::size_t count) {
+  if (values.size() >= count) return;
+  values = {};
+  values = Values<T>(device, count);
+}
+
+}  // namespace
+
+class HotRowBytes::Implementation {
+ public:
+  Implementation(int device, std::uint64_t row_bytes, const HotRowsOptions& options, Read read)
+      : device_(device),
+        row_bytes_(row_bytes),
+        read_(std::move(read)),
+        index_(options),
+        staging_(device),
+        used_(device),
+        rows_(device, options.rows * row_bytes),
+        first_bad_(device, 1) {}
+
+  void lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out) {
+    if (ids.empty() || row_bytes_ == 0) return;
+    if (stream.device() != device_) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("HotRows on GPU {}: a lookup by a stream of GPU {}", device_, stream.device()));
+    }
+    stream.implementation().begin_after(used_);  // of another stream
+    const strategy::HotRowIndex::Plan& plan = index_.plan(ids);
+    try {
+      read(stream, plan);
+      gather(stream, plan, static_cast<std::byte*>(out));
+    } catch (...) {
+      index_.forget(plan.to_read);
+      throw;
+    }
+    used_.record(stream.implementation());
+  }
+  strategy::HotRowIndex& index() noexcept { return index_; }
+
+ private:
+  void read(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan) {
+    if (rows_.size() < plan.rows * row_bytes_) grow(stream, plan.rows);
+    if (plan.to_read.empty()) return;
+    make_room(fetched_, device_, plan.to_read.size() * row_bytes_);
+    read_(stream, plan.to_read, fetched_.data());
+    device::scatter(stream.implementation(), copy_of(stream, plan, plan.to_place, fetched_.data()));
+  }
+  void gather(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan, std::byte* out) {
+    device::gather(stream.implementation(), copy_of(stream, plan, plan.places, out));
+  }
+  /// Of rows at `places`, whose numbers go to the GPU.
+  device::RowCopy copy_of(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan,
+                          const std::vector<std::uint32_t>& places, std::byte* outside) {
+    Values<std::uint32_t>& there = &places == &plan.places ? places_ : to_place_;
+    make_room(there, device_, places.size());
+    const auto* bytes = reinterpret_cast<const std::byte*>(places.data());
+    staging_.to_gpu(stream.implementation(), reinterpret_cast<std::byte*>(there.data()),
+                    places.size() * sizeof(std::uint32_t), sizeof(std::uint32_t),
+                    [&](std::uint64_t first, std::size_t count, std::byte* to) {
+                      std::memcpy(to, bytes + first, count);
+                    });
+    return {
+        rows_.data(), plan.rows,        row_bytes_, there.data(), static_cast<std::uint32_t>(places.size()),
+        outside,      first_bad_.data()};
+  }
+  void grow(const DeviceStream& stream, std::uint32_t rows) {
+    Values<std::byte> larger(device_, rows * row_bytes_);
+    device::copy(stream.implementation(), larger.data(), rows_.data(), rows_.size());
+    stream.wait();
+    rows_ = std::move(larger);
+  }
+
+  int device_;
+  std::uint64_t row_bytes_;
+  Read read_;
+  strategy::HotRowIndex index_;
+  device::Staging staging_;
+  device::Event used_;
+  Values<std::byte> rows_;           // by place
+  Values<std::byte> fetched_;        // as they were read
+  Values<std::uint32_t> places_;     // of a lookup's ids
+  Values<std::uint32_t> to_place_;   // of what it reads
+  Values<std::uint32_t> first_bad_;  // places are never bad
+};
+
+HotRowBytes::HotRowBytes(int device, std::uint64_t row_bytes, HotRowsOptions options, Read read)
+    : implementation_(std::make_unique<Implementation>(device, row_bytes, options, std::move(read))) {}
+HotRowBytes::~HotRowBytes() = default;
+HotRowBytes::HotRowBytes(HotRowBytes&&) noexcept = default;
+HotRowBytes& HotRowBytes::operator=(HotRowBytes&&) noexcept = default;
+
+void HotRowBytes::lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out) {
+  implementation_->lookup(stream, ids, out);
+}
+void HotRowBytes::forget(std::span<const std::int64_t> ids) { implementation_->index().forget(ids); }
+HotRowsStatistics HotRowBytes::statistics() const { return implementation_->index().statistics(); }
+
+void HotRowBytes::check_room(std::size_t elements, std::size_t rows, std::uint64_t width) {
+  if (elements == rows * width) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("HotRows::lookup: {} rows of {} elements make {} elements, room for {} was given",
+                          rows, width, rows * width, elements));
+}
+
+}  // namespace capstan::detail
