@@ -3,9 +3,10 @@
 //
 //   perf_gpu [GIBIBYTES of the table (4)] [JSON]
 //
-// Bound: a copy of as many bytes within the GPU's memory (cudaMemcpyAsync), in the same run. Each case is 20
-// calls between two events, 30 times; the median counts. What a call leaves behind is compared with the host
-// first.
+// Bound: a copy of as many bytes within the GPU's memory (cudaMemcpyAsync), in the same run; of staging, one
+// between the GPU and pinned memory of the host. Each case is 20 calls between two events, 30 times; the
+// median counts. What a call leaves behind is compared with the host first. With CAPSTAN_GPU_STAND_INS in the
+// environment, and no GPU, stand-ins make one call of each, whose answers count and whose rates do not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "device/gpu.hpp"
 #include "device/row_bodies.hpp"
 #include "device/row_ops.hpp"
+#include "device/staging.hpp"
 
 namespace capstan::perf {
 namespace {
@@ -53,6 +55,7 @@ class Bench {
   void run() {
     copy_rate_ = rate_of_copy();
     cases_.push_back({"copy within the GPU's memory", copy_rate_, 1, 0, true});
+    staging();
     for (const std::uint64_t dim : {64, 128}) {
       for (const bool zipf : {false, true}) {
         lookup(dim, zipf);
@@ -69,16 +72,19 @@ class Bench {
   template <class Call>
   double milliseconds(const Call& call) {
     std::vector<double> all;
-    for (int repeat = 0; repeat < kRepeats + 3; ++repeat) {
+    const bool timed = !device::are_stand_ins();
+    const int calls = timed ? kCalls : 1;
+    for (int repeat = timed ? -3 : 0; repeat < (timed ? kRepeats : 1); ++repeat) {
       device::Event begin(0), end(0);
       begin.record(stream_);
-      for (int i = 0; i < kCalls; ++i) call(repeat * kCalls + i);
+      for (int i = 0; i < calls; ++i) call((repeat + 3) * calls + i);
       end.record(stream_);
-      const double one = end.milliseconds_since(begin) / kCalls;
-      if (repeat >= 3) all.push_back(one);
+      const double one = end.milliseconds_since(begin) / calls;
+      if (repeat >= 0) all.push_back(one);
     }
-    std::nth_element(all.begin(), all.begin() + kRepeats / 2, all.end());
-    return all[kRepeats / 2];
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end());
+    return *middle;
   }
 
   double rate_of_copy() {
@@ -87,6 +93,48 @@ class Bench {
     device::fill_with_zeros(stream_, from.data(), kBytes);
     const double time = milliseconds([&](int) { device::copy(stream_, to.data(), from.data(), kBytes); });
     return 2 * kBytes / (time * 1e-3) / kGiga;
+  }
+
+  /// From memory that is in the host's caches or near them to the GPU, and back, as Variable::pull and
+  /// push_dense do it.
+  void staging() {
+    const std::size_t bytes = std::min<std::size_t>(table_bytes_, std::size_t{256} << 20);
+    std::vector<std::byte> host(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) host[i] = std::byte(i * 131 % 251);
+    const Values<std::byte> there(0, bytes);
+    device::PinnedMemory pinned(bytes);
+    std::memcpy(pinned.data(), host.data(), bytes);
+    const auto rate = [&](double time) { return static_cast<double>(bytes) / (time * 1e-3) / kGiga; };
+    const double in =
+        rate(milliseconds([&](int) { device::copy(stream_, there.data(), pinned.data(), bytes); }));
+    const double out =
+        rate(milliseconds([&](int) { device::copy(stream_, pinned.data(), there.data(), bytes); }));
+    cases_.push_back({"pinned memory to the GPU", in, in / copy_rate_, 0, true});
+    cases_.push_back({"the GPU to pinned memory", out, out / copy_rate_, 0, true});
+
+    device::fill_with_zeros(stream_, there.data(), bytes);
+    device::Staging staging(0);
+    const auto to_gpu = [&](int) {
+      staging.to_gpu(stream_, there.data(), bytes, 1,
+                     [&](std::uint64_t first, std::size_t count, std::byte* to) {
+                       std::memcpy(to, host.data() + first, count);
+                     });
+    };
+    const auto from_gpu = [&](int) {
+      const std::byte* back = staging.from_gpu(stream_, there.data(), bytes);
+      staging.await(bytes);
+      return std::memcmp(back, host.data(), bytes) == 0;
+    };
+    to_gpu(0);
+    const bool verified = from_gpu(0);
+    const double staged_in = rate(milliseconds(to_gpu));
+    const double staged_out = rate(milliseconds([&](int) {
+      (void)staging.from_gpu(stream_, there.data(), bytes);
+      staging.await(bytes);
+    }));
+    cases_.push_back(
+        {"staged to the GPU, of pinned memory's rate", staged_in, staged_in / in, 0.9, verified});
+    cases_.push_back({"staged from the GPU, the same", staged_out, staged_out / out, 0.9, verified});
   }
 
   template <class T>
@@ -253,6 +301,7 @@ bool print(const std::vector<Case>& cases, const char* json) {
 
 int main(int argc, char** argv) {
   namespace device = capstan::device;
+  if (device::count() == 0 && std::getenv("CAPSTAN_GPU_STAND_INS") != nullptr) device::use_stand_ins(1);
   if (device::count() == 0) {
     std::fprintf(stderr, "perf_gpu: %s\n", device::why_none().c_str());
     return 3;

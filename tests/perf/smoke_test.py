@@ -66,6 +66,11 @@ class Smoke(JobTest):
             with self.subTest(program):
                 self.results(program, PROGRAMS[program][0], 5, "--capstan-ps=2")
 
+    def test_gpu(self):
+        job = self.run_to_end([BIN / "perf_gpu", "0.002"], 0, env={"CAPSTAN_GPU_STAND_INS": "1"})
+        self.assertGreaterEqual(job.stdout.count("verified"), 5 + 4 * 4, job.stdout)
+        self.assertNotIn("WRONG", job.stdout)
+
     def test_scale(self):
         alone = self.results("perf_scale", SCALE, 0)
         self.assertEqual(len(alone), 2 * 2 + 7 * 2 + 1)
