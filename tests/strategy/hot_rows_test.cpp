@@ -9,8 +9,8 @@
 #include <random>
 
 #include "capstan/capstan.hpp"
-#include "device/gpu.hpp"
 #include "strategy/hot_row_index.hpp"
+#include "tests/support/gpu_flags.hpp"
 #include "tests/support/rank_threads.hpp"
 
 namespace capstan {
@@ -81,7 +81,9 @@ TEST(HotRowIndex, IsNeverOlderThanPromised) {
 
 TEST(HotRows, AreTheVariablesRows) {
   {
-    const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"gpu-stand-ins", "1"}}});
+    auto flags = gpu_flags();
+    flags.emplace_back("ps", "2");
+    const RankThreads ranks({.ranks = 4, .flags = flags});
     ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
     const auto scope = strategy.scope();
     constexpr std::int64_t kRows = 300, kWidth = 5;
@@ -123,9 +125,9 @@ TEST(HotRows, AreTheVariablesRows) {
     hot.lookup(stream, Ids{250, 251}, two.span());
     EXPECT_EQ(to_host(stream, two.span()), table.lookup(Ids{250, 251}).values);
     EXPECT_THROW(hot.lookup(stream, Ids{1}, two.span()), Error);
-    EXPECT_THROW(HotRows<float>(table, 1), Error);
+    EXPECT_THROW(HotRows<float>(table, device_count()), Error);
   }
-  device::use_stand_ins(0);
+  forget_stand_ins();
 }
 
 }  // namespace
