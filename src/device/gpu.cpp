@@ -2,7 +2,10 @@
 #include "device/gpu.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -111,17 +114,66 @@ void Stream::begin_after(const Event& event) const {
   }
 }
 
-Memory::Memory(int device, std::size_t bytes) : size_(bytes) {
+Memory::Memory(int device, std::size_t bytes, Reach reach) : size_(bytes) {
   check_device(device);
   if (bytes == 0) return;
-  std::byte* const made =
-      are_stand_ins() ? allocate_of_stand_in(device, bytes) : real::allocate(device, bytes);
-  if (made == nullptr) throw no_room(device, bytes);
-  bytes_ = {made, Free{are_stand_ins() ? device : -1, bytes}};
+  const bool stand_in = are_stand_ins();
+  const auto made = stand_in ? allocate_of_stand_in(device, bytes, reach == Reach::host)
+                             : StandInAllocation{real::allocate(device, bytes), -1};
+  if (made.memory == nullptr) throw no_room(device, bytes);
+  bytes_ = {made.memory, Free{stand_in ? device : -1, bytes, made.file}};
+}
+
+/// Sent between processes of one build.
+struct MappedMemory::Key {
+  std::int64_t process = 0;
+  std::int32_t stand_in = 0;
+  std::int32_t file = -1;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::array<char, 32> bus{};
+  std::array<std::byte, real::kExportBytes> exported{};
+};
+
+std::vector<std::byte> MappedMemory::key(int device, const Memory& memory) {
+  Key key;
+  key.process = ::getpid();
+  key.stand_in = are_stand_ins() ? 1 : 0;
+  key.file = memory.bytes_.get_deleter().file;
+  key.address = reinterpret_cast<std::uintptr_t>(memory.data());
+  key.size = memory.size();
+  const std::string bus = are_stand_ins() ? std::to_string(device) : real::info(device).bus;
+  std::copy_n(bus.begin(), std::min(bus.size(), key.bus.size() - 1), key.bus.begin());
+  if (!are_stand_ins()) key.exported = real::export_memory(memory.data());
+  const auto* bytes = reinterpret_cast<const std::byte*>(&key);
+  return {bytes, bytes + sizeof key};
+}
+
+MappedMemory::MappedMemory(int device, std::span<const std::byte> packed) {
+  Key key;
+  if (packed.size() != sizeof key) return;
+  std::memcpy(&key, packed.data(), sizeof key);
+  if (key.size == 0 || (key.stand_in != 0) != are_stand_ins()) return;
+  const std::string own = are_stand_ins() ? std::to_string(device) : real::info(device).bus;
+  if (key.process == ::getpid()) {
+    if (own == key.bus.data())
+      bytes_ = {reinterpret_cast<std::byte*>(key.address), Unmap{Unmap::How::not_at_all, 0}};
+    return;
+  }
+  if (are_stand_ins()) {
+    bytes_ = {map_of_stand_in(key.process, key.file, key.size), Unmap{Unmap::How::stand_in, key.size}};
+  } else {
+    bytes_ = {real::import_memory(device, key.exported), Unmap{Unmap::How::gpu, key.size}};
+  }
+}
+
+void MappedMemory::Unmap::operator()(std::byte* bytes) const noexcept {
+  if (how == How::stand_in) unmap_of_stand_in(bytes, size);
+  if (how == How::gpu) real::close_imported(bytes);
 }
 
 void Memory::Free::operator()(std::byte* bytes) const noexcept {
-  if (stand_in >= 0) return free_of_stand_in(stand_in, bytes, size);
+  if (stand_in >= 0) return free_of_stand_in(stand_in, bytes, size, file);
   real::free(bytes);
 }
 

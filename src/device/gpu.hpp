@@ -7,9 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace capstan::device {
 
@@ -88,25 +89,54 @@ class Event {
   std::shared_ptr<Moment> moment_;
 };
 
+/// Who may read and write a Memory: this process, or others of this host as well (see MappedMemory).
+enum class Reach : std::uint8_t { process, host };
+
 /// Bytes in a GPU's memory, which this thread must not touch itself. Waits for the GPU when it goes.
 class Memory {
  public:
   Memory() = default;
   /// Not initialised. Throws Error(resource_exhausted) that names the device and what it has left; the device
   /// goes on working.
-  Memory(int device, std::size_t bytes);
+  Memory(int device, std::size_t bytes, Reach reach = Reach::process);
 
   std::byte* data() const noexcept { return bytes_.get(); }
   std::size_t size() const noexcept { return size_; }
 
  private:
+  friend class MappedMemory;
   struct Free {
     int stand_in;  // its number; -1: a GPU
     std::size_t size;
+    int file;  // of a stand-in's memory that others may map; or -1
     void operator()(std::byte* bytes) const noexcept;
   };
   std::unique_ptr<std::byte, Free> bytes_;
   std::size_t size_ = 0;
+};
+
+/// The memory of a GPU that another process of this host has, or this one: for this thread's kernels.
+class MappedMemory {
+ public:
+  /// For whoever is to map it. REQUIRES: Reach::host, and it lives as long as it is mapped.
+  static std::vector<std::byte> key(int device, const Memory& memory);
+
+  MappedMemory() = default;
+  /// For kernels on `device`. Holds nothing where that cannot be: it is the memory of a GPU that this one
+  /// does not reach. REQUIRES: a key from this host.
+  MappedMemory(int device, std::span<const std::byte> key);
+
+  std::byte* data() const noexcept { return bytes_.get(); }
+
+ private:
+  struct Key;
+  struct Unmap {
+    enum class How : std::uint8_t { not_at_all, stand_in, gpu };
+    How how;
+    std::size_t size;
+    void operator()(std::byte* bytes) const noexcept;
+  };
+  std::unique_ptr<std::byte, Unmap> bytes_;
 };
 
 /// `count` values of T in a GPU's memory.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 
 #include "device/cuda_call.hpp"
 #include "device/real_gpu.hpp"
@@ -126,5 +127,22 @@ void copy(void* stream, void* to, const void* from, std::size_t bytes) {
 void fill_with_zeros(void* stream, void* memory, std::size_t bytes) {
   check(cudaMemsetAsync(memory, 0, bytes, to_stream(stream)), "cudaMemsetAsync");
 }
+
+std::array<std::byte, kExportBytes> export_memory(std::byte* memory) {
+  static_assert(sizeof(cudaIpcMemHandle_t) == kExportBytes);
+  cudaIpcMemHandle_t handle;
+  check(cudaIpcGetMemHandle(&handle, memory), "cudaIpcGetMemHandle");
+  return std::bit_cast<std::array<std::byte, kExportBytes>>(handle);
+}
+std::byte* import_memory(int device, const std::array<std::byte, kExportBytes>& exported) {
+  const On on(device);
+  void* mapped = nullptr;
+  const cudaError_t answer = cudaIpcOpenMemHandle(&mapped, std::bit_cast<cudaIpcMemHandle_t>(exported),
+                                                  cudaIpcMemLazyEnablePeerAccess);
+  if (answer == cudaSuccess) return static_cast<std::byte*>(mapped);
+  (void)cudaGetLastError();
+  return nullptr;
+}
+void close_imported(std::byte* memory) noexcept { (void)cudaIpcCloseMemHandle(memory); }
 
 }  // namespace capstan::device::real

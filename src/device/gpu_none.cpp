@@ -31,6 +31,9 @@ std::byte* allocate_pinned(std::size_t) { refuse(); }
 void free_pinned(std::byte*) noexcept {}
 void copy(void*, void*, const void*, std::size_t) { refuse(); }
 void fill_with_zeros(void*, void*, std::size_t) { refuse(); }
+std::array<std::byte, kExportBytes> export_memory(std::byte*) { refuse(); }
+std::byte* import_memory(int, const std::array<std::byte, kExportBytes>&) { refuse(); }
+void close_imported(std::byte*) noexcept {}
 std::size_t scratch_bytes(const Stream&, std::uint32_t) { refuse(); }
 void sort_rows(const Stream&, const Memory&, std::uint32_t, int, const std::uint32_t*, std::uint32_t*,
                const std::uint32_t*, std::uint32_t*) {

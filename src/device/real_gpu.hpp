@@ -2,6 +2,7 @@
 // without it refused. Handles are a cudaStream_t and a cudaEvent_t.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -36,6 +37,13 @@ std::byte* allocate_pinned(std::size_t bytes);
 void free_pinned(std::byte* bytes) noexcept;
 void copy(void* stream, void* to, const void* from, std::size_t bytes);
 void fill_with_zeros(void* stream, void* memory, std::size_t bytes);
+
+/// A cudaIpcMemHandle_t.
+inline constexpr std::size_t kExportBytes = 64;
+std::array<std::byte, kExportBytes> export_memory(std::byte* memory);
+/// Null where the device does not reach it.
+std::byte* import_memory(int device, const std::array<std::byte, kExportBytes>& exported);
+void close_imported(std::byte* memory) noexcept;
 
 std::size_t scratch_bytes(const Stream& stream, std::uint32_t count);
 void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count, int bits,

@@ -1,10 +1,15 @@
 // stand_in.cpp -- queues of work, and memory of which there is only so much.
 #include "device/stand_in.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +35,17 @@ struct All {
 All& all() {
   static All made;
   return made;
+}
+
+StandInAllocation map_new_file(std::size_t bytes) {
+  const int file = ::memfd_create("capstan-stand-in", MFD_CLOEXEC);
+  if (file < 0) return {};
+  void* mapped = MAP_FAILED;
+  if (::ftruncate(file, static_cast<off_t>(bytes)) == 0)
+    mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (mapped != MAP_FAILED) return {static_cast<std::byte*>(mapped), file};
+  ::close(file);
+  return {};
 }
 
 StandIn& stand_in(int device) { return all().gpus.at(static_cast<std::size_t>(device)); }
@@ -107,24 +123,42 @@ void finish_stand_in(int device) noexcept {
   }
 }
 
-std::byte* allocate_of_stand_in(int device, std::size_t bytes) {
+StandInAllocation allocate_of_stand_in(int device, std::size_t bytes, bool for_others) {
   const std::lock_guard lock(all().mutex);
   StandIn& of = stand_in(device);
-  if (bytes > all().bytes_each - of.used) return nullptr;
-  auto* const memory = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
-  if (memory == nullptr) return nullptr;
+  if (bytes > all().bytes_each - of.used) return {};
+  StandInAllocation made;
+  if (for_others) {
+    made = map_new_file(bytes);
+  } else {
+    made.memory = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
+  }
+  if (made.memory == nullptr) return {};
   of.used += bytes;
   // Whoever reads what nobody wrote is to see it: as numbers these bytes are not numbers.
-  std::memset(memory, 0xFF, std::min<std::size_t>(bytes, std::size_t{1} << 20));
-  return memory;
+  std::memset(made.memory, 0xFF, std::min<std::size_t>(bytes, std::size_t{1} << 20));
+  return made;
 }
 
-void free_of_stand_in(int device, std::byte* memory, std::size_t bytes) noexcept {
+void free_of_stand_in(int device, std::byte* memory, std::size_t bytes, int file) noexcept {
   const std::lock_guard lock(all().mutex);
   finish_stand_in(device);
   stand_in(device).used -= bytes;
-  ::operator delete(memory, kAlignment);
+  if (file < 0) return ::operator delete(memory, kAlignment);
+  unmap_of_stand_in(memory, bytes);
+  ::close(file);
 }
+
+std::byte* map_of_stand_in(std::int64_t process, int file, std::size_t bytes) {
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(file);
+  const int opened = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (opened < 0) return nullptr;
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
+  ::close(opened);
+  return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
+}
+
+void unmap_of_stand_in(std::byte* memory, std::size_t bytes) noexcept { (void)::munmap(memory, bytes); }
 
 StandInMemory memory_of_stand_in(int device) {
   const std::lock_guard lock(all().mutex);

@@ -35,9 +35,17 @@ class StandInQueue {
 /// All that was given to any stream of a stand-in, as a GPU does before memory is freed.
 void finish_stand_in(int device) noexcept;
 
-/// Memory of a stand-in, which counts: null where it has no room.
-std::byte* allocate_of_stand_in(int device, std::size_t bytes);
-void free_of_stand_in(int device, std::byte* memory, std::size_t bytes) noexcept;
+/// Memory of a stand-in, which counts: null where it has no room. Where others are to map it, it lies in a
+/// file without a name.
+struct StandInAllocation {
+  std::byte* memory = nullptr;
+  int file = -1;
+};
+StandInAllocation allocate_of_stand_in(int device, std::size_t bytes, bool for_others);
+void free_of_stand_in(int device, std::byte* memory, std::size_t bytes, int file) noexcept;
+/// Memory of a stand-in of another process, or null. `unmap` it.
+std::byte* map_of_stand_in(std::int64_t process, int file, std::size_t bytes);
+void unmap_of_stand_in(std::byte* memory, std::size_t bytes) noexcept;
 
 struct StandInMemory {
   std::uint64_t bytes = 0;

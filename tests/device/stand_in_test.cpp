@@ -3,6 +3,8 @@
 #include "device/stand_in.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <optional>
@@ -114,6 +116,41 @@ TEST_F(StandIns, MemoryIsCountedAndWaitsForTheWorkThatUsesIt) {
   EXPECT_EQ(out, 1);
   EXPECT_EQ(info(0).free_bytes, 1000U);
   EXPECT_EQ(PinnedMemory(12).size(), 12U);
+}
+
+/// What a child says of memory that it maps: its first byte + 1, or 255.
+int seen_by_a_child(const std::vector<std::byte>& key) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const MappedMemory mapped(0, key);
+    if (mapped.data() == nullptr) _exit(255);
+    mapped.data()[1] = std::byte{9};
+    _exit(static_cast<int>(mapped.data()[0]) + 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(StandIns, OtherProcessesMapWhatIsForThem) {
+  Stream stream(0);
+  const Memory shared(0, 10, Reach::host);
+  const Memory own(0, 10);
+  const std::array<std::byte, 2> in{std::byte{41}, std::byte{0}};
+  copy(stream, shared.data(), in.data(), in.size());
+  copy(stream, own.data(), in.data(), in.size());
+  stream.wait();
+  EXPECT_EQ(seen_by_a_child(MappedMemory::key(0, shared)), 42);
+  EXPECT_EQ(shared.data()[1], std::byte{9});
+  EXPECT_EQ(seen_by_a_child(MappedMemory::key(0, own)), 255);
+  EXPECT_EQ(info(0).free_bytes, 980U);
+}
+
+TEST_F(StandIns, ThisProcessMapsItsOwnOnTheSameGpu) {
+  const Memory own(1, 10);
+  EXPECT_EQ(MappedMemory(1, MappedMemory::key(1, own)).data(), own.data());
+  EXPECT_EQ(MappedMemory(0, MappedMemory::key(1, own)).data(), nullptr);
+  EXPECT_EQ(MappedMemory(0, {}).data(), nullptr);
 }
 
 }  // namespace
