@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <set>
 #include <utility>
 
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
+#include "io/direct_writer.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/hdf5_layout.hpp"
 #include "io/hdf5/layout.hpp"
@@ -88,26 +90,25 @@ void make_file(const std::filesystem::path& file, std::span<const PartArray> arr
 
 /// Writes a dataset's rows where they belong, past HDF5, which would keep others of this process waiting.
 /// Returns their checksum.
-std::string write_rows(FileWriter& to, const DatasetReport& dataset, const PartArray& array,
-                       std::vector<std::byte>& slab) {
+std::string write_rows(DirectWriter& to, const DatasetReport& dataset, const PartArray& array) {
   Checksum sum;
   const std::uint64_t bytes_a_row = row_bytes(array.shape, array.dtype);
   if (bytes_a_row == 0) return sum.hex();
   const std::uint64_t rows_a_slab = std::max<std::uint64_t>(1, kSlabBytes / bytes_a_row);
+  to.begin(dataset.offset, array.stored() * bytes_a_row);
   for (std::uint64_t row = 0; row < array.stored(); row += rows_a_slab) {
     const std::uint64_t rows = std::min(rows_a_slab, array.stored() - row);
     const std::size_t bytes = rows * bytes_a_row;
-    const std::byte* from = nullptr;
+    std::byte* slab = to.room(bytes);
     if (array.read) {
-      slab.resize(std::max(slab.size(), bytes));
-      array.read(row, rows, slab.data());
-      from = slab.data();
+      array.read(row, rows, slab);
     } else {
-      from = static_cast<const std::byte*>(array.data) + row * bytes_a_row;
+      std::memcpy(slab, static_cast<const std::byte*>(array.data) + row * bytes_a_row, bytes);
     }
-    sum.add(from, bytes);
-    to.write_at(dataset.offset + row * bytes_a_row, {from, bytes});
+    sum.add(slab, bytes);
+    to.add(bytes);
   }
+  to.end();
   return sum.hex();
 }
 
@@ -121,10 +122,9 @@ PartReport write_part(const std::filesystem::path& file, std::span<const PartArr
   }
   PartReport report{.file = file.filename().string()};
   make_file(file, there, report);
-  FileWriter writer(file);
-  std::vector<std::byte> slab;
+  DirectWriter writer(file);
   for (std::size_t i = 0; i < there.size(); ++i)
-    report.datasets[i].xxh3 = write_rows(writer, report.datasets[i], there[i], slab);
+    report.datasets[i].xxh3 = write_rows(writer, report.datasets[i], there[i]);
   writer.sync();
   report.bytes = file_bytes(file);
   report.metadata_xxh3 = metadata_checksum(file, report);

@@ -9,12 +9,16 @@
 #include <new>
 #include <utility>
 
+#include "shard/row_copy.hpp"
+
 namespace capstan::store {
 namespace {
 
 constexpr std::uint64_t kCacheLine = 64;
 /// Rows of which the next ones are fetched while the last ones are copied: they lie anywhere.
 constexpr std::size_t kAhead = 16;
+/// A longer copy in one goes past the cache, from which its checksum is taken next.
+constexpr std::uint64_t kCachedCopy = std::uint64_t{256} << 10;
 
 template <class T>
 T* checked(T* memory) {
@@ -58,6 +62,7 @@ void ShardSnapshot::keep(std::uint64_t row) {
     if (kept_ % rows_a_chunk_ == 0) chunks_.push_back(pool_->take(chunk_bytes_));
     kept_rows_[row / kRowsTogether].push_back({static_cast<std::uint32_t>(row), kept_ + 1});
   } catch (const std::exception& error) {
+    const std::lock_guard lock(memory_);
     give_chunks_back();
     lost_.emplace(
         Code::resource_exhausted,
@@ -71,15 +76,6 @@ void ShardSnapshot::keep(std::uint64_t row) {
   std::byte* place = place_of(++kept_);
   for (const Copying& of : arrays_)
     std::memcpy(place + of.at, of.array.data + row * of.array.row_bytes, of.array.row_bytes);
-}
-
-template <class Take>
-void ShardSnapshot::each_kept(std::uint64_t begin, std::uint64_t end, const Take& take) const {
-  for (std::uint64_t together = begin / kRowsTogether; together * kRowsTogether < end; ++together) {
-    for (const Kept& kept : kept_rows_[together]) {
-      if (kept.row >= begin && kept.row < end) take(kept.row, place_of(kept.number));
-    }
-  }
 }
 
 void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {
@@ -113,36 +109,81 @@ void ShardSnapshot::preserve(std::uint64_t first, std::uint64_t count) {
 
 void ShardSnapshot::preserve_all() {
   preserve(0, rows_);
+  const std::lock_guard lock(memory_);
   detached_ = true;
 }
 
-void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out) {
-  if (lost_) throw *lost_;
+void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out,
+                         std::mutex& store_mutex) {
   Copying& of = arrays_.at(array);
+  const bool any = count != 0 && of.array.row_bytes != 0;
+  std::unique_lock lock(store_mutex);
+  if (lost_) throw *lost_;
+  if (any) {
+    if (!listed_) were_kept_.assign(&is_kept_[first / 64], &is_kept_[(first + count - 1) / 64] + 1);
+    lock.unlock();
+    copy_live(of, first, count, out);
+    lock.lock();
+    if (lost_) throw *lost_;
+    // A row that changed while it was copied had been kept before it did.
+    find_kept(row(first), row(first + count - 1) + 1);
+  }
   of.copied = first + count == rows() ? rows_ : row(first + count);
-  const std::uint64_t row_bytes = of.array.row_bytes;
-  if (count == 0 || row_bytes == 0) return;
-  if (listed_) return copy_listed(of, first, count, out);
-  if (!detached_) std::memcpy(out, of.array.data + first * row_bytes, count * row_bytes);
-  each_kept(first, first + count, [&](std::uint64_t row, const std::byte* kept) {
-    std::memcpy(out + (row - first) * row_bytes, kept + of.at, row_bytes);
-  });
+  if (!any) return;
+  const std::lock_guard chunks_stay(memory_);
+  lock.unlock();
+  copy_kept(of, first, count, out);
 }
 
-void ShardSnapshot::copy_listed(const Copying& of, std::uint64_t first, std::uint64_t count,
-                                std::byte* out) const {
+void ShardSnapshot::copy_live(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) {
   const std::uint64_t row_bytes = of.array.row_bytes;
-  const auto begin = listed_->begin() + static_cast<std::ptrdiff_t>(first);
-  const auto end = begin + static_cast<std::ptrdiff_t>(count);
-  if (!detached_) {
-    for (std::uint64_t i = 0; i < count; ++i)
-      std::memcpy(out + i * row_bytes, of.array.data + begin[static_cast<std::ptrdiff_t>(i)] * row_bytes,
-                  row_bytes);
+  const std::lock_guard data_stays(memory_);
+  if (detached_) return;
+  if (listed_) return shard::gather_rows(of.array.data, row_bytes, {&(*listed_)[first], count}, {}, out);
+  const std::uint64_t end = first + count;
+  const auto was_kept = [&](std::uint64_t row) {
+    return (were_kept_[row / 64 - first / 64] >> row % 64 & 1) != 0;
+  };
+  for (std::uint64_t row = first; row < end;) {
+    if (was_kept(row)) {
+      ++row;
+      continue;
+    }
+    const std::uint64_t begin = row;
+    do {
+      ++row;
+    } while (row < end && !was_kept(row) && (row - begin) * row_bytes < kCachedCopy);
+    shard::copy_bytes(of.array.data + begin * row_bytes, (row - begin) * row_bytes,
+                      out + (begin - first) * row_bytes);
   }
-  each_kept(*begin, *(end - 1) + std::uint64_t{1}, [&](std::uint64_t row, const std::byte* kept) {
-    const auto place = std::lower_bound(begin, end, row) - begin;  // every row that is kept is listed
-    std::memcpy(out + static_cast<std::uint64_t>(place) * row_bytes, kept + of.at, row_bytes);
-  });
+}
+
+void ShardSnapshot::find_kept(std::uint64_t begin, std::uint64_t end) {
+  found_.clear();
+  for (std::uint64_t together = begin / kRowsTogether; together * kRowsTogether < end; ++together) {
+    for (const Kept& kept : kept_rows_[together]) {
+      if (kept.row >= begin && kept.row < end) found_.push_back({kept.row, place_of(kept.number)});
+    }
+  }
+}
+
+void ShardSnapshot::copy_kept(const Copying& of, std::uint64_t first, std::uint64_t count,
+                              std::byte* out) const {
+  const std::uint64_t row_bytes = of.array.row_bytes;
+  const auto place_in_copy = [&](std::uint64_t row) {
+    if (!listed_) return row - first;
+    const auto begin = listed_->begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    return static_cast<std::uint64_t>(std::lower_bound(begin, end, row) - begin);  // all that are kept are
+  };
+  const std::uint64_t fetched = std::min<std::uint64_t>(row_bytes, 16 * kCacheLine);
+  for (std::size_t i = 0; i < found_.size(); ++i) {
+    if (i + kAhead < found_.size()) {
+      const std::byte* next = found_[i + kAhead].bytes + of.at;
+      for (std::uint64_t at = 0; at < fetched; at += kCacheLine) __builtin_prefetch(next + at);
+    }
+    std::memcpy(out + place_in_copy(found_[i].row) * row_bytes, found_[i].bytes + of.at, row_bytes);
+  }
 }
 
 }  // namespace capstan::store

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,7 +18,8 @@ namespace capstan::store {
 
 /// Copy on write, a row at a time: a row that is about to change, and has not been copied out yet, is kept as
 /// it is first. A push so costs at most one more copy of the rows that it changes, and memory at most the
-/// shard once more; when that is not to be had the snapshot is lost, not the push. Under the store's mutex.
+/// shard once more; when that is not to be had the snapshot is lost, not the push. Under the store's mutex,
+/// but for `copy`, which rows go on changing beside.
 class ShardSnapshot {
  public:
   /// Values or a slot.
@@ -34,7 +36,7 @@ class ShardSnapshot {
   ShardSnapshot(const ShardSnapshot&) = delete;
   ShardSnapshot& operator=(const ShardSnapshot&) = delete;
 
-  /// Before the next four, by the thread that calls these; the only one here that needs no mutex.
+  /// Before the next four, by the thread that calls these; needs no mutex.
   void list_rows();
 
   std::size_t arrays() const noexcept { return arrays_.size(); }
@@ -49,10 +51,12 @@ class ShardSnapshot {
   /// Before the arrays' memory goes.
   void preserve_all();
 
-  /// The first-th row of those that there are and the next ones, of an array, as they were. REQUIRES: the
-  /// arrays in their order, of each the first rows first, each row once. Throws Error(resource_exhausted)
-  /// when there was no room for rows that have changed.
-  void copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out);
+  /// The first-th row of those that there are and the next ones, of an array, as they were. Takes the store's
+  /// mutex, which the caller must not have, for no longer than it looks up what is kept. One thread.
+  /// REQUIRES: the arrays in their order, of each the first rows first, each row once. Throws
+  /// Error(resource_exhausted) when there was no room for rows that have changed.
+  void copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out,
+            std::mutex& store_mutex);
 
  private:
   struct Copying {
@@ -72,17 +76,23 @@ class ShardSnapshot {
 
   /// Nothing has to be kept any more, or can be.
   bool rests() const noexcept { return detached_ || lost_ || kept_bytes_ == 0; }
+  bool is_kept(std::uint64_t row) const noexcept { return (is_kept_[row / 64] >> row % 64 & 1) != 0; }
   bool wants(std::uint64_t row) const noexcept {
-    return (is_kept_[row / 64] >> row % 64 & 1) == 0 && row >= arrays_.back().copied &&
-           (!touched_ || touched_->has(row));
+    return !is_kept(row) && row >= arrays_.back().copied && (!touched_ || touched_->has(row));
   }
   void keep(std::uint64_t row);
   void give_chunks_back();
   std::byte* place_of(std::uint32_t number) const noexcept;
-  /// Calls take(row, its kept bytes) for each of rows [begin, end) that is kept.
-  template <class Take>
-  void each_kept(std::uint64_t begin, std::uint64_t end, const Take& take) const;
-  void copy_listed(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
+  struct Found {
+    std::uint64_t row;
+    const std::byte* bytes;
+  };
+  /// Rows [begin, end) that are kept, into `found_`.
+  void find_kept(std::uint64_t begin, std::uint64_t end);
+  /// Rows as they are, some of which may be changing; none that were_kept_ says is kept.
+  void copy_live(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out);
+  /// Those of found_.
+  void copy_kept(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
   std::uint64_t rows_;                                // of the shard
   std::optional<TouchedRows> touched_;                // those that there are; or all
@@ -98,8 +108,14 @@ class ShardSnapshot {
   std::uint32_t kept_ = 0;
   std::shared_ptr<ChunkPool> pool_;
   std::vector<ChunkPool::Chunk> chunks_;  // of kept rows, in the order of their numbers
-  bool detached_ = false;                 // everything that was left is kept
   std::optional<Error> lost_;             // why rows that have changed are not among those kept
+  // Held while something is copied: neither the arrays' memory nor a chunk goes then. Taken after the store's
+  // mutex by who has both.
+  std::mutex memory_;
+  bool detached_ = false;  // everything that was left is kept; changes under both
+  // The copying thread's.
+  std::vector<std::uint64_t> were_kept_;  // of the rows that it copies, a bit each, from a multiple of 64 on
+  std::vector<Found> found_;
 };
 
 }  // namespace capstan::store

@@ -126,8 +126,7 @@ std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
                     row_bytes = io::row_bytes(array.shape, array.dtype)](
                        std::uint64_t first, std::uint64_t how_many, std::byte* out) {
         if (before_each) before_each(how_many * row_bytes);
-        const std::lock_guard lock(store_.mutex_);
-        rows->copy(number, first, how_many, out);
+        rows->copy(number, first, how_many, out, store_.mutex_);
       };
       arrays.push_back(std::move(array));
     }

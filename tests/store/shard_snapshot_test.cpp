@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
+#include <thread>
 
 #include "io/hdf5/checkpoint_types.hpp"
 #include "store/push_entry.hpp"
@@ -31,6 +36,7 @@ void expect_rows_as_they_were(std::uint64_t rows, std::uint64_t piece, unsigned 
   const std::vector<std::byte> before[] = {live[0], live[1]};
   const ShardSnapshot::Array arrays[] = {{live[0].data(), 12}, {live[1].data(), 4}};
   ShardSnapshot snapshot(arrays, rows);
+  std::mutex mutex;
   const auto change = [&] {
     if (random() % 4 == 0) {
       const std::uint64_t first = random() % rows;
@@ -53,7 +59,7 @@ void expect_rows_as_they_were(std::uint64_t rows, std::uint64_t piece, unsigned 
     for (std::uint64_t first = 0; first < rows; first += piece) {
       change();
       const std::uint64_t count = std::min(piece, rows - first);
-      snapshot.copy(array, first, count, copy.data() + first * row_bytes[array]);
+      snapshot.copy(array, first, count, copy.data() + first * row_bytes[array], mutex);
     }
     EXPECT_EQ(copy, before[array]) << "array " << array;
     if (memory_goes && array == 0) {
@@ -85,6 +91,7 @@ TEST(ShardSnapshot, ListedRowsAreAsTheyWere) {
     const std::vector<std::uint32_t> listed = touched.list();
     const ShardSnapshot::Array array{live.data(), kBytes};
     ShardSnapshot snapshot({&array, 1}, kRows, touched);
+    std::mutex mutex;
     snapshot.preserve(5, 20);
     std::memset(live.data() + 5 * kBytes, 8, 20 * kBytes);
     snapshot.list_rows();
@@ -100,10 +107,60 @@ TEST(ShardSnapshot, ListedRowsAreAsTheyWere) {
         live.assign(live.size(), std::byte{3});
       }
       snapshot.copy(0, first, std::min<std::uint64_t>(100, listed.size() - first),
-                    copy.data() + first * kBytes);
+                    copy.data() + first * kBytes, mutex);
     }
     for (std::size_t i = 0; i < listed.size(); ++i)
       EXPECT_EQ(std::memcmp(copy.data() + i * kBytes, before.data() + listed[i] * kBytes, kBytes), 0) << i;
+  }
+}
+
+/// Random rows change in another thread all the while; at the end their memory goes, if it is to.
+void expect_rows_as_they_were_beside_a_writer(unsigned seed, bool listed, bool memory_goes) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + (listed ? ", listed" : "") +
+               (memory_goes ? ", memory goes" : ""));
+  constexpr std::uint64_t kRows = 60'000, kBytes = 24, kPiece = 5000;
+  std::mt19937 random(seed);
+  auto live = std::make_unique<std::vector<std::byte>>(random_bytes(kRows * kBytes, random));
+  const std::vector<std::byte> before = *live;
+  TouchedRows touched(1, kRows);
+  for (std::uint32_t row = 0; row < kRows; row += 2) touched.add(row, 1);
+  const ShardSnapshot::Array array{live->data(), kBytes};
+  ShardSnapshot snapshot({&array, 1}, kRows, listed ? std::optional(touched) : std::nullopt);
+  std::mutex mutex;
+  std::atomic<std::uint64_t> changed = 0;
+  std::jthread writer([&](const std::stop_token& stop) {
+    std::mt19937 rows_of(seed + 1);
+    while (!stop.stop_requested()) {
+      std::vector<std::uint32_t> some(64);
+      for (std::uint32_t& row : some) row = static_cast<std::uint32_t>(rows_of() % kRows);
+      const std::lock_guard lock(mutex);
+      snapshot.preserve(some);
+      for (const std::uint32_t row : some) std::memset(live->data() + row * kBytes, 7, kBytes);
+      changed += some.size();
+      if (!memory_goes || changed < kRows / 4) continue;
+      snapshot.preserve_all();
+      live.reset();
+      return;
+    }
+  });
+  snapshot.list_rows();
+  std::vector<std::byte> copy(snapshot.rows() * kBytes);
+  for (std::uint64_t first = 0; first < snapshot.rows(); first += kPiece) {
+    const std::uint64_t seen = changed;
+    snapshot.copy(0, first, std::min(kPiece, snapshot.rows() - first), copy.data() + first * kBytes, mutex);
+    while (changed < seen + 64 && !(memory_goes && changed >= kRows / 4)) std::this_thread::yield();
+  }
+  writer = {};
+  for (std::uint64_t i = 0; i < snapshot.rows(); ++i)
+    ASSERT_EQ(std::memcmp(&copy[i * kBytes], &before[snapshot.row(i) * kBytes], kBytes), 0) << "row " << i;
+}
+
+TEST(ShardSnapshot, RowsAreAsTheyWereWhileAnotherThreadChangesThem) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    for (const bool listed : {false, true}) {
+      for (const bool memory_goes : {false, true})
+        expect_rows_as_they_were_beside_a_writer(seed, listed, memory_goes);
+    }
   }
 }
 

@@ -1,0 +1,102 @@
+// direct_writer.cpp -- whole blocks from memory at a block; what is left over waits for the next bytes.
+#include "io/direct_writer.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace capstan::io {
+namespace {
+
+constexpr std::uint64_t kXfsMagic = 0x58465342;              // of linux/magic.h since Linux 5.19
+constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
+
+/// A file system of servers may be slower without the cache, which gathers what goes to them (not measured);
+/// one in memory has nothing else.
+bool is_on_a_local_disk(int file) {
+  struct statfs status {};
+  if (::fstatfs(file, &status) != 0) return false;
+  const auto type = static_cast<std::uint64_t>(status.f_type);
+  return type == EXT4_SUPER_MAGIC || type == kXfsMagic || type == OVERLAYFS_SUPER_MAGIC;
+}
+
+constexpr std::size_t whole_blocks(std::size_t bytes) {
+  return bytes / DirectWriter::kBlockBytes * DirectWriter::kBlockBytes;
+}
+
+}  // namespace
+
+DirectWriter::DirectWriter(const std::filesystem::path& path) : path_(path), file_(path) {}
+
+bool DirectWriter::can_write_directly() {
+  if (!std::exchange(tried_, true)) {
+    FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+    if (file && is_on_a_local_disk(file.get())) direct_ = std::move(file);
+  }
+  return static_cast<bool>(direct_);
+}
+
+void DirectWriter::begin(std::uint64_t offset, std::uint64_t bytes) {
+  offset_ = offset;
+  directly_ = bytes >= kManyBytes && offset % kBlockBytes == 0 && can_write_directly();
+}
+
+std::byte* DirectWriter::room(std::size_t bytes) {
+  if (filled_ + bytes > buffer_bytes_) {
+    const std::size_t more = whole_blocks(filled_ + bytes + 2 * kBlockBytes);
+    std::unique_ptr<std::byte[], Free> larger(static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, more)));
+    if (!larger) throw std::bad_alloc();
+    if (filled_ > 0) std::memcpy(larger.get(), buffer_.get(), filled_);
+    buffer_ = std::move(larger);
+    buffer_bytes_ = more;
+  }
+  return buffer_.get() + filled_;
+}
+
+void DirectWriter::add(std::size_t bytes) {
+  filled_ += bytes;
+  write(directly_ ? whole_blocks(filled_) : filled_);
+}
+
+void DirectWriter::end() {
+  directly_ = false;
+  write(filled_);
+}
+
+void DirectWriter::write(std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::size_t done = directly_ ? write_directly(bytes) : 0;
+  if (done < bytes) file_.write_at(offset_ + done, {buffer_.get() + done, bytes - done});
+  offset_ += bytes;
+  filled_ -= bytes;
+  if (filled_ > 0) std::memmove(buffer_.get(), buffer_.get() + bytes, filled_);
+}
+
+/// How many of so many bytes have been written. When some have not, the rest of the file goes through the
+/// page cache, which takes any bytes, or says why not: the disk may be full.
+std::size_t DirectWriter::write_directly(std::size_t bytes) {
+  std::size_t done = 0;
+  while (done < bytes) {
+    const std::size_t wanted = std::min(bytes - done, kMaxCallBytes);
+    const ssize_t put =
+        ::pwrite(direct_.get(), buffer_.get() + done, wanted, static_cast<off_t>(offset_ + done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno != EINVAL) throw file_failed("write", path_, errno);
+    done += put < 0 ? 0 : static_cast<std::size_t>(put);
+    if (put == static_cast<ssize_t>(wanted)) continue;
+    direct_ = {};
+    directly_ = false;
+    break;
+  }
+  return done;
+}
+
+void DirectWriter::sync() { file_.sync(); }
+
+}  // namespace capstan::io
