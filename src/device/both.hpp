@@ -1,4 +1,6 @@
-// both.hpp -- code that a GPU runs, and a CPU for tests: what stands before such a function, and atomics.
+// both.hpp -- code that a GPU runs, and a CPU for tests: what stands before such a function and before its
+// loops, and atomics.
+// and atomics.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +8,10 @@
 
 #ifdef __CUDACC__
 #define CAPSTAN_BOTH __host__ __device__ __forceinline__
+#define CAPSTAN_UNROLL _Pragma("unroll")
 #else
 #define CAPSTAN_BOTH inline
+#define CAPSTAN_UNROLL
 #endif
 
 namespace capstan::device {
