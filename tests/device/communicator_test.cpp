@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/with_type.hpp"
+#include "device/group_driver.hpp"
 #include "device/stand_in.hpp"
 #include "tests/support/expect_error.hpp"
 
@@ -242,6 +243,12 @@ TEST(Communicator, RoundsSixteenBitsOnce) {
   Arrays<float> sums(gpus, floats);
   group.all_reduce(Combine::sum, DType::float32, 2, parts(sums, sums, 3));
   for (const auto& got : sums.back(group)) EXPECT_EQ(got, (std::vector<float>{0x1p24F + 2, 3e38F}));
+}
+
+TEST(Communicator, NcclIsThereWhereTheBuildHasIt) {
+  const std::string reason = real::why_no_group();
+  if (reason.find("cannot be loaded") != std::string::npos) GTEST_SKIP() << reason;
+  EXPECT_TRUE(reason.empty() || reason.find("which this build has not") != std::string::npos) << reason;
 }
 
 TEST(Communicator, IntegersWrapAround) {
