@@ -1,4 +1,5 @@
-# CAPSTAN_CUDA_FOUND and CAPSTAN_NCCL_FOUND, with targets CUDA::cudart and capstan_nccl, or cleanly neither.
+# CAPSTAN_CUDA_FOUND with the targets CUDA::cudart*, and CAPSTAN_NCCL_FOUND with CAPSTAN_NCCL_INCLUDE_DIR and
+# CAPSTAN_NCCL_LIBRARY, which is loaded when it is needed and not linked; or cleanly neither.
 # NCCL is looked for beside CUDA and under NCCL_HOME. One GPU per worker needs no NCCL, so ON asks for CUDA alone.
 include(CapstanWish)
 capstan_wish(CAPSTAN_CUDA "CUDA" capstan_cuda_wish)
@@ -55,9 +56,6 @@ mark_as_advanced(CAPSTAN_NCCL_INCLUDE_DIR CAPSTAN_NCCL_LIBRARY)
 if(CAPSTAN_NCCL_INCLUDE_DIR AND CAPSTAN_NCCL_LIBRARY)
   set(CAPSTAN_NCCL_FOUND TRUE)
   set(CAPSTAN_NCCL_WORDS "${CAPSTAN_NCCL_LIBRARY}")
-  add_library(capstan_nccl INTERFACE IMPORTED)
-  target_include_directories(capstan_nccl INTERFACE ${CAPSTAN_NCCL_INCLUDE_DIR})
-  target_link_libraries(capstan_nccl INTERFACE ${CAPSTAN_NCCL_LIBRARY})
 else()
   set(CAPSTAN_NCCL_WORDS "not found")
 endif()

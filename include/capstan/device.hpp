@@ -46,8 +46,10 @@ class DeviceSpan {
  public:
   DeviceSpan() = default;
   DeviceSpan(T* data, std::size_t size) : data_(data), size_(size) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): as std::span<const T> is made of a std::span<T>
-  DeviceSpan(const DeviceSpan<std::remove_const_t<T>>& other) requires std::is_const_v<T>
+  template <class U>
+  requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>)
+      // NOLINTNEXTLINE(google-explicit-constructor): as std::span<const T> is made of a std::span<T>
+      DeviceSpan(const DeviceSpan<U>& other)
       : data_(other.data()), size_(other.size()) {}
 
   /// Not for this thread to read or write.

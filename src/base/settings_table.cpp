@@ -337,6 +337,13 @@ constexpr std::array kTable{
         .unit = "threads",
         .minimum = 1,
         .maximum = 4096},
+    Setting{.name = "replica-device",
+            .group = "runtime",
+            .kind = choice,
+            .initial = "host",
+            .help = "what the replicas of a worker compute on: host = its cores; gpu = a GPU each, with a "
+                    "stream and NCCL between them; the same on every rank",
+            .choices = "host|gpu"},
     Setting{.name = "gpu-transfer",
             .group = "runtime",
             .kind = choice,

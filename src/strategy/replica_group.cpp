@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/log.hpp"
+#include "device/real_gpu.hpp"
 #include "strategy/context.hpp"
 #include "strategy/current_replica.hpp"
 
@@ -26,10 +27,16 @@ ReplicaGroup::ReplicaGroup(Context& context)
       size_(static_cast<int>(context.client().runtime().settings().integer("replicas"))),
       patience_(context.client().runtime().patience()),
       on_coordinator_(context.client().runtime().self().role == Role::coordinator),
+      wants_gpus_(context.client().runtime().settings().text("replica-device") == "gpu"),
       states_(static_cast<std::size_t>(size_)),
       errors_(static_cast<std::size_t>(size_)),
       told_(static_cast<std::size_t>(size_)),
-      calls_(static_cast<std::size_t>(size_)) {}
+      calls_(static_cast<std::size_t>(size_)) {
+  // A coordinator's host need not have any, unless its process is a worker's as well.
+  const cluster::Runtime& runtime = context_.runtime();
+  const bool is_worker = runtime.self().role == Role::worker || runtime.in_process();
+  if (wants_gpus_ && is_worker) gpus_.emplace(runtime, size_);
+}
 
 ReplicaGroup::~ReplicaGroup() {
   for (std::jthread& thread : threads_) thread.request_stop();
@@ -49,6 +56,7 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
     throw Error(Code::failed_precondition,
                 "run is called inside of run: a replica cannot start replicas; call the function directly");
   }
+  get_gpus_ready();
   if (threads_.empty()) start_threads();
   active_.store(true, kRelaxed);
   context_.share(size_ > 1);
@@ -72,14 +80,38 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
     }
   }
   context_.share(false);
+  const std::exception_ptr of_gpus = await_gpus();
   result_ = nullptr;
   active_.store(false, kRelaxed);
-  throw_first_error();
+  throw_first_error(of_gpus);
 }
 
-void ReplicaGroup::throw_first_error() {
+void ReplicaGroup::get_gpus_ready() {
+  if (!wants_gpus_) return;
+  if (!gpus_) gpus_.emplace(context_.runtime(), size_);
+  gpus_->get_ready();
+}
+
+ReplicaGpus& ReplicaGroup::gpus() {
+  if (gpus_) return *gpus_;
+  throw Error(Code::failed_precondition,
+              "the replicas are host threads, which have no GPU: start with --replica-device=gpu");
+}
+
+/// What the replicas have given to their GPUs and not waited for.
+std::exception_ptr ReplicaGroup::await_gpus() noexcept {
+  if (!gpus_) return nullptr;
+  try {
+    gpus_->group().wait(patience_);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void ReplicaGroup::throw_first_error(const std::exception_ptr& of_gpus) {
   failure_ = nullptr;
-  std::exception_ptr first;
+  std::exception_ptr first = of_gpus;
   for (std::size_t replica = errors_.size(); replica-- > 0;) {
     if (errors_[replica] && !told_[replica]) first = errors_[replica];
   }
@@ -123,6 +155,8 @@ void ReplicaGroup::work(int replica) {
     const CurrentReplica here(self);
     if (replica != 0) Context::set_current(&context_);
     try {
+      std::optional<device::On> on_gpu;
+      if (gpus_) on_gpu.emplace(gpus_->stream(replica).implementation());
       (*body_)(self);
     } catch (...) {
       error = std::current_exception();

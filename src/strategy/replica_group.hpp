@@ -1,8 +1,8 @@
 // replica_group.hpp -- the replicas of one rank: host threads that are kept between runs, and where they
 // meet.
 //
-// Replica 0 is the thread that calls `run`; the others sleep in between. A device would be chosen in `work`,
-// on the replica's thread.
+// Replica 0 is the thread that calls `run`; the others sleep in between. While a replica runs, CUDA's calls
+// of its thread go to its GPU.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "capstan/replica.hpp"
+#include "strategy/replica_gpus.hpp"
 
 namespace capstan::strategy {
 
@@ -27,7 +29,8 @@ class Context;
 
 class ReplicaGroup {
  public:
-  /// `--replicas` and `--wait-timeout` of the context's rank.
+  /// `--replicas`, `--replica-device` and `--wait-timeout` of the context's rank. Throws Error where a worker
+  /// has not the GPUs for them.
   explicit ReplicaGroup(Context& context);
   ~ReplicaGroup();
   ReplicaGroup(const ReplicaGroup&) = delete;
@@ -35,6 +38,9 @@ class ReplicaGroup {
 
   int size() const noexcept { return size_; }
   Context& context() noexcept { return context_; }
+  std::chrono::milliseconds patience() const noexcept { return patience_; }
+  /// Throws Error(failed_precondition) when the replicas are host threads.
+  ReplicaGpus& gpus();
 
   /// Runs `body` once for each replica and returns when all have ended; throws the first error by replica
   /// number, not counting those of replicas that only ended because another had. Host threads cannot be
@@ -56,7 +62,9 @@ class ReplicaGroup {
   void start_threads();
   void live(int replica, const std::stop_token& stop);
   void work(int replica);
-  void throw_first_error();
+  void get_gpus_ready();
+  std::exception_ptr await_gpus() noexcept;
+  void throw_first_error(const std::exception_ptr& of_gpus);
   State state(int replica) const { return states_[static_cast<std::size_t>(replica)]; }
   std::vector<int> replicas_not(const std::function<bool(int)>& here) const;
   void combine(std::unique_lock<std::mutex>& lock);
@@ -68,6 +76,8 @@ class ReplicaGroup {
   const int size_;
   const std::chrono::milliseconds patience_;
   const bool on_coordinator_;
+  const bool wants_gpus_;
+  std::optional<ReplicaGpus> gpus_;
   bool allowed_ = false;
   std::set<std::string> warned_;
 

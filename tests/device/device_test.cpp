@@ -30,6 +30,17 @@ TEST_F(Device, ArraysGoThereAndComeBack) {
   EXPECT_EQ(back, more);
 }
 
+TEST_F(Device, SpansAreCopiedAsOthersAre) {
+  const DeviceArray<float> there(0, 4);
+  const DeviceSpan<float> span = there.span();
+  const DeviceSpan<float> same(span);
+  const DeviceSpan<const float> to_read = same;
+  const DeviceSpan<const float> again(to_read);
+  EXPECT_EQ(again.data(), there.data());
+  static_assert(!std::is_constructible_v<DeviceSpan<float>, DeviceSpan<const float>>);
+  static_assert(!std::is_constructible_v<DeviceSpan<const float>, DeviceSpan<int>>);
+}
+
 TEST_F(Device, WhatDoesNotFitIsRefused) {
   DeviceStream stream(0);
   const DeviceArray<int> there(0, 4);
