@@ -354,6 +354,12 @@ constexpr std::array kTable{
             .unit = "GPUs",
             .minimum = 0,
             .maximum = 64},
+    Setting{.name = "gpu-deterministic",
+            .group = "runtime",
+            .kind = flag,
+            .initial = "false",
+            .help = "whether GPUs of ps sum the gradients of a row that a push names twice in an order that "
+                    "does not change, for the same bits in every run; it takes a sort of each push"},
 
     // capstan train kge, lr, fm and mlp
     Setting{.name = "data",
