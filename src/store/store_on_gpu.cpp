@@ -74,7 +74,7 @@ std::shared_ptr<ShardGpu> Store::gpu_for(const shard::CreateShard& request) {
         Code::failed_precondition,
         fmt::format("variable \"{}\" is to lie in the memory of a GPU, and ps {} has none to use: {}; "
                     "start the ps where there is one, or leave the variable in the memory of hosts "
-                    "(ShardMemory::host)",
+                    "(ShardMemory::host, --ps-memory host)",
                     request.name, ps_index_, error.what()));
   }
 }
