@@ -27,6 +27,8 @@ struct StrategyOptions {
   /// Into how many shards each variable is cut; none leaves variables whole.
   Partitioner variable_partitioner = {};
   Placement placement = Placement::round_robin;
+  /// Of the variables whose options say nothing else.
+  ShardMemory memory = ShardMemory::host;
 };
 
 /// What one ps holds, and what it has done so far.

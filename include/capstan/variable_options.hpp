@@ -28,6 +28,14 @@ enum class VariableAggregation : std::uint8_t {
 /// Sent over the wire: add at the end, never renumber.
 enum class VariableSynchronization : std::uint8_t { automatic = 0, none = 1, on_write = 2, on_read = 3 };
 
+/// Where a ps keeps its part of a variable, values and the optimizer's slots.
+/// Sent over the wire: add at the end, never renumber.
+enum class ShardMemory : std::uint8_t {
+  host = 0,
+  /// The memory of the ps's GPU, which applies the pushes. Reads are served by the ps, and not mapped.
+  device = 1,
+};
+
 struct VariableOptions {
   /// The ps's rule for pushes; none: SGD{}, of integers SGD{1}, since they take SGD with a whole learning
   /// rate and nothing else.
@@ -38,7 +46,17 @@ struct VariableOptions {
   VariableSynchronization synchronization = VariableSynchronization::automatic;
   /// Whose pushes to it wait for each other; none: asynchronous.
   std::optional<UpdateGroup> group = {};
+  /// none: StrategyOptions::memory. Its creation throws Error: failed_precondition where a ps has no GPU,
+  /// resource_exhausted where the GPU has no room; the ps goes on.
+  std::optional<ShardMemory> memory = {};
+  /// Whether updates are rounded to the dtype by chance, so that small ones count on the average. Of float16
+  /// and bfloat16 in the memory of GPUs alone; anything else is Error(invalid_argument).
+  bool stochastic_rounding = false;
 };
+
+constexpr std::string_view to_string(ShardMemory memory) noexcept {
+  return memory == ShardMemory::device ? "device" : "host";
+}
 
 constexpr std::string_view to_string(VariableAggregation aggregation) noexcept {
   switch (aggregation) {

@@ -361,6 +361,12 @@ constexpr std::array kTable{
             .unit = "GPUs",
             .minimum = 0,
             .maximum = 64},
+    Setting{.name = "gpu-deterministic",
+            .group = "runtime",
+            .kind = flag,
+            .initial = "false",
+            .help = "whether GPUs of ps sum the gradients of a row that a push names twice in an order that "
+                    "does not change, for the same bits in every run; it takes a sort of each push"},
 
     // capstan train kge, lr, fm and mlp
     Setting{.name = "data",
@@ -433,6 +439,12 @@ constexpr std::array kTable{
             .help = "start of the random numbers for initial values, order and negatives",
             .minimum = 0,
             .maximum = 0x1p53},
+    Setting{.name = "ps-memory",
+            .group = "train",
+            .kind = choice,
+            .initial = "host",
+            .help = "where the ps keep what is trained: in the memory of their hosts or of their GPUs",
+            .choices = "host|device"},
     Setting{.name = "checkpoint-dir",
             .group = "train",
             .kind = text,

@@ -136,7 +136,7 @@ const Route& Client::route_of(const shard::VariableDescriptor& variable) {
     shard.place = shard.link->place_now(variable.id, shard.number, then);
     const shard::ShardPlace& place = shard.place;
     const Path path = shard.link->path();
-    if (path == Path::mapped || path == Path::in_process) {
+    if (place.region != shard::kNoRegion && (path == Path::mapped || path == Path::in_process)) {
       shard.values = shard.link->window(place.region).mapped() + place.offset;
       made->origins.push_back(reinterpret_cast<std::uintptr_t>(shard.values) -
                               place.first_row * variable.row_bytes());
@@ -298,7 +298,7 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
     const auto copy = [&] { shard::copy_bytes(shard.values + first * row_bytes, bytes, to); };
     if (shard.values != nullptr) {
       if (read_mapped(shard, mode, copy)) continue;
-    } else if (shard.link->path() == Path::rma && mode == ReadMode::relaxed) {
+    } else if (shard.reads_by_rma() && mode == ReadMode::relaxed) {
       shard.link->require_alive();
       shard.link->window(shard.place.region)
           .get(shard.place.offset + first * row_bytes, {to, bytes},
@@ -379,7 +379,7 @@ bool Client::reaches_from_gpu(const shard::VariableDescriptor& variable) {
   if (!runtime_->data().reaches_gpus() && !device::are_stand_ins()) return false;
   const auto& shards = route_of(variable).shards;
   return std::all_of(shards.begin(), shards.end(),
-                     [](const ShardRoute& shard) { return shard.link->path() == Path::rma; });
+                     [](const ShardRoute& shard) { return shard.reads_by_rma(); });
 }
 
 void Client::push_dense_from_gpu(const shard::VariableDescriptor& variable, const void* gradient) {

@@ -18,6 +18,8 @@ struct ShardRoute {
   // Where the ps's memory is mapped:
   const std::byte* values = nullptr;  // row 0 of the shard
   const std::uint64_t* version = nullptr;
+
+  bool reads_by_rma() const noexcept { return link->path() == Path::rma && place.region != shard::kNoRegion; }
 };
 
 struct Route {

@@ -22,12 +22,15 @@ std::vector<std::uint64_t> stored_shape(const std::vector<std::uint64_t>& shape)
 /// The dtype of an optimizer's slots: float32 for 16-bit variables, whose sums would soon stand still.
 DType slot_dtype(DType dtype) noexcept;
 
+/// In place of a region: nobody but the ps can reach it, which serves what is read.
+inline constexpr std::uint64_t kNoRegion = ~std::uint64_t{0};
+
 /// A shard's place in a ps's registered memory.
 struct ShardPlace {
   std::int32_t ps = 0;  // index among the ps
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
-  std::uint64_t region = 0;  // the ps's number for one of its regions
+  std::uint64_t region = 0;  // the ps's number for one of its regions, or kNoRegion
   std::uint64_t offset = 0;  // of the shard's first value in that region
   // The shard's version: a 64-bit word, odd while a push is being applied, one cache line to itself.
   std::uint64_t version_region = 0;
@@ -43,7 +46,9 @@ struct VariableDescriptor {
   bool trainable = true;
   VariableAggregation aggregation{};
   VariableSynchronization synchronization{};
-  std::uint32_t group = 0;         // of UpdateGroup; 0: none
+  std::uint32_t group = 0;  // of UpdateGroup; 0: none
+  ShardMemory memory = ShardMemory::host;
+  bool stochastic_rounding = false;
   std::vector<ShardPlace> shards;  // by first row, div partition
 
   std::uint64_t rows() const noexcept { return rows_of(shape); }

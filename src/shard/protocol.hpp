@@ -42,6 +42,8 @@ struct CreateShard {
   Initializer initializer;
   std::uint32_t group = 0;  // of UpdateGroup; 0: none
   std::uint32_t fill = 0;   // a registered function makes the values instead; 0: none
+  ShardMemory memory = ShardMemory::host;
+  bool stochastic_rounding = false;
 };
 
 /// kListShards -> a vector of these.

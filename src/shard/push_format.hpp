@@ -104,13 +104,16 @@ class BoardLayout {
 class PushSink {
  public:
   virtual ~PushSink() = default;
-  /// `rows` is empty for a dense push. Any thread.
+  /// `rows` is empty for a dense push; both may be reused on return. Any thread.
   virtual void apply(const PushHeader& header, std::span<const std::uint32_t> rows,
                      const std::byte* values) = 0;
   /// False while a reader waits for the shard to hold whole pushes only, and this entry would begin another.
   virtual bool ready(const PushHeader& header) = 0;
   /// The rest of a push to this shard will never come.
   virtual void abandon(std::uint32_t variable, std::uint32_t shard) = 0;
+  /// Some of what it has taken is still being done, by a GPU; `settle` returns when it is.
+  virtual bool unsettled() const noexcept { return false; }
+  virtual void settle() {}
 };
 
 /// Whether `rest`, all that came behind the header, is what the header says.

@@ -10,6 +10,7 @@
 #include "base/stacks.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+#include "cluster/own_gpus.hpp"
 #include "io/events/trace_file.hpp"
 #include "shard/replica_format.hpp"
 #include "transport/bytes.hpp"
@@ -84,6 +85,8 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
           [this](const shard::ReplicaProgress& progress) { say_progress(progress); }),
       coordinator_(*runtime_),
       pulse_(*runtime_) {
+  store_.use_gpu([this] { return cluster::own_gpus(*runtime_, 1).front(); },
+                 runtime_->settings().flag("gpu-deterministic"));
   serve_requests();
   serve_fabric();
   serve_replica();

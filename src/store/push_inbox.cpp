@@ -41,6 +41,7 @@ std::uint64_t PushInbox::settle(int rank) {
   Pusher& pusher = this->pusher(rank);
   for (const Entry& entry : std::exchange(pusher.waiting, {}))
     apply(rank, pusher, entry.header, entry.payload);
+  sink_.settle();
   return pusher.applied;
 }
 
@@ -71,6 +72,7 @@ bool PushInbox::apply_some() {
     if (!pusher.waiting.empty()) news_ = true;
     if (!pusher.acknowledge) continue;
     pusher.acknowledge = false;
+    sink_.settle();
     acknowledge_(rank, pusher.applied);
     any = true;
   }

@@ -30,6 +30,7 @@ bool ReplicaInbox::apply_some() {
     apply(record);
     done_.number = record.head.number;
   }
+  sink_.settle();
   progress_(done_);
   return true;
 }

@@ -209,6 +209,7 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
           "the ring of rank {} holds an entry of an impossible size; its pushes up to here are dropped",
           ring.rank);
       ring.unfinished.abandon(sink_);
+      sink_.settle();
       ring.applied = tail;
       applied.store(tail, std::memory_order_release);
       return true;
@@ -220,6 +221,10 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
       shard::apply_entry(header, entry->rest, sink_);
     }
     ring.applied += header.bytes;
+    if (!sink_.unsettled()) applied.store(ring.applied, std::memory_order_release);
+  }
+  if (sink_.unsettled()) {
+    sink_.settle();
     applied.store(ring.applied, std::memory_order_release);
   }
   return entries != 0;

@@ -112,13 +112,49 @@ bool RowSender::take_snapshot(Read& read, const Segment& segment) {
     return false;
   }
   stop_waiting(read);
-  read.snapshot = std::make_shared<std::vector<std::byte>>(what.rows * segment.from.row_bytes);
-  if (what.sparse != 0) {
-    store_.gather(segment.from, segment.rows, read.snapshot->data());
-  } else {
-    store_.gather(segment.from, what.first_row * segment.from.row_bytes, *read.snapshot);
-  }
+  read.stretch = std::make_shared<Stretch>();
+  read.stretch->end = what.sparse != 0 ? what.rows : what.rows * segment.from.row_bytes;
+  read.stretch->bytes.resize(what.rows * segment.from.row_bytes);
+  gather(segment, 0, read.stretch->end, read.stretch->bytes.data());
   return true;
+}
+
+/// Rows that it has been asked for, or bytes.
+void RowSender::gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out) {
+  if (segment.what.sparse != 0) {
+    store_.gather(segment.from, std::span(segment.rows).subspan(begin, end - begin), out);
+  } else {
+    store_.gather(segment.from, segment.what.first_row * segment.from.row_bytes + begin, {out, end - begin});
+  }
+}
+
+std::shared_ptr<RowSender::Stretch> RowSender::free_stretch() {
+  for (const auto& piece : pieces_) {
+    if (piece->in_flight == 0) piece->stretch.reset();
+  }
+  for (const auto& stretch : stretches_) {
+    if (stretch.use_count() == 1) return stretch;
+  }
+  return stretches_.emplace_back(std::make_shared<Stretch>());
+}
+
+/// A wait for the GPU costs as much as many rows do.
+void RowSender::take_from_gpu(Read& read, const Segment& segment) {
+  constexpr std::uint64_t kBytes = 16 * kPieceBytes;
+  const bool sparse = segment.what.sparse != 0;
+  const std::uint64_t unit = sparse ? segment.from.row_bytes : 1;
+  const std::uint64_t left =
+      (sparse ? segment.what.rows : segment.what.rows * segment.from.row_bytes) - read.begin;
+  const std::uint64_t count = std::min(left, std::max<std::uint64_t>(1, kBytes / unit));
+  read.stretch = free_stretch();
+  Stretch& stretch = *read.stretch;
+  if (stretch.pinned.size() < count * unit) {
+    stretch.pinned = {};
+    stretch.pinned = device::PinnedMemory(std::max(kBytes, count * unit));
+  }
+  stretch.begin = read.begin;
+  stretch.end = read.begin + count;
+  gather(segment, stretch.begin, stretch.end, stretch.pinned.data());
 }
 
 void RowSender::stop_waiting(Read& read) {
@@ -131,34 +167,37 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   const Segment& segment = read.segments[read.at];
   const std::uint64_t row_bytes = segment.from.row_bytes;
   const bool sparse = segment.what.sparse != 0;
-  if (read.request.consistent != 0 && read.snapshot == nullptr && !take_snapshot(read, segment)) return false;
+  if (read.request.consistent != 0 && read.stretch == nullptr && !take_snapshot(read, segment)) return false;
   Piece* piece = free_piece();
   if (piece == nullptr) return false;
+  piece->stretch.reset();
+  if (segment.from.on_gpu && read.stretch == nullptr) take_from_gpu(read, segment);
 
+  const std::uint64_t unit = sparse ? row_bytes : 1;
   const std::uint64_t end = sparse ? segment.what.rows : segment.what.rows * row_bytes;
-  const std::uint64_t most = sparse ? std::max<std::uint64_t>(1, kPieceBytes / row_bytes) : kPieceBytes;
-  const std::uint64_t count = std::min(most, end - read.begin);
+  const std::uint64_t most = std::max<std::uint64_t>(1, kPieceBytes / unit);
+  const std::uint64_t count = std::min(most, (read.stretch ? read.stretch->end : end) - read.begin);
   const shard::PieceHeader header{read.request.id, read.begin, segment.what.number, 0};
-  const std::uint64_t bytes = sparse ? count * row_bytes : count;
   const std::byte* data = nullptr;
-  piece->snapshot = read.snapshot;
-  if (read.snapshot != nullptr) {
-    data = read.snapshot->data() + (sparse ? read.begin * row_bytes : read.begin);
+  if (read.stretch != nullptr) {
+    piece->stretch = read.stretch;
+    data = read.stretch->data() + (read.begin - read.stretch->begin) * unit;
   } else if (sparse) {
-    if (piece->bytes.size() < bytes) piece->bytes.resize(bytes);
-    store_.gather(segment.from, std::span(segment.rows).subspan(read.begin, count), piece->bytes.data());
+    if (piece->bytes.size() < count * unit) piece->bytes.resize(count * unit);
+    gather(segment, read.begin, read.begin + count, piece->bytes.data());
     data = piece->bytes.data();
   } else {
     data = segment.from.values + segment.what.first_row * row_bytes + read.begin;
   }
-  peer.send_in_place(cluster::kRowsPiece, transport::as_bytes(header), {data, bytes}, piece->in_flight);
+  peer.send_in_place(cluster::kRowsPiece, transport::as_bytes(header), {data, count * unit},
+                     piece->in_flight);
   in_flight_ += piece->in_flight;
   read.begin += count;
+  if (read.stretch != nullptr && read.begin == read.stretch->end) read.stretch.reset();
   if (read.begin == end) {
     store_.count_sent(segment.what.variable, segment.what.shard, segment.what.rows);
     ++read.at;
     read.begin = 0;
-    read.snapshot.reset();
   }
   return true;
 }

@@ -12,6 +12,7 @@
 
 #include "capstan/error.hpp"
 #include "store/chunk_pool.hpp"
+#include "store/frozen_rows.hpp"
 #include "store/touched_rows.hpp"
 
 namespace capstan::store {
@@ -20,7 +21,7 @@ namespace capstan::store {
 /// it is first. A push so costs at most one more copy of the rows that it changes, and memory at most the
 /// shard once more; when that is not to be had the snapshot is lost, not the push. Under the store's mutex,
 /// but for `copy`, which rows go on changing beside.
-class ShardSnapshot {
+class ShardSnapshot final : public FrozenRows {
  public:
   /// Values or a slot.
   struct Array {
@@ -32,18 +33,15 @@ class ShardSnapshot {
   ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
                 std::optional<TouchedRows> touched = std::nullopt,
                 std::shared_ptr<ChunkPool> pool = std::make_shared<ChunkPool>());
-  ~ShardSnapshot();
+  ~ShardSnapshot() override;
   ShardSnapshot(const ShardSnapshot&) = delete;
   ShardSnapshot& operator=(const ShardSnapshot&) = delete;
 
-  /// Before the next four, by the thread that calls these; needs no mutex.
-  void list_rows();
+  void list_rows() override;
 
-  std::size_t arrays() const noexcept { return arrays_.size(); }
-  /// How many there are.
-  std::uint64_t rows() const noexcept { return listed_ ? listed_->size() : rows_; }
-  /// The number in the shard of the i-th of them.
-  std::uint64_t row(std::uint64_t i) const noexcept { return listed_ ? (*listed_)[i] : i; }
+  std::size_t arrays() const noexcept override { return arrays_.size(); }
+  std::uint64_t rows() const noexcept override { return listed_ ? listed_->size() : rows_; }
+  std::uint64_t row(std::uint64_t i) const noexcept override { return listed_ ? (*listed_)[i] : i; }
 
   /// Before these rows change. REQUIRES: row numbers within the shard.
   void preserve(std::span<const std::uint32_t> rows);
@@ -51,12 +49,10 @@ class ShardSnapshot {
   /// Before the arrays' memory goes.
   void preserve_all();
 
-  /// The first-th row of those that there are and the next ones, of an array, as they were. Takes the store's
-  /// mutex, which the caller must not have, for no longer than it looks up what is kept. One thread.
-  /// REQUIRES: the arrays in their order, of each the first rows first, each row once. Throws
-  /// Error(resource_exhausted) when there was no room for rows that have changed.
+  /// Takes the store's mutex for no longer than it looks up what is kept. Throws Error(resource_exhausted)
+  /// when there was no room for rows that have changed.
   void copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out,
-            std::mutex& store_mutex);
+            std::mutex& store_mutex) override;
 
  private:
   struct Copying {

@@ -27,18 +27,6 @@ void fill(DType dtype, double value, std::uint64_t elements, void* out) {
   initialize({InitializerKind::constant, value, 0, 0}, dtype, 0, elements, out);
 }
 
-void fill_by_function(const shard::CreateShard& request, std::byte* out) {
-  Partition partition;
-  partition.shape.assign(request.shape.begin(), request.shape.end());
-  partition.partition_shape = partition.shape;
-  partition.partition_offset.assign(request.shape.size(), 0);
-  if (!request.shape.empty()) {
-    partition.partition_shape[0] = static_cast<std::int64_t>(request.rows);
-    partition.partition_offset[0] = static_cast<std::int64_t>(request.first_row);
-  }
-  detail::registered_fill(request.fill)(partition, out);
-}
-
 void check_optimizer(const shard::CreateShard& request) {
   if (is_floating(request.dtype) || request.dtype == DType::boolean) return;  // nobody pushes to a bool
   const Optimizer& o = request.optimizer;
@@ -51,6 +39,18 @@ void check_optimizer(const shard::CreateShard& request) {
 }
 
 }  // namespace
+
+void fill_by_function(const shard::CreateShard& request, std::byte* out) {
+  Partition partition;
+  partition.shape.assign(request.shape.begin(), request.shape.end());
+  partition.partition_shape = partition.shape;
+  partition.partition_offset.assign(request.shape.size(), 0);
+  if (!request.shape.empty()) {
+    partition.partition_shape[0] = static_cast<std::int64_t>(request.rows);
+    partition.partition_offset[0] = static_cast<std::int64_t>(request.first_row);
+  }
+  detail::registered_fill(request.fill)(partition, out);
+}
 
 class Store::Writing {
  public:
@@ -166,15 +166,33 @@ void Store::drop(std::uint32_t variable) {
 Store::Shard Store::make(const shard::CreateShard& request, bool filled) {
   Shard made;
   made.description = request;
-  const std::uint64_t elements = request.rows * made.width();
-  const Piece piece = heap_.allocate(elements * size_of(request.dtype));
-  made.values = piece.data;
+  made.place = {ps_index_, request.first_row, request.rows, shard::kNoRegion};
+  std::vector<PiecePlace> slots;
+  if (request.memory == ShardMemory::device) {
+    make_on_gpu(made, filled);
+  } else {
+    make_on_host(made, filled, slots);
+  }
   const Piece version = new_version();
   made.version = reinterpret_cast<std::uint64_t*>(version.data);
   made.steps = reinterpret_cast<std::int64_t*>(version.data + sizeof(std::uint64_t));
-  std::vector<PiecePlace> pieces{{piece.region, piece.offset}, {version.region, version.offset}};
-  made.place = {ps_index_,    request.first_row, request.rows,  piece.region,
-                piece.offset, version.region,    version.offset};
+  made.place.version_region = version.region;
+  made.place.version_offset = version.offset;
+  if (kept_ != nullptr) {
+    std::vector<PiecePlace> pieces{{made.place.region, made.place.offset}, {version.region, version.offset}};
+    pieces.insert(pieces.end(), slots.begin(), slots.end());
+    kept_->append(KeptState::Record::shard, to_bytes(ShardRecord{request, std::move(pieces)}));
+  }
+  return made;
+}
+
+void Store::make_on_host(Shard& made, bool filled, std::vector<PiecePlace>& slots) {
+  const shard::CreateShard& request = made.description;
+  const std::uint64_t elements = request.rows * made.width();
+  const Piece piece = heap_.allocate(elements * size_of(request.dtype));
+  made.values = piece.data;
+  made.place.region = piece.region;
+  made.place.offset = piece.offset;
   if (filled) {
     // 0 is what memory begins with.
   } else if (request.fill != 0) {
@@ -186,14 +204,11 @@ Store::Shard Store::make(const shard::CreateShard& request, bool filled) {
   for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot) {
     const DType dtype = shard::slot_dtype(request.dtype);
     const Piece slot_piece = heap_.allocate(elements * size_of(dtype));
-    pieces.push_back({slot_piece.region, slot_piece.offset});
+    slots.push_back({slot_piece.region, slot_piece.offset});
     made.slots.push_back(slot_piece.data);
     const double first = shard::initial_slot_value(request.optimizer, slot);
     if (first != 0 && !filled) fill(dtype, first, elements, made.slots.back());
   }
-  if (kept_ != nullptr)
-    kept_->append(KeptState::Record::shard, to_bytes(ShardRecord{request, std::move(pieces)}));
-  return made;
 }
 
 std::vector<shard::PlaceNow> Store::places() {
@@ -324,6 +339,10 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
   statistics_.rows_pushed += header.rows;
   shard.rows_moved += header.rows;
   statistics_.bytes_pushed += header.rows * shard.row_bytes();
+  if (shard.on_gpu) {
+    unsettled_.store(true, std::memory_order_relaxed);
+    return shard.on_gpu->apply(header, rows, values, *shard.steps);
+  }
   with_type(shard.description.dtype,
             [&]<class T>(std::type_identity<T>) { update<T>(shard, header, rows, values); });
 }
@@ -381,16 +400,18 @@ void Store::abandon(std::uint32_t variable, std::uint32_t shard) {
 Store::RowsView Store::view(std::uint32_t variable, std::uint32_t shard) {
   const std::lock_guard lock(mutex_);
   const Shard& found = find(variable, shard);
-  return {found.values, found.description.rows, found.row_bytes()};
+  return {found.values, found.description.rows, found.row_bytes(), found.on_gpu};
 }
 
 void Store::gather(const RowsView& from, std::span<const std::uint32_t> rows, std::byte* out) {
   const std::lock_guard lock(mutex_);
+  if (from.on_gpu) return from.on_gpu->read_rows(0, rows, out);
   shard::gather_rows(from.values, from.row_bytes, rows, {}, out);
 }
 
 void Store::gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out) {
   const std::lock_guard lock(mutex_);
+  if (from.on_gpu) return from.on_gpu->read(0, first_byte, out);
   if (!out.empty()) std::memcpy(out.data(), from.values + first_byte, out.size());
 }
 

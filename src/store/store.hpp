@@ -1,7 +1,9 @@
 // store.hpp -- the shards of one ps: values, optimizer slots, and what may be done to them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,6 +21,7 @@
 #include "shard/takeover.hpp"
 #include "store/chunk_pool.hpp"
 #include "store/closure_ledger.hpp"
+#include "store/device_shard.hpp"
 #include "store/heap.hpp"
 #include "store/kept_state.hpp"
 #include "store/shard_snapshot.hpp"
@@ -27,6 +30,8 @@
 #include "store/update_groups.hpp"
 
 namespace capstan::store {
+
+class RestoreFiles;
 
 /// Every shard has one writer at a time. Under mpirun that is the ps's only thread, and the mutex is never
 /// contended; in an embedded cluster the workers of the process push through `apply` themselves.
@@ -42,13 +47,18 @@ class Store final : public shard::PushSink {
       Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr,
       SharedRegions* regions = nullptr, std::size_t remembered_closures = ClosureLedger::kRemembered);
 
+  /// The number of the GPU in whose memory shards lie that ask for one. Throws Error where there is none.
+  using FindGpu = std::function<int()>;
+  /// `find` is called when the first one asks. `deterministic`: see ShardGpu. Before anything else.
+  void use_gpu(FindGpu find, bool deterministic);
+
   /// What an earlier process left in the kept memory: its shards, as after the last push that it ended.
   /// `middles`: of ranks whose entries go on where they were. Throws Error(unavailable) where there
-  /// is an update group, whose steps died with the process.
+  /// is an update group, whose steps died with the process, or a shard in a GPU's memory, which died, too.
   void recover(std::span<shard::UnfinishedPush> middles);
 
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
-  /// with the dtype), resource_exhausted.
+  /// with the dtype), resource_exhausted, failed_precondition (no GPU).
   /// `filled` says that the values come from elsewhere: they are 0 then.
   shard::ShardPlace create(const shard::CreateShard& request, bool filled = false);
   /// Of all shards, for who knows the places that they had on another host.
@@ -66,6 +76,8 @@ class Store final : public shard::PushSink {
 
   bool ready(const shard::PushHeader& header) override;
   void abandon(std::uint32_t variable, std::uint32_t shard) override;
+  bool unsettled() const noexcept override { return unsettled_.load(std::memory_order_relaxed); }
+  void settle() override;
 
   void create_group(const shard::CreateGroup& request);
   void restart_group(std::uint32_t group);
@@ -80,9 +92,10 @@ class Store final : public shard::PushSink {
 
   /// For reads that the ps serves. Throws Error(not_found).
   struct RowsView {
-    const std::byte* values = nullptr;
+    const std::byte* values = nullptr;  // null: `on_gpu` has them
     std::uint64_t rows = 0;
     std::uint64_t row_bytes = 0;
+    std::shared_ptr<const DeviceShard> on_gpu = {};
   };
   RowsView view(std::uint32_t variable, std::uint32_t shard);
   /// Rows in the order asked for, between two pushes. REQUIRES: row numbers within the shard.
@@ -114,6 +127,7 @@ class Store final : public shard::PushSink {
   struct Shard {
     shard::CreateShard description;
     shard::ShardPlace place;
+    std::shared_ptr<DeviceShard> on_gpu;  // null: values and slots are here
     std::byte* values = nullptr;
     std::vector<std::byte*> slots;  // in the order of shard::slots_of
     std::uint64_t* version = nullptr;
@@ -127,6 +141,8 @@ class Store final : public shard::PushSink {
 
     std::uint64_t width() const noexcept { return shard::width_of(description.shape); }
     std::uint64_t row_bytes() const noexcept { return width() * size_of(description.dtype); }
+    /// The rows that have been touched, or all, as they are now.
+    std::shared_ptr<FrozenRows> freeze(std::optional<TouchedRows> of, std::shared_ptr<ChunkPool> chunks);
   };
 
   /// Makes the shard's version odd while it lives, unless an unfinished push has done so already.
@@ -145,6 +161,11 @@ class Store final : public shard::PushSink {
   Room room() const noexcept;
   void back_to(const Room& room) noexcept;
   Shard make(const shard::CreateShard& request, bool filled);
+  void make_on_host(Shard& made, bool filled, std::vector<PiecePlace>& slots);
+  void make_on_gpu(Shard& made, bool filled);
+  std::shared_ptr<ShardGpu> gpu_for(const shard::CreateShard& request);
+  static void restore_on_host(const shard::RestoreShard& from, Shard& to, RestoreFiles& files);
+  static void restore_on_gpu(const shard::RestoreShard& from, DeviceShard& to, RestoreFiles& files);
 
   Shard& find(std::uint32_t variable, std::uint32_t shard);
   Piece new_version();
@@ -164,6 +185,10 @@ class Store final : public shard::PushSink {
   KeptState* kept_;
   Heap heap_;
   int ps_index_;
+  FindGpu find_gpu_;
+  bool deterministic_ = false;
+  std::shared_ptr<ShardGpu> gpu_;  // null: no shard has asked for one
+  std::atomic<bool> unsettled_{false};
   std::map<std::pair<std::uint32_t, std::uint32_t>, Shard> shards_;  // by (variable, shard)
   Piece versions_;  // a page of version words, handed out one cache line at a time
   std::uint64_t versions_used_ = 0;
@@ -179,6 +204,9 @@ class Store final : public shard::PushSink {
   Count count_;
   ClosureLedger ledger_;
 };
+
+/// The values of a shard with a registered function, which is told what part of the variable it is.
+void fill_by_function(const shard::CreateShard& request, std::byte* out);
 
 /// Reads bytes of a checkpoint and compares them with their checksums. Throws Error: data_loss naming file
 /// and dataset, failed_precondition when this host does not see the files.

@@ -1,4 +1,6 @@
 // store_recovery.cpp -- the shards of a process that is dead, made whole.
+#include <fmt/format.h>
+
 #include <atomic>
 
 #include "capstan/error.hpp"
@@ -11,7 +13,12 @@ void Store::add_shard(const ShardRecord& record) {
   const shard::CreateShard& description = record.description;
   Shard made;
   made.description = description;
-  const Piece values = heap_.at(record.pieces.at(0).region, record.pieces.at(0).offset);
+  const PiecePlace& place = record.pieces.at(0);
+  if (place.region == shard::kNoRegion) {  // recover() says what that means
+    shards_.emplace(std::pair(description.variable, description.shard), std::move(made));
+    return;
+  }
+  const Piece values = heap_.at(place.region, place.offset);
   const Piece version = heap_.at(record.pieces.at(1).region, record.pieces.at(1).offset);
   made.values = values.data;
   made.version = reinterpret_cast<std::uint64_t*>(version.data);
@@ -69,6 +76,15 @@ void Store::recover(std::span<shard::UnfinishedPush> middles) {
       default:
         break;
     }
+  }
+  for (const auto& [key, shard] : shards_) {
+    if (shard.description.memory != ShardMemory::device) continue;
+    throw Error(
+        Code::unavailable,
+        fmt::format("shard {} of variable \"{}\" was in the memory of a GPU, and died with the ps: let "
+                    "a spare take its place (--spares, --replicas-of-ps), or start again with "
+                    "--resume to go on from the last checkpoint",
+                    key.second, shard.description.name));
   }
   undo_cut_off();
   for (auto& push : middles) {

@@ -2,51 +2,16 @@
 #include <fmt/format.h>
 
 #include "capstan/error.hpp"
-#include "cluster/runtime.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/verify.hpp"
+#include "store/restore_files.hpp"
 #include "store/store.hpp"
 
 namespace capstan::store {
-namespace {
-
-/// Each file is opened when its first bytes are read, and one at a time.
-class OpenFile {
- public:
-  OpenFile(const std::string& folder, const std::vector<std::string>& names)
-      : folder_(folder), names_(names) {}
-  const io::FileDescriptor& open(std::uint32_t number) {
-    if (number_ == number && file_) return file_;
-    path_ = folder_ / names_.at(number);
-    try {
-      file_ = io::open_to_read(path_);
-    } catch (const Error& error) {
-      if (error.code() != Code::not_found) throw;
-      throw Error(
-          Code::failed_precondition,
-          fmt::format("{} does not see {}, which the coordinator does: a checkpoint must lie at the same "
-                      "path on every host",
-                      cluster::host_name(), path_.string()));
-    }
-    number_ = number;
-    return file_;
-  }
-  /// Of the file that was opened last.
-  const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::filesystem::path folder_;
-  const std::vector<std::string>& names_;
-  std::filesystem::path path_;
-  io::FileDescriptor file_;
-  std::uint32_t number_ = 0;
-};
-
-}  // namespace
 
 void check_restore(const shard::CheckRestore& check) {
-  OpenFile files(check.folder, check.files);
+  RestoreFiles files(check.folder, check.files);
   for (const shard::DatasetCheck& dataset : check.datasets) {
     const io::FileDescriptor& file = files.open(dataset.file);
     io::check_dataset(file, files.path(), dataset.offset, dataset.bytes, dataset.xxh3, dataset.path);
@@ -73,25 +38,33 @@ void Store::check_bounds(const shard::RestoreShard& from, const Shard& to) {
 
 void Store::restore(const shard::RestorePart& part) {
   const std::lock_guard lock(mutex_);
-  OpenFile files(part.folder, part.files);
+  RestoreFiles files(part.folder, part.files);
   for (const shard::RestoreShard& from : part.shards) {
     Shard& to = find(from.variable, from.shard);
     for (const auto& snapshot : to.snapshots) snapshot->preserve_all();
     if (to.touched) to.touched->add_all();
-    const auto array = [&to](std::uint32_t number) {
-      return number == 0 ? to.values : to.slots.at(number - 1);
-    };
     check_bounds(from, to);
-    for (const shard::RestorePiece& piece : from.pieces) {
-      const io::FileDescriptor& file = files.open(piece.file);
-      io::read_at(file, files.path(), piece.offset, array(piece.array) + piece.at, piece.bytes);
-    }
-    for (const shard::RestoreChanges& changes : from.changes) {
-      const io::FileDescriptor& file = files.open(changes.file);
-      io::apply_changed_rows(file, files.path(), changes.rows, to.description.first_row, to.description.rows,
-                             array(changes.array));
+    if (to.on_gpu) {
+      restore_on_gpu(from, *to.on_gpu, files);
+    } else {
+      restore_on_host(from, to, files);
     }
     *to.steps = from.steps;
+  }
+}
+
+void Store::restore_on_host(const shard::RestoreShard& from, Shard& to, RestoreFiles& files) {
+  const auto array = [&to](std::uint32_t number) {
+    return number == 0 ? to.values : to.slots.at(number - 1);
+  };
+  for (const shard::RestorePiece& piece : from.pieces) {
+    const io::FileDescriptor& file = files.open(piece.file);
+    io::read_at(file, files.path(), piece.offset, array(piece.array) + piece.at, piece.bytes);
+  }
+  for (const shard::RestoreChanges& changes : from.changes) {
+    const io::FileDescriptor& file = files.open(changes.file);
+    io::apply_changed_rows(file, files.path(), changes.rows, to.description.first_row, to.description.rows,
+                           array(changes.array));
   }
 }
 

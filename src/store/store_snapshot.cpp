@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "io/hdf5/layout.hpp"
+#include "store/device_snapshot.hpp"
 #include "store/store.hpp"
 
 namespace capstan::store {
@@ -58,22 +59,27 @@ bool StoreSnapshot::take_if_whole(const Key& key) {
   if (found == store_.shards_.end()) return true;  // dropped
   Store::Shard& shard = found->second;
   if (shard.unfinished != 0) return false;
-  std::vector<ShardSnapshot::Array> arrays{{shard.values, shard.row_bytes()}};
-  const std::uint64_t slot_bytes = shard.width() * size_of(shard::slot_dtype(shard.description.dtype));
-  for (const std::byte* slot : shard.slots) arrays.push_back({slot, slot_bytes});
   std::optional<TouchedRows> touched;
   if (rows_.since != 0 && shard.touched && shard.touched->mark() == rows_.since) touched = shard.touched;
-  auto rows =
-      std::make_shared<ShardSnapshot>(arrays, shard.description.rows, std::move(touched), store_.chunks_);
   std::optional<TouchedRows> since_now;
   if (rows_.mark != 0) since_now.emplace(rows_.mark, shard.description.rows);
-  shard.snapshots.reserve(shard.snapshots.size() + 1);
-  taken_.push_back({key, shard.description, *shard.steps, rows});
+  taken_.reserve(taken_.size() + 1);
+  taken_.push_back({key, shard.description, *shard.steps, shard.freeze(std::move(touched), store_.chunks_)});
   // Nothing from here on wants memory.
-  shard.snapshots.push_back(std::move(rows));
   if (since_now) shard.touched = std::move(since_now);
   --shard.waiting_reads;
   return true;
+}
+
+std::shared_ptr<FrozenRows> Store::Shard::freeze(std::optional<TouchedRows> of,
+                                                 std::shared_ptr<ChunkPool> chunks) {
+  if (on_gpu) return std::make_shared<DeviceSnapshot>(on_gpu, of);
+  std::vector<ShardSnapshot::Array> arrays{{values, row_bytes()}};
+  const std::uint64_t slot_bytes = width() * size_of(shard::slot_dtype(description.dtype));
+  for (const std::byte* slot : slots) arrays.push_back({slot, slot_bytes});
+  auto rows = std::make_shared<ShardSnapshot>(arrays, description.rows, std::move(of), std::move(chunks));
+  snapshots.push_back(rows);
+  return rows;
 }
 
 io::PartArray StoreSnapshot::numbers_of(const Taken& taken) {

@@ -11,7 +11,7 @@
 #include "io/hdf5/checkpoint_types.hpp"
 #include "shard/descriptor.hpp"
 #include "shard/protocol.hpp"
-#include "store/shard_snapshot.hpp"
+#include "store/frozen_rows.hpp"
 
 namespace capstan::store {
 
@@ -42,7 +42,7 @@ class StoreSnapshot {
     Key key;
     shard::CreateShard description;
     std::int64_t steps;
-    std::shared_ptr<ShardSnapshot> rows;
+    std::shared_ptr<FrozenRows> rows;
   };
 
   bool take_those_whole();

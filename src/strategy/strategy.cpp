@@ -37,6 +37,16 @@ void check_options(const std::string& name, const VariableOptions& options) {
         "none, sum, mean or only_first_replica");
   check("synchronization", options.synchronization, VariableSynchronization::on_read,
         "automatic, none, on_write or on_read");
+  check("memory", options.memory.value_or(ShardMemory::host), ShardMemory::device, "host or device");
+}
+
+void check_rounding(const shard::VariableDescriptor& variable) {
+  const bool is_half = variable.dtype == DType::float16 || variable.dtype == DType::bfloat16;
+  if (!variable.stochastic_rounding || (is_half && variable.memory == ShardMemory::device)) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable \"{}\" is {} in the memory of a {} and asks for stochastic rounding; "
+                          "expected float16 or bfloat16 in the memory of GPUs (ShardMemory::device)",
+                          variable.name, to_string(variable.dtype), to_string(variable.memory)));
 }
 
 std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtime> runtime) {
@@ -196,12 +206,19 @@ Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
   for (std::uint64_t s = 0; s < shards; ++s) {
     const auto place = there.find(static_cast<std::uint32_t>(s));
     const int ps = next_place(partition.rows_of(s) * (descriptor.row_bytes() + slots_width));
-    const shard::CreateShard request{descriptor.id,        static_cast<std::uint32_t>(s),
-                                     descriptor.name,      descriptor.dtype,
-                                     descriptor.shape,     partition.first_row_of(s),
-                                     partition.rows_of(s), descriptor.optimizer,
-                                     initial.initializer,  descriptor.group,
-                                     initial.fill};
+    const shard::CreateShard request{descriptor.id,
+                                     static_cast<std::uint32_t>(s),
+                                     descriptor.name,
+                                     descriptor.dtype,
+                                     descriptor.shape,
+                                     partition.first_row_of(s),
+                                     partition.rows_of(s),
+                                     descriptor.optimizer,
+                                     initial.initializer,
+                                     descriptor.group,
+                                     initial.fill,
+                                     descriptor.memory,
+                                     descriptor.stochastic_rounding};
     created.requests.emplace_back(place != there.end() ? place->second.ps : ps, request);
     if (place != there.end()) continue;
     log::debug("variable \"{}\" shard {} of {}: {} rows on ps {}", descriptor.name, s, shards,
@@ -287,6 +304,9 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.aggregation = options.aggregation;
   descriptor.synchronization = options.synchronization;
   descriptor.group = options.group ? options.group->id() : 0;
+  descriptor.memory = options.memory.value_or(options_.memory);
+  descriptor.stochastic_rounding = options.stochastic_rounding;
+  check_rounding(descriptor);
   if (restored_ && restored_->has(name)) restored_->require_fit(descriptor);
   Created created = create_shards(descriptor, initial);
   fill_new(descriptor, created, initial, whole);

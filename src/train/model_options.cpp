@@ -149,6 +149,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
   o.optimizer = choose_optimizer(settings, defaults.optimizer, defaults.learning_rate);
   o.l2 = settings.real("l2");
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
+  if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
   o.checkpoint_dir = settings.text("checkpoint-dir");
   o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
   o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));

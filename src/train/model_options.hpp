@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capstan/optimizers.hpp"
+#include "capstan/variable_options.hpp"
 #include "train/orders.hpp"
 #include "train/sparse/examples.hpp"
 #include "train/stop_request.hpp"
@@ -38,6 +39,7 @@ struct ModelOptions {
   Optimizer optimizer;
   double l2 = 0;
   std::uint64_t seed = 1;
+  ShardMemory memory = ShardMemory::host;
   std::string checkpoint_dir;
   int checkpoint_every = 5;
   int max_to_keep = 3;

@@ -43,7 +43,8 @@ class ModelProgram {
   ModelProgram(const Cluster& cluster, const ModelOptions& options, const ModelHooks& hooks)
       : options_(options),
         hooks_(hooks),
-        strategy_(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}}),
+        strategy_(cluster, {.variable_partitioner = FixedShardsPartitioner{cluster.count(Role::ps)},
+                            .memory = options.memory}),
         scope_(strategy_.scope()),
         coordinator_(strategy_),
         stop_(options.stop, !options.checkpoint_dir.empty()),

@@ -11,17 +11,18 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from gpu import gpu_flags
 from job import HOST, MPIEXEC, main
-from sums import SumsTest
+from sums import ON_GPU, SumsTest
 
 # Two workers and two ps: coordinator, workers, replicas, ps.
 REPLICAS, PS = {0: 4, 1: 3}, {0: 5, 1: 6}
 
 
 class PsReplica(SumsTest):
-    def begin(self, *options, outlives=False):
+    def begin(self, *options, outlives=False, **start):
         return self.start_sums(7, "--capstan-ps=2", "--capstan-replicas-of-ps=2", *options, microseconds=600,
-                               launcher=[MPIEXEC, *(["--enable-recovery"] if outlives else [])])
+                               launcher=[MPIEXEC, *(["--enable-recovery"] if outlives else [])], **start)
 
     def kill(self, job, rank, agent=False):
         os.kill(job.ranks()[rank][0 if agent else 1], signal.SIGKILL)
@@ -37,6 +38,13 @@ class PsReplica(SumsTest):
         self.wait_until_connected(job)
         self.kill(job, PS[0])
         self.assert_says(job, self.taken_over(0))
+        self.wait_until_connected(job)
+        self.assert_exact(job)
+
+    def test_with_shards_in_the_memory_of_gpus(self):
+        job = self.begin(*gpu_flags(prefix="--capstan-"), env=ON_GPU)
+        self.kill(job, PS[1])
+        self.assert_says(job, self.taken_over(1))
         self.wait_until_connected(job)
         self.assert_exact(job)
 

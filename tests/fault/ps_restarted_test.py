@@ -9,8 +9,9 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from gpu import gpu_flags
 from job import BIN, HOST, Roles, child_of, main
-from sums import SumsTest
+from sums import ON_GPU, SumsTest
 
 
 class PsRestarted(SumsTest):
@@ -62,6 +63,14 @@ class PsRestarted(SumsTest):
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn("what the workers of an update group had pushed in their last step died with the ps", job.stderr)
+        self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone.* has not come back")
+
+    def test_one_with_shards_in_the_memory_of_a_gpu_does_not_come_back(self):
+        job = self.start_sums(4, "--capstan-ps=1", "--capstan-ps-wait=1s", *gpu_flags(prefix="--capstan-"), microseconds=600,
+                              env=ON_GPU)
+        os.kill(job.ranks()[3][1], signal.SIGKILL)
+        self.assertNotEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn('of variable "sharded" was in the memory of a GPU, and died with the ps: let a spare take its place', job.stderr)
         self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone.* has not come back")
 
     def test_restarts_are_used_up(self):

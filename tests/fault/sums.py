@@ -6,6 +6,8 @@ import tempfile
 from job import BIN, PATIENT, JobTest
 
 SUMS = BIN / "sums_until_death"
+# In its environment: what closures add to lies in the memory of the ps' GPUs.
+ON_GPU = {"SHARD_MEMORY": "device"}
 
 
 class Connected:

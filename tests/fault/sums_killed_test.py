@@ -8,17 +8,19 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from gpu import gpu_flags
 from job import HOST, Roles, main
-from sums import SumsTest
+from sums import ON_GPU, SumsTest
 
 RANKS, PS = 8, 2
+GPU = gpu_flags(prefix="--capstan-")
 
 
 class SumsKilled(SumsTest):
-    def check(self, seed, *options):
+    def check(self, seed, *options, **start):
         """All workers but one are killed, one after another, at moments that follow from `seed`."""
         moment = random.Random(seed)
-        job = self.start_sums(RANKS, f"--capstan-ps={PS}", "--capstan-max-restarts=0", *options)
+        job = self.start_sums(RANKS, f"--capstan-ps={PS}", "--capstan-max-restarts=0", *options, **start)
         workers, ranks = Roles(RANKS, PS).workers, job.ranks()
         moment.shuffle(workers)
         for rank in workers[1:]:
@@ -35,6 +37,9 @@ class SumsKilled(SumsTest):
 
     def test_by_active_messages(self):
         self.check(20, "--capstan-window=am")
+
+    def test_with_shards_in_the_memory_of_gpus(self):
+        self.check(40, *GPU, env=ON_GPU)
 
     def test_with_one_closure_at_a_time(self):
         self.check(30, "--capstan-max-inflight-per-worker=1")

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/shard_memory.hpp"
 #include "until.hpp"
 
 namespace {
@@ -115,7 +116,8 @@ int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   const Until until(argv[1]);
-  cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}});
+  cs::ParameterServerStrategy strategy(
+      cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}, .memory = cs::shard_memory()});
   const auto scope = strategy.scope();
   cs::ClusterCoordinator coordinator(strategy);
   Job job(coordinator, argc > 2 ? std::atoll(argv[2]) : 0);

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "support/shard_memory.hpp"
+
 namespace {
 
 namespace cs = capstan;
@@ -70,7 +72,8 @@ int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   const std::int64_t shards = std::atoll(argv[1]);
-  cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{shards}});
+  cs::ParameterServerStrategy strategy(
+      cluster, {.variable_partitioner = cs::FixedShardsPartitioner{shards}, .memory = cs::shard_memory()});
   const auto scope = strategy.scope();
   const Model model;
   if (std::string(argv[2]) == "save") {

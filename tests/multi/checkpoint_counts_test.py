@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from gpu import gpu_flags
 from job import BIN, JobTest, main
 
 COUNTS = (1, 2, 3, 5)
@@ -51,10 +52,12 @@ def bytes_read(pid):
 
 
 class CheckpointCounts(JobTest):
-    def counts(self, ps, shards, *words):
+    def counts(self, ps, shards, *words, memory="host"):
         """Runs the program on so many ps; what it prints, by line."""
         command = [BIN / "checkpoint_counts", shards, *words]
-        job = self.run_to_end([*command, f"--capstan-ps={ps}"] if ps else command, 2 + ps if ps else 0)
+        if ps:
+            command += [f"--capstan-ps={ps}", *gpu_flags(prefix="--capstan-")]
+        job = self.run_to_end(command, 2 + ps if ps else 0, env={"SHARD_MEMORY": memory})
         return job.stdout.split()
 
     def test_any_number_of_ps_goes_on_from_any_other(self):
@@ -74,6 +77,18 @@ class CheckpointCounts(JobTest):
             self.assertEqual(lines, [later[1]] * len(COUNTS), f"{ps} ps trained on")
             for source, again in pairs:
                 self.assertEqual(arrays_of(again / "checkpoint-00000001"), saved[1], f"{source.name} by {ps} ps")
+
+    def test_what_lay_in_gpus_is_what_hosts_restore_and_the_other_way_round(self):
+        saved = {}
+        for memory, ps in (("host", 2), ("device", 1), ("device", 3)):
+            folder = self.folder / f"{memory}-{ps}"
+            self.counts(ps, SHARDS[ps], "save", folder, memory=memory)
+            saved[memory, ps] = arrays_of(folder / "checkpoint-00000001")
+        self.assertEqual(saved["device", 3], saved["device", 1], "the same steps give the same bits")
+        for (memory, ps), (other, others) in ((("device", 3), ("host", 2)), (("host", 2), ("device", 3))):
+            again = self.folder / f"again-{memory}-{ps}"
+            self.counts(others, SHARDS[others], "restore", self.folder / f"{memory}-{ps}", again, memory=other)
+            self.assertEqual(arrays_of(again / "checkpoint-00000001"), saved[memory, ps])
 
     def large(self, what, ps):
         # Slabs of the heap are taken whole, and small here, so that they take little more than the shards.

@@ -8,6 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from gpu import gpu_flags
 from job import LEARNT, JobTest, main, train
 
 # Workers that share cores push what is some closures old, and a small graph is trained in a tenth of a second: a
@@ -72,6 +73,18 @@ class Train(JobTest):
         ahead = trained(3, *gpu)
         self.assertEqual(ahead["training"]["triples"], 40 * len((data / "train.txt").read_text().splitlines()))
         self.assertGreater(ahead["test"]["mrr"], LEARNT)
+
+    def test_ps_that_keep_it_in_their_gpus_train_what_others_train(self):
+        losses = {}
+        data = self.graph()
+        for memory, ranks in (("host", 4), ("device", 4), ("device", 0)):
+            # One worker, and one batch a closure, so that the order of pushes is the same.
+            options = ["--ps", 2, "--workers", 1, "--slice-batches", 1, "--ps-memory", memory, *gpu_flags()]
+            self.run_to_end(train(data, *options, "--summary", self.folder / "summary.json", epochs=20), ranks)
+            losses[memory, ranks] = [epoch["loss"] for epoch in self.summary()["training"]["epochs"]]
+        for where in (("device", 4), ("device", 0)):
+            for mine, theirs in zip(losses[where], losses["host", 4], strict=True):
+                self.assertAlmostEqual(mine, theirs, delta=1e-4)
 
     def test_four_ranks(self):
         self.trained(4, ps=1, workers=2)

@@ -21,7 +21,10 @@ class Recorder : public shard::PushSink {
   }
   bool ready(const shard::PushHeader& header) override { return !held || header.first_part == 0; }
   void abandon(std::uint32_t variable, std::uint32_t) override { abandoned.push_back(variable); }
+  bool unsettled() const noexcept override { return settled < applied.size(); }
+  void settle() override { settled = applied.size(); }
 
+  std::size_t settled = 0;  // of `applied`
   bool held = false;
   std::vector<std::uint32_t> applied;
   std::vector<std::size_t> row_counts;
@@ -55,6 +58,26 @@ class PushInboxTest : public testing::Test {
   std::vector<std::pair<int, std::uint64_t>> told_;
   PushInbox inbox_{sink_, [this](int rank, std::uint64_t bytes) { told_.emplace_back(rank, bytes); }};
 };
+
+TEST_F(PushInboxTest, WhatIsAcknowledgedHasBeenSettled) {
+  std::size_t settled = 0;
+  PushInbox inbox(sink_, [&](int, std::uint64_t) { settled = sink_.settled; });
+  shard::PushHeader header;
+  header.kind = shard::PushKind::dense;
+  header.rows = header.variable = 1;
+  header.bytes = 2 * shard::kCacheLine;
+  header.acknowledge = 1;
+  std::vector<std::byte> values(shard::kCacheLine);
+  const float one = 1;
+  std::memcpy(values.data(), &one, sizeof one);
+  for (int entry = 0; entry < 3; ++entry) inbox.receive({0, 4, std::as_bytes(std::span(&header, 1)), values});
+  EXPECT_EQ(sink_.settled, 0U) << "while more may come";
+  EXPECT_TRUE(inbox.apply_some());
+  EXPECT_EQ(settled, 3U);
+  inbox.receive({0, 4, std::as_bytes(std::span(&header, 1)), values});
+  (void)inbox.settle(4);
+  EXPECT_EQ(sink_.settled, 4U);
+}
 
 TEST_F(PushInboxTest, EntriesAreAppliedAsTheyComeAndAcknowledgedOnce) {
   std::uint64_t bytes = send(4, 1, false, false);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <random>
 
 #include "base/log.hpp"
@@ -34,7 +35,15 @@ class Recorder : public shard::PushSink {
   }
   bool ready(const shard::PushHeader& header) override { return !held || header.first_part == 0; }
   void abandon(std::uint32_t variable, std::uint32_t) override { abandoned.push_back(variable); }
+  bool unsettled() const noexcept override { return on_settle && settled < pushes.size(); }
+  void settle() override {
+    if (!unsettled()) return;
+    settled = pushes.size();
+    on_settle();
+  }
   std::vector<Push> pushes;
+  std::function<void()> on_settle;  // none: what it has taken is done
+  std::size_t settled = 0;          // of `pushes`
   bool held = false;
   std::vector<std::uint32_t> abandoned;  // variables
 };
@@ -129,6 +138,21 @@ TEST_F(RingReaderTest, PublishedEntriesAreAppliedInOrder) {
   EXPECT_EQ(pusher.applied(), pusher.tail);
   EXPECT_FALSE(reader_.has_work());
   EXPECT_FALSE(reader_.apply_some());
+}
+
+TEST_F(RingReaderTest, WhatAGpuDoesIsSaidToBeAppliedOnceATurnWhenItIsDone) {
+  Pusher pusher = open(1);
+  std::vector<std::uint64_t> applied;
+  sink_.on_settle = [&] { applied.push_back(pusher.applied()); };
+  for (std::uint32_t number = 1; number <= 20; ++number) pusher.write(entry(number));
+  pusher.publish();
+  const std::uint64_t bytes = entry(1).size();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(pusher.applied(), 16 * bytes);
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(pusher.applied(), 20 * bytes);
+  EXPECT_EQ(applied, (std::vector<std::uint64_t>{0, 16 * bytes})) << "before each wait";
+  EXPECT_EQ(sink_.settled, 20U);
 }
 
 TEST_F(RingReaderTest, WhatIsNotPublishedDoesNotExist) {

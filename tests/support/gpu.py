@@ -2,5 +2,5 @@
 import os
 
 
-def gpu_flags(gpus=1):
-    return [] if "CAPSTAN_TEST_GPU" in os.environ else [f"--gpu-stand-ins={gpus}"]
+def gpu_flags(gpus=1, prefix="--"):
+    return [] if "CAPSTAN_TEST_GPU" in os.environ else [f"{prefix}gpu-stand-ins={gpus}"]

@@ -76,7 +76,8 @@ class Program {
   Program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks)
       : options_(options),
         hooks_(hooks),
-        strategy_(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}}),
+        strategy_(cluster, {.variable_partitioner = FixedShardsPartitioner{cluster.count(Role::ps)},
+                            .memory = options.memory}),
         scope_(strategy_.scope()),
         stop_(options.stop, !options.checkpoint_dir.empty()),
         graph_(load_graph(options.data)) {

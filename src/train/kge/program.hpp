@@ -31,6 +31,7 @@ struct ProgramOptions {
   Optimizer optimizer;
   float n3 = 0;
   std::uint64_t seed = 1;
+  ShardMemory memory = ShardMemory::host;
   std::string checkpoint_dir;
   int checkpoint_every = 5;
   int max_to_keep = 3;

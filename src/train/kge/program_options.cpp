@@ -23,6 +23,7 @@ ProgramOptions ProgramOptions::from(const Settings& settings) {
   o.n3 = settings.given("n3") ? static_cast<float>(settings.real("n3")) : defaults.n3;
   o.optimizer = train::choose_optimizer(settings, "adagrad", static_cast<double>(defaults.learning_rate));
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
+  if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
   o.checkpoint_dir = settings.text("checkpoint-dir");
   o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
   o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));

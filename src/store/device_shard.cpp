@@ -1,0 +1,240 @@
+// device_shard.cpp -- pushes in pieces of pinned memory, operations that a GPU does not know, and copies.
+#include "store/device_shard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/with_type.hpp"
+#include "capstan/error.hpp"
+#include "store/row_ops.hpp"
+
+namespace capstan::store {
+namespace {
+
+std::uint32_t checked_rows(const shard::CreateShard& d) {
+  constexpr std::uint64_t kMost = ~std::uint32_t{0} - 1;
+  if (d.rows <= kMost) return static_cast<std::uint32_t>(d.rows);
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("shard {} of variable \"{}\" has {} rows; a shard in the memory of a GPU has at most "
+                  "{}: cut the variable into more shards",
+                  d.shard, d.name, d.rows, kMost));
+}
+
+/// So that what follows the row numbers is aligned as an allocation is.
+std::uint64_t bytes_of_numbers(std::uint64_t rows) {
+  constexpr std::uint64_t kAlignment = 256;
+  return (rows * sizeof(std::uint32_t) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard& description)
+    : gpu_(std::move(gpu)),
+      description_(description),
+      width_(shard::width_of(description.shape)),
+      updater_(gpu_->stream(), checked_rows(description), gpu_->deterministic()) {
+  const std::uint64_t elements = description.rows * width_;
+  memory_.emplace_back(gpu_->number(), elements * size_of(description.dtype));
+  const std::uint64_t slot_bytes = elements * size_of(shard::slot_dtype(description.dtype));
+  for (std::size_t slot = 0; slot < shard::slots_of(description.optimizer.kind).size(); ++slot)
+    memory_.emplace_back(gpu_->number(), slot_bytes);
+}
+
+DeviceShard::Array DeviceShard::array(std::size_t number) const {
+  const DType dtype = number == 0 ? description_.dtype : shard::slot_dtype(description_.dtype);
+  return {memory_.at(number).data(), width_ * size_of(dtype)};
+}
+
+std::uint64_t DeviceShard::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const device::Memory& memory : memory_) sum += memory.size();
+  return sum;
+}
+
+std::uint64_t DeviceShard::rows_a_piece(std::size_t array) const {
+  const std::uint64_t row = this->array(array).row_bytes + sizeof(std::uint32_t);
+  return std::max<std::uint64_t>(1, ShardGpu::kPieceBytes / row);
+}
+
+device::RowCopy DeviceShard::row_copy(std::size_t array, const std::byte* rows, std::uint64_t count,
+                                      std::byte* outside) const {
+  const Array of = this->array(array);
+  return {of.data,
+          static_cast<std::uint32_t>(description_.rows),
+          of.row_bytes,
+          reinterpret_cast<const std::uint32_t*>(rows),
+          static_cast<std::uint32_t>(count),
+          outside,
+          gpu_->first_bad()};
+}
+
+void DeviceShard::apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                        const std::byte* values, std::int64_t step) {
+  const std::uint64_t row_bytes = array(0).row_bytes;
+  if (header.rows == 0 || row_bytes == 0) return;
+  const bool sparse = header.kind == shard::PushKind::sparse;
+  const std::uint64_t most = rows_a_piece(0);
+  for (std::uint64_t first = 0; first < header.rows; first += most) {
+    const std::uint64_t count = std::min<std::uint64_t>(most, header.rows - first);
+    const auto named = sparse ? rows.subspan(first, count) : rows;
+    const std::uint64_t first_row = sparse ? 0 : header.first_row + first;
+    const std::byte* from = values + first * row_bytes;
+    with_type(description_.dtype, [&]<class T>(std::type_identity<T>) {
+      if (header.op != shard::RowOp::gradient) {
+        operate<T>(header.op, named, first_row, count, from);
+      } else if constexpr (!std::is_same_v<T, std::uint8_t>) {
+        update<T>(named, first_row, count, from, step);
+      }
+    });
+  }
+}
+
+template <class T>
+void DeviceShard::update(std::span<const std::uint32_t> rows, std::uint64_t first_row, std::uint64_t count,
+                         const std::byte* gradient, std::int64_t step) {
+  using Slot = Arithmetic<T>;
+  const std::uint64_t numbers = rows.empty() ? 0 : bytes_of_numbers(count);
+  const std::uint64_t bytes = count * array(0).row_bytes;
+  const ShardGpu::Room room = gpu_->room(numbers + bytes);
+  if (!rows.empty()) std::memcpy(room.here, rows.data(), rows.size_bytes());
+  std::memcpy(room.here + numbers, gradient, bytes);
+  device::copy(gpu_->stream(), room.there, room.here, numbers + bytes);
+  device::Update<T> u;
+  u.values = reinterpret_cast<T*>(memory_[0].data());
+  u.slot0 = memory_.size() < 2 ? nullptr : reinterpret_cast<Slot*>(memory_[1].data());
+  u.slot1 = memory_.size() < 3 ? nullptr : reinterpret_cast<Slot*>(memory_[2].data());
+  u.width = width_;
+  u.table_rows = static_cast<std::uint32_t>(description_.rows);
+  u.rows = rows.empty() ? nullptr : reinterpret_cast<const std::uint32_t*>(room.there);
+  u.first_row = static_cast<std::uint32_t>(first_row);
+  u.count = static_cast<std::uint32_t>(count);
+  u.gradient = reinterpret_cast<T*>(room.there + numbers);
+  u.step = step;
+  u.first_bad = gpu_->first_bad();
+  // Another seed for every update of every shard.
+  const std::uint64_t shard = std::uint64_t{description_.variable} << 32 | description_.shard;
+  u.rounding = {description_.stochastic_rounding, (shard + 1) * 0xD1B54A32D192ED03U + ++updates_};
+  updater_.apply(gpu_->stream(), description_.optimizer, u);
+}
+
+template <class T>
+void DeviceShard::operate(shard::RowOp op, std::span<const std::uint32_t> rows, std::uint64_t first_row,
+                          std::uint64_t count, const std::byte* values) {
+  const device::Stream& stream = gpu_->stream();
+  const bool sparse = !rows.empty();
+  // A row that is named twice is changed twice: it has one place in the copy.
+  std::vector<std::uint32_t> each(rows.begin(), rows.end());
+  std::sort(each.begin(), each.end());
+  each.erase(std::unique(each.begin(), each.end()), each.end());
+  std::vector<std::uint32_t> places;
+  for (const std::uint32_t row : rows)
+    places.push_back(
+        static_cast<std::uint32_t>(std::lower_bound(each.begin(), each.end(), row) - each.begin()));
+
+  const std::uint64_t row_bytes = array(0).row_bytes;
+  const std::uint64_t numbers = bytes_of_numbers(each.size());
+  const std::uint64_t bytes = (sparse ? each.size() : count) * row_bytes;
+  const ShardGpu::Room room = gpu_->room(numbers + bytes);
+  std::byte* const here = room.here + numbers;
+  std::byte* const there = room.there + numbers;
+  std::byte* const in_place = memory_[0].data() + first_row * row_bytes;
+  const device::RowCopy copy = row_copy(0, room.there, each.size(), there);
+  if (sparse) {
+    std::memcpy(room.here, each.data(), each.size() * sizeof(std::uint32_t));
+    device::copy(stream, room.there, room.here, numbers);
+  }
+  if (op != shard::RowOp::set) {  // which leaves nothing of what was there
+    if (sparse) device::gather(stream, copy);
+    device::copy(stream, here, sparse ? there : in_place, bytes);
+    stream.wait();
+  }
+  Update<T> u;
+  u.values = reinterpret_cast<T*>(here);
+  u.width = width_;
+  u.rows = sparse ? places.data() : nullptr;
+  u.count = count;
+  u.gradient = reinterpret_cast<const T*>(values);
+  store::apply(op, u);
+  device::copy(stream, sparse ? there : in_place, here, bytes);
+  if (sparse) device::scatter(stream, copy);
+}
+
+void DeviceShard::gather(std::size_t array, std::span<const std::uint32_t> rows, std::byte* out_there) const {
+  const std::uint64_t row_bytes = this->array(array).row_bytes;
+  if (row_bytes == 0) return;
+  constexpr std::uint64_t kMost = ShardGpu::kPieceBytes / sizeof(std::uint32_t);
+  for (std::uint64_t first = 0; first < rows.size(); first += kMost) {
+    const auto some = rows.subspan(first, std::min<std::uint64_t>(kMost, rows.size() - first));
+    const ShardGpu::Room room = gpu_->room(some.size_bytes());
+    std::memcpy(room.here, some.data(), some.size_bytes());
+    device::copy(gpu_->stream(), room.there, room.here, some.size_bytes());
+    device::gather(gpu_->stream(), row_copy(array, room.there, some.size(), out_there + first * row_bytes));
+  }
+}
+
+void DeviceShard::read_rows(std::size_t array, std::span<const std::uint32_t> rows, std::byte* out) const {
+  const std::uint64_t row_bytes = this->array(array).row_bytes;
+  if (row_bytes == 0) return;
+  const std::uint64_t most = rows_a_piece(array);
+  for (std::uint64_t first = 0; first < rows.size(); first += most) {
+    const auto some = rows.subspan(first, std::min<std::uint64_t>(most, rows.size() - first));
+    const std::uint64_t numbers = bytes_of_numbers(some.size());
+    const ShardGpu::Room room = gpu_->room(numbers + some.size() * row_bytes);
+    std::memcpy(room.here, some.data(), some.size_bytes());
+    device::copy(gpu_->stream(), room.there, room.here, some.size_bytes());
+    device::gather(gpu_->stream(), row_copy(array, room.there, some.size(), room.there + numbers));
+    device::copy(gpu_->stream(), out + first * row_bytes, room.there + numbers, some.size() * row_bytes);
+  }
+  gpu_->settle();
+}
+
+void DeviceShard::read(std::size_t array, std::uint64_t first_byte, std::span<std::byte> out) const {
+  device::copy(gpu_->stream(), out.data(), this->array(array).data + first_byte, out.size());
+  gpu_->settle();
+}
+
+void DeviceShard::write_by(std::size_t array, std::uint64_t first, std::uint64_t bytes, std::uint64_t unit,
+                           const Fill& read) {
+  if (bytes == 0) return;
+  const std::uint64_t most = std::max<std::uint64_t>(1, ShardGpu::kPieceBytes / unit) * unit;
+  for (std::uint64_t done = 0; done < bytes; done += most) {
+    const std::uint64_t count = std::min(most, bytes - done);
+    const ShardGpu::Room room = gpu_->room(count);
+    read(first + done, count, room.here);
+    device::copy(gpu_->stream(), this->array(array).data + first + done, room.here, count);
+  }
+}
+
+void DeviceShard::fill(std::size_t array, const Fill& fill) {
+  write_by(array, 0, memory_.at(array).size(), this->array(array).row_bytes, fill);
+}
+
+void DeviceShard::write(std::size_t array, std::uint64_t first, std::uint64_t bytes, const Fill& read) {
+  write_by(array, first, bytes, 1, read);
+}
+
+void DeviceShard::fill_with_zeros() {
+  for (const device::Memory& memory : memory_)
+    device::fill_with_zeros(gpu_->stream(), memory.data(), memory.size());
+}
+
+void DeviceShard::change(
+    std::size_t array,
+    const std::function<void(std::uint64_t first_row, std::uint64_t rows, std::byte* data)>& change) {
+  const Array of = this->array(array);
+  if (of.row_bytes == 0) return;
+  const std::uint64_t most = rows_a_piece(array);
+  for (std::uint64_t first = 0; first < rows(); first += most) {
+    const std::uint64_t count = std::min(most, rows() - first);
+    const ShardGpu::Room room = gpu_->room(count * of.row_bytes);
+    device::copy(gpu_->stream(), room.here, of.data + first * of.row_bytes, count * of.row_bytes);
+    gpu_->stream().wait();
+    change(first, count, room.here);
+    device::copy(gpu_->stream(), of.data + first * of.row_bytes, room.here, count * of.row_bytes);
+  }
+}
+
+}  // namespace capstan::store
