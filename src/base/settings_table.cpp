@@ -509,6 +509,20 @@ constexpr std::array kTable{
             .unit = "batches",
             .minimum = 1,
             .maximum = 1 << 20},
+    Setting{
+        .name = "device",
+        .group = "kge",
+        .kind = choice,
+        .initial = "cpu",
+        .help = "what a worker computes with: its cores, or one of its host's GPUs, which they take in turn",
+        .choices = "cpu|cuda"},
+    Setting{.name = "no-look-ahead",
+            .group = "kge",
+            .kind = flag,
+            .initial = "false",
+            .help =
+                "with --device cuda: rows of a batch are looked up when the gradients of the one before have "
+                "been pushed, not while the GPU computes it"},
     Setting{.name = "n3",
             .group = "kge",
             .kind = real,

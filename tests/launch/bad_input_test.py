@@ -46,6 +46,11 @@ class BadInput(JobTest):
     def resume(self, *options):
         return train(self.data, "--checkpoint-dir", self.checkpoints, "--resume", *options, epochs=10)
 
+    def test_a_gpu_where_there_is_none(self):
+        # With CUDA's own variable also where there is one.
+        self.refused(USAGE, "no GPU: ", "worker 0", "--device cpu", command=train(self.data, "--device", "cuda"), ranks=(0, 3),
+                     env={"CUDA_VISIBLE_DEVICES": ""})
+
     # The data
 
     def test_malformed_line(self):

@@ -54,6 +54,25 @@ class Train(JobTest):
             self.assertAlmostEqual(mine, theirs, delta=1e-6)
         self.assertAlmostEqual(alone["test"]["mrr"], ranks["test"]["mrr"], delta=1e-6)
 
+    def test_a_gpu_trains_what_the_host_trains(self):
+        data, summary = self.graph(), self.folder / "summary.json"
+        gpu = ["--device", "cuda", "--gpu-stand-ins", 1]
+
+        def trained(ranks, *options):
+            command = train(data, "--workers", 1, "--slice-batches", 3, "--summary", summary, *options, epochs=40)
+            self.run_to_end(command, ranks)
+            return self.summary()
+
+        for model in ("complex", "transe"):
+            host, device = (trained(0, "--model", model, *options) for options in ([], [*gpu, "--no-look-ahead"]))
+            for mine, theirs in zip(*([epoch["loss"] for epoch in run["training"]["epochs"]] for run in (host, device))):
+                self.assertAlmostEqual(mine, theirs, delta=1e-3)
+            self.assertAlmostEqual(host["test"]["mrr"], device["test"]["mrr"], delta=1e-3)
+        # Rows that lack the last gradients train another model, as good a one.
+        ahead = trained(3, *gpu)
+        self.assertEqual(ahead["training"]["triples"], 40 * len((data / "train.txt").read_text().splitlines()))
+        self.assertGreater(ahead["test"]["mrr"], LEARNT)
+
     def test_four_ranks(self):
         self.trained(4, ps=1, workers=2)
 

@@ -102,7 +102,9 @@ class Program {
     coordinator_.emplace(strategy_);
     workers_ = coordinator_->workers();
     trainer_.emplace(coordinator_->create_per_worker_resource<&make_trainer>(
-        StepOptions{options_.model, options_.dim, options_.negatives, options_.n3, entities, relations}));
+        TrainerOptions{{options_.model, options_.dim, options_.negatives, options_.n3, entities, relations},
+                       options_.on_gpu,
+                       options_.looks_ahead}));
     evaluator_.emplace(coordinator_->create_per_worker_resource<&make_evaluator>(
         options_.data, RankerOptions{options_.model, options_.dim, entities, relations}));
     report_.entities = entities;
@@ -329,7 +331,7 @@ class Program {
   std::optional<Variable<float>> entities_;
   std::optional<Variable<float>> relations_;
   std::optional<ClusterCoordinator> coordinator_;
-  std::optional<PerWorker<Trainer>> trainer_;
+  std::optional<PerWorker<std::unique_ptr<Trainer>>> trainer_;
   std::optional<PerWorker<std::unique_ptr<Evaluator>>> evaluator_;
   std::deque<Running> running_;
   Clock::time_point train_from_;

@@ -25,6 +25,8 @@ struct ProgramOptions {
   int negatives = 0;
   int batch = 0;
   int slice_batches = 8;
+  bool on_gpu = false;
+  bool looks_ahead = true;
   int epochs = 0;
   Optimizer optimizer;
   float n3 = 0;

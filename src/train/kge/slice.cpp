@@ -34,30 +34,9 @@ TrueAnswers known_answers(const io::Graph& graph) {
   return {all, static_cast<std::int64_t>(graph.relations.size())};
 }
 
-Trainer make_trainer(StepOptions options) { return Trainer(options); }
-
-SliceResult train_slice(PerWorker<Trainer> trainer, Slice slice, Variable<float> entities,
+SliceResult train_slice(PerWorker<std::unique_ptr<Trainer>> trainer, Slice slice, Variable<float> entities,
                         Variable<float> relations) {
-  Step& step = trainer->step;
-  const std::span<const Triple> triples(slice.triples);
-  const auto batch_size = static_cast<std::size_t>(slice.batch);
-  SliceResult result;
-  std::uint64_t number = slice.first_batch;
-  for (std::size_t first = 0; first < triples.size(); first += batch_size) {
-    const auto batch = triples.subspan(first, std::min(batch_size, triples.size() - first));
-    step.plan(batch, slice.seed, number++);
-    trainer->entity_rows.resize(step.entity_ids().size() * entities.width());
-    trainer->relation_rows.resize(step.relation_ids().size() * relations.width());
-    entities.lookup(step.entity_ids(), trainer->entity_rows);
-    relations.lookup(step.relation_ids(), trainer->relation_rows);
-    const Loss loss = step.compute(trainer->entity_rows, trainer->relation_rows);
-    entities.push(step.entity_ids(), step.entity_gradients());
-    relations.push(step.relation_ids(), step.relation_gradients());
-    result.loss_sum += loss.sum;
-    result.queries += loss.count;
-    result.triples += static_cast<std::int64_t>(batch.size());
-  }
-  return result;
+  return (*trainer)->train(slice, entities, relations);
 }
 
 Evaluator::Evaluator(const std::string& data, const RankerOptions& options)

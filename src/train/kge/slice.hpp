@@ -10,7 +10,7 @@
 #include "capstan/capstan.hpp"
 #include "io/data/graph.hpp"
 #include "train/kge/ranking.hpp"
-#include "train/kge/step.hpp"
+#include "train/kge/trainer.hpp"
 #include "train/kge/triple.hpp"
 #include "train/kge/true_answers.hpp"
 
@@ -22,31 +22,7 @@ std::vector<Triple> to_triples(const std::vector<io::GraphTriple>& triples);
 /// From all triples of a graph: what counts as right when answers are filtered.
 TrueAnswers known_answers(const io::Graph& graph);
 
-/// A worker's buffers for training, kept from slice to slice.
-struct Trainer {
-  explicit Trainer(const StepOptions& options) : step(options) {}
-  Step step;
-  std::vector<float> entity_rows;
-  std::vector<float> relation_rows;
-};
-Trainer make_trainer(StepOptions options);
-
-/// Consecutive batches of one epoch.
-struct Slice {
-  std::vector<Triple> triples;
-  std::int32_t batch = 0;         // triples in a batch; the last may have fewer
-  std::uint64_t seed = 0;         // of the negatives
-  std::uint64_t first_batch = 0;  // number of the first batch since the beginning of training
-};
-
-struct SliceResult {
-  double loss_sum = 0;
-  std::int64_t queries = 0;
-  std::int64_t triples = 0;
-};
-
-/// For each batch: looks up the rows it needs and no others, pushes their gradients.
-SliceResult train_slice(PerWorker<Trainer> trainer, Slice slice, Variable<float> entities,
+SliceResult train_slice(PerWorker<std::unique_ptr<Trainer>> trainer, Slice slice, Variable<float> entities,
                         Variable<float> relations);
 
 /// A worker's filter and ranker. The graph is read on the worker.

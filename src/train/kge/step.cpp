@@ -1,17 +1,12 @@
 // step.cpp -- see step.hpp. Three matrix products a block of queries take nine tenths of the time.
 #include "train/kge/step.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include "base/assert.hpp"
-#include "capstan/error.hpp"
 #include "train/blas.hpp"
-#include "train/counter_rng.hpp"
 
 namespace capstan::kge {
 namespace {
@@ -22,29 +17,13 @@ constexpr std::size_t kBlock = 256;
 /// Far below any real score, and its exponential is exactly 0.
 constexpr float kMasked = -1e30F;
 
-void check(const StepOptions& options) {
-  const auto refuse = [](std::string_view name, auto value, std::string_view wanted) {
-    throw Error(Code::invalid_argument, fmt::format("{} is {}; it must be {}", name, value, wanted));
-  };
-  if (options.dim <= 0) refuse("dim", options.dim, "at least 1");
-  if (options.model == ModelKind::complex && options.dim % 2 != 0) {
-    refuse("dim", options.dim, "even for the model complex: a complex number is two floats");
-  }
-  if (options.negatives <= 0) refuse("negatives", options.negatives, "at least 1");
-  if (!(options.n3 >= 0)) refuse("n3", options.n3, "0 or more");
-  if (options.n3 > 0 && options.model == ModelKind::transe)
-    refuse("n3", options.n3, "0 for the model transe");
-  if (options.entities < 2) refuse("the number of entities", options.entities, "at least 2");
-  if (options.relations < 1) refuse("the number of relations", options.relations, "at least 1");
-}
-
 }  // namespace
 
 Step::Step(const StepOptions& options)
-    : options_(options),
+    : plan_(options),
+      model_(options.model),
       dim_(static_cast<std::size_t>(options.dim)),
       negative_count_(static_cast<std::size_t>(options.negatives)) {
-  check(options);
   train::use_one_blas_thread();
   queries_.resize(kBlock * dim_);
   query_gradients_.resize(kBlock * dim_);
@@ -57,50 +36,17 @@ Step::Step(const StepOptions& options)
 }
 
 void Step::plan(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t batch_number) {
-  CAPSTAN_ASSERT(!batch.empty());
-  batch_ = batch.size();
-  entity_uses_.resize(2 * batch_ + negative_count_);
-  relation_uses_.resize(2 * batch_);
-  for (std::size_t i = 0; i < batch_; ++i) {
-    const Triple& triple = batch[i];
-    entity_uses_[i] = triple.head;
-    entity_uses_[batch_ + i] = triple.tail;
-    relation_uses_[i] = triple.relation;
-    relation_uses_[batch_ + i] = triple.relation + options_.relations;
-  }
-  const train::CounterRng random(seed, batch_number);
-  const auto entities = static_cast<std::uint64_t>(options_.entities);
-  for (std::size_t j = 0; j < negative_count_; ++j) {
-    entity_uses_[2 * batch_ + j] = static_cast<std::int64_t>(random.below(entities, j));
-  }
-
-  entity_index_.build(entity_uses_);
-  relation_index_.build(relation_uses_);
-  CAPSTAN_ASSERT(entity_ids().back() < options_.entities);
-  CAPSTAN_ASSERT(relation_ids().back() < 2 * options_.relations);
-
+  plan_.draw(batch, seed, batch_number);
   first_negative_.assign(entity_ids().size(), -1);
   next_negative_.resize(negative_count_);
   for (std::size_t j = 0; j < negative_count_; ++j) {
-    const auto place = static_cast<std::size_t>(entity_index_.places()[2 * batch_ + j]);
+    const auto place = static_cast<std::size_t>(plan_.negative_places()[j]);
     next_negative_[j] = std::exchange(first_negative_[place], static_cast<std::int32_t>(j));
   }
 }
 
-std::size_t Step::source(std::size_t query) const noexcept {
-  return static_cast<std::size_t>(entity_index_.places()[query]);
-}
-
-std::size_t Step::answer(std::size_t query) const noexcept {
-  return source(query < batch_ ? query + batch_ : query - batch_);
-}
-
-std::size_t Step::relation(std::size_t query) const noexcept {
-  return static_cast<std::size_t>(relation_index_.places()[query]);
-}
-
 Loss Step::compute(std::span<const float> entity_rows, std::span<const float> relation_rows) {
-  CAPSTAN_ASSERT(batch_ > 0);
+  CAPSTAN_ASSERT(plan_.queries() > 0);
   CAPSTAN_ASSERT(entity_rows.size() == entity_ids().size() * dim_);
   CAPSTAN_ASSERT(relation_rows.size() == relation_ids().size() * dim_);
   const Rows rows{entity_rows.data(), relation_rows.data()};
@@ -109,34 +55,34 @@ Loss Step::compute(std::span<const float> entity_rows, std::span<const float> re
   std::ranges::fill(entity_gradients_.span(), 0.0F);
   std::ranges::fill(relation_gradients_.span(), 0.0F);
 
-  Loss loss{.sum = 0, .count = static_cast<std::int64_t>(2 * batch_)};
+  Loss loss{.sum = 0, .count = static_cast<std::int64_t>(plan_.queries())};
   gather_negatives(rows);
-  for (std::size_t first = 0; first < 2 * batch_; first += kBlock) {
-    const std::size_t count = std::min(kBlock, 2 * batch_ - first);
+  for (std::size_t first = 0; first < plan_.queries(); first += kBlock) {
+    const std::size_t count = std::min(kBlock, plan_.queries() - first);
     make_queries(rows, first, count);
     loss.sum += weigh_candidates(rows, first, count);
     multiply_gradients(first, count);
     add_query_side(rows, first, count);
   }
   add_negative_side();
-  if (options_.n3 > 0) add_penalty(rows);
+  if (options().n3 > 0) add_penalty(rows);
   return loss;
 }
 
 void Step::gather_negatives(Rows rows) {
-  const auto places = entity_index_.places().subspan(2 * batch_);
+  const auto places = plan_.negative_places();
   for (std::size_t j = 0; j < negative_count_; ++j) {
     const float* row = rows.entities + static_cast<std::size_t>(places[j]) * dim_;
     std::copy_n(row, dim_, negatives_.data() + j * dim_);
-    if (options_.model == ModelKind::transe) negative_norms_.data()[j] = dot(row, row, dim_);
+    if (model_ == ModelKind::transe) negative_norms_.data()[j] = dot(row, row, dim_);
   }
   std::ranges::fill(negative_weights_.span(), 0.0F);
 }
 
 void Step::make_queries(Rows rows, std::size_t first, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    make_query(options_.model, rows.entities + source(first + i) * dim_,
-               rows.relations + relation(first + i) * dim_, queries_.data() + i * dim_, dim_);
+    make_query(model_, rows.entities + plan_.source(first + i) * dim_,
+               rows.relations + plan_.relation(first + i) * dim_, queries_.data() + i * dim_, dim_);
   }
 }
 
@@ -144,18 +90,17 @@ void Step::make_queries(Rows rows, std::size_t first, std::size_t count) {
 double Step::weigh_candidates(Rows rows, std::size_t first, std::size_t count) {
   train::multiply(train::Transposed::no, train::Transposed::yes, count, negative_count_, dim_, 1,
                   queries_.data(), dim_, negatives_.data(), dim_, 0, scores_.data(), negative_count_);
-  const float correction =
-      std::log(static_cast<float>(options_.entities - 1) / static_cast<float>(options_.negatives));
+  const float correction = logit_correction(options());
   double loss = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const float* query = queries_.data() + i * dim_;
-    const float* answer_row = rows.entities + answer(first + i) * dim_;
+    const float* answer_row = rows.entities + plan_.answer(first + i) * dim_;
     float* scores = scores_.data() + i * negative_count_;
-    for (std::int32_t j = first_negative_[answer(first + i)]; j >= 0;
+    for (std::int32_t j = first_negative_[plan_.answer(first + i)]; j >= 0;
          j = next_negative_[static_cast<std::size_t>(j)]) {
       scores[j] = kMasked;
     }
-    if (options_.model == ModelKind::transe) {
+    if (model_ == ModelKind::transe) {
       const float distance = std::sqrt(squared_distance(query, answer_row, dim_));
       softmax_[i] =
           softmax_distances(scores, negative_count_, negative_norms_.data(), dot(query, query, dim_),
@@ -183,28 +128,28 @@ void Step::add_query_side(Rows rows, std::size_t first, std::size_t count) {
     const SoftmaxResult& softmax = softmax_[i];
     const float* query = queries_.data() + i * dim_;
     float* query_gradient = query_gradients_.data() + i * dim_;
-    const float* answer_row = rows.entities + answer(first + i) * dim_;
-    float* answer_gradient = entity_gradients_.data() + answer(first + i) * dim_;
+    const float* answer_row = rows.entities + plan_.answer(first + i) * dim_;
+    float* answer_gradient = entity_gradients_.data() + plan_.answer(first + i) * dim_;
 
     add_scaled(softmax.positive_weight, answer_row, query_gradient, dim_);
     add_scaled(softmax.positive_weight, query, answer_gradient, dim_);
-    if (options_.model == ModelKind::transe) {
+    if (model_ == ModelKind::transe) {
       add_scaled(-softmax.weight_sum, query, query_gradient, dim_);
       add_scaled(-softmax.positive_weight, answer_row, answer_gradient, dim_);
     }
-    add_query_gradients(options_.model, rows.entities + source(first + i) * dim_,
-                        rows.relations + relation(first + i) * dim_, query_gradient,
-                        entity_gradients_.data() + source(first + i) * dim_,
-                        relation_gradients_.data() + relation(first + i) * dim_, dim_);
+    add_query_gradients(model_, rows.entities + plan_.source(first + i) * dim_,
+                        rows.relations + plan_.relation(first + i) * dim_, query_gradient,
+                        entity_gradients_.data() + plan_.source(first + i) * dim_,
+                        relation_gradients_.data() + plan_.relation(first + i) * dim_, dim_);
   }
 }
 
 void Step::add_negative_side() {
-  const auto places = entity_index_.places().subspan(2 * batch_);
+  const auto places = plan_.negative_places();
   for (std::size_t j = 0; j < negative_count_; ++j) {
     float* gradient = entity_gradients_.data() + static_cast<std::size_t>(places[j]) * dim_;
     add_scaled(1, negative_gradients_.data() + j * dim_, gradient, dim_);
-    if (options_.model == ModelKind::transe) {
+    if (model_ == ModelKind::transe) {
       add_scaled(-negative_weights_.data()[j], negatives_.data() + j * dim_, gradient, dim_);
     }
   }
@@ -219,13 +164,13 @@ void Step::add_penalty(Rows rows) {
     for (std::size_t place = 0; place < unique; ++place) {
       if (use_counts_[place] == 0) continue;
       const float factor = per_use * static_cast<float>(use_counts_[place]);
-      add_cubic_penalty(options_.model, factor, from + place * dim_, gradients + place * dim_, dim_);
+      add_cubic_penalty(model_, factor, from + place * dim_, gradients + place * dim_, dim_);
     }
   };
-  const float slope = 3 * options_.n3;  // of n3 * |z|^3, without |z| * z
-  add(entity_index_.places().first(2 * batch_), entity_ids().size(), 2 * slope, rows.entities,
+  const float slope = 3 * options().n3;  // of n3 * |z|^3, without |z| * z
+  add(plan_.entity_places().first(plan_.queries()), entity_ids().size(), 2 * slope, rows.entities,
       entity_gradients_.data());
-  add(relation_index_.places(), relation_ids().size(), slope, rows.relations, relation_gradients_.data());
+  add(plan_.relation_places(), relation_ids().size(), slope, rows.relations, relation_gradients_.data());
 }
 
 }  // namespace capstan::kge

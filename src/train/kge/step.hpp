@@ -17,26 +17,12 @@
 #include <vector>
 
 #include "train/kge/aligned.hpp"
+#include "train/kge/batch_plan.hpp"
 #include "train/kge/kernels.hpp"
 #include "train/kge/model.hpp"
-#include "train/kge/row_index.hpp"
 #include "train/kge/triple.hpp"
 
 namespace capstan::kge {
-
-struct StepOptions {
-  ModelKind model = ModelKind::complex;
-  int dim = 256;  // floats a row; even for ComplEx
-  int negatives = 1024;
-  float n3 = 0.1F;  // weight of sum |h|^3 + |r|^3 + |t|^3 (Lacroix et al. 2018); 0 for TransE
-  std::int64_t entities = 0;
-  std::int64_t relations = 0;  // of the graph; the relation table has twice as many rows
-};
-
-struct Loss {
-  double sum = 0;          // of cross-entropies; the penalty is not in it
-  std::int64_t count = 0;  // queries: two a triple
-};
 
 /// Holds its buffers from batch to batch, so that a step of the largest batch seen so far allocates nothing.
 /// Used by one thread at a time. Gradients are of the sum over the batch, not of the mean.
@@ -50,8 +36,8 @@ class Step {
   void plan(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t batch_number);
 
   /// Sorted and unique; valid until the next `plan`.
-  std::span<const std::int64_t> entity_ids() const noexcept { return entity_index_.ids(); }
-  std::span<const std::int64_t> relation_ids() const noexcept { return relation_index_.ids(); }
+  std::span<const std::int64_t> entity_ids() const noexcept { return plan_.entity_ids(); }
+  std::span<const std::int64_t> relation_ids() const noexcept { return plan_.relation_ids(); }
 
   /// The rows are in the order of the ids, `dim` floats each, without padding.
   Loss compute(std::span<const float> entity_rows, std::span<const float> relation_rows);
@@ -60,18 +46,13 @@ class Step {
   std::span<const float> entity_gradients() const noexcept { return entity_gradients_.span(); }
   std::span<const float> relation_gradients() const noexcept { return relation_gradients_.span(); }
 
-  const StepOptions& options() const noexcept { return options_; }
+  const StepOptions& options() const noexcept { return plan_.options(); }
 
  private:
   struct Rows {
     const float* entities;
     const float* relations;
   };
-
-  // A query's entity, its answer and its relation, as places among the unique rows.
-  std::size_t source(std::size_t query) const noexcept;
-  std::size_t answer(std::size_t query) const noexcept;
-  std::size_t relation(std::size_t query) const noexcept;
 
   void gather_negatives(Rows rows);
   void make_queries(Rows rows, std::size_t first, std::size_t count);
@@ -81,17 +62,11 @@ class Step {
   void add_negative_side();
   void add_penalty(Rows rows);
 
-  StepOptions options_;
+  BatchPlan plan_;
+  ModelKind model_;
   std::size_t dim_;
   std::size_t negative_count_;
-  std::size_t batch_ = 0;
 
-  // The plan. Uses of entities are heads, tails, negatives; uses of relations are those towards tails,
-  // towards heads.
-  std::vector<std::int64_t> entity_uses_;
-  std::vector<std::int64_t> relation_uses_;
-  RowIndex entity_index_;
-  RowIndex relation_index_;
   // The negatives that are the same entity, as lists: the first for a place among the unique rows, then the
   // next.
   std::vector<std::int32_t> first_negative_;

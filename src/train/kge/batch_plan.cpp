@@ -1,0 +1,63 @@
+// batch_plan.cpp -- see batch_plan.hpp.
+#include "train/kge/batch_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "base/assert.hpp"
+#include "capstan/error.hpp"
+#include "train/counter_rng.hpp"
+
+namespace capstan::kge {
+namespace {
+
+void check(const StepOptions& options) {
+  const auto refuse = [](std::string_view name, auto value, std::string_view wanted) {
+    throw Error(Code::invalid_argument, fmt::format("{} is {}; it must be {}", name, value, wanted));
+  };
+  if (options.dim <= 0) refuse("dim", options.dim, "at least 1");
+  if (options.model == ModelKind::complex && options.dim % 2 != 0) {
+    refuse("dim", options.dim, "even for the model complex: a complex number is two floats");
+  }
+  if (options.negatives <= 0) refuse("negatives", options.negatives, "at least 1");
+  if (!(options.n3 >= 0)) refuse("n3", options.n3, "0 or more");
+  if (options.n3 > 0 && options.model == ModelKind::transe)
+    refuse("n3", options.n3, "0 for the model transe");
+  if (options.entities < 2) refuse("the number of entities", options.entities, "at least 2");
+  if (options.relations < 1) refuse("the number of relations", options.relations, "at least 1");
+}
+
+}  // namespace
+
+BatchPlan::BatchPlan(const StepOptions& options) : options_(options) { check(options); }
+
+void BatchPlan::draw(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t batch_number) {
+  CAPSTAN_ASSERT(!batch.empty());
+  const auto negatives = static_cast<std::size_t>(options_.negatives);
+  entity_uses_.resize(2 * batch.size() + negatives);
+  relation_uses_.resize(2 * batch.size());
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Triple& triple = batch[i];
+    entity_uses_[i] = triple.head;
+    entity_uses_[batch.size() + i] = triple.tail;
+    relation_uses_[i] = triple.relation;
+    relation_uses_[batch.size() + i] = triple.relation + options_.relations;
+  }
+  const train::CounterRng random(seed, batch_number);
+  const auto entities = static_cast<std::uint64_t>(options_.entities);
+  for (std::size_t j = 0; j < negatives; ++j) {
+    entity_uses_[2 * batch.size() + j] = static_cast<std::int64_t>(random.below(entities, j));
+  }
+  entity_index_.build(entity_uses_);
+  relation_index_.build(relation_uses_);
+  CAPSTAN_ASSERT(entity_ids().back() < options_.entities);
+  CAPSTAN_ASSERT(relation_ids().back() < 2 * options_.relations);
+}
+
+float logit_correction(const StepOptions& options) noexcept {
+  return std::log(static_cast<float>(options.entities - 1) / static_cast<float>(options.negatives));
+}
+
+}  // namespace capstan::kge

@@ -1,0 +1,83 @@
+// batch_plan.hpp -- which rows a batch needs, and where among them the rows of each query are.
+//
+// Each triple is trained in both directions, (head, r) -> tail and (tail, r + relations) -> head, against
+// negatives that the whole batch shares.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "train/kge/model.hpp"
+#include "train/kge/row_index.hpp"
+#include "train/kge/triple.hpp"
+
+namespace capstan::kge {
+
+struct StepOptions {
+  ModelKind model = ModelKind::complex;
+  int dim = 256;  // floats a row; even for ComplEx
+  int negatives = 1024;
+  float n3 = 0.1F;  // weight of sum |h|^3 + |r|^3 + |t|^3 (Lacroix et al. 2018); 0 for TransE
+  std::int64_t entities = 0;
+  std::int64_t relations = 0;  // of the graph; the relation table has twice as many rows
+};
+
+struct Loss {
+  double sum = 0;          // of cross-entropies; the penalty is not in it
+  std::int64_t count = 0;  // queries: two a triple
+};
+
+/// Keeps its buffers from batch to batch. Used by one thread at a time.
+class BatchPlan {
+ public:
+  /// Throws Error(invalid_argument) when an option makes no sense.
+  explicit BatchPlan(const StepOptions& options);
+
+  /// Draws the negatives and collects the rows. The negatives depend on `seed` and `batch_number` alone.
+  /// REQUIRES: a non-empty batch with ids in range.
+  void draw(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t batch_number);
+
+  /// Sorted and unique; valid until the next `draw`.
+  std::span<const std::int64_t> entity_ids() const noexcept { return entity_index_.ids(); }
+  std::span<const std::int64_t> relation_ids() const noexcept { return relation_index_.ids(); }
+
+  /// 0 before the first batch.
+  std::size_t queries() const noexcept { return relation_uses_.size(); }
+
+  /// Places among the unique rows. Uses of entities are the queries' sources, which are heads and then tails,
+  /// and the negatives; uses of relations are the queries' own.
+  std::span<const std::int32_t> entity_places() const noexcept { return entity_index_.places(); }
+  std::span<const std::int32_t> relation_places() const noexcept { return relation_index_.places(); }
+  std::span<const std::int32_t> negative_places() const noexcept {
+    return entity_places().subspan(queries());
+  }
+
+  // A query's entity, its answer and its relation.
+  std::size_t source(std::size_t query) const noexcept {
+    return static_cast<std::size_t>(entity_places()[query]);
+  }
+  std::size_t answer(std::size_t query) const noexcept {
+    const std::size_t half = queries() / 2;
+    return source(query < half ? query + half : query - half);
+  }
+  std::size_t relation(std::size_t query) const noexcept {
+    return static_cast<std::size_t>(relation_places()[query]);
+  }
+
+  const StepOptions& options() const noexcept { return options_; }
+
+ private:
+  StepOptions options_;
+  std::vector<std::int64_t> entity_uses_;
+  std::vector<std::int64_t> relation_uses_;
+  RowIndex entity_index_;
+  RowIndex relation_index_;
+};
+
+/// Each negative's logit is raised by this, so that the sampled softmax estimates the full one:
+/// log((entities - 1) / negatives).
+float logit_correction(const StepOptions& options) noexcept;
+
+}  // namespace capstan::kge

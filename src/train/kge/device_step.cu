@@ -1,0 +1,202 @@
+// device_step.cu -- see device_step.hpp. Nine kernels and a copy for a batch; three products of matrices do
+// nearly all of the arithmetic.
+#include "train/kge/device_step.hpp"
+
+#include "base/assert.hpp"
+#include "capstan/error.hpp"
+#include "device/blocks.cuh"
+#include "device/each.cuh"
+#include "device/gemm.hpp"
+#include "train/kge/device_bodies.hpp"
+#include "train/kge/device_softmax.hpp"
+
+namespace capstan::kge {
+namespace {
+
+using device::each;
+using device::each_block;
+using device::Gemm;
+using device::Transposed;
+
+constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
+
+template <ModelKind kModel>
+struct ModelTag {
+  static constexpr ModelKind kKind = kModel;
+};
+template <int kCount>
+struct WidthTag {
+  static constexpr int kWidth = kCount;
+};
+
+template <class F>
+void with_model(ModelKind model, const F& f) {
+  switch (model) {
+    case ModelKind::transe:
+      return f(ModelTag<ModelKind::transe>());
+    case ModelKind::distmult:
+      return f(ModelTag<ModelKind::distmult>());
+    case ModelKind::complex:
+      return f(ModelTag<ModelKind::complex>());
+  }
+}
+
+/// f(model, width, units of a row): 16 bytes at a time where rows are made of them.
+template <class F>
+void with_unit(ModelKind model, const StepMemory& memory, const F& f) {
+  with_model(model, [&](auto tag) {
+    if (memory.part_size % 4 == 0) return f(tag, WidthTag<4>(), Divider(memory.part_size / 4));
+    f(tag, WidthTag<1>(), Divider(memory.part_size));
+  });
+}
+
+template <class T>
+void grow(device::Values<T>& values, const device::Stream& stream, std::size_t count) {
+  if (values.size() >= count) return;
+  values = {};
+  values = device::Values<T>(stream.device(), count);
+}
+
+std::uint32_t block_of_queries(const StepMemory& memory, std::size_t most_scores) {
+  const std::size_t most = most_scores / memory.lists.negatives;
+  return static_cast<std::uint32_t>(most == 0                     ? 1
+                                    : most < memory.lists.queries ? most
+                                                                  : memory.lists.queries);
+}
+
+}  // namespace
+
+DeviceStep::DeviceStep(const StepOptions& options, const device::Stream& stream, std::size_t most_scores)
+    : options_(BatchPlan(options).options()),
+      stream_(stream),
+      most_scores_(most_scores),
+      loss_(stream.device(), 1) {
+  device::fill_with_zeros(stream_, loss_.data(), sizeof(double));
+}
+
+StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
+  grow(words_, stream_, plan.most_words());
+  StepMemory memory{};
+  memory.lists = plan.start_copy(stream_, words_.data());
+  const DeviceLists& lists = memory.lists;
+  memory.dim = static_cast<std::uint32_t>(options_.dim);
+  memory.part_size = options_.model == ModelKind::complex ? memory.dim / 2 : memory.dim;
+  memory.stride = options_.model == ModelKind::transe ? memory.dim + 4 : memory.dim;
+  const std::uint64_t most_rows =
+      std::uint64_t{lists.queries} + lists.negatives + lists.chunks + lists.entities + lists.relations;
+  if (most_rows * memory.dim >= kMostNumbers) {
+    throw Error(Code::invalid_argument,
+                "a batch of more floats than a GPU's kernels can count: use a smaller --batch or fewer "
+                "--negatives");
+  }
+  const std::uint32_t block = block_of_queries(memory, most_scores_);
+  memory.query_parts = device::gemm_parts(block, memory.dim, lists.negatives);
+  memory.negative_parts = device::gemm_parts(lists.negatives, memory.stride, block);
+
+  const std::size_t queries = lists.queries, negatives = lists.negatives, dim = memory.dim;
+  grow(queries_rows_, stream_, queries * memory.stride);
+  grow(negatives_, stream_, negatives * dim);
+  grow(scores_, stream_, block * negatives);
+  grow(query_gradients_, stream_, memory.query_parts * queries * dim);
+  grow(negative_gradients_, stream_, memory.negative_parts * negatives * memory.stride);
+  grow(sums_, stream_, most_chunks(2 * queries + negatives) * dim);
+  grow(of_queries_, stream_, 3 * queries);
+  memory.entities = rows.entities;
+  memory.relations = rows.relations;
+  memory.queries = queries_rows_.data();
+  memory.negatives = negatives_.data();
+  memory.scores = scores_.data();
+  memory.query_gradients = query_gradients_.data();
+  memory.negative_gradients = negative_gradients_.data();
+  memory.sums = sums_.data();
+  memory.losses = of_queries_.data();
+  memory.positive_weights = memory.losses + queries;
+  memory.weight_sums = memory.positive_weights + queries;
+  memory.entity_gradients = rows.entity_gradients;
+  memory.relation_gradients = rows.relation_gradients;
+  return memory;
+}
+
+void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
+  CAPSTAN_ASSERT(plan.batch().queries() > 0);
+  const device::On on(stream_);
+  const StepMemory memory = make_room(plan, rows);
+  const DeviceLists& lists = memory.lists;
+  with_unit(options_.model, memory, [&](auto model, auto width, const Divider& units) {
+    constexpr auto kModel = decltype(model)::kKind;
+    constexpr int kWidth = decltype(width)::kWidth;
+    each<2>(stream_, QueryBody<kModel, kWidth>{memory, units},
+            (lists.queries + lists.negatives) * units.divisor());
+    find_gradients(memory);
+    each<1>(stream_, QueryGradientBody<kModel, kWidth>{memory, units}, lists.queries * units.divisor());
+    each<1>(stream_, ChunkBody<kModel, kWidth>{memory, units}, lists.chunks * units.divisor());
+    const float slope = 3 * options_.n3;  // of n3 * |z|^3, without |z| * z; a triple's entities count twice
+    each<1>(stream_, GradientBody<kModel, kWidth>{memory, units, 2 * slope, slope},
+            (lists.entities + lists.relations) * units.divisor());
+  });
+  each_block(stream_, LossBody{memory.losses, lists.queries, loss_.data()}, 1);
+  queries_ += lists.queries;
+}
+
+/// Weights of the candidates, and with them the products for the gradients of queries and negatives.
+void DeviceStep::find_gradients(const StepMemory& memory) {
+  const std::uint32_t queries = memory.lists.queries, negatives = memory.lists.negatives;
+  const std::uint32_t dim = memory.dim, stride = memory.stride;
+  const bool is_distance = options_.model == ModelKind::transe;
+  const std::uint32_t block = block_of_queries(memory, most_scores_);
+  for (std::uint32_t first = 0; first < queries; first += block) {
+    const std::uint32_t count = queries - first < block ? queries - first : block;
+    const float* const rows = memory.queries + std::uint64_t{first} * stride;
+    device::multiply(stream_,
+                     {.rows = count,
+                      .columns = negatives,
+                      .inner = dim,
+                      .a = rows,
+                      .a_stride = stride,
+                      .b = memory.negatives,
+                      .b_stride = dim,
+                      .b_transposed = Transposed::yes,
+                      .out = memory.scores,
+                      .out_stride = negatives},
+                     is_distance ? device::GemmTerm::squared_difference : device::GemmTerm::product);
+    with_model(options_.model, [&](auto model) {
+      each_block(stream_, SoftmaxBody<decltype(model)::kKind>{memory, first, logit_correction(options_)},
+                 count);
+    });
+    device::multiply(stream_, {.rows = count,
+                               .columns = dim,
+                               .inner = negatives,
+                               .a = memory.scores,
+                               .a_stride = negatives,
+                               .b = memory.negatives,
+                               .b_stride = dim,
+                               .out = memory.query_gradients + std::uint64_t{first} * dim,
+                               .out_stride = dim,
+                               .parts = memory.query_parts,
+                               .part_apart = std::uint64_t{queries} * dim});
+    device::multiply(stream_, {.rows = negatives,
+                               .columns = is_distance ? dim + 1 : dim,
+                               .inner = count,
+                               .a = memory.scores,
+                               .a_stride = negatives,
+                               .a_transposed = Transposed::yes,
+                               .b = rows,
+                               .b_stride = stride,
+                               .out = memory.negative_gradients,
+                               .out_stride = stride,
+                               .parts = memory.negative_parts,
+                               .part_apart = std::uint64_t{negatives} * stride,
+                               .adds = first > 0});
+  }
+}
+
+Loss DeviceStep::take_loss() {
+  Loss loss{.sum = 0, .count = queries_};
+  device::copy(stream_, &loss.sum, loss_.data(), sizeof(double));
+  device::fill_with_zeros(stream_, loss_.data(), sizeof(double));
+  stream_.wait();
+  queries_ = 0;
+  return loss;
+}
+
+}  // namespace capstan::kge
