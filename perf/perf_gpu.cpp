@@ -5,8 +5,10 @@
 //
 // Bound: a copy of as many bytes within the GPU's memory (cudaMemcpyAsync), in the same run; of staging, one
 // between the GPU and pinned memory of the host. Each case is 20 calls between two events, 30 times; the
-// median counts. What a call leaves behind is compared with the host first. With CAPSTAN_GPU_STAND_INS in the
-// environment, and no GPU, stand-ins make one call of each, whose answers count and whose rates do not.
+// median counts. A step of KGE has its rows in the GPU's memory; 10 times what two cores train is asked for,
+// 52,679 triples/s with ComplEx (docs/performance.md). What a call leaves behind is compared with the host
+// first. With CAPSTAN_GPU_STAND_INS in the environment, and no GPU, stand-ins make one call of each, whose
+// answers count and whose rates do not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,6 +28,7 @@
 #include "device/row_bodies.hpp"
 #include "device/row_ops.hpp"
 #include "device/staging.hpp"
+#include "perf/gpu/kge_case.hpp"
 
 namespace capstan::perf {
 namespace {
@@ -43,6 +46,14 @@ struct Case {
   double gigabytes_a_second = 0;
   double of_copy = 0;
   double asked = 0;
+  bool verified = false;
+};
+
+struct KgeRate {
+  std::string name;
+  double triples_a_second = 0;
+  double tflops = 0;  // of the products of matrices
+  double asked = 0;   // triples/s
   bool verified = false;
 };
 
@@ -64,8 +75,12 @@ class Bench {
         push("adam, deterministic", optimizers::Adam{0.01}, dim, zipf, true, 0);
       }
     }
+    for (const auto model : {kge::ModelKind::complex, kge::ModelKind::distmult, kge::ModelKind::transe}) {
+      kge_step(model);
+    }
   }
   const std::vector<Case>& cases() const { return cases_; }
+  const std::vector<KgeRate>& kge_rates() const { return kge_rates_; }
 
  private:
   /// The median of the milliseconds that a call takes.
@@ -245,6 +260,14 @@ class Bench {
         milliseconds(call), asked, verified);
   }
 
+  void kge_step(kge::ModelKind model) {
+    KgeCase one(stream_, model);
+    const bool verified = one.is_right();
+    const double seconds = milliseconds([&](int i) { one.step(i); }) * 1e-3;
+    kge_rates_.push_back({one.name(), one.triples() / seconds, one.flops() / seconds * 1e-12,
+                          model == kge::ModelKind::complex ? 10 * 52679.0 : 0, verified});
+  }
+
   /// After one push, of 1,000 rows: SGD's rule, and Adam's first step, which is nearly the learning rate.
   bool is_right(const Optimizer& o, const Table& table, std::uint64_t dim,
                 const std::vector<float>& gradient) {
@@ -277,10 +300,11 @@ class Bench {
   device::Stream stream_;
   double copy_rate_ = 0;
   std::vector<Case> cases_;
+  std::vector<KgeRate> kge_rates_;
 };
 
 /// False when an answer was wrong.
-bool print(const std::vector<Case>& cases, const char* json) {
+bool print(const std::vector<Case>& cases, const std::vector<KgeRate>& kge_rates, const char* json) {
   std::string text = "[";
   bool right = true;
   fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "65,536 rows a call", "GB/s", "of copy", "asked");
@@ -290,6 +314,14 @@ bool print(const std::vector<Case>& cases, const char* json) {
     text +=
         fmt::format("{}\n  {{\"case\": \"{}\", \"gb_s\": {}, \"of_copy\": {}, \"verified\": {}}}",
                     text.size() > 1 ? "," : "", one.name, one.gigabytes_a_second, one.of_copy, one.verified);
+    right = right && one.verified;
+  }
+  fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "a batch a call", "triples/s", "TFLOP/s", "asked");
+  for (const KgeRate& one : kge_rates) {
+    fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.triples_a_second, one.tflops,
+               one.asked > 0 ? fmt::format("{:.0f}", one.asked) : "-", one.verified ? "verified" : "WRONG");
+    text += fmt::format(",\n  {{\"case\": \"{}\", \"triples_s\": {}, \"tflop_s\": {}, \"verified\": {}}}",
+                        one.name, one.triples_a_second, one.tflops, one.verified);
     right = right && one.verified;
   }
   if (json != nullptr) std::ofstream(json) << text << "\n]\n";
@@ -313,7 +345,7 @@ int main(int argc, char** argv) {
     const double gibibytes = argc > 1 ? std::atof(argv[1]) : 4;
     capstan::perf::Bench bench(static_cast<std::uint64_t>(gibibytes * (std::uint64_t{1} << 30)));
     bench.run();
-    return capstan::perf::print(bench.cases(), argc > 2 ? argv[2] : nullptr) ? 0 : 1;
+    return capstan::perf::print(bench.cases(), bench.kge_rates(), argc > 2 ? argv[2] : nullptr) ? 0 : 1;
   } catch (const capstan::Error& error) {
     std::fprintf(stderr, "perf_gpu: %s\n", error.what());
     return 1;
