@@ -411,6 +411,14 @@ constexpr std::array kTable{
             .kind = flag,
             .initial = "false",
             .help = "of --optimizer momentum: Nesterov's method"},
+    Setting{.name = "device",
+            .group = "train",
+            .kind = choice,
+            .initial = "cpu",
+            .help =
+                "what a worker of kge or mlp computes with: its cores, or one of its host's GPUs, which the "
+                "workers take in turn",
+            .choices = "cpu|cuda"},
     Setting{.name = "seed",
             .group = "train",
             .kind = integer,
@@ -510,19 +518,13 @@ constexpr std::array kTable{
             .minimum = 1,
             .maximum = 1 << 20},
     Setting{
-        .name = "device",
+        .name = "look-ahead",
         .group = "kge",
-        .kind = choice,
-        .initial = "cpu",
-        .help = "what a worker computes with: its cores, or one of its host's GPUs, which they take in turn",
-        .choices = "cpu|cuda"},
-    Setting{.name = "no-look-ahead",
-            .group = "kge",
-            .kind = flag,
-            .initial = "false",
-            .help =
-                "with --device cuda: rows of a batch are looked up when the gradients of the one before have "
-                "been pushed, not while the GPU computes it"},
+        .kind = flag,
+        .initial = "true",
+        .help =
+            "with --device cuda: the rows of a batch are looked up while the GPU computes the one before it, "
+            "whose gradients they lack"},
     Setting{.name = "n3",
             .group = "kge",
             .kind = real,

@@ -127,6 +127,15 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;
   }
+  o.on_gpu = settings.text("device") == "cuda";
+  if (o.on_gpu && !images) {
+    throw refused(fmt::format("`capstan train {}` computes with cores: --device cuda is for kge and mlp",
+                              to_string(program)));
+  }
+  if (o.on_gpu && settings.integer("replicas") > 1) {
+    throw refused(
+        "--device cuda computes with one GPU a worker: leave --replicas at 1, and use more --workers");
+  }
   const std::string& mode = settings.text("mode");
   o.mode = mode == "synchronous"         ? Mode::synchronous
            : mode == "stale_synchronous" ? Mode::stale_synchronous

@@ -30,6 +30,7 @@ struct ModelOptions {
   bool bias = true;
   std::int64_t factors = 0;          // of fm
   std::vector<std::int64_t> hidden;  // of mlp
+  bool on_gpu = false;               // of mlp
   Mode mode = Mode::asynchronous;
   std::int64_t staleness = 0;
   std::int64_t batch = 0;

@@ -73,6 +73,9 @@ class BadModelInput(JobTest):
                      command=["lr", *files, "--mode", "sync"], ranks=(0, 3))
         self.refused("--staleness is for --mode stale_synchronous", command=["fm", *files, "--staleness", 3])
         self.refused("--features is for --format libsvm", command=["lr", *files, "--format", "criteo", "--features", 3])
+        self.refused("`capstan train lr` computes with cores", "kge and mlp", command=["lr", *files, "--device", "cuda"])
+        self.refused("one GPU a worker", "--replicas", command=["mlp", *files, "--labels", self.data, "--device", "cuda",
+                                                                "--replicas", 2])
         self.refused("--resume needs --checkpoint-dir", command=["lr", *files, "--resume"])
         self.refused("--factors: there is no such option", command=["lr", *files, "--factors", 3])
         self.refused("flag --factors: ", "at least 0", command=["fm", *files, "--factors", -1])

@@ -6,52 +6,15 @@
 #include <cstdint>
 
 #include "device/both.hpp"
+#include "device/reduction.hpp"
 #include "train/kge/device_bodies.hpp"
 #include "train/kge/kernels.hpp"
 
 namespace capstan::kge {
 
-struct Larger {
-  template <class T>
-  CAPSTAN_BOTH static T of(T a, T b) {
-    return a < b ? b : a;  // a that is not a number stays
-  }
-};
-struct Sum {
-  template <class T>
-  CAPSTAN_BOTH static T of(T a, T b) {
-    return a + b;
-  }
-};
-
-/// Values of all threads in one, in an order that is always the same.
-template <class T, std::uint32_t kThreads>
-struct Reduction {
-  static constexpr std::uint32_t kFew = 32;
-  T all[kThreads];
-  T few[kFew];
-
-  /// Turns every thread's mine.*value into the result.
-  template <class Op, class Mine, class Shared, class B>
-  CAPSTAN_BOTH static void run(const B& block, T Mine::*value) {
-    block.each([&](std::uint32_t thread, Mine& mine, Shared& shared) {
-      shared.reduction.all[thread] = mine.*value;
-    });
-    block.each([&](std::uint32_t thread, Mine&, Shared& shared) {
-      if (thread >= kFew) return;
-      T result = shared.reduction.all[thread];
-      for (std::uint32_t i = thread + kFew; i < kThreads; i += kFew) {
-        result = Op::of(result, shared.reduction.all[i]);
-      }
-      shared.reduction.few[thread] = result;
-    });
-    block.each([&](std::uint32_t, Mine& mine, Shared& shared) {
-      T result = shared.reduction.few[0];
-      for (std::uint32_t i = 1; i < kFew; ++i) result = Op::of(result, shared.reduction.few[i]);
-      mine.*value = result;
-    });
-  }
-};
+using device::Larger;
+using device::Reduction;
+using device::Sum;
 
 /// One block a query: its scores, or the squares of its distances, become weights (see softmax_scores and
 /// softmax_distances in kernels.hpp). Negatives that are its answer get none.
@@ -153,32 +116,6 @@ struct SoftmaxBody {
     memory.losses[query] = std::log(total) + mine.most - logit(mine.positive);
     memory.positive_weights[query] = weight;
     if constexpr (kIsDistance) memory.weight_sums[query] = mine.weights + weight;
-  }
-};
-
-/// One block: adds the queries' losses to a total.
-struct LossBody {
-  static constexpr std::uint32_t kThreads = 256;
-  struct Shared {
-    Reduction<double, kThreads> reduction;
-  };
-  struct Mine {
-    double sum;
-  };
-  const float* losses;
-  std::uint32_t count;
-  double* total;
-
-  template <class B>
-  CAPSTAN_BOTH void operator()(const B& block, std::uint32_t) const {
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      mine.sum = 0;
-      for (std::uint32_t i = thread; i < count; i += kThreads) mine.sum += static_cast<double>(losses[i]);
-    });
-    Reduction<double, kThreads>::run<Sum, Mine, Shared>(block, &Mine::sum);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      if (thread == 0) *total += mine.sum;
-    });
   }
 };
 

@@ -134,7 +134,7 @@ void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
     each<1>(stream_, GradientBody<kModel, kWidth>{memory, units, 2 * slope, slope},
             (lists.entities + lists.relations) * units.divisor());
   });
-  each_block(stream_, LossBody{memory.losses, lists.queries, loss_.data()}, 1);
+  each_block(stream_, device::SumBody{memory.losses, lists.queries, loss_.data()}, 1);
   queries_ += lists.queries;
 }
 

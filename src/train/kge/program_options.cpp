@@ -19,7 +19,7 @@ ProgramOptions ProgramOptions::from(const Settings& settings) {
   o.epochs = whole("epochs", defaults.epochs);
   o.slice_batches = static_cast<int>(settings.integer("slice-batches"));
   o.on_gpu = settings.text("device") == "cuda";
-  o.looks_ahead = !settings.flag("no-look-ahead");
+  o.looks_ahead = settings.flag("look-ahead");
   o.n3 = settings.given("n3") ? static_cast<float>(settings.real("n3")) : defaults.n3;
   o.optimizer = train::choose_optimizer(settings, "adagrad", static_cast<double>(defaults.learning_rate));
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));

@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <span>
-#include <string>
 
-#include "capstan/error.hpp"
-#include "cluster/own_gpus.hpp"
-#include "strategy/context.hpp"
 #include "train/kge/step.hpp"
+#include "train/own_gpu.hpp"
 
 namespace capstan::kge {
 namespace {
@@ -46,21 +43,11 @@ class HostTrainer final : public Trainer {
   std::vector<float> relation_rows_;
 };
 
-int own_gpu() {
-  try {
-    return cluster::own_gpus(strategy::Context::current().runtime(), 1).front();
-  } catch (const Error& error) {
-    throw Error(error.code(),
-                std::string(error.what()) +
-                    "; --device cpu trains without one, and --gpu-stand-ins 1 tries this program");
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Trainer> make_trainer(TrainerOptions options) {
   if (!options.on_gpu) return std::make_unique<HostTrainer>(options.step);
-  return make_device_trainer(options, own_gpu());
+  return make_device_trainer(options, train::own_gpu());
 }
 
 }  // namespace capstan::kge

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "train/epoch.hpp"
+#include "train/own_gpu.hpp"
 
 namespace capstan::train {
 namespace {
@@ -68,6 +69,17 @@ std::vector<Network>& ImageShelf::networks(const std::vector<std::int64_t>& widt
   return networks_;
 }
 
+GpuNetwork::GpuNetwork(const Layers& layers)
+    : stream(own_gpu()),
+      network(layers, stream.implementation()),
+      values(stream.device(), layers.size()),
+      gradient(stream.device(), layers.size()) {}
+
+GpuNetwork* ImageShelf::gpu(const std::vector<std::int64_t>& widths) {
+  if (input_.on_gpu && !gpu_) gpu_ = std::make_unique<GpuNetwork>(Layers(widths));
+  return gpu_.get();
+}
+
 ImageShelf make_image_shelf(ImageInput input) { return ImageShelf(std::move(input)); }
 
 DataSizes load_images(PerWorker<ImageShelf> shelf, Shares shares) {
@@ -91,8 +103,42 @@ DataSizes load_images(PerWorker<ImageShelf> shelf, Shares shares) {
   return sizes;
 }
 
+namespace {
+
+TrainResult train_on_gpu(ImageShelf& shelf, GpuNetwork& gpu, const TrainOrder& order,
+                         const UpdateGroup& group, const std::vector<Variable<float>>& layers) {
+  const Layers& shapes = gpu.network.layers();
+  const auto of_layer = [&](const DeviceArray<float>& all, std::size_t layer) {
+    return all.span().subspan(shapes.begin(layer), shapes.begin(layer + 1) - shapes.begin(layer));
+  };
+  TrainResult result;
+  (void)gpu.network.take_loss();  // of an epoch that an error ended
+  run_epoch(order, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
+    const Images& images = shelf.share(false, share, order.shares.all);
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      layers[layer].pull(gpu.stream, 0, of_layer(gpu.values, layer));
+    }
+    gpu.network.clear(which.size());
+    for (const std::uint32_t i : which) gpu.network.add(images.image(i), images.labels[i]);
+    gpu.network.compute(gpu.values.data(), scale, shelf.l2(), gpu.gradient.data());
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      layers[layer].push_dense(gpu.stream, of_layer(gpu.gradient, layer));
+    }
+    if (shelf.l2() > 0) {
+      const std::vector<float> values = to_host(gpu.stream, gpu.values.span());
+      result.penalty += shelf.l2() / 2 * shapes.squares(values) * static_cast<double>(which.size());
+    }
+    result.examples += static_cast<std::int64_t>(which.size());
+  });
+  result.log_loss = gpu.network.take_loss();
+  return result;
+}
+
+}  // namespace
+
 TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGroup group,
                          std::vector<std::int64_t> widths, std::vector<Variable<float>> layers) {
+  if (GpuNetwork* gpu = shelf->gpu(widths)) return train_on_gpu(*shelf, *gpu, order, group, layers);
   std::vector<Network>& networks = shelf->networks(widths);
   const Layers shapes(widths);
   Replicas replicas = get_replicas();

@@ -14,8 +14,8 @@ class ImageModel final : public Model {
       : options_(options),
         coordinator_(coordinator),
         group_("model", synchronization_of(options)),
-        shelf_(coordinator.create_per_worker_resource<&make_image_shelf>(
-            ImageInput{options.data, options.labels, options.test, options.test_labels, options.l2})) {}
+        shelf_(coordinator.create_per_worker_resource<&make_image_shelf>(ImageInput{
+            options.data, options.labels, options.test, options.test_labels, options.l2, options.on_gpu})) {}
 
   RemoteValue<DataSizes> load(int worker, const Shares& shares) override {
     return coordinator_.schedule_on<&load_images>(worker, shelf_, shares);

@@ -1,0 +1,142 @@
+// device_bodies.hpp -- what threads of a GPU do around a network's products of matrices; see row_bodies.hpp
+// and blocks.cuh for how they are called.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "device/both.hpp"
+#include "device/divider.hpp"
+#include "device/reduction.hpp"
+
+namespace capstan::train {
+
+using device::Divider;
+
+/// For bodies that find nothing before they load.
+struct NothingFound {};
+
+/// Parts of a product of matrices, one after the other.
+struct Parts {
+  const float* first;
+  std::uint32_t count;
+  std::uint64_t apart;
+
+  CAPSTAN_BOTH float sum(std::uint64_t at) const {
+    float total = first[at];
+    for (std::uint32_t part = 1; part < count; ++part) total += first[part * apart + at];
+    return total;
+  }
+};
+
+/// Bytes become numbers, with a 1 at the end of each row. One number for each of them.
+struct InputBody {
+  const std::uint8_t* bytes;
+  float* rows;
+  Divider columns;  // with the 1
+
+  CAPSTAN_BOTH NothingFound find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, NothingFound) const {
+    const auto [example, column] = columns(number);
+    const std::uint32_t width = columns.divisor() - 1;
+    return column == width ? 1.0F
+                           : static_cast<float>(bytes[std::uint64_t{example} * width + column]) / 255.0F;
+  }
+  CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float value) const { rows[number] = value; }
+};
+
+/// Results of a layer through ReLU, with a 1 at the end of each row.
+struct ReluBody {
+  Parts results;
+  float* rows;
+  Divider columns;  // with the 1
+
+  CAPSTAN_BOTH NothingFound find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, NothingFound) const {
+    const auto [example, column] = columns(number);
+    const std::uint32_t width = columns.divisor() - 1;
+    if (column == width) return 1.0F;
+    const float result = results.sum(std::uint64_t{example} * width + column);
+    return result < 0 ? 0 : result;
+  }
+  CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float value) const { rows[number] = value; }
+};
+
+/// Slopes of what a layer is given, where its input was above 0.
+struct MaskBody {
+  Parts results;
+  const float* active;  // rows that end in 1
+  float* slopes;
+  Divider columns;  // without the 1
+
+  CAPSTAN_BOTH NothingFound find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, NothingFound) const {
+    const auto [example, column] = columns(number);
+    const float input = active[std::uint64_t{example} * (columns.divisor() + 1) + column];
+    return input > 0 ? results.sum(number) : 0;
+  }
+  CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float slope) const { slopes[number] = slope; }
+};
+
+/// gradient += decay * values
+struct DecayBody {
+  const float* values;
+  float* gradient;
+  float decay;
+
+  CAPSTAN_BOTH NothingFound find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, NothingFound) const {
+    return gradient[number] + decay * values[number];
+  }
+  CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float sum) const { gradient[number] = sum; }
+};
+
+/// One block an example: its loss, and the slopes of its logits, scale * (probability - [label]).
+struct SlopesBody {
+  static constexpr std::uint32_t kThreads = 64;
+  using Floats = device::Reduction<float, kThreads>;
+  struct Shared {
+    Floats reduction;
+  };
+  struct Mine {
+    float most, total;
+  };
+
+  Parts logits;
+  std::uint32_t classes;
+  const std::uint8_t* labels;
+  float scale;
+  float* slopes;
+  float* losses;
+
+  template <class B>
+  CAPSTAN_BOTH void operator()(const B& block, std::uint32_t example) const {
+    const std::uint64_t row = std::uint64_t{example} * classes;
+    const std::uint32_t label = labels[example];
+    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
+      mine.most = logits.sum(row);
+      for (std::uint32_t c = thread; c < classes; c += kThreads) {
+        slopes[row + c] = logits.sum(row + c);
+        mine.most = device::Larger::of(mine.most, slopes[row + c]);
+      }
+    });
+    Floats::template run<device::Larger, Mine, Shared>(block, &Mine::most);
+    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
+      mine.total = 0;
+      for (std::uint32_t c = thread; c < classes; c += kThreads) {
+        mine.total += std::exp(slopes[row + c] - mine.most);
+      }
+    });
+    Floats::template run<device::Sum, Mine, Shared>(block, &Mine::total);
+    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
+      for (std::uint32_t c = thread; c < classes; c += kThreads) {
+        const float logit = slopes[row + c];
+        if (c == label) losses[example] = std::log(mine.total) + mine.most - logit;
+        const float probability = std::exp(logit - mine.most) / mine.total;
+        slopes[row + c] = scale * (c == label ? probability - 1 : probability);
+      }
+    });
+  }
+};
+
+}  // namespace capstan::train

@@ -1,0 +1,176 @@
+// device_network.cu -- see device_network.hpp. Three products of matrices a layer, and a kernel after each
+// that adds up their parts.
+#include "train/mlp/device_network.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.hpp"
+#include "capstan/error.hpp"
+#include "device/blocks.cuh"
+#include "device/each.cuh"
+#include "device/gemm.hpp"
+#include "train/mlp/device_bodies.hpp"
+
+namespace capstan::train {
+namespace {
+
+using device::each;
+using device::Transposed;
+
+constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
+
+template <class T>
+void grow(device::Values<T>& values, const device::Stream& stream, std::size_t count) {
+  if (values.size() >= count) return;
+  values = {};
+  values = device::Values<T>(stream.device(), count);
+}
+
+}  // namespace
+
+DeviceNetwork::DeviceNetwork(Layers layers, const device::Stream& stream)
+    : layers_(std::move(layers)), stream_(stream), activations_(layers_.count()), loss_(stream.device(), 1) {
+  device::fill_with_zeros(stream_, loss_.data(), sizeof(double));
+}
+
+void DeviceNetwork::clear(std::size_t examples) {
+  if (copied_) copied_->wait();
+  const std::size_t bytes = examples * (width(0) + std::size_t{1});
+  if (pinned_.size() < bytes) {
+    pinned_ = {};
+    pinned_ = device::PinnedMemory(bytes);
+  }
+  examples_ = static_cast<std::uint32_t>(examples);
+  added_ = 0;
+}
+
+void DeviceNetwork::add(std::span<const std::uint8_t> input, std::uint8_t label) {
+  CAPSTAN_ASSERT(added_ < examples_ && input.size() == width(0));
+  std::memcpy(pinned_.data() + added_ * input.size(), input.data(), input.size());
+  pinned_.data()[std::size_t{examples_} * input.size() + added_] = std::byte{label};
+  ++added_;
+}
+
+void DeviceNetwork::make_room() {
+  std::size_t widest = 0, partial = 0;
+  for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
+    const std::uint64_t in = width(layer) + std::uint64_t{1}, out = width(layer + 1) + std::uint64_t{1};
+    if (std::max({examples_ * in, examples_ * out, in * out}) >= kMostNumbers) {
+      throw Error(
+          Code::invalid_argument,
+          "a batch or a layer of more floats than a GPU's kernels can count: use a smaller --batch or "
+          "narrower --hidden layers");
+    }
+  }
+  for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
+    const std::uint32_t in = width(layer), out = width(layer + 1);
+    grow(activations_[layer], stream_, std::size_t{examples_} * (in + 1));
+    const std::size_t up = device::gemm_parts(examples_, out, in + 1) * std::size_t{out};
+    const std::size_t down = device::gemm_parts(examples_, in, out) * std::size_t{in};
+    partial = std::max({partial, up, layer == 0 ? 0 : down});
+    widest = std::max<std::size_t>(widest, out);
+  }
+  grow(partial_, stream_, examples_ * partial);
+  grow(slopes_, stream_, examples_ * widest);
+  grow(losses_, stream_, examples_);
+  grow(batch_, stream_, examples_ * (width(0) + std::size_t{1}));
+}
+
+void DeviceNetwork::compute(const float* values, double scale, double l2, float* gradient) {
+  CAPSTAN_ASSERT(added_ == examples_);
+  if (examples_ == 0) return device::fill_with_zeros(stream_, gradient, layers_.size() * sizeof(float));
+  const device::On on(stream_);
+  make_room();
+  device::copy(stream_, batch_.data(), pinned_.data(), examples_ * (width(0) + std::size_t{1}));
+  if (!copied_) copied_.emplace(stream_.device());
+  copied_->record(stream_);
+  forward(values);
+  backward(values, scale, l2, gradient);
+}
+
+/// Leaves the parts of the logits.
+void DeviceNetwork::forward(const float* values) {
+  each<2>(stream_, InputBody{batch_.data(), activations_[0].data(), Divider(width(0) + 1)},
+          examples_ * (width(0) + 1));
+  for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
+    const std::uint32_t in = width(layer) + 1, out = width(layer + 1);
+    parts_ = device::gemm_parts(examples_, out, in);
+    const std::uint64_t apart = std::uint64_t{examples_} * out;
+    device::multiply(stream_, {.rows = examples_,
+                               .columns = out,
+                               .inner = in,
+                               .a = activations_[layer].data(),
+                               .a_stride = in,
+                               .b = values + layers_.begin(layer),
+                               .b_stride = out,
+                               .out = partial_.data(),
+                               .out_stride = out,
+                               .parts = parts_,
+                               .part_apart = apart});
+    if (layer + 1 == layers_.count()) return;
+    each<2>(stream_,
+            ReluBody{{partial_.data(), parts_, apart}, activations_[layer + 1].data(), Divider(out + 1)},
+            examples_ * (out + 1));
+  }
+}
+
+void DeviceNetwork::backward(const float* values, double scale, double l2, float* gradient) {
+  const std::uint32_t classes = width(layers_.count());
+  const std::uint8_t* const labels = batch_.data() + std::size_t{examples_} * width(0);
+  device::each_block(stream_,
+                     SlopesBody{{partial_.data(), parts_, std::uint64_t{examples_} * classes},
+                                classes,
+                                labels,
+                                static_cast<float>(scale),
+                                slopes_.data(),
+                                losses_.data()},
+                     examples_);
+  device::each_block(stream_, device::SumBody{losses_.data(), examples_, loss_.data()}, 1);
+  const auto decay = static_cast<float>(scale * l2 * examples_);
+  for (std::size_t layer = layers_.count(); layer-- > 0;) {
+    const std::uint32_t in = width(layer), out = width(layer + 1);
+    const float* const matrix = values + layers_.begin(layer);
+    float* const into = gradient + layers_.begin(layer);
+    device::multiply(stream_, {.rows = in + 1,
+                               .columns = out,
+                               .inner = examples_,
+                               .a = activations_[layer].data(),
+                               .a_stride = in + 1,
+                               .a_transposed = Transposed::yes,
+                               .b = slopes_.data(),
+                               .b_stride = out,
+                               .out = into,
+                               .out_stride = out});
+    if (decay > 0) each<2>(stream_, DecayBody{matrix, into, decay}, in * out);
+    if (layer == 0) return;
+    const std::uint32_t parts = device::gemm_parts(examples_, in, out);
+    const std::uint64_t apart = std::uint64_t{examples_} * in;
+    device::multiply(stream_, {.rows = examples_,
+                               .columns = in,
+                               .inner = out,
+                               .a = slopes_.data(),
+                               .a_stride = out,
+                               .b = matrix,
+                               .b_stride = out,
+                               .b_transposed = Transposed::yes,
+                               .out = partial_.data(),
+                               .out_stride = in,
+                               .parts = parts,
+                               .part_apart = apart});
+    each<2>(
+        stream_,
+        MaskBody{{partial_.data(), parts, apart}, activations_[layer].data(), slopes_.data(), Divider(in)},
+        examples_ * in);
+  }
+}
+
+double DeviceNetwork::take_loss() {
+  double loss = 0;
+  device::copy(stream_, &loss, loss_.data(), sizeof(double));
+  device::fill_with_zeros(stream_, loss_.data(), sizeof(double));
+  stream_.wait();
+  return loss;
+}
+
+}  // namespace capstan::train

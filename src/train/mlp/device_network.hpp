@@ -1,0 +1,56 @@
+// device_network.hpp -- Network by a GPU: loss and gradient of a batch from values in its memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/gpu.hpp"
+#include "train/mlp/network.hpp"
+
+namespace capstan::train {
+
+/// Computes in float; every run gives the same bits. Used by one thread at a time, which waits only for the
+/// copy of an earlier batch, in take_loss(), and where memory grows.
+class DeviceNetwork {
+ public:
+  /// The stream outlives it. Throws Error(resource_exhausted).
+  DeviceNetwork(Layers layers, const device::Stream& stream);
+  const Layers& layers() const noexcept { return layers_; }
+
+  /// Makes room for a batch, and adds an input to it: bytes are divided by 255.
+  void clear(std::size_t examples);
+  void add(std::span<const std::uint8_t> input, std::uint8_t label);
+
+  /// Gives the stream the work that leaves in `gradient` that of scale * (sum of the examples' losses + batch
+  /// * l2 / 2 |weights|^2). Both are arrays of all layers in the GPU's memory, see Layers::begin. REQUIRES:
+  /// the batch has as many examples as clear() has made room for. Throws Error(resource_exhausted).
+  void compute(const float* values, double scale, double l2, float* gradient);
+
+  /// Waits. The sum of the examples' losses, without the penalty, since it was last called.
+  double take_loss();
+
+ private:
+  std::uint32_t width(std::size_t layer) const { return static_cast<std::uint32_t>(layers_.widths()[layer]); }
+  void make_room();
+  void forward(const float* values);
+  void backward(const float* values, double scale, double l2, float* gradient);
+
+  Layers layers_;
+  const device::Stream& stream_;
+  std::uint32_t examples_ = 0;
+  std::size_t added_ = 0;
+  device::PinnedMemory pinned_;  // the inputs' bytes, then the labels
+  std::optional<device::Event> copied_;
+  device::Values<std::uint8_t> batch_;
+  std::vector<device::Values<float>>
+      activations_;                // of each layer's inputs, a row an example, which ends in 1
+  device::Values<float> partial_;  // parts of a product of matrices
+  device::Values<float> slopes_;   // of a layer's results
+  device::Values<float> losses_;   // of examples
+  std::uint32_t parts_ = 1;        // of the logits
+  device::Values<double> loss_;
+};
+
+}  // namespace capstan::train
