@@ -225,8 +225,9 @@ std::shared_ptr<const void> ReplicaGroup::meet(int replica, const detail::Collec
           continue;
         }
         require_everybody(replica, call.name);
+        // One of those that came names who did not; it has left, so the others would name it, too.
         if (met_.wait_until(lock, deadline) == std::cv_status::timeout && meeting_ == meeting &&
-            arrived_ < size_) {
+            arrived_ < size_ && !broken_) {
           broken_ = true;
           const auto missing =
               replicas_not([this](int other) { return calls_[static_cast<std::size_t>(other)] != nullptr; });
