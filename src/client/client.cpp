@@ -19,13 +19,6 @@ namespace {
 /// Reads of a mapped shard that a writer has disturbed, before the ps is asked to serve one.
 constexpr int kConsistentTries = 32;
 
-void check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows) {
-  if (first_row <= variable.rows() && rows <= variable.rows() - first_row) return;
-  throw Error(Code::out_of_range,
-              fmt::format("rows {} to {} are not all in variable \"{}\", which has {} rows", first_row,
-                          first_row + rows, variable.name, variable.rows()));
-}
-
 }  // namespace
 
 Client::Client(std::shared_ptr<cluster::Runtime> runtime)
@@ -163,6 +156,14 @@ void Client::check(const shard::VariableDescriptor& variable, std::span<const st
   const auto bad =
       std::find_if(ids.begin(), ids.end(), [last](std::int64_t id) { return id < 0 || id > last; });
   throw shard::no_such_row(*bad, static_cast<std::size_t>(bad - ids.begin()), variable.name, variable.rows());
+}
+
+void Client::check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_row,
+                        std::uint64_t rows) {
+  if (first_row <= variable.rows() && rows <= variable.rows() - first_row) return;
+  throw Error(Code::out_of_range,
+              fmt::format("rows {} to {} are not all in variable \"{}\", which has {} rows", first_row,
+                          first_row + rows, variable.name, variable.rows()));
 }
 
 void Client::lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,

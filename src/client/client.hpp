@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "capstan/variable.hpp"
 #include "client/combine.hpp"
+#include "client/gpu_reads.hpp"
 #include "client/ps_link.hpp"
 #include "client/remote_reads.hpp"
 #include "client/route.hpp"
@@ -49,6 +51,10 @@ class Client {
   /// Throws Error(out_of_range) naming an id that the variable does not have, and its position.
   static void check(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids);
 
+  /// The same for rows.
+  static void check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_row,
+                         std::uint64_t rows);
+
   /// Row ids[i] of the variable into row i of `out`.
   void lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
               ReadMode mode = ReadMode::relaxed);
@@ -74,6 +80,17 @@ class Client {
   /// `out` of a relaxed pull, and the gradient of a dense push, may be in a GPU's memory: an adapter reads
   /// and writes all shards of the variable, and UCX that memory.
   bool reaches_from_gpu(const shard::VariableDescriptor& variable);
+  /// Reads of a variable that lies in a GPU which the stream's GPU reaches, by its own kernels and in its
+  /// order. False where it does not, and nothing has been done. `ids` may be reused on return.
+  bool lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+                     std::byte* out, const device::Stream& stream, device::Staging& staging);
+  bool pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
+                   std::byte* out, const device::Stream& stream);
+  /// The same of a push to a variable that lies in the stream's GPU, in an embedded cluster. Without ids
+  /// dense. Waits until the stream has made the gradient, which may be reused on return.
+  bool push_on_gpu(const shard::VariableDescriptor& variable,
+                   std::optional<std::span<const std::int64_t>> ids, const std::byte* gradient,
+                   const device::Stream& stream);
   /// Such a gradient. REQUIRES: reaches_from_gpu.
   void push_dense_from_gpu(const shard::VariableDescriptor& variable, const void* gradient);
   /// Returns when everything that this client has pushed has been applied.
@@ -131,6 +148,9 @@ class Client {
   void push_all_rows(const shard::VariableDescriptor& variable, const void* gradient, const Arrival* arrival,
                      bool on_gpu);
 
+  const std::byte* values_on_gpu(const shard::VariableDescriptor& variable, const ShardRoute& shard, int gpu);
+  GpuReads& gpu_reads(int gpu);
+
   /// What this rank knows of an update group that it takes part in.
   struct Pace {
     shard::GroupMode mode = shard::GroupMode::asynchronous;
@@ -158,6 +178,8 @@ class Client {
   ByShard by_shard_;
   Combiner combiner_;
   std::map<std::uint32_t, Pace> paces_;  // by group
+  std::map<int, GpuReads> gpu_reads_;    // by GPU
+  std::uint64_t gpu_reads_of_ = 0;       // moves, when they were made
 };
 
 }  // namespace capstan::client

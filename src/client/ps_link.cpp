@@ -270,6 +270,14 @@ void PsLink::wait_for_gradient() {
   }
 }
 
+bool PsLink::push_from_gpu(const PushRows& push, int gpu, const device::Event& made) {
+  if (sink_ == nullptr || !sink_->takes_from_gpu(push.variable, push.shard, gpu)) return false;
+  numbers_.resize(push.ids.size());
+  if (push.sparse()) copy_numbers(push, 0, push.count, numbers_.data());
+  sink_->apply_from_gpu(next_header(push, 0, push.count), numbers_, push.gradient, made);
+  return true;
+}
+
 void PsLink::push_inline(const PushRows& push) {
   if (push.arrival != nullptr) (*push.arrival)(push.count * push.row_bytes);
   const std::byte* values = push.gradient;
@@ -476,6 +484,10 @@ std::uint64_t PsLink::steps_of(std::uint32_t group) {
   return steps;
 }
 
+std::vector<std::byte> PsLink::gpu_key(std::uint32_t variable, std::uint32_t shard) {
+  return call(cluster::kGpuKey, to_bytes(std::pair(variable, shard)), "say how to read its GPU");
+}
+
 std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {
   require_alive();
   // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which do not see
@@ -520,7 +532,7 @@ void PsLink::wait_for_ps(const char* what, const std::function<bool()>& done) {
 }
 
 void PsLink::flush() {
-  if (sink_ != nullptr) return;
+  if (sink_ != nullptr) return sink_->settle();
   if (path_ != Path::messages) publish();
   if (applied_ == published_) return;
   wait_for_ps("apply pushes", [this] {

@@ -17,6 +17,10 @@
 #include "shard/push_format.hpp"
 #include "shard/takeover.hpp"
 
+namespace capstan::device {
+class Event;
+}  // namespace capstan::device
+
 namespace capstan::client {
 
 /// A gradient that is still on its way to where it will be: waits until its first `bytes` are there. Throws
@@ -83,16 +87,21 @@ class PsLink {
   const shard::ShardPlace& place_now(std::uint32_t variable, std::uint32_t shard,
                                      const shard::ShardPlace& then) const;
   /// Nothing is on its way to the ps.
-  bool idle() const noexcept { return applied_ == tail_; }
+  bool idle() const noexcept { return sink_ != nullptr ? !sink_->unsettled() : applied_ == tail_; }
 
   /// The window onto a region of the ps, opened on first use.
   transport::Window& window(std::uint64_t region);
+  /// By which kernels of this host read a shard that lies in a GPU (device::MappedMemory).
+  std::vector<std::byte> gpu_key(std::uint32_t variable, std::uint32_t shard);
   /// Adds to a counter of the board; what was there.
   std::uint64_t fetch_add(std::uint64_t index, std::uint64_t delta);
 
   /// Sends a push, in parts where it is large; waits for room. In an embedded cluster it is applied on the
   /// spot. The gradient may be reused on return. With `more`, the ps need not hear of it before `publish`.
   void push(const PushRows& push, bool more = false);
+  /// A push, in an embedded cluster, of a gradient in a GPU's memory that is there when `made` has passed:
+  /// waits for that. False where the shard is not in that GPU; nothing has been pushed then.
+  bool push_from_gpu(const PushRows& push, int gpu, const device::Event& made);
   /// Shows the ps what has been pushed.
   void publish();
   /// Waits until all pushes have been applied. Throws Error(aborted) when this rank counts as dead.

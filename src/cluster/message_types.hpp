@@ -64,6 +64,7 @@ enum MessageType : std::uint16_t {
   // a ps that is lost, and the spare in its place (shard/takeover.hpp)
   kTakeOver = 72,  // coordinator to spare: be the ps; answered with kPsReturned, or
   kNotTakenOver,   // spare to coordinator: it cannot; the payload says why
+  kGpuKey,         // client to ps: how a GPU's kernels of this host read a shard there
   kPlacesNow,      // client to a ps that was a spare: where its shards lie
 
   kCheckRestore = 76,  // coordinator to ps: compare bytes of a checkpoint (shard/restore_plan.hpp)

@@ -10,6 +10,10 @@
 #include <cstdint>
 #include <span>
 
+namespace capstan::device {
+class Event;
+}  // namespace capstan::device
+
 namespace capstan::shard {
 
 inline constexpr std::uint64_t kCacheLine = 64;
@@ -113,6 +117,14 @@ class PushSink {
   virtual void abandon(std::uint32_t variable, std::uint32_t shard) = 0;
   /// Some of what it has taken is still being done, by a GPU; `settle` returns when it is.
   virtual bool unsettled() const noexcept { return false; }
+  /// Whether pushes of gradients to that shard may come from the memory of the GPU with that number.
+  virtual bool takes_from_gpu(std::uint32_t /*variable*/, std::uint32_t /*shard*/, int /*gpu*/) {
+    return false;
+  }
+  /// As `apply`, of values in the memory of such a GPU, which are there when `made` has passed; waits for
+  /// that.
+  virtual void apply_from_gpu(const PushHeader& /*header*/, std::span<const std::uint32_t> /*rows*/,
+                              const std::byte* /*values*/, const device::Event& /*made*/) {}
   virtual void settle() {}
 };
 

@@ -35,9 +35,10 @@ DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard
     : gpu_(std::move(gpu)),
       description_(description),
       width_(shard::width_of(description.shape)),
+      taken_(gpu_->number()),
       updater_(gpu_->stream(), checked_rows(description), gpu_->deterministic()) {
   const std::uint64_t elements = description.rows * width_;
-  memory_.emplace_back(gpu_->number(), elements * size_of(description.dtype));
+  memory_.emplace_back(gpu_->number(), elements * size_of(description.dtype), device::Reach::host);
   const std::uint64_t slot_bytes = elements * size_of(shard::slot_dtype(description.dtype));
   for (std::size_t slot = 0; slot < shard::slots_of(description.optimizer.kind).size(); ++slot)
     memory_.emplace_back(gpu_->number(), slot_bytes);
@@ -82,42 +83,80 @@ void DeviceShard::apply(const shard::PushHeader& header, std::span<const std::ui
     const auto named = sparse ? rows.subspan(first, count) : rows;
     const std::uint64_t first_row = sparse ? 0 : header.first_row + first;
     const std::byte* from = values + first * row_bytes;
-    with_type(description_.dtype, [&]<class T>(std::type_identity<T>) {
-      if (header.op != shard::RowOp::gradient) {
+    if (header.op == shard::RowOp::gradient) {
+      send_and_update(named, first_row, count, from, step);
+    } else {
+      with_type(description_.dtype, [&]<class T>(std::type_identity<T>) {
         operate<T>(header.op, named, first_row, count, from);
-      } else if constexpr (!std::is_same_v<T, std::uint8_t>) {
-        update<T>(named, first_row, count, from, step);
-      }
-    });
+      });
+    }
   }
 }
 
-template <class T>
-void DeviceShard::update(std::span<const std::uint32_t> rows, std::uint64_t first_row, std::uint64_t count,
-                         const std::byte* gradient, std::int64_t step) {
-  using Slot = Arithmetic<T>;
+void DeviceShard::send_and_update(std::span<const std::uint32_t> rows, std::uint64_t first_row,
+                                  std::uint64_t count, const std::byte* gradient, std::int64_t step) {
   const std::uint64_t numbers = rows.empty() ? 0 : bytes_of_numbers(count);
   const std::uint64_t bytes = count * array(0).row_bytes;
   const ShardGpu::Room room = gpu_->room(numbers + bytes);
   if (!rows.empty()) std::memcpy(room.here, rows.data(), rows.size_bytes());
   std::memcpy(room.here + numbers, gradient, bytes);
   device::copy(gpu_->stream(), room.there, room.here, numbers + bytes);
-  device::Update<T> u;
-  u.values = reinterpret_cast<T*>(memory_[0].data());
-  u.slot0 = memory_.size() < 2 ? nullptr : reinterpret_cast<Slot*>(memory_[1].data());
-  u.slot1 = memory_.size() < 3 ? nullptr : reinterpret_cast<Slot*>(memory_[2].data());
-  u.width = width_;
-  u.table_rows = static_cast<std::uint32_t>(description_.rows);
-  u.rows = rows.empty() ? nullptr : reinterpret_cast<const std::uint32_t*>(room.there);
-  u.first_row = static_cast<std::uint32_t>(first_row);
-  u.count = static_cast<std::uint32_t>(count);
-  u.gradient = reinterpret_cast<T*>(room.there + numbers);
-  u.step = step;
-  u.first_bad = gpu_->first_bad();
-  // Another seed for every update of every shard.
-  const std::uint64_t shard = std::uint64_t{description_.variable} << 32 | description_.shard;
-  u.rounding = {description_.stochastic_rounding, (shard + 1) * 0xD1B54A32D192ED03U + ++updates_};
-  updater_.apply(gpu_->stream(), description_.optimizer, u);
+  update(rows.empty() ? nullptr : room.there, first_row, count, room.there + numbers, step);
+}
+
+std::vector<std::byte> DeviceShard::key() const {
+  return device::MappedMemory::key(gpu_->number(), memory_[0]);
+}
+
+void DeviceShard::apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                                 const std::byte* gradient_there, const device::Event& made,
+                                 std::int64_t step) {
+  const std::uint64_t bytes = header.rows * array(0).row_bytes;
+  if (bytes == 0) return;
+  if (gradient_.size() < bytes) {
+    gpu_->settle();
+    gradient_ = {};
+    gradient_ = device::Memory(gpu_->number(), bytes);
+  }
+  const device::Stream& stream = gpu_->stream();
+  stream.begin_after(made);
+  device::copy(stream, gradient_.data(), gradient_there, bytes);
+  taken_.record(stream);
+  const bool sparse = header.kind == shard::PushKind::sparse;
+  const std::byte* rows_there = nullptr;
+  if (sparse) {
+    const ShardGpu::Room room = gpu_->room(rows.size_bytes());
+    std::memcpy(room.here, rows.data(), rows.size_bytes());
+    device::copy(stream, room.there, room.here, rows.size_bytes());
+    rows_there = room.there;
+  }
+  update(rows_there, sparse ? 0 : header.first_row, header.rows, gradient_.data(), step);
+  taken_.wait();
+}
+
+void DeviceShard::update(const std::byte* rows, std::uint64_t first_row, std::uint64_t count,
+                         std::byte* gradient, std::int64_t step) {
+  with_type(description_.dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (!std::is_same_v<T, std::uint8_t>) {
+      using Slot = Arithmetic<T>;
+      device::Update<T> u;
+      u.values = reinterpret_cast<T*>(memory_[0].data());
+      u.slot0 = memory_.size() < 2 ? nullptr : reinterpret_cast<Slot*>(memory_[1].data());
+      u.slot1 = memory_.size() < 3 ? nullptr : reinterpret_cast<Slot*>(memory_[2].data());
+      u.width = width_;
+      u.table_rows = static_cast<std::uint32_t>(description_.rows);
+      u.rows = reinterpret_cast<const std::uint32_t*>(rows);
+      u.first_row = static_cast<std::uint32_t>(first_row);
+      u.count = static_cast<std::uint32_t>(count);
+      u.gradient = reinterpret_cast<T*>(gradient);
+      u.step = step;
+      u.first_bad = gpu_->first_bad();
+      // Another seed for every update of every shard.
+      const std::uint64_t shard = std::uint64_t{description_.variable} << 32 | description_.shard;
+      u.rounding = {description_.stochastic_rounding, (shard + 1) * 0xD1B54A32D192ED03U + ++updates_};
+      updater_.apply(gpu_->stream(), description_.optimizer, u);
+    }
+  });
 }
 
 template <class T>

@@ -40,6 +40,12 @@ class DeviceShard {
   void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
              std::int64_t step);
 
+  /// The same of a gradient in the GPU's memory, which is there when `made` has passed: waits for that.
+  void apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                      const std::byte* gradient_there, const device::Event& made, std::int64_t step);
+  /// device::MappedMemory::key of the values.
+  std::vector<std::byte> key() const;
+
   /// Rows of an array in the order asked for, after all that was given to the GPU. Fastest to pinned memory.
   /// REQUIRES: row numbers within the shard.
   void read_rows(std::size_t array, std::span<const std::uint32_t> rows, std::byte* out) const;
@@ -64,9 +70,11 @@ class DeviceShard {
   std::uint64_t rows_a_piece(std::size_t array) const;
   void write_by(std::size_t array, std::uint64_t first, std::uint64_t bytes, std::uint64_t unit,
                 const Fill& read);
-  template <class T>
-  void update(std::span<const std::uint32_t> rows, std::uint64_t first_row, std::uint64_t count,
-              const std::byte* gradient, std::int64_t step);
+  void send_and_update(std::span<const std::uint32_t> rows, std::uint64_t first_row, std::uint64_t count,
+                       const std::byte* gradient, std::int64_t step);
+  /// Gives a push of one piece to the GPU, in whose memory `gradient` and `rows` (null: dense) are.
+  void update(const std::byte* rows, std::uint64_t first_row, std::uint64_t count, std::byte* gradient,
+              std::int64_t step);
   /// On the host, on a copy of the rows.
   template <class T>
   void operate(shard::RowOp op, std::span<const std::uint32_t> rows, std::uint64_t first_row,
@@ -78,6 +86,8 @@ class DeviceShard {
   shard::CreateShard description_;
   std::uint64_t width_;
   std::vector<device::Memory> memory_;
+  device::Memory gradient_;  // of a push from the GPU, which the updater may change
+  device::Event taken_;
   device::Updater updater_;
   std::uint64_t updates_ = 0;
 };

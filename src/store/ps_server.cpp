@@ -177,6 +177,10 @@ void PsServer::serve_requests() {
     return to_bytes(rings_.open(from, bytes));
   });
   rpc_.serve(cluster::kPlacesNow, [this](int, transport::Bytes) { return to_bytes(store_.places()); });
+  rpc_.serve(cluster::kGpuKey, [this](int, transport::Bytes request) {
+    const auto [variable, shard] = from_bytes<std::pair<std::uint32_t, std::uint32_t>>(request);
+    return store_.gpu_key(variable, shard);
+  });
   rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });

@@ -313,7 +313,7 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
 }
 
 void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                      const std::byte* values) {
+                      const std::byte* values, const device::Event* made) {
   for (const auto& snapshot : shard.snapshots) {
     if (header.kind == shard::PushKind::sparse) {
       snapshot->preserve(rows);
@@ -341,7 +341,8 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
   statistics_.bytes_pushed += header.rows * shard.row_bytes();
   if (shard.on_gpu) {
     unsettled_.store(true, std::memory_order_relaxed);
-    return shard.on_gpu->apply(header, rows, values, *shard.steps);
+    return made == nullptr ? shard.on_gpu->apply(header, rows, values, *shard.steps)
+                           : shard.on_gpu->apply_from_gpu(header, rows, values, *made, *shard.steps);
   }
   with_type(shard.description.dtype,
             [&]<class T>(std::type_identity<T>) { update<T>(shard, header, rows, values); });

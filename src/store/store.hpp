@@ -78,6 +78,12 @@ class Store final : public shard::PushSink {
   void abandon(std::uint32_t variable, std::uint32_t shard) override;
   bool unsettled() const noexcept override { return unsettled_.load(std::memory_order_relaxed); }
   void settle() override;
+  bool takes_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu) override;
+  void apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                      const std::byte* values, const device::Event& made) override;
+  /// For other processes of this host, and for threads of this one, that read a shard's values in the GPU
+  /// (device::MappedMemory). Nothing for a shard that is elsewhere.
+  std::vector<std::byte> gpu_key(std::uint32_t variable, std::uint32_t shard);
 
   void create_group(const shard::CreateGroup& request);
   void restart_group(std::uint32_t group);
@@ -170,8 +176,9 @@ class Store final : public shard::PushSink {
   Shard& find(std::uint32_t variable, std::uint32_t shard);
   Piece new_version();
   static bool fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows);
+  /// With `made`, the values are in the memory of the shard's GPU.
   void apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                 const std::byte* values);
+                 const std::byte* values, const device::Event* made = nullptr);
   /// What a step's workers have pushed to one shard, as one push.
   void apply_sum(std::span<const HeldPush* const> pushes, int workers);
   void add_shard(const ShardRecord& record);

@@ -63,6 +63,31 @@ void Store::settle() {
   gpu_->settle();
 }
 
+bool Store::takes_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu) {
+  const std::lock_guard lock(mutex_);
+  const Shard& found = find(variable, shard);
+  // What an update group holds back is on the host.
+  return found.on_gpu && found.on_gpu->gpu().number() == gpu && found.description.group == 0 &&
+         kept_ == nullptr;
+}
+
+void Store::apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                           const std::byte* values, const device::Event& made) {
+  const std::lock_guard lock(mutex_);
+  Shard& shard = find(header.variable, header.shard);
+  if (!fits(shard, header, rows)) {
+    throw Error(Code::internal,
+                fmt::format("a push of {} rows does not fit \"{}\"", header.rows, shard.description.name));
+  }
+  if (ledger_.enter(header)) apply_now(shard, header, rows, values, &made);
+}
+
+std::vector<std::byte> Store::gpu_key(std::uint32_t variable, std::uint32_t shard) {
+  const std::lock_guard lock(mutex_);
+  const Shard& found = find(variable, shard);
+  return found.on_gpu ? found.on_gpu->key() : std::vector<std::byte>();
+}
+
 std::shared_ptr<ShardGpu> Store::gpu_for(const shard::CreateShard& request) {
   if (gpu_) return gpu_;
   try {

@@ -12,6 +12,10 @@ namespace {
 using strategy::BoundVariable;
 using strategy::ClientUse;
 
+bool may_go_direct(const BoundVariable& bound) {
+  return bound.context->runtime().settings().text("gpu-transfer") != "staged";
+}
+
 /// Whether an adapter is to read or write the GPU's memory itself. Throws Error(failed_precondition) where
 /// that is asked for and cannot be.
 bool goes_direct(const BoundVariable& bound, const ClientUse& client, const char* call) {
@@ -45,6 +49,11 @@ void AnyVariable::lookup_to_gpu(const DeviceStream& stream, std::span<const std:
   strategy::check_elements(*bound_, room, ids.size(), "lookup");
   client::Client::check(bound_->descriptor, ids);
   const ClientUse client = bound_->context->use_client();
+  if (mode == ReadMode::relaxed && may_go_direct(*bound_) &&
+      client->lookup_on_gpu(bound_->descriptor, ids, static_cast<std::byte*>(out), stream.implementation(),
+                            bound_->context->staging(stream.device()))) {
+    return;
+  }
   const std::uint64_t row_bytes = bound_->descriptor.row_bytes();
   read_rows(*bound_, stream, out, ids.size(), mode,
             [&](std::uint64_t first, std::size_t bytes, std::byte* to) {
@@ -57,6 +66,11 @@ void AnyVariable::pull_to_gpu(const DeviceStream& stream, std::uint64_t first_ro
   const std::uint64_t rows = strategy::rows_of(*bound_, elements);
   strategy::check_elements(*bound_, elements, rows, "pull");
   const ClientUse client = bound_->context->use_client();
+  if (mode == ReadMode::relaxed && may_go_direct(*bound_) &&
+      client->pull_on_gpu(bound_->descriptor, first_row, rows, static_cast<std::byte*>(out),
+                          stream.implementation())) {
+    return;
+  }
   if (mode == ReadMode::relaxed && goes_direct(*bound_, client, "pull")) {
     stream.wait();  // whatever uses the memory now
     return client->pull(bound_->descriptor, first_row, rows, out, mode);
@@ -72,6 +86,11 @@ void AnyVariable::push_from_gpu(const DeviceStream& stream, std::span<const std:
   strategy::check_elements(*bound_, elements, ids.size(), "push");
   strategy::check_push(*bound_);
   const ClientUse client = bound_->context->use_client();
+  if (bound_->context->gradients().passes_all() && may_go_direct(*bound_) &&
+      client->push_on_gpu(bound_->descriptor, ids, static_cast<const std::byte*>(gradient),
+                          stream.implementation())) {
+    return;
+  }
   device::Staging& staging = bound_->context->staging(stream.device());
   const std::uint64_t bytes = elements * size_of(dtype());
   const std::byte* staged =
@@ -86,6 +105,11 @@ void AnyVariable::push_dense_from_gpu(const DeviceStream& stream, const void* gr
   strategy::check_push(*bound_);
   const ClientUse client = bound_->context->use_client();
   const bool unseen = bound_->context->gradients().passes_all();
+  if (unseen && may_go_direct(*bound_) &&
+      client->push_on_gpu(bound_->descriptor, std::nullopt, static_cast<const std::byte*>(gradient),
+                          stream.implementation())) {
+    return;
+  }
   if (unseen && goes_direct(*bound_, client, "push_dense")) {
     stream.wait();
     return client->push_dense_from_gpu(bound_->descriptor, gradient);

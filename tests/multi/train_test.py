@@ -82,9 +82,14 @@ class Train(JobTest):
             options = ["--ps", 2, "--workers", 1, "--slice-batches", 1, "--ps-memory", memory, *gpu_flags()]
             self.run_to_end(train(data, *options, "--summary", self.folder / "summary.json", epochs=20), ranks)
             losses[memory, ranks] = [epoch["loss"] for epoch in self.summary()["training"]["epochs"]]
-        for where in (("device", 4), ("device", 0)):
+        # Workers whose GPU reads that of the ps, in another process and in the same.
+        for ranks in (3, 0):
+            options = ["--ps", 1, "--workers", 1, "--slice-batches", 1, "--ps-memory", "device", "--device", "cuda", *gpu_flags()]
+            self.run_to_end(train(data, *options, "--summary", self.folder / "summary.json", epochs=20), ranks)
+            losses["gpu", ranks] = [epoch["loss"] for epoch in self.summary()["training"]["epochs"]]
+        for where in (("device", 4), ("device", 0), ("gpu", 3), ("gpu", 0)):
             for mine, theirs in zip(losses[where], losses["host", 4], strict=True):
-                self.assertAlmostEqual(mine, theirs, delta=1e-4)
+                self.assertAlmostEqual(mine, theirs, delta=1e-3 if where[0] == "gpu" else 1e-4)
 
     def test_four_ranks(self):
         self.trained(4, ps=1, workers=2)

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "capstan/capstan.hpp"
+#include "cluster/runtime.hpp"
 #include "tests/support/gpu_flags.hpp"
 #include "tests/support/rank_threads.hpp"
 
@@ -90,6 +91,86 @@ TEST_F(VariableOnGpu, IsReadAndPushedToByRma) {
   // To a stand-in's memory every UCX gets.
   if (!gpu_flags().empty()) reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "direct"}});
   reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "staged"}});
+}
+
+/// Against a variable that lies on the host, with the same pushes. Rows that the ps sends are counted.
+void stays_on_the_gpu(ParameterServerStrategy& strategy) {
+  const auto scope = strategy.scope();
+  constexpr std::int64_t kRows = 500, kWidth = 7;
+  const optimizers::Adam adam{.learning_rate = 0.1};
+  const Variable<float> there("there", {kRows, kWidth}, initializers::normal(0, 1, 3),
+                              {.optimizer = adam, .memory = ShardMemory::device});
+  const Variable<float> here("here", {kRows, kWidth}, initializers::normal(0, 1, 3), {.optimizer = adam});
+  DeviceStream stream(0), other(0);
+  const auto sent = [&] {
+    std::uint64_t rows = 0;
+    for (const PsLoad& load : strategy.loads()) rows += load.rows_sent;
+    return rows;
+  };
+  const std::uint64_t sent_before = sent();
+  const std::vector<std::int64_t> ids{7, 499, 0, 7, 250, 33};
+  const DeviceArray<float> rows(0, ids.size() * kWidth);
+  const DeviceArray<float> all(0, kRows * kWidth);
+  for (int step = 0; step < 5; ++step) {
+    there.lookup(stream, ids, rows.span());
+    EXPECT_EQ(sent(), sent_before) << "the ps has sent rows that kernels can read";
+    const auto expected = here.lookup(ids).values;
+    const auto got = to_host(stream, rows.span());
+    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << step;
+    // The rows are their own gradient. In the order of the stream that made it, and used again at once.
+    there.push(stream, ids, rows.span());
+    here.push(ids, got);
+    there.pull(other, 0, all.span());
+    EXPECT_EQ(sent(), sent_before);
+    there.push_dense(other, all.span());
+    here.push_dense(to_host(other, all.span()));
+    there.flush();
+    here.flush();
+  }
+  there.pull(stream, 1, all.span().subspan(0, (kRows - 1) * kWidth));
+  const auto end = to_host(stream, all.span().subspan(0, (kRows - 1) * kWidth));
+  const auto expected = here.pull();
+  for (std::size_t i = 0; i < end.size(); ++i) ASSERT_NEAR(end[i], expected[i + kWidth], 1e-4);
+  EXPECT_EQ(sent(), sent_before);
+  EXPECT_THROW(there.lookup(stream, std::vector<std::int64_t>{kRows}, all.span().subspan(0, kWidth)), Error);
+}
+
+TEST_F(VariableOnGpu, ThatLiesInOneIsReadThereWithoutThePs) {
+  RankThreadsOptions::Flags flags = gpu_flags();
+  flags.emplace_back("ps", "1");
+  const RankThreads ranks({.ranks = 3, .flags = flags});
+  ParameterServerStrategy strategy(ranks.cluster());
+  stays_on_the_gpu(strategy);
+}
+
+TEST_F(VariableOnGpu, ThatLiesInOneIsPushedToThereInAnEmbeddedCluster) {
+  Settings settings;
+  for (const auto& [name, value] : gpu_flags()) settings.set_from_flag(name, value);
+  settings.set_from_flag("workers", "1");
+  {
+    ParameterServerStrategy strategy(Cluster(cluster::Runtime::embedded_cluster(settings)));
+    stays_on_the_gpu(strategy);
+  }
+}
+
+TEST_F(VariableOnGpu, ThatLiesInOneByShardsIsPulledThere) {
+  RankThreadsOptions::Flags flags = gpu_flags();
+  flags.emplace_back("ps", "2");
+  const RankThreads ranks({.ranks = 4, .flags = flags});
+  ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
+  const auto scope = strategy.scope();
+  const Variable<double> table("table", {11, 3}, initializers::normal(0, 1, 5),
+                               {.memory = ShardMemory::device});
+  DeviceStream stream(0);
+  const DeviceArray<double> rows(0, 15);
+  // Of both ps' shards; one of them lies in another GPU where there are several stand-ins.
+  table.pull(stream, 3, rows.span());
+  const auto whole = table.pull();
+  EXPECT_EQ(to_host(stream, rows.span()), std::vector<double>(whole.begin() + 9, whole.begin() + 24));
+  const std::vector<std::int64_t> ids{10, 0, 5, 6, 0};
+  table.lookup(stream, ids, rows.span());
+  EXPECT_EQ(to_host(stream, rows.span()), table.lookup(ids).values);
+  EXPECT_THROW(table.pull(stream, 7, rows.span()), Error);
 }
 
 TEST_F(VariableOnGpu, OfOtherTypesAndOptimizers) {
