@@ -32,7 +32,8 @@ enum class VariableSynchronization : std::uint8_t { automatic = 0, none = 1, on_
 /// Sent over the wire: add at the end, never renumber.
 enum class ShardMemory : std::uint8_t {
   host = 0,
-  /// The memory of the ps's GPU, which applies the pushes. Reads are served by the ps, and not mapped.
+  /// The memory of the ps's GPU, which applies the pushes. Reads to the memory of hosts are served by the ps,
+  /// and not mapped.
   device = 1,
 };
 

@@ -81,7 +81,8 @@ class Client {
   /// and writes all shards of the variable, and UCX that memory.
   bool reaches_from_gpu(const shard::VariableDescriptor& variable);
   /// Reads of a variable that lies in a GPU which the stream's GPU reaches, by its own kernels and in its
-  /// order. False where it does not, and nothing has been done. `ids` may be reused on return.
+  /// order. False where it does not, and nothing has been done. `ids` may be reused on return. REQUIRES: ids
+  /// that check() has let pass.
   bool lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                      std::byte* out, const device::Stream& stream, device::Staging& staging);
   bool pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,

@@ -118,6 +118,7 @@ Message to_message(Bytes header, Bytes payload) {
 
 UcxFabric::UcxFabric()
     : context_(std::make_shared<Handle<ContextTraits>>(open_context())),
+      reaches_gpus_(knows_gpu_memory(context_->get())),
       worker_(open_worker(context_->get())) {
   check(ucp_worker_get_efd(worker_.get(), &event_fd_), "ucp_worker_get_efd");
   wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -232,8 +233,6 @@ void UcxFabric::wake() noexcept {
   const std::uint64_t one = 1;
   (void)!write(wake_fd_, &one, sizeof one);  // full counter: a wake-up is already due
 }
-
-bool UcxFabric::reaches_gpus() const { return knows_gpu_memory(context_->get()); }
 
 std::vector<std::string> UcxFabric::transports() const { return transports_of(context_->get()); }
 

@@ -34,7 +34,7 @@ class UcxFabric final : public Fabric {
   std::string bell() const override { return doorbell_.name(); }
   bool ring(const std::string& bell) noexcept override { return doorbell_.ring(bell); }
 
-  bool reaches_gpus() const override;
+  bool reaches_gpus() const override { return reaches_gpus_; }
 
   void leave_the_rest_to_exit() noexcept override { left_to_exit_ = true; }
 
@@ -57,6 +57,7 @@ class UcxFabric final : public Fabric {
 
   // Members die bottom-up: peers (endpoints) first, then the worker, then the context.
   std::shared_ptr<Handle<ContextTraits>> context_;  // shared with regions, which may die later
+  bool reaches_gpus_;
   Handle<WorkerTraits> worker_;
   int event_fd_ = -1;  // UCX's own, closed with the worker
   int wake_fd_ = -1;
