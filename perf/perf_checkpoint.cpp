@@ -164,6 +164,17 @@ std::size_t measure_training(const Session& session, const Variable<float>& tabl
   rate.bound = undisturbed.rows_a_second / 1e6;
   rate.bound_name = "no save";
   session.report.add(rate);
+  const double seconds = std::chrono::duration<double>(end - begin).count();
+  for (const auto& [name, value] :
+       {std::pair(which + " takes", seconds),
+        std::pair("lost pushes, as time without " + which,
+                  seconds * (1 - disturbed.rows_a_second / undisturbed.rows_a_second))}) {
+    Result took{name, name, table_bytes, "bytes", "s"};
+    took.less_is_better = true;
+    took.verified = verified;
+    took.median = took.p99 = value;
+    session.report.add(took);
+  }
   for (const auto& [name, pace] : {std::pair("longest gap during " + which, disturbed),
                                    std::pair("longest gap beside " + which, undisturbed)}) {
     Result gap{name, name, table_bytes, "bytes", "ms"};

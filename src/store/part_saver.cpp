@@ -47,7 +47,7 @@ void PartSaver::write(Save& save, const std::stop_token& stop) {
     write_files(save, fast, stop);
     save.copied.store(true, std::memory_order_release);
     wake_();
-    SavePace pace(store_, bytes_a_second_);
+    SavePace pace(bytes_a_second_, &store_);
     fast.drain(request.folder, [&](std::uint64_t bytes) { pace.rest(bytes, stop); });
   } catch (...) {
     save.error = std::current_exception();
@@ -56,9 +56,10 @@ void PartSaver::write(Save& save, const std::stop_token& stop) {
   wake_();
 }
 
-/// Each where it is to be, or in the fast level if there is one that has room.
+/// Each where it is to be, or in the fast level if there is one that has room. Without a rest: each row that
+/// changes before it has been copied costs its push more than the copy costs this thread.
 void PartSaver::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
-  SavePace as_fast_as_it_goes(store_, 0), bounded(store_, bytes_a_second_);
+  SavePace as_fast_as_it_goes(0), bounded(bytes_a_second_);
   SavePace* pace = nullptr;
   const auto files =
       save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { pace->rest(bytes, stop); });

@@ -117,22 +117,32 @@ void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t c
                          std::mutex& store_mutex) {
   Copying& of = arrays_.at(array);
   const bool any = count != 0 && of.array.row_bytes != 0;
-  std::unique_lock lock(store_mutex);
-  if (lost_) throw *lost_;
+  std::unique_lock lock(store_mutex, std::defer_lock);
   if (any) {
-    if (!listed_) were_kept_.assign(&is_kept_[first / 64], &is_kept_[(first + count - 1) / 64] + 1);
-    lock.unlock();
+    if (!listed_ && (first < looked_from_ || first + count > looked_to_)) {
+      lock.lock();
+      look(first, count);
+      lock.unlock();
+    }
     copy_live(of, first, count, out);
-    lock.lock();
-    if (lost_) throw *lost_;
-    // A row that changed while it was copied had been kept before it did.
-    find_kept(row(first), row(first + count - 1) + 1);
   }
+  lock.lock();
+  if (lost_) throw *lost_;
   of.copied = first + count == rows() ? rows_ : row(first + count);
   if (!any) return;
+  // A row that changed while it was copied had been kept before it did.
+  find_kept(row(first), row(first + count - 1) + 1);
+  // For the next call, as the store's mutex is waited for: pushes have it nearly all the time.
+  if (!listed_) look(first + count, std::min(count, rows_ - first - count));
   const std::lock_guard chunks_stay(memory_);
   lock.unlock();
   copy_kept(of, first, count, out);
+}
+
+void ShardSnapshot::look(std::uint64_t first, std::uint64_t count) {
+  looked_from_ = first / 64 * 64;
+  looked_to_ = first + count;
+  were_kept_.assign(&is_kept_[first / 64], &is_kept_[first / 64] + (looked_to_ - looked_from_ + 63) / 64);
 }
 
 void ShardSnapshot::copy_live(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) {
@@ -142,7 +152,7 @@ void ShardSnapshot::copy_live(const Copying& of, std::uint64_t first, std::uint6
   if (listed_) return shard::gather_rows(of.array.data, row_bytes, {&(*listed_)[first], count}, {}, out);
   const std::uint64_t end = first + count;
   const auto was_kept = [&](std::uint64_t row) {
-    return (were_kept_[row / 64 - first / 64] >> row % 64 & 1) != 0;
+    return (were_kept_[(row - looked_from_) / 64] >> row % 64 & 1) != 0;
   };
   for (std::uint64_t row = first; row < end;) {
     if (was_kept(row)) {

@@ -83,6 +83,8 @@ class ShardSnapshot final : public FrozenRows {
     std::uint64_t row;
     const std::byte* bytes;
   };
+  /// Which of these rows are kept, into `were_kept_`.
+  void look(std::uint64_t first, std::uint64_t count);
   /// Rows [begin, end) that are kept, into `found_`.
   void find_kept(std::uint64_t begin, std::uint64_t end);
   /// Rows as they are, some of which may be changing; none that were_kept_ says is kept.
@@ -110,7 +112,9 @@ class ShardSnapshot final : public FrozenRows {
   std::mutex memory_;
   bool detached_ = false;  // everything that was left is kept; changes under both
   // The copying thread's.
-  std::vector<std::uint64_t> were_kept_;  // of the rows that it copies, a bit each, from a multiple of 64 on
+  std::vector<std::uint64_t> were_kept_;  // of rows [looked_from_, looked_to_), a bit each
+  std::uint64_t looked_from_ = 0;         // a multiple of 64
+  std::uint64_t looked_to_ = 0;
   std::vector<Found> found_;
 };
 
