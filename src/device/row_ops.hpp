@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/with_type.hpp"
 #include "capstan/optimizers.hpp"
@@ -49,16 +50,39 @@ struct Update {
   std::uint32_t* first_bad = nullptr;  // as in RowCopy; not looked at where `rows` is null
 };
 
-/// Updates of one table, and the memory that they need beside it: 4 bytes a row of the table, and, as large
-/// as the largest update was, 1 byte a row of the gradient (21 when deterministic), and for 16-bit tables the
-/// gradient in float. Rows that are named more than once count as one, with the sum of their gradients.
-class Updater {
+/// Memory that updates need beside their tables: 1 byte a row of the gradient (21 when deterministic), and
+/// for 16-bit tables the gradient in float. One stream, and one thread at a time.
+class UpdateRoom {
  public:
   /// `deterministic`: sums are made in an order that does not change from run to run, which takes a sort.
-  Updater(const Stream& stream, std::uint32_t table_rows, bool deterministic);
+  explicit UpdateRoom(bool deterministic) : deterministic_(deterministic) {}
 
-  /// Throws Error: resource_exhausted; invalid_argument for another optimizer than SGD on integers. T is
-  /// float, double, float16, bfloat16, std::int32_t or std::int64_t.
+  bool deterministic() const noexcept { return deterministic_; }
+  /// For gradients of up to so many rows, and of up to so many elements of 16 bits. Throws
+  /// Error(resource_exhausted), and then has what it had.
+  void reserve(const Stream& stream, std::uint32_t rows, std::uint64_t narrow_elements);
+
+ private:
+  friend class Updater;
+
+  bool deterministic_;
+  Values<std::uint8_t> owns_;
+  Values<float> widened_;
+  // Of a sort: what goes in and what comes out.
+  Values<std::uint32_t> order_in_, order_, sorted_rows_, starts_in_, starts_;
+  Memory scratch_;
+};
+
+/// Updates of one table, which need 4 bytes a row of the table, unless deterministic. Rows that are named
+/// more than once count as one, with the sum of their gradients.
+class Updater {
+ public:
+  Updater(const Stream& stream, std::uint32_t table_rows, bool deterministic);
+  /// `room` may be others' too, on the same stream.
+  Updater(const Stream& stream, std::uint32_t table_rows, std::shared_ptr<UpdateRoom> room);
+
+  /// Throws Error: resource_exhausted, when its room was not reserved; invalid_argument for another optimizer
+  /// than SGD on integers. T is float, double, float16, bfloat16, std::int32_t or std::int64_t.
   template <class T>
   void apply(const Stream& stream, const Optimizer& optimizer, const Update<T>& update);
 
@@ -69,16 +93,10 @@ class Updater {
   template <class A>
   void sum_in_order(const Stream& stream, const std::uint32_t* rows, std::uint32_t count, std::uint64_t width,
                     A* gradient, std::uint32_t* first_bad);
-  void make_room(const Stream& stream, std::uint32_t count);
 
   std::uint32_t table_rows_;
-  bool deterministic_;
+  std::shared_ptr<UpdateRoom> room_;
   Values<std::uint32_t> heads_;
-  Values<std::uint8_t> owns_;
-  Values<float> widened_;
-  // Of a sort: what goes in and what comes out.
-  Values<std::uint32_t> order_in_, order_, sorted_rows_, starts_in_, starts_;
-  Memory scratch_;
 };
 
 }  // namespace capstan::device

@@ -1,29 +1,46 @@
-// row_update.cu -- Updater's memory, and Updater for float.
+// row_update.cu -- the memory of updates, and Updater for float.
+#include <array>
+#include <utility>
+
 #include "device/row_update.cuh"
 
 namespace capstan::device {
 
-Updater::Updater(const Stream& stream, std::uint32_t table_rows, bool deterministic)
-    : table_rows_(table_rows), deterministic_(deterministic) {
-  if (deterministic) return;
-  heads_ = Values<std::uint32_t>(stream.device(), table_rows);
-  fill_with_zeros(stream, heads_.data(), table_rows * sizeof(std::uint32_t));
+void UpdateRoom::reserve(const Stream& stream, std::uint32_t rows, std::uint64_t narrow_elements) {
+  const int device = stream.device();
+  if (widened_.size() < narrow_elements) {
+    Values<float> widened(device, narrow_elements);
+    stream.wait();  // an earlier update may be at the memory that goes
+    widened_ = std::move(widened);
+  }
+  if (owns_.size() >= rows) return;
+  Values<std::uint8_t> owns(device, rows);
+  std::array<Values<std::uint32_t>, 5> numbers;
+  Memory scratch;
+  if (deterministic_) {
+    for (Values<std::uint32_t>& one : numbers) one = Values<std::uint32_t>(device, rows);
+    scratch = Memory(device, scratch_bytes(stream, rows));
+  }
+  stream.wait();
+  owns_ = std::move(owns);
+  if (!deterministic_) return;
+  order_in_ = std::move(numbers[0]);
+  order_ = std::move(numbers[1]);
+  sorted_rows_ = std::move(numbers[2]);
+  starts_in_ = std::move(numbers[3]);
+  starts_ = std::move(numbers[4]);
+  scratch_ = std::move(scratch);
+  each<4>(stream, CountBody{order_in_.data()}, rows);
 }
 
-void Updater::make_room(const Stream& stream, std::uint32_t count) {
-  if (owns_.size() >= count) return;
-  stream.wait();  // an earlier update may be at the memory that goes
-  const int device = stream.device();
-  owns_ = {};
-  owns_ = Values<std::uint8_t>(device, count);
-  if (!deterministic_) return;
-  for (Values<std::uint32_t>* one : {&order_in_, &order_, &sorted_rows_, &starts_in_, &starts_}) {
-    *one = {};
-    *one = Values<std::uint32_t>(device, count);
-  }
-  scratch_ = {};
-  scratch_ = Memory(device, scratch_bytes(stream, count));
-  each<4>(stream, CountBody{order_in_.data()}, count);
+Updater::Updater(const Stream& stream, std::uint32_t table_rows, bool deterministic)
+    : Updater(stream, table_rows, std::make_shared<UpdateRoom>(deterministic)) {}
+
+Updater::Updater(const Stream& stream, std::uint32_t table_rows, std::shared_ptr<UpdateRoom> room)
+    : table_rows_(table_rows), room_(std::move(room)) {
+  if (room_->deterministic()) return;
+  heads_ = Values<std::uint32_t>(stream.device(), table_rows);
+  fill_with_zeros(stream, heads_.data(), table_rows * sizeof(std::uint32_t));
 }
 
 template void Updater::apply(const Stream&, const Optimizer&, const Update<float>&);

@@ -34,7 +34,7 @@ void Updater::find_owners(const Stream& stream, const std::uint32_t* rows, std::
     const std::uint64_t packs = width / decltype(elements)::value;
     in_pieces(count, packs, [&](std::uint32_t first, std::uint32_t piece) {
       const FoldBody<P, A> body{heads_.data(), table_rows_, Divider(static_cast<std::uint32_t>(packs)),
-                                rows,          gradient,    owns_.data(),
+                                rows,          gradient,    room_->owns_.data(),
                                 first};
       each<4>(stream, body, static_cast<std::uint32_t>(piece * packs));
     });
@@ -45,16 +45,17 @@ template <class A>
 void Updater::sum_in_order(const Stream& stream, const std::uint32_t* rows, std::uint32_t count,
                            std::uint64_t width, A* gradient, std::uint32_t* first_bad) {
   // Rows that are not in the table may have any bits.
-  sort_rows(stream, scratch_, count, 32, rows, sorted_rows_.data(), order_in_.data(), order_.data());
-  each<4>(stream, StartBody{sorted_rows_.data(), starts_in_.data()}, count);
-  running_maximum(stream, scratch_, count, starts_in_.data(), starts_.data());
+  sort_rows(stream, room_->scratch_, count, 32, rows, room_->sorted_rows_.data(), room_->order_in_.data(),
+            room_->order_.data());
+  each<4>(stream, StartBody{room_->sorted_rows_.data(), room_->starts_in_.data()}, count);
+  running_maximum(stream, room_->scratch_, count, room_->starts_in_.data(), room_->starts_.data());
   with_count<A>(width, [&](auto elements) {
     using P = Pack<A, decltype(elements)::value>;
     const std::uint64_t packs = width / decltype(elements)::value;
     for (std::uint64_t stride = 1; stride < count; stride *= 2) {
       in_pieces(count, packs, [&](std::uint32_t first, std::uint32_t piece) {
-        const TreeBody<P, A> body{starts_.data(),
-                                  order_.data(),
+        const TreeBody<P, A> body{room_->starts_.data(),
+                                  room_->order_.data(),
                                   count,
                                   static_cast<std::uint32_t>(stride),
                                   Divider(static_cast<std::uint32_t>(packs)),
@@ -65,7 +66,8 @@ void Updater::sum_in_order(const Stream& stream, const std::uint32_t* rows, std:
     }
   });
   each<4>(stream,
-          OwnBody{sorted_rows_.data(), starts_.data(), order_.data(), table_rows_, owns_.data(), first_bad},
+          OwnBody{room_->sorted_rows_.data(), room_->starts_.data(), room_->order_.data(), table_rows_,
+                  room_->owns_.data(), first_bad},
           count);
 }
 
@@ -135,12 +137,8 @@ void Updater::apply(const Stream& stream, const Optimizer& optimizer, const Upda
     gradient = update.gradient;
   } else {
     const std::uint64_t elements = std::uint64_t{update.count} * update.width;
-    if (widened_.size() < elements) {
-      stream.wait();  // an earlier update may be at the memory that goes
-      widened_ = {};
-      widened_ = Values<float>(stream.device(), elements);
-    }
-    gradient = widened_.data();
+    room_->reserve(stream, 0, elements);
+    gradient = room_->widened_.data();
     in_pieces(update.count, update.width, [&](std::uint32_t first, std::uint32_t rows) {
       const std::uint64_t at = first * update.width;
       each<4>(stream, WidenBody<T>{update.gradient + at, gradient + at},
@@ -149,16 +147,16 @@ void Updater::apply(const Stream& stream, const Optimizer& optimizer, const Upda
   }
   const bool sparse = update.rows != nullptr;
   if (sparse) {
-    make_room(stream, update.count);
-    if (deterministic_) {
+    room_->reserve(stream, update.count, 0);
+    if (room_->deterministic()) {
       sum_in_order(stream, update.rows, update.count, update.width, gradient, update.first_bad);
     } else {
       find_owners(stream, update.rows, update.count, update.width, gradient, update.first_bad);
     }
   }
   with_rule<A>(optimizer, update.step, [&](const auto& rule) {
-    update_rows(stream, rule, update, gradient, sparse ? owns_.data() : nullptr,
-                sparse && !deterministic_ ? heads_.data() : nullptr);
+    update_rows(stream, rule, update, gradient, sparse ? room_->owns_.data() : nullptr,
+                sparse && !room_->deterministic() ? heads_.data() : nullptr);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
@@ -36,12 +37,20 @@ DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard
       description_(description),
       width_(shard::width_of(description.shape)),
       taken_(gpu_->number()),
-      updater_(gpu_->stream(), checked_rows(description), gpu_->deterministic()) {
+      updater_(gpu_->stream(), checked_rows(description), gpu_->updates()) {
   const std::uint64_t elements = description.rows * width_;
   memory_.emplace_back(gpu_->number(), elements * size_of(description.dtype), device::Reach::host);
   const std::uint64_t slot_bytes = elements * size_of(shard::slot_dtype(description.dtype));
   for (std::size_t slot = 0; slot < shard::slots_of(description.optimizer.kind).size(); ++slot)
     memory_.emplace_back(gpu_->number(), slot_bytes);
+  const std::uint64_t most = rows_a_piece(0);
+  gpu_->reserve(std::max(bytes_of_numbers(most) + most * array(0).row_bytes, ShardGpu::kPieceBytes));
+  if (elements != 0) reserve(most);
+}
+
+void DeviceShard::reserve(std::uint64_t rows) {
+  const bool narrow = size_of(shard::slot_dtype(description_.dtype)) > size_of(description_.dtype);
+  gpu_->updates()->reserve(gpu_->stream(), static_cast<std::uint32_t>(rows), narrow ? rows * width_ : 0);
 }
 
 DeviceShard::Array DeviceShard::array(std::size_t number) const {
@@ -108,16 +117,21 @@ std::vector<std::byte> DeviceShard::key() const {
   return device::MappedMemory::key(gpu_->number(), memory_[0]);
 }
 
+void DeviceShard::reserve_from_gpu(std::uint64_t rows) {
+  reserve(rows);
+  gpu_->reserve(bytes_of_numbers(rows));
+  const std::uint64_t bytes = rows * array(0).row_bytes;
+  if (gradient_.size() >= bytes) return;
+  device::Memory gradient(gpu_->number(), bytes);
+  gpu_->settle();
+  gradient_ = std::move(gradient);
+}
+
 void DeviceShard::apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                                  const std::byte* gradient_there, const device::Event& made,
                                  std::int64_t step) {
   const std::uint64_t bytes = header.rows * array(0).row_bytes;
   if (bytes == 0) return;
-  if (gradient_.size() < bytes) {
-    gpu_->settle();
-    gradient_ = {};
-    gradient_ = device::Memory(gpu_->number(), bytes);
-  }
   const device::Stream& stream = gpu_->stream();
   stream.begin_after(made);
   device::copy(stream, gradient_.data(), gradient_there, bytes);

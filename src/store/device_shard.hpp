@@ -22,8 +22,8 @@ class DeviceShard {
     std::uint64_t row_bytes = 0;
   };
 
-  /// Not filled. Throws Error: resource_exhausted, invalid_argument (more rows than a GPU's kernels can
-  /// take).
+  /// Not filled, with all the memory that `apply` will ever need. Throws Error: resource_exhausted,
+  /// invalid_argument (more rows than a GPU's kernels can take).
   DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard& description);
 
   ShardGpu& gpu() const noexcept { return *gpu_; }
@@ -40,7 +40,10 @@ class DeviceShard {
   void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
              std::int64_t step);
 
+  /// Memory for `apply_from_gpu` of so many rows. Throws Error(resource_exhausted).
+  void reserve_from_gpu(std::uint64_t rows);
   /// The same of a gradient in the GPU's memory, which is there when `made` has passed: waits for that.
+  /// REQUIRES: room for it was reserved.
   void apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                       const std::byte* gradient_there, const device::Event& made, std::int64_t step);
   /// device::MappedMemory::key of the values.
@@ -66,6 +69,7 @@ class DeviceShard {
       const std::function<void(std::uint64_t first_row, std::uint64_t rows, std::byte* data)>& change);
 
  private:
+  void reserve(std::uint64_t rows);
   /// Of an array, that a piece holds.
   std::uint64_t rows_a_piece(std::size_t array) const;
   void write_by(std::size_t array, std::uint64_t first, std::uint64_t bytes, std::uint64_t unit,

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "device/gpu.hpp"
+#include "device/row_ops.hpp"
 
 namespace capstan::store {
 
@@ -24,7 +26,7 @@ class ShardGpu {
   int number() const noexcept { return stream_.device(); }
   const device::Stream& stream() const noexcept { return stream_; }
   /// Sums of rows that are named twice are made in an order that does not change.
-  bool deterministic() const noexcept { return deterministic_; }
+  bool deterministic() const noexcept { return updates_->deterministic(); }
   /// For kernels that note rows that are not there; whoever calls them has looked at the rows.
   std::uint32_t* first_bad() const noexcept { return reinterpret_cast<std::uint32_t*>(first_bad_.data()); }
 
@@ -32,6 +34,12 @@ class ShardGpu {
     std::byte* here = nullptr;   // pinned
     std::byte* there = nullptr;  // in the GPU's memory
   };
+  /// What its shards' updates need beside them.
+  const std::shared_ptr<device::UpdateRoom>& updates() const noexcept { return updates_; }
+
+  /// For calls of `room` with so many bytes, which so have what they need. Throws Error(resource_exhausted),
+  /// and then has what it had.
+  void reserve(std::uint64_t bytes);
   /// So many bytes on both sides, aligned for every type, for what the stream is given before the next call
   /// of `settle`, or of `room`, which settles when there is none left.
   Room room(std::uint64_t bytes);
@@ -40,8 +48,8 @@ class ShardGpu {
 
  private:
   device::Stream stream_;
-  bool deterministic_;
   device::Memory first_bad_;
+  std::shared_ptr<device::UpdateRoom> updates_;
   device::PinnedMemory here_;
   device::Memory there_;
   std::uint64_t used_ = 0;

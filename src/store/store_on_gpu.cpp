@@ -79,6 +79,7 @@ void Store::apply_from_gpu(const shard::PushHeader& header, std::span<const std:
     throw Error(Code::internal,
                 fmt::format("a push of {} rows does not fit \"{}\"", header.rows, shard.description.name));
   }
+  shard.on_gpu->reserve_from_gpu(header.rows);  // before anything changes
   if (ledger_.enter(header)) apply_now(shard, header, rows, values, &made);
 }
 

@@ -386,5 +386,51 @@ TEST_F(DeviceShardTest, WithoutRoomAVariableIsRefusedAndTheRestGoesOn) {
   EXPECT_EQ(device::info(0).free_bytes, then);
 }
 
+TEST_F(DeviceShardTest, PushesOfAnySizeHaveTheirRoomOnceAVariableIsMade) {
+  stream_.reset();
+  if (!device::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  for (const bool deterministic : {false, true}) {
+    device::use_stand_ins(1, std::uint64_t{40} << 20);
+    TwoStores stores(deterministic);
+    stores.create(one_shard<float>(1, {50, 4}, optimizers::SGD{.learning_rate = 1}));
+    stores.create(one_shard<bfloat16>(2, {50, 4}, optimizers::SGD{.learning_rate = 1}));
+    const device::Memory all_the_rest(0, device::info(0).free_bytes);
+    constexpr std::size_t kRows = 600000;  // several pieces
+    std::vector<std::uint32_t> numbers(kRows);
+    for (std::size_t i = 0; i < kRows; ++i) numbers[i] = i % 50;
+    stores.push(push_entry<float>(1, 0, numbers, 0, 4, std::vector<float>(kRows * 4, 1)));
+    numbers.resize(50);
+    stores.push(push_entry<bfloat16>(2, 0, numbers, 0, 4, std::vector<bfloat16>(200, bfloat16(3))));
+    EXPECT_EQ(stores.gpu.values<float>(1), std::vector<float>(200, -static_cast<float>(kRows / 50)));
+    expect_same<bfloat16>(stores, 2, 0);
+  }
+}
+
+TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNothingHasChanged) {
+  stream_.reset();
+  if (!device::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  device::use_stand_ins(1, std::uint64_t{24} << 20);
+  const device::Stream stream(0);
+  device::Event made(0);
+  OneStore gpu(ShardMemory::device);
+  gpu.create(one_shard<float>(1, {100, 4}, optimizers::SGD{.learning_rate = 1}));
+  device::Values<float> gradient(0, 400);
+  device::fill_with_zeros(stream, gradient.data(), 400 * sizeof(float));
+  made.record(stream);
+  const auto push = [&] {
+    shard::PushHeader header{.kind = shard::PushKind::dense, .variable = 1, .rows = 100};
+    header.bytes = shard::entry_bytes(header.kind, header.rows, 4 * sizeof(float));
+    header.first_part = header.last_part = 1;
+    gpu.store().apply_from_gpu(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), made);
+  };
+  {
+    const device::Memory all_the_rest(0, device::info(0).free_bytes);
+    EXPECT_THAT(refusal(push, Code::resource_exhausted), HasSubstr("GPU 0"));
+    EXPECT_EQ(gpu.store().statistics().pushes, 0U);
+  }
+  push();
+  EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U);
+}
+
 }  // namespace
 }  // namespace capstan::store
