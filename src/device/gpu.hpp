@@ -153,6 +153,14 @@ class Values {
   Memory bytes_;
 };
 
+/// So many values at least. What was there is lost where they are made anew, and is not there beside them.
+template <class T>
+void grow(Values<T>& values, int device, std::size_t count) {
+  if (values.size() >= count) return;
+  values = {};
+  values = Values<T>(device, count);
+}
+
 /// Bytes in the memory of the host that every GPU copies to and from beside other work. Not initialised.
 class PinnedMemory {
  public:

@@ -160,13 +160,18 @@ class TrainModels(JobTest):
 
     def test_a_gpu_computes_what_the_host_does(self):
         files = write_pictures(self.folder)
-        found = []
+        found, evaluated = [], []
         for ranks, more in ((0, []), (3, ["--device", "cuda", "--gpu-stand-ins", 1])):
             summary, _ = self.trained("mlp", ranks, "--data", files[0], "--labels", files[1], "--workers", 1, *more,
-                                      "--l2", 0.01, "--optimizer", "sgd", "--hidden", "32,16", epochs=3, batch=50)
+                                         "--l2", 0.01, "--optimizer", "sgd", "--hidden", "32,16", epochs=3, batch=50)
             found.append([epoch["loss"] for epoch in summary["training"]["epochs"]])
+            evaluated.append([epoch["train"] for epoch in summary["training"]["epochs"]])
         for mine, theirs in zip(*found, strict=True):
             self.assertAlmostEqual(mine, theirs, delta=1e-4)
+        self.assertEqual(len(evaluated[0]), 3)
+        for mine, theirs in zip(*evaluated, strict=True):
+            self.assertAlmostEqual(mine["accuracy"], theirs["accuracy"], delta=1e-2)
+            self.assertAlmostEqual(mine["logloss"], theirs["logloss"], delta=1e-4)
 
     def test_a_run_that_is_resumed_ends_as_one_that_was_not(self):
         path = self.folder / "train.txt"

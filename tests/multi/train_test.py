@@ -74,6 +74,32 @@ class Train(JobTest):
         self.assertEqual(ahead["training"]["triples"], 40 * len((data / "train.txt").read_text().splitlines()))
         self.assertGreater(ahead["test"]["mrr"], LEARNT)
 
+    def test_a_gpu_ranks_as_the_host_does(self):
+        data, summary = self.graph(), self.folder / "summary.json"
+        gpu = ["--device", "cuda", *gpu_flags()]
+        for model, ranks in (("complex", 4), ("distmult", 0), ("transe", 0)):
+            saved = ["--checkpoint-dir", self.folder / model, "--workers", 2 if ranks else 1]
+            command = train(data, "--model", model, *saved, "--summary", summary, epochs=40)
+            self.run_to_end(command, ranks)
+            host = self.summary()["test"]
+            # The same values, and nothing but the evaluation.
+            job = self.run_to_end([*command, "--resume", *gpu, "--log-level", "debug"], ranks)
+            device = self.summary()["test"]
+            self.assertEqual(self.summary()["training"]["triples"], 0)
+            self.assertEqual(host["queries"], device["queries"])
+            for name in ("mrr", "hits10"):
+                self.assertAlmostEqual(host[name], device[name], delta=1e-3)
+            self.assertRegex(job.stderr, r"GPU 0 ranks \d+ entities of 32 floats")
+        # With values that training changes between one evaluation and the next.
+        found = []
+        for options in ([], [*gpu, "--no-look-ahead"]):
+            command = train(data, "--workers", 1, "--slice-batches", 3, "--eval-every", 10, "--summary", summary, *options, epochs=40)
+            self.run_to_end(command, 0)
+            found.append([epoch["valid"]["mrr"] for epoch in self.summary()["training"]["epochs"] if "valid" in epoch])
+        self.assertEqual(len(found[0]), 4)
+        for mine, theirs in zip(*found, strict=True):
+            self.assertAlmostEqual(mine, theirs, delta=1e-2)
+
     def test_ps_that_keep_it_in_their_gpus_train_what_others_train(self):
         losses = {}
         data = self.graph()

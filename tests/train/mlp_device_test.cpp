@@ -91,6 +91,59 @@ TEST_F(DeviceNetworkTest, GivesTheHostsResults) {
   }
 }
 
+TEST_F(DeviceNetworkTest, ScoresAsTheHost) {
+  for (const auto& widths : std::vector<std::vector<std::int64_t>>{{5, 4}, {785, 7, 3, 10}, {200, 70, 130}}) {
+    const Layers layers(widths);
+    std::mt19937 random(9);
+    std::normal_distribution<float> normal(0, 0.3F);
+    std::vector<float> values(layers.size());
+    std::ranges::generate(values, [&] { return normal(random); });
+    DeviceNetwork network(layers, *stream_);
+    Network host(layers);
+    Scores expected;
+    const auto there = to_gpu(values);
+    for (const std::size_t examples : {70, 1, 0, 300}) {
+      host.clear();
+      network.clear(examples);
+      each_example(layers, examples, [&](const auto& input, std::uint8_t label) {
+        host.add(input, label);
+        network.add(input, label);
+      });
+      network.score(there.data());
+      if (examples == 0) continue;
+      const auto logits = host.forward(values);
+      const std::size_t classes = logits.size() / examples;
+      for (std::size_t i = 0; i < examples; ++i) {
+        expected.add(logits.subspan(i * classes, classes), host.labels()[i]);
+      }
+    }
+    const Scores found = network.take_scores();
+    EXPECT_EQ(found.examples, expected.examples);
+    EXPECT_GT(found.correct, 0);
+    EXPECT_NEAR(found.correct, expected.correct, 1) << "but for near ties";
+    EXPECT_NEAR(found.log_loss_sum, expected.log_loss_sum, 1e-5 * expected.log_loss_sum);
+    EXPECT_EQ(network.take_scores().examples, 0) << "taken";
+    EXPECT_EQ(network.take_loss(), 0) << "of training alone";
+  }
+}
+
+TEST_F(DeviceNetworkTest, TheFirstOfEqualLogitsIsTheAnswer) {
+  const Layers layers({1, 3});
+  DeviceNetwork network(layers, *stream_);
+  // Logits of any input are 1, 2, 2: its bias alone, in the last row.
+  const auto there = to_gpu(std::vector<float>{0, 0, 0, 1, 2, 2});
+  network.clear(6);
+  for (const int label : {0, 1, 1, 2, 2, 2}) {
+    network.add(std::vector<std::uint8_t>{7}, static_cast<std::uint8_t>(label));
+  }
+  network.score(there.data());
+  const Scores found = network.take_scores();
+  EXPECT_EQ(found.examples, 6);
+  EXPECT_EQ(found.correct, 2);
+  const double total = std::log(std::exp(-1.0) + 2);
+  EXPECT_NEAR(found.log_loss_sum, 6 * total + 1, 1e-6);
+}
+
 TEST_F(DeviceNetworkTest, NoExampleHasNoGradient) {
   const Layers layers({3, 2});
   DeviceNetwork network(layers, *stream_);

@@ -42,6 +42,8 @@ struct Unit {
   }
 };
 
+/// Rounds as make_query does on a host that multiplies and adds at once (x86-64: AVX2), so that both get the
+/// same bits.
 template <ModelKind kModel, int kWidth>
 CAPSTAN_BOTH Unit<kModel, kWidth> query_of(const Unit<kModel, kWidth>& entity,
                                            const Unit<kModel, kWidth>& relation) {
@@ -54,8 +56,8 @@ CAPSTAN_BOTH Unit<kModel, kWidth> query_of(const Unit<kModel, kWidth>& entity,
       query.part[0].v[i] = h * r;
     } else {
       const float h_im = entity.part[1].v[i], r_im = relation.part[1].v[i];
-      query.part[0].v[i] = h * r - h_im * r_im;
-      query.part[1].v[i] = h * r_im + h_im * r;
+      query.part[0].v[i] = std::fma(-h_im, r_im, h * r);
+      query.part[1].v[i] = std::fma(h, r_im, h_im * r);
     }
   }
   return query;

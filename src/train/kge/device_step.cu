@@ -8,6 +8,7 @@
 #include "device/each.cuh"
 #include "device/gemm.hpp"
 #include "train/kge/device_bodies.hpp"
+#include "train/kge/device_models.hpp"
 #include "train/kge/device_softmax.hpp"
 
 namespace capstan::kge {
@@ -19,43 +20,6 @@ using device::Gemm;
 using device::Transposed;
 
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
-
-template <ModelKind kModel>
-struct ModelTag {
-  static constexpr ModelKind kKind = kModel;
-};
-template <int kCount>
-struct WidthTag {
-  static constexpr int kWidth = kCount;
-};
-
-template <class F>
-void with_model(ModelKind model, const F& f) {
-  switch (model) {
-    case ModelKind::transe:
-      return f(ModelTag<ModelKind::transe>());
-    case ModelKind::distmult:
-      return f(ModelTag<ModelKind::distmult>());
-    case ModelKind::complex:
-      return f(ModelTag<ModelKind::complex>());
-  }
-}
-
-/// f(model, width, units of a row): 16 bytes at a time where rows are made of them.
-template <class F>
-void with_unit(ModelKind model, const StepMemory& memory, const F& f) {
-  with_model(model, [&](auto tag) {
-    if (memory.part_size % 4 == 0) return f(tag, WidthTag<4>(), Divider(memory.part_size / 4));
-    f(tag, WidthTag<1>(), Divider(memory.part_size));
-  });
-}
-
-template <class T>
-void grow(device::Values<T>& values, const device::Stream& stream, std::size_t count) {
-  if (values.size() >= count) return;
-  values = {};
-  values = device::Values<T>(stream.device(), count);
-}
 
 std::uint32_t block_of_queries(const StepMemory& memory, std::size_t most_scores) {
   const std::size_t most = most_scores / memory.lists.negatives;
@@ -75,7 +39,7 @@ DeviceStep::DeviceStep(const StepOptions& options, const device::Stream& stream,
 }
 
 StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
-  grow(words_, stream_, plan.most_words());
+  device::grow(words_, stream_.device(), plan.most_words());
   StepMemory memory{};
   memory.lists = plan.start_copy(stream_, words_.data());
   const DeviceLists& lists = memory.lists;
@@ -94,13 +58,13 @@ StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
   memory.negative_parts = device::gemm_parts(lists.negatives, memory.stride, block);
 
   const std::size_t queries = lists.queries, negatives = lists.negatives, dim = memory.dim;
-  grow(queries_rows_, stream_, queries * memory.stride);
-  grow(negatives_, stream_, negatives * dim);
-  grow(scores_, stream_, block * negatives);
-  grow(query_gradients_, stream_, memory.query_parts * queries * dim);
-  grow(negative_gradients_, stream_, memory.negative_parts * negatives * memory.stride);
-  grow(sums_, stream_, most_chunks(2 * queries + negatives) * dim);
-  grow(of_queries_, stream_, 3 * queries);
+  device::grow(queries_rows_, stream_.device(), queries * memory.stride);
+  device::grow(negatives_, stream_.device(), negatives * dim);
+  device::grow(scores_, stream_.device(), block * negatives);
+  device::grow(query_gradients_, stream_.device(), memory.query_parts * queries * dim);
+  device::grow(negative_gradients_, stream_.device(), memory.negative_parts * negatives * memory.stride);
+  device::grow(sums_, stream_.device(), most_chunks(2 * queries + negatives) * dim);
+  device::grow(of_queries_, stream_.device(), 3 * queries);
   memory.entities = rows.entities;
   memory.relations = rows.relations;
   memory.queries = queries_rows_.data();
@@ -122,7 +86,7 @@ void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
   const device::On on(stream_);
   const StepMemory memory = make_room(plan, rows);
   const DeviceLists& lists = memory.lists;
-  with_unit(options_.model, memory, [&](auto model, auto width, const Divider& units) {
+  with_unit(options_.model, memory.part_size, [&](auto model, auto width, const Divider& units) {
     constexpr auto kModel = decltype(model)::kKind;
     constexpr int kWidth = decltype(width)::kWidth;
     each<2>(stream_, QueryBody<kModel, kWidth>{memory, units},

@@ -7,7 +7,7 @@
 
 #include "train/counter_rng.hpp"
 #include "train/kge/kernels.hpp"
-#include "train/kge/slice.hpp"
+#include "train/kge/known_graph.hpp"
 
 namespace capstan::kge {
 namespace {

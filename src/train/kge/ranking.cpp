@@ -28,22 +28,6 @@ float to_threshold(double value) noexcept {
 
 }  // namespace
 
-void Metrics::add_rank(double rank) noexcept {
-  mrr_sum += 1 / rank;
-  hits1_sum += rank <= 1;
-  hits3_sum += rank <= 3;
-  hits10_sum += rank <= 10;
-  ++count;
-}
-
-void Metrics::merge(const Metrics& other) noexcept {
-  mrr_sum += other.mrr_sum;
-  hits1_sum += other.hits1_sum;
-  hits3_sum += other.hits3_sum;
-  hits10_sum += other.hits10_sum;
-  count += other.count;
-}
-
 Ranker::Ranker(const RankerOptions& options, const TrueAnswers& true_answers)
     : options_(options), dim_(static_cast<std::size_t>(options.dim)), true_answers_(&true_answers) {
   CAPSTAN_ASSERT(options.dim > 0 && options.entities > 0 && options.relations > 0);

@@ -14,36 +14,12 @@
 #include <vector>
 
 #include "train/kge/aligned.hpp"
-#include "train/kge/model.hpp"
+#include "train/kge/rank_metrics.hpp"
 #include "train/kge/row_index.hpp"
 #include "train/kge/triple.hpp"
 #include "train/kge/true_answers.hpp"
 
 namespace capstan::kge {
-
-/// Sums, so that slices ranked anywhere can be merged.
-struct Metrics {
-  double mrr_sum = 0;
-  double hits1_sum = 0;
-  double hits3_sum = 0;
-  double hits10_sum = 0;
-  std::int64_t count = 0;  // queries: two a triple
-
-  void add_rank(double rank) noexcept;
-  void merge(const Metrics& other) noexcept;
-
-  double mrr() const noexcept { return count == 0 ? 0 : mrr_sum / static_cast<double>(count); }
-  double hits1() const noexcept { return count == 0 ? 0 : hits1_sum / static_cast<double>(count); }
-  double hits3() const noexcept { return count == 0 ? 0 : hits3_sum / static_cast<double>(count); }
-  double hits10() const noexcept { return count == 0 ? 0 : hits10_sum / static_cast<double>(count); }
-};
-
-struct RankerOptions {
-  ModelKind model = ModelKind::complex;
-  int dim = 256;
-  std::int64_t entities = 0;
-  std::int64_t relations = 0;  // of the graph; the relation table has twice as many rows
-};
 
 /// The rank of an answer is 1 + (better) + (equal) / 2, counted over the other entities without those that
 /// are known to be right as well. A score that is not a number counts as better than the answer's, and a

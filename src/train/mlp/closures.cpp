@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
+#include "base/log.hpp"
 #include "train/epoch.hpp"
 #include "train/own_gpu.hpp"
 
@@ -20,6 +22,17 @@ void pull_all(const Layers& shapes, const std::vector<Variable<float>>& layers, 
     reads.push_back(layers[layer].pull_async(0, std::span(values).subspan(shapes.begin(layer), size)));
   }
   for (Pending& read : reads) read.wait();
+}
+
+DeviceSpan<float> of_layer(const GpuNetwork& gpu, const DeviceArray<float>& all, std::size_t layer) {
+  const Layers& shapes = gpu.network.layers();
+  return all.span().subspan(shapes.begin(layer), shapes.begin(layer + 1) - shapes.begin(layer));
+}
+
+void pull_all(const GpuNetwork& gpu, const std::vector<Variable<float>>& layers) {
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    layers[layer].pull(gpu.stream, 0, of_layer(gpu, gpu.values, layer));
+  }
 }
 
 /// What one replica makes of its part of a batch.
@@ -108,21 +121,16 @@ namespace {
 TrainResult train_on_gpu(ImageShelf& shelf, GpuNetwork& gpu, const TrainOrder& order,
                          const UpdateGroup& group, const std::vector<Variable<float>>& layers) {
   const Layers& shapes = gpu.network.layers();
-  const auto of_layer = [&](const DeviceArray<float>& all, std::size_t layer) {
-    return all.span().subspan(shapes.begin(layer), shapes.begin(layer + 1) - shapes.begin(layer));
-  };
   TrainResult result;
   (void)gpu.network.take_loss();  // of an epoch that an error ended
   run_epoch(order, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
     const Images& images = shelf.share(false, share, order.shares.all);
-    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      layers[layer].pull(gpu.stream, 0, of_layer(gpu.values, layer));
-    }
+    pull_all(gpu, layers);
     gpu.network.clear(which.size());
     for (const std::uint32_t i : which) gpu.network.add(images.image(i), images.labels[i]);
     gpu.network.compute(gpu.values.data(), scale, shelf.l2(), gpu.gradient.data());
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      layers[layer].push_dense(gpu.stream, of_layer(gpu.gradient, layer));
+      layers[layer].push_dense(gpu.stream, of_layer(gpu, gpu.gradient, layer));
     }
     if (shelf.l2() > 0) {
       const std::vector<float> values = to_host(gpu.stream, gpu.values.span());
@@ -165,9 +173,40 @@ TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGr
   return result;
 }
 
+namespace {
+
+Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateOrder& order,
+                       const std::vector<Variable<float>>& layers) {
+  (void)gpu.network.take_scores();  // of an evaluation that an error ended
+  pull_all(gpu, layers);
+  for (std::int64_t first = 0; first < order.count; first += kEvaluateAtOnce) {
+    const std::int64_t end = std::min(order.count, first + kEvaluateAtOnce);
+    gpu.network.clear(static_cast<std::size_t>(end - first));
+    for (std::int64_t i = first; i < end; ++i) {
+      const auto at = static_cast<std::size_t>(order.first + i);
+      gpu.network.add(images.image(at), images.labels[at]);
+    }
+    gpu.network.score(gpu.values.data());
+  }
+  return gpu.network.take_scores();
+}
+
+}  // namespace
+
 Scores evaluate_images(PerWorker<ImageShelf> shelf, EvaluateOrder order, std::vector<std::int64_t> widths,
                        std::vector<Variable<float>> layers) {
   const Images& images = shelf->share(order.test, order.share, order.shares);
+  if (GpuNetwork* gpu = shelf->gpu(widths)) {
+    try {
+      return evaluate_on_gpu(images, *gpu, order, layers);
+    } catch (const Error& error) {
+      if (error.code() != Code::resource_exhausted) throw;
+      if (!std::exchange(shelf->warned, true)) {
+        log::warn("no room to evaluate {} images at once: {}; the host's cores evaluate instead",
+                  kEvaluateAtOnce, error.what());
+      }
+    }
+  }
   Network& network = shelf->networks(widths).front();
   pull_all(network.layers(), layers, shelf->values);
   const auto classes = static_cast<std::size_t>(widths.back());

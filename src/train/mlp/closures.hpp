@@ -47,6 +47,7 @@ class ImageShelf {
   GpuNetwork* gpu(const std::vector<std::int64_t>& widths);
 
   std::vector<float> values;
+  bool warned = false;  // that a GPU has no room to evaluate
 
  private:
   ImageInput input_;
@@ -62,6 +63,7 @@ DataSizes load_images(PerWorker<ImageShelf> shelf, Shares shares);
 /// the sum of the gradients.
 TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGroup group,
                          std::vector<std::int64_t> widths, std::vector<Variable<float>> layers);
+/// By the GPU where there is one, or by cores where it has no room, which is a warning, once.
 Scores evaluate_images(PerWorker<ImageShelf> shelf, EvaluateOrder order, std::vector<std::int64_t> widths,
                        std::vector<Variable<float>> layers);
 

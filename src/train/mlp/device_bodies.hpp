@@ -91,6 +91,42 @@ struct DecayBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float sum) const { gradient[number] = sum; }
 };
 
+/// What Scores::add makes of an example: its loss, in double, and 1 where the first of its largest logits is
+/// that of its label. One number an example.
+struct ScoreBody {
+  Parts logits;
+  std::uint32_t classes;
+  const std::uint8_t* labels;
+  float* losses;
+  float* correct;
+
+  struct Score {
+    float loss, correct;
+  };
+  CAPSTAN_BOTH std::uint32_t find(std::uint32_t example) const { return labels[example]; }
+  CAPSTAN_BOTH Score load(std::uint32_t example, std::uint32_t label) const {
+    const std::uint64_t row = std::uint64_t{example} * classes;
+    std::uint32_t largest = 0;
+    float most = logits.sum(row);
+    for (std::uint32_t c = 1; c < classes; ++c) {
+      const float logit = logits.sum(row + c);
+      if (most < logit) largest = c;
+      if (most < logit) most = logit;
+    }
+    const auto base = static_cast<double>(most);
+    double total = 0;
+    for (std::uint32_t c = 0; c < classes; ++c) {
+      total += std::exp(static_cast<double>(logits.sum(row + c)) - base);
+    }
+    const double own = static_cast<double>(logits.sum(row + label)) - base;
+    return {static_cast<float>(std::log(total) - own), largest == label ? 1.0F : 0.0F};
+  }
+  CAPSTAN_BOTH void store(std::uint32_t example, std::uint32_t, const Score& score) const {
+    losses[example] = score.loss;
+    correct[example] = score.correct;
+  }
+};
+
 /// One block an example: its loss, and the slopes of its logits, scale * (probability - [label]).
 struct SlopesBody {
   static constexpr std::uint32_t kThreads = 64;

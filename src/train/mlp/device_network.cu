@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "capstan/error.hpp"
@@ -20,18 +21,17 @@ using device::Transposed;
 
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
 
-template <class T>
-void grow(device::Values<T>& values, const device::Stream& stream, std::size_t count) {
-  if (values.size() >= count) return;
-  values = {};
-  values = device::Values<T>(stream.device(), count);
-}
+/// Places in the sums.
+constexpr std::size_t kLoss = 0, kScoredLoss = 1, kCorrect = 2, kSums = 3;
 
 }  // namespace
 
 DeviceNetwork::DeviceNetwork(Layers layers, const device::Stream& stream)
-    : layers_(std::move(layers)), stream_(stream), activations_(layers_.count()), loss_(stream.device(), 1) {
-  device::fill_with_zeros(stream_, loss_.data(), sizeof(double));
+    : layers_(std::move(layers)),
+      stream_(stream),
+      activations_(layers_.count()),
+      sums_(stream.device(), kSums) {
+  device::fill_with_zeros(stream_, sums_.data(), kSums * sizeof(double));
 }
 
 void DeviceNetwork::clear(std::size_t examples) {
@@ -65,28 +65,62 @@ void DeviceNetwork::make_room() {
   }
   for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
     const std::uint32_t in = width(layer), out = width(layer + 1);
-    grow(activations_[layer], stream_, std::size_t{examples_} * (in + 1));
+    device::grow(activations_[layer], stream_.device(), std::size_t{examples_} * (in + 1));
     const std::size_t up = device::gemm_parts(examples_, out, in + 1) * std::size_t{out};
     const std::size_t down = device::gemm_parts(examples_, in, out) * std::size_t{in};
     partial = std::max({partial, up, layer == 0 ? 0 : down});
     widest = std::max<std::size_t>(widest, out);
   }
-  grow(partial_, stream_, examples_ * partial);
-  grow(slopes_, stream_, examples_ * widest);
-  grow(losses_, stream_, examples_);
-  grow(batch_, stream_, examples_ * (width(0) + std::size_t{1}));
+  device::grow(partial_, stream_.device(), examples_ * partial);
+  device::grow(slopes_, stream_.device(), examples_ * widest);
+  device::grow(losses_, stream_.device(), examples_);
+  device::grow(batch_, stream_.device(), examples_ * (width(0) + std::size_t{1}));
 }
 
 void DeviceNetwork::compute(const float* values, double scale, double l2, float* gradient) {
   CAPSTAN_ASSERT(added_ == examples_);
   if (examples_ == 0) return device::fill_with_zeros(stream_, gradient, layers_.size() * sizeof(float));
   const device::On on(stream_);
+  start_batch();
+  forward(values);
+  backward(values, scale, l2, gradient);
+}
+
+/// Copies it to the GPU.
+void DeviceNetwork::start_batch() {
   make_room();
   device::copy(stream_, batch_.data(), pinned_.data(), examples_ * (width(0) + std::size_t{1}));
   if (!copied_) copied_.emplace(stream_.device());
   copied_->record(stream_);
+}
+
+void DeviceNetwork::score(const float* values) {
+  CAPSTAN_ASSERT(added_ == examples_);
+  if (examples_ == 0) return;
+  const device::On on(stream_);
+  start_batch();
+  device::grow(correct_, stream_.device(), examples_);
   forward(values);
-  backward(values, scale, l2, gradient);
+  const std::uint32_t classes = width(layers_.count());
+  const std::uint8_t* const labels = batch_.data() + std::size_t{examples_} * width(0);
+  each<1>(stream_,
+          ScoreBody{{partial_.data(), parts_, std::uint64_t{examples_} * classes},
+                    classes,
+                    labels,
+                    losses_.data(),
+                    correct_.data()},
+          examples_);
+  device::each_block(stream_, device::SumBody{losses_.data(), examples_, sums_.data() + kScoredLoss}, 1);
+  device::each_block(stream_, device::SumBody{correct_.data(), examples_, sums_.data() + kCorrect}, 1);
+  scored_ += examples_;
+}
+
+Scores DeviceNetwork::take_scores() {
+  double sums[2] = {0, 0};
+  device::copy(stream_, sums, sums_.data() + kScoredLoss, sizeof sums);
+  device::fill_with_zeros(stream_, sums_.data() + kScoredLoss, sizeof sums);
+  stream_.wait();
+  return {std::exchange(scored_, 0), static_cast<std::int64_t>(sums[1]), sums[0]};
 }
 
 /// Leaves the parts of the logits.
@@ -126,7 +160,7 @@ void DeviceNetwork::backward(const float* values, double scale, double l2, float
                                 slopes_.data(),
                                 losses_.data()},
                      examples_);
-  device::each_block(stream_, device::SumBody{losses_.data(), examples_, loss_.data()}, 1);
+  device::each_block(stream_, device::SumBody{losses_.data(), examples_, sums_.data() + kLoss}, 1);
   const auto decay = static_cast<float>(scale * l2 * examples_);
   for (std::size_t layer = layers_.count(); layer-- > 0;) {
     const std::uint32_t in = width(layer), out = width(layer + 1);
@@ -167,8 +201,8 @@ void DeviceNetwork::backward(const float* values, double scale, double l2, float
 
 double DeviceNetwork::take_loss() {
   double loss = 0;
-  device::copy(stream_, &loss, loss_.data(), sizeof(double));
-  device::fill_with_zeros(stream_, loss_.data(), sizeof(double));
+  device::copy(stream_, &loss, sums_.data() + kLoss, sizeof(double));
+  device::fill_with_zeros(stream_, sums_.data() + kLoss, sizeof(double));
   stream_.wait();
   return loss;
 }

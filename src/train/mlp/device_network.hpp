@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/gpu.hpp"
+#include "train/metrics.hpp"
 #include "train/mlp/network.hpp"
 
 namespace capstan::train {
@@ -31,9 +32,15 @@ class DeviceNetwork {
   /// Waits. The sum of the examples' losses, without the penalty, since it was last called.
   double take_loss();
 
+  /// Gives the stream the work that scores the batch. REQUIRES and throws as compute() does.
+  void score(const float* values);
+  /// Waits. Of what was scored since it was last called; no logits are among them.
+  Scores take_scores();
+
  private:
   std::uint32_t width(std::size_t layer) const { return static_cast<std::uint32_t>(layers_.widths()[layer]); }
   void make_room();
+  void start_batch();
   void forward(const float* values);
   void backward(const float* values, double scale, double l2, float* gradient);
 
@@ -50,7 +57,9 @@ class DeviceNetwork {
   device::Values<float> slopes_;   // of a layer's results
   device::Values<float> losses_;   // of examples
   std::uint32_t parts_ = 1;        // of the logits
-  device::Values<double> loss_;
+  device::Values<float> correct_;  // 1 for each example that is
+  device::Values<double> sums_;    // of losses; of losses of what is scored; of what is correct of it
+  std::int64_t scored_ = 0;
 };
 
 }  // namespace capstan::train

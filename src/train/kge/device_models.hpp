@@ -1,0 +1,41 @@
+// device_models.hpp -- picks the code of a GPU's thread for a model and the width of its rows.
+#pragma once
+
+#include <cstdint>
+
+#include "device/divider.hpp"
+#include "train/kge/model.hpp"
+
+namespace capstan::kge {
+
+template <ModelKind kModel>
+struct ModelTag {
+  static constexpr ModelKind kKind = kModel;
+};
+template <int kCount>
+struct WidthTag {
+  static constexpr int kWidth = kCount;
+};
+
+template <class F>
+void with_model(ModelKind model, const F& f) {
+  switch (model) {
+    case ModelKind::transe:
+      return f(ModelTag<ModelKind::transe>());
+    case ModelKind::distmult:
+      return f(ModelTag<ModelKind::distmult>());
+    case ModelKind::complex:
+      return f(ModelTag<ModelKind::complex>());
+  }
+}
+
+/// f(model, width, units of a row): 16 bytes at a time where rows, or their halves, are made of them.
+template <class F>
+void with_unit(ModelKind model, std::uint32_t part_size, const F& f) {
+  with_model(model, [&](auto tag) {
+    if (part_size % 4 == 0) return f(tag, WidthTag<4>(), device::Divider(part_size / 4));
+    f(tag, WidthTag<1>(), device::Divider(part_size));
+  });
+}
+
+}  // namespace capstan::kge

@@ -1,0 +1,117 @@
+// device_ranking.cpp -- see device_ranking.hpp: the table's room and the plan of a slice.
+#include "train/kge/device_ranking.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "capstan/error.hpp"
+#include "train/kge/device_ranking_bodies.hpp"
+
+namespace capstan::kge {
+namespace {
+
+/// Fewer scores at once would leave a GPU without work.
+constexpr std::size_t kLeastScores = std::size_t{1} << 16;
+/// What a table leaves free for others of the same GPU: workers, and ps that save.
+constexpr std::uint64_t kMostSpare = std::uint64_t{256} << 20;
+
+}  // namespace
+
+DeviceRanker::DeviceRanker(const RankerOptions& options, const TrueAnswers& true_answers,
+                           const device::Stream& stream, std::size_t most_scores)
+    : options_(options),
+      dim_(static_cast<std::uint32_t>(options.dim)),
+      true_answers_(&true_answers),
+      stream_(stream),
+      most_scores_(most_scores) {
+  CAPSTAN_ASSERT(options.dim > 0 && options.entities > 0 && options.relations > 0 && most_scores > 0);
+  CAPSTAN_ASSERT(options.entities < std::int64_t{1} << 31);
+}
+
+DeviceRanker::~DeviceRanker() = default;
+
+float* DeviceRanker::make_table() {
+  if (has_table()) return table_.data();
+  const auto entities = static_cast<std::size_t>(options_.entities);
+  const device::Info before = device::info(stream_.device());
+  const std::uint64_t spare = std::min(before.bytes / 16, kMostSpare);
+  const std::uint64_t table = entities * (std::uint64_t{dim_} + 1) * sizeof(float);
+  const std::uint64_t wanted = table + spare + 2 * kLeastScores * sizeof(float);
+  const auto no_room = [&](const std::string& why) {
+    return Error(Code::resource_exhausted,
+                 fmt::format("no room to rank {} entities of {} floats on GPU {} ({}): {}", entities, dim_,
+                             stream_.device(), before.name, why));
+  };
+  if (before.free_bytes < wanted) {
+    constexpr double kMiB = 1 << 20;
+    throw no_room(
+        fmt::format("their table and what is to stay free are {:.1f} MiB, {:.1f} of {:.1f} MiB are "
+                    "free",
+                    static_cast<double>(wanted) / kMiB, static_cast<double>(before.free_bytes) / kMiB,
+                    static_cast<double>(before.bytes) / kMiB));
+  }
+  scores_now_ = std::min<std::size_t>(most_scores_, (before.free_bytes - table - spare) / 2 / sizeof(float));
+  try {
+    squares_ = device::Values<float>(stream_.device(), entities);
+    largest_square_ = device::Values<std::uint32_t>(stream_.device(), 1);
+    table_ = device::Values<float>(stream_.device(), entities * dim_);
+  } catch (const Error& error) {  // others have taken it meanwhile, or it is in pieces
+    drop_table();
+    if (error.code() == Code::resource_exhausted) throw no_room(error.what());
+    throw;
+  }
+  return table_.data();
+}
+
+void DeviceRanker::drop_table() {
+  stream_.wait();
+  table_ = {};
+  squares_ = {};
+  scores_ = {};
+}
+
+void DeviceRanker::plan(std::span<const Triple> slice) {
+  CAPSTAN_ASSERT(!slice.empty());
+  const std::size_t size = slice.size(), queries = 2 * size;
+  relation_uses_.resize(queries);
+  words_.resize(3 * queries);
+  right_.clear();
+  right_begins_.clear();
+  const auto add = [&](std::size_t query, std::int32_t entity, std::int32_t relation, std::int32_t answer) {
+    relation_uses_[query] = relation;
+    words_[query] = static_cast<std::uint32_t>(entity);
+    words_[2 * queries + query] = static_cast<std::uint32_t>(answer);
+    right_begins_.push_back(static_cast<std::uint32_t>(right_.size()));
+    const auto known = true_answers_->of(entity, relation);
+    const auto mask = [&](std::int32_t id) {
+      right_.push_back({static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(id)});
+    };
+    for (const std::int32_t id : known) mask(id);
+    if (!std::binary_search(known.begin(), known.end(), answer)) mask(answer);
+  };
+  for (std::size_t i = 0; i < size; ++i) {
+    add(i, slice[i].head, slice[i].relation, slice[i].tail);
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto reciprocal = static_cast<std::int32_t>(slice[i].relation + options_.relations);
+    add(size + i, slice[i].tail, reciprocal, slice[i].head);
+  }
+  right_begins_.push_back(static_cast<std::uint32_t>(right_.size()));
+  relation_index_.build(relation_uses_);
+  for (std::size_t query = 0; query < queries; ++query) {
+    words_[queries + query] = static_cast<std::uint32_t>(relation_index_.places()[query]);
+  }
+}
+
+std::vector<double> DeviceRanker::ranks() const {
+  std::vector<double> ranks;
+  ranks.reserve(counts_.size());
+  for (const RankCounts& counts : counts_) {
+    ranks.push_back(1 + static_cast<double>(counts.better) + static_cast<double>(counts.equal) / 2);
+  }
+  return ranks;
+}
+
+}  // namespace capstan::kge

@@ -1,0 +1,129 @@
+// device_ranking.cu -- the kernels of device_ranking.hpp. For each block of queries and entities a product of
+// matrices, which does nearly all of the arithmetic, and two kernels; three more for a slice.
+#include "train/kge/device_ranking.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "capstan/error.hpp"
+#include "device/blocks.cuh"
+#include "device/each.cuh"
+#include "device/gemm.hpp"
+#include "train/kge/device_models.hpp"
+#include "train/kge/device_ranking_bodies.hpp"
+
+namespace capstan::kge {
+namespace {
+
+using device::each;
+using device::each_block;
+
+constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
+
+/// Queries of a block, where a slice has so many: each row of the table is read once for them.
+constexpr std::size_t kQueryBlock = 512;
+
+}  // namespace
+
+void DeviceRanker::measure_table() {
+  CAPSTAN_ASSERT(has_table());
+  const device::On on(stream_);
+  RankMemory memory{};
+  memory.dim = dim_;
+  memory.entities = table_.data();
+  memory.squares = squares_.data();
+  memory.largest_square = largest_square_.data();
+  device::fill_with_zeros(stream_, largest_square_.data(), sizeof(std::uint32_t));
+  each_block(stream_, SquareBody{memory}, static_cast<std::uint32_t>(options_.entities));
+}
+
+/// Gives the stream the copies of the plan.
+RankMemory DeviceRanker::make_room(const float* relation_rows) {
+  const std::size_t queries = words_.size() / 3;
+  if (std::max(queries * dim_, right_.size()) >= kMostNumbers) {
+    throw Error(
+        Code::invalid_argument,
+        "more floats in the queries of a slice, or more right answers, than a GPU's kernels can count");
+  }
+  const int device = stream_.device();
+  device::grow(device_words_, device, words_.size());
+  device::grow(device_right_, device, right_.size());
+  device::grow(query_rows_, device, queries * dim_);
+  device::grow(thresholds_, device, queries);
+  device::grow(device_counts_, device, queries);
+  counts_.resize(queries);
+  device::copy(stream_, device_words_.data(), words_.data(), words_.size() * sizeof(std::uint32_t));
+  device::copy(stream_, device_right_.data(), right_.data(), right_.size() * sizeof(RightAnswer));
+  RankMemory memory{};
+  memory.dim = dim_;
+  memory.part_size = options_.model == ModelKind::complex ? dim_ / 2 : dim_;
+  memory.entities = table_.data();
+  memory.squares = squares_.data();
+  memory.largest_square = largest_square_.data();
+  memory.relations = relation_rows;
+  memory.query_entities = device_words_.data();
+  memory.query_relations = memory.query_entities + queries;
+  memory.answers = memory.query_relations + queries;
+  memory.queries = query_rows_.data();
+  memory.thresholds = thresholds_.data();
+  memory.counts = device_counts_.data();
+  return memory;
+}
+
+void DeviceRanker::score_blocks(const RankMemory& given) {
+  const std::size_t queries = counts_.size(), entities = static_cast<std::size_t>(options_.entities);
+  const std::size_t least_rows = std::min({queries, kQueryBlock, scores_now_});
+  const std::size_t columns = std::min(entities, scores_now_ / least_rows);
+  const std::size_t rows = std::min(queries, scores_now_ / columns);
+  device::grow(scores_, stream_.device(), rows * columns);
+  RankMemory memory = given;
+  memory.scores = scores_.data();
+  for (std::size_t query = 0; query < queries; query += rows) {
+    const auto count = static_cast<std::uint32_t>(std::min(rows, queries - query));
+    const auto first_query = static_cast<std::uint32_t>(query);
+    const std::uint32_t right = right_begins_[query];
+    const std::uint32_t right_count = right_begins_[query + count] - right;
+    for (std::size_t entity = 0; entity < entities; entity += columns) {
+      const auto first_entity = static_cast<std::uint32_t>(entity);
+      const auto width = static_cast<std::uint32_t>(std::min(columns, entities - entity));
+      device::multiply(stream_, {.rows = count,
+                                 .columns = width,
+                                 .inner = dim_,
+                                 .a = memory.queries + query * dim_,
+                                 .a_stride = dim_,
+                                 .b = memory.entities + entity * dim_,
+                                 .b_stride = dim_,
+                                 .b_transposed = device::Transposed::yes,
+                                 .out = memory.scores,
+                                 .out_stride = width});
+      each<2>(stream_,
+              MaskAnswerBody{device_right_.data() + right, first_query, first_entity, width, memory.scores},
+              right_count);
+      with_model(options_.model, [&](auto model) {
+        each_block(stream_, CountBody<decltype(model)::kKind>{memory, first_query, first_entity, width},
+                   count);
+      });
+    }
+  }
+}
+
+Metrics DeviceRanker::rank(const float* relation_rows) {
+  CAPSTAN_ASSERT(has_table() && !words_.empty());
+  const device::On on(stream_);
+  const RankMemory memory = make_room(relation_rows);
+  const auto queries = static_cast<std::uint32_t>(counts_.size());
+  with_unit(options_.model, memory.part_size, [&](auto model, auto width, Divider units) {
+    constexpr ModelKind kModel = decltype(model)::kKind;
+    constexpr int kWidth = decltype(width)::kWidth;
+    each<2>(stream_, RankQueryBody<kModel, kWidth>{memory, units}, queries * units.divisor());
+    each<1>(stream_, ThresholdBody<kModel>{memory}, queries);
+  });
+  score_blocks(memory);
+  device::copy(stream_, counts_.data(), memory.counts, queries * sizeof(RankCounts));
+  stream_.wait();
+  Metrics metrics;
+  for (const double rank : ranks()) metrics.add_rank(rank);
+  return metrics;
+}
+
+}  // namespace capstan::kge

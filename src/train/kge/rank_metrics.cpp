@@ -1,0 +1,22 @@
+// rank_metrics.cpp -- see rank_metrics.hpp.
+#include "train/kge/rank_metrics.hpp"
+
+namespace capstan::kge {
+
+void Metrics::add_rank(double rank) noexcept {
+  mrr_sum += 1 / rank;
+  hits1_sum += rank <= 1;
+  hits3_sum += rank <= 3;
+  hits10_sum += rank <= 10;
+  ++count;
+}
+
+void Metrics::merge(const Metrics& other) noexcept {
+  mrr_sum += other.mrr_sum;
+  hits1_sum += other.hits1_sum;
+  hits3_sum += other.hits3_sum;
+  hits10_sum += other.hits10_sum;
+  count += other.count;
+}
+
+}  // namespace capstan::kge

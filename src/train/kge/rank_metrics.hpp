@@ -1,0 +1,34 @@
+// rank_metrics.hpp -- what ranks of right answers say of a model, and what a ranker has to know of it.
+#pragma once
+
+#include <cstdint>
+
+#include "train/kge/model.hpp"
+
+namespace capstan::kge {
+
+/// Sums, so that slices ranked anywhere can be merged.
+struct Metrics {
+  double mrr_sum = 0;
+  double hits1_sum = 0;
+  double hits3_sum = 0;
+  double hits10_sum = 0;
+  std::int64_t count = 0;  // queries: two a triple
+
+  void add_rank(double rank) noexcept;
+  void merge(const Metrics& other) noexcept;
+
+  double mrr() const noexcept { return count == 0 ? 0 : mrr_sum / static_cast<double>(count); }
+  double hits1() const noexcept { return count == 0 ? 0 : hits1_sum / static_cast<double>(count); }
+  double hits3() const noexcept { return count == 0 ? 0 : hits3_sum / static_cast<double>(count); }
+  double hits10() const noexcept { return count == 0 ? 0 : hits10_sum / static_cast<double>(count); }
+};
+
+struct RankerOptions {
+  ModelKind model = ModelKind::complex;
+  int dim = 256;
+  std::int64_t entities = 0;
+  std::int64_t relations = 0;  // of the graph; the relation table has twice as many rows
+};
+
+}  // namespace capstan::kge

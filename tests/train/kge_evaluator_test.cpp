@@ -1,0 +1,115 @@
+// kge_evaluator_test.cpp -- do variables on ps rank the same by a GPU and by the host's cores, also where the
+// GPU has no room?
+#include "train/kge/evaluator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capstan/capstan.hpp"
+#include "cluster/runtime.hpp"
+#include "device/gpu.hpp"
+#include "tests/support/gpu_flags.hpp"
+#include "tests/support/rank_threads.hpp"
+#include "tests/train/plain_kge_ranking.hpp"
+
+namespace capstan::kge {
+namespace {
+
+constexpr std::int64_t kEntities = 20'000, kRelations = 3;
+constexpr int kDim = 48;  // 3.7 MiB of entities, in more than a piece of pinned memory
+
+/// Two ps; the test's thread is the coordinator, whose reads go the ways of a worker's.
+class KgeEvaluator : public testing::Test {
+ protected:
+  KgeEvaluator()
+      : ranks_([] {
+          auto flags = gpu_flags();
+          flags.emplace_back("ps", "2");
+          return RankThreadsOptions{.ranks = 4, .flags = flags};
+        }()),
+        strategy_(ranks_.cluster(), {FixedShardsPartitioner{2}}),
+        scope_(strategy_.scope()),
+        entities_("entities", {kEntities, kDim}, initializers::normal(0, 0.5, 1)),
+        relations_("relations", {2 * kRelations, kDim}, initializers::normal(0, 0.5, 2)) {}
+
+  static RankerOptions options_of(ModelKind model) { return {model, kDim, kEntities, kRelations}; }
+  TrueAnswers answers() const { return {triples_, kRelations}; }
+  Metrics rank(Evaluator& evaluator, std::int64_t evaluation) const {
+    return evaluator.rank(triples_, evaluation, entities_, relations_);
+  }
+
+  RankThreads ranks_;
+  ParameterServerStrategy strategy_;
+  ParameterServerStrategy::Scope scope_;
+  Variable<float> entities_, relations_;
+  const std::vector<Triple> triples_ = random_triples(12, kEntities, kRelations, 3);
+};
+
+/// Stand-ins go after everything on them.
+class KgeEvaluatorOnGpu : public KgeEvaluator {
+ public:
+  static void TearDownTestSuite() { forget_stand_ins(); }
+};
+
+void expect_same(const Metrics& a, const Metrics& b) {
+  EXPECT_EQ(a.count, b.count);
+  EXPECT_NEAR(a.mrr(), b.mrr(), 1e-6);
+  EXPECT_EQ(a.hits10_sum, b.hits10_sum);
+}
+
+TEST_F(KgeEvaluatorOnGpu, RanksAsTheHost) {
+  for (const ModelKind model : {ModelKind::transe, ModelKind::distmult, ModelKind::complex}) {
+    SCOPED_TRACE(to_string(model));
+    Evaluator host(answers(), options_of(model), std::nullopt);
+    Evaluator gpu(answers(), options_of(model), 0);
+    const Metrics expected = rank(host, 1);
+    expect_same(rank(gpu, 1), expected);
+    expect_same(rank(gpu, 1), expected);
+    EXPECT_TRUE(gpu.end());
+    EXPECT_FALSE(host.end());
+  }
+}
+
+TEST_F(KgeEvaluatorOnGpu, PullsTheTableOnceForAnEvaluation) {
+  Evaluator host(answers(), options_of(ModelKind::distmult), std::nullopt);
+  Evaluator gpu(answers(), options_of(ModelKind::distmult), 0);
+  const Metrics before = rank(gpu, 1);
+  std::vector<float> values = entities_.pull();
+  std::reverse(values.begin(), values.end());
+  entities_.assign(values);
+  EXPECT_EQ(rank(gpu, 1).mrr_sum, before.mrr_sum) << "the same evaluation";
+  const Metrics after = rank(host, 2);
+  EXPECT_NE(after.mrr_sum, before.mrr_sum);
+  expect_same(rank(gpu, 2), after);
+  (void)gpu.end();
+  expect_same(rank(gpu, 2), after);  // a slice that is run again
+}
+
+TEST_F(KgeEvaluatorOnGpu, TheHostsCoresRankWhereTheGpuHasNoRoom) {
+  Evaluator host(answers(), options_of(ModelKind::complex), std::nullopt);
+  Evaluator gpu(answers(), options_of(ModelKind::complex), 0);
+  const Metrics expected = rank(host, 1);
+  const std::uint64_t free = device::info(0).free_bytes;
+  // Somebody else's: what is left is less than the table and what it leaves free.
+  std::optional<device::Memory> taken(std::in_place, 0, free - (std::uint64_t{2} << 20));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum) << "to the bit";
+  EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum);
+  EXPECT_EQ(rank(gpu, 2).mrr_sum, expected.mrr_sum);
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string words = "no room to rank 20000 entities of 48 floats on GPU 0";
+  const auto first = said.find(words);
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find(words, first + 1), std::string::npos) << "once";
+  EXPECT_NE(said.find("the host's cores evaluate instead"), std::string::npos) << said;
+  taken.reset();
+  expect_same(rank(gpu, 3), expected);
+  EXPECT_LT(device::info(0).free_bytes, free - kEntities * kDim * 4) << "by the GPU again";
+}
+
+}  // namespace
+}  // namespace capstan::kge
