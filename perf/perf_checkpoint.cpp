@@ -168,7 +168,7 @@ std::size_t measure_training(const Session& session, const Variable<float>& tabl
   for (const auto& [name, value] :
        {std::pair(which + " takes", seconds),
         std::pair("lost pushes, as time without " + which,
-                  seconds * (1 - disturbed.rows_a_second / undisturbed.rows_a_second))}) {
+                  seconds * std::max(0.0, 1 - disturbed.rows_a_second / undisturbed.rows_a_second))}) {
     Result took{name, name, table_bytes, "bytes", "s"};
     took.less_is_better = true;
     took.verified = verified;

@@ -103,7 +103,7 @@ class Smoke(JobTest):
     def test_checkpoint(self):
         found = self.results("perf_checkpoint", ["--table-bytes", "4MiB", "--folder", self.folder], 3)
         # Restoring with a cold cache is for root alone.
-        self.assertIn(len(found), (8, 9))
+        self.assertIn(len(found), (12, 13))
 
     def test_input(self):
         file = self.folder / "input.json"
