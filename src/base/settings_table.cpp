@@ -350,7 +350,8 @@ constexpr std::array kTable{
             .initial = "auto",
             .help = "how rows get from a ps to a GPU and back: staged = through pinned memory of the host; "
                     "direct = an adapter reads and writes the GPU's memory, which is for relaxed pulls and "
-                    "dense pushes, and an error where it cannot be; auto = direct where it can be",
+                    "dense pushes, and an error where it cannot be; auto = direct where it can be; but for "
+                    "staged, the worker's kernels read what lies in a GPU of its host",
             .choices = "auto|staged|direct"},
     Setting{.name = "gpu-stand-ins",
             .group = "runtime",

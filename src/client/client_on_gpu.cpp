@@ -1,5 +1,6 @@
 // client_on_gpu.cpp -- rows that do not leave the GPU: shards and the caller's memory are both there.
 #include <algorithm>
+#include <vector>
 
 #include "client/client.hpp"
 
@@ -26,14 +27,16 @@ bool Client::lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<
                            std::byte* out, const device::Stream& stream, device::Staging& staging) {
   bool done = false;
   retry([&] {
-    const Route& route = route_of(variable);
-    if (route.shards.size() != 1) return;  // which would take a sort of the ids
-    const ShardRoute& shard = route.shards[0];
-    const std::byte* table = values_on_gpu(variable, shard, stream.device());
-    if (table == nullptr) return;
-    gpu_reads(stream.device())
-        .gather(stream, staging, table, variable.rows(), variable.row_bytes(), ids, out);
-    shard.link->require_alive();
+    const auto& shards = route_of(variable).shards;
+    std::vector<GpuReads::Part> table;
+    for (const ShardRoute& shard : shards) {
+      if (shard.place.rows == 0) continue;
+      const std::byte* values = values_on_gpu(variable, shard, stream.device());
+      if (values == nullptr) return;
+      table.push_back({values, shard.place.first_row, shard.place.rows});
+    }
+    gpu_reads(stream.device()).gather(stream, staging, table, variable.row_bytes(), ids, out);
+    for (const ShardRoute& shard : shards) shard.link->require_alive();
     done = true;
   });
   if (done) traffic_.pull.count(ids.size(), ids.size() * variable.row_bytes());

@@ -29,16 +29,24 @@ class GpuReads {
   /// The ps have other memory now.
   void forget() noexcept { mapped_.clear(); }
 
-  /// Rows `ids` of a table into `out`, in the stream's order. `ids` may be reused on return. REQUIRES: ids
-  /// within the table, and a stream of this GPU.
-  void gather(const device::Stream& stream, device::Staging& staging, const std::byte* table,
-              std::uint64_t table_rows, std::uint64_t row_bytes, std::span<const std::int64_t> ids,
-              std::byte* out);
+  struct Part {
+    const std::byte* values = nullptr;
+    std::uint64_t first_row = 0;  // in the table
+    std::uint64_t rows = 0;
+  };
+  /// Rows `ids` of a table, whose parts are given in the order of their rows, into `out`, in the stream's
+  /// order. `ids` may be reused on return. REQUIRES: ids within the table, and a stream of this GPU.
+  void gather(const device::Stream& stream, device::Staging& staging, std::span<const Part> table,
+              std::uint64_t row_bytes, std::span<const std::int64_t> ids, std::byte* out);
 
  private:
+  void gather_of_one(const device::Stream& stream, device::Staging& staging, const Part& table,
+                     std::uint64_t row_bytes, std::span<const std::int64_t> ids, std::byte* out);
+
   int gpu_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, device::MappedMemory> mapped_;
   device::Values<std::uint32_t> rows_;
+  device::Values<std::uint64_t> addresses_;
   device::Values<std::uint32_t> first_bad_;  // ids are never bad
   device::Event gathered_;                   // what is here may be used again
 };

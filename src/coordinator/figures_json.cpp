@@ -68,6 +68,7 @@ json ps_json(const PsFigures& ps, const PsFigures* before, double seconds) {
           {"lost", ps.lost},
           {"shards", ps.report.shards},
           {"bytes", s.heap_bytes},
+          {"gpu_bytes", s.gpu_bytes},
           {"pushes", s.pushes},
           {"rows_pushed", s.rows_pushed},
           {"bytes_pushed", s.bytes_pushed},
@@ -144,8 +145,9 @@ json balance_json(const JobFigures& now) {
   std::vector<double> bytes;
   std::vector<double> rows;
   for (const PsFigures& ps : now.ps) {
-    bytes.push_back(static_cast<double>(ps.report.statistics.heap_bytes));
-    rows.push_back(static_cast<double>(ps.report.statistics.rows_pushed));
+    const shard::PsStatistics& s = ps.report.statistics;
+    bytes.push_back(static_cast<double>(s.heap_bytes + s.gpu_bytes));
+    rows.push_back(static_cast<double>(s.rows_pushed));
   }
   const auto value = [](const std::optional<double>& of) { return of ? json(*of) : json(nullptr); };
   return {{"bytes", value(imbalance(bytes))}, {"rows_pushed", value(imbalance(rows))}};

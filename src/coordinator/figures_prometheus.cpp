@@ -74,6 +74,8 @@ void add_ps(std::string& text, const std::vector<PsFigures>& all) {
        [](const PsFigures& ps) { return std::uint64_t{ps.lost ? 0U : 1U}; });
   each("ps_bytes", "gauge", "registered memory",
        [](const PsFigures& ps) { return ps.report.statistics.heap_bytes; });
+  each("ps_gpu_bytes", "gauge", "values and slots in the memory of its GPU",
+       [](const PsFigures& ps) { return ps.report.statistics.gpu_bytes; });
   each("ps_rows_pushed_total", "counter", "rows of pushes that have been applied",
        [](const PsFigures& ps) { return ps.report.statistics.rows_pushed; });
   each("ps_bytes_pushed_total", "counter", "their bytes",

@@ -23,6 +23,10 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.4g} TB", bytes);
 }
 
+std::string on_gpu_text(std::uint64_t bytes) {
+  return bytes == 0 ? "" : fmt::format(" and {} on its GPU", bytes_text(static_cast<double>(bytes)));
+}
+
 std::string row(std::string_view what, const std::string& text) {
   return fmt::format("  {:<16}{}\n", what, text);
 }
@@ -58,12 +62,13 @@ std::string summary_of(const JobFigures& now) {
                                      time_text(now.traffic.flush.times.quantile(0.99))));
   for (const PsFigures& ps : now.ps) {
     const shard::PsStatistics& s = ps.report.statistics;
-    text += row(fmt::format("ps {}", ps.index),
-                ps.reported
-                    ? fmt::format("{}: {} shards, {}, {} pushes of {} rows, {}; {} rows sent", ps.host,
-                                  ps.report.shards, bytes_text(static_cast<double>(s.heap_bytes)), s.pushes,
-                                  s.rows_pushed, bytes_text(static_cast<double>(s.bytes_pushed)), s.rows_sent)
-                    : ps.host + ": it has not said what it did");
+    text +=
+        row(fmt::format("ps {}", ps.index),
+            ps.reported ? fmt::format("{}: {} shards, {}{}, {} pushes of {} rows, {}; {} rows sent", ps.host,
+                                      ps.report.shards, bytes_text(static_cast<double>(s.heap_bytes)),
+                                      on_gpu_text(s.gpu_bytes), s.pushes, s.rows_pushed,
+                                      bytes_text(static_cast<double>(s.bytes_pushed)), s.rows_sent)
+                        : ps.host + ": it has not said what it did");
   }
   text += row("balance of ps",
               fmt::format("most over mean: bytes {}, rows pushed {}", number_text(record["balance"]["bytes"]),

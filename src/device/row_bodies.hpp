@@ -55,6 +55,21 @@ struct GatherBody {
   CAPSTAN_BOTH void store(std::uint32_t number, const Place&, const P& read) const { outside[number] = read; }
 };
 
+/// outside[i] = the row at addresses[i]. One number a pack.
+template <class P>
+struct GatherFromBody {
+  const std::uint64_t* addresses;  // of the piece
+  Divider packs;                   // a row
+  P* outside;                      // of the piece
+
+  CAPSTAN_BOTH const P* find(std::uint32_t number) const {
+    const auto [i, pack] = packs(number);
+    return reinterpret_cast<const P*>(addresses[i]) + pack;
+  }
+  CAPSTAN_BOTH P load(std::uint32_t, const P* place) const { return *place; }
+  CAPSTAN_BOTH void store(std::uint32_t number, const P*, const P& read) const { outside[number] = read; }
+};
+
 /// table[rows[i]] = outside[i]. REQUIRES: no row twice. Rows that are not in the table are left out.
 template <class P>
 struct ScatterBody {

@@ -10,17 +10,23 @@ namespace {
 /// Loads of a thread in flight.
 constexpr int kTogether = 4;
 
-/// f(pack) with the widest pack of which rows and both memories are made.
+/// f(pack) with the widest pack of which all that `misfit` is made of, by "or", are multiples.
 template <class F>
-void with_pack(const RowCopy& copy, const F& f) {
-  const auto misfit = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(copy.table) |
-                                                 reinterpret_cast<std::uintptr_t>(copy.outside)) |
-                      copy.row_bytes;
+void with_pack(std::uint64_t misfit, const F& f) {
   if (misfit % 16 == 0) return f(Pack<std::uint32_t, 4>{});
   if (misfit % 8 == 0) return f(Pack<std::uint32_t, 2>{});
   if (misfit % 4 == 0) return f(Pack<std::uint32_t, 1>{});
   if (misfit % 2 == 0) return f(Pack<std::uint16_t, 1>{});
   f(Pack<std::uint8_t, 1>{});
+}
+
+/// With the widest pack of which rows and both memories are made.
+template <class F>
+void with_pack(const RowCopy& copy, const F& f) {
+  const auto misfit = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(copy.table) |
+                                                 reinterpret_cast<std::uintptr_t>(copy.outside)) |
+                      copy.row_bytes;
+  with_pack(misfit, f);
 }
 
 }  // namespace
@@ -38,6 +44,18 @@ void gather(const Stream& stream, const RowCopy& copy) {
                                first,
                                copy.first_bad};
       each<kTogether>(stream, body, static_cast<std::uint32_t>(rows * packs));
+    });
+  });
+}
+
+void gather(const Stream& stream, const RowsAt& rows) {
+  const On on(stream);
+  with_pack(rows.multiple | reinterpret_cast<std::uintptr_t>(rows.out), [&]<class P>(P) {
+    const std::uint64_t packs = rows.row_bytes / sizeof(P);
+    in_pieces(rows.count, packs, [&](std::uint32_t first, std::uint32_t count) {
+      const GatherFromBody<P> body{rows.addresses + first, Divider(static_cast<std::uint32_t>(packs)),
+                                   reinterpret_cast<P*>(rows.out) + first * packs};
+      each<kTogether>(stream, body, static_cast<std::uint32_t>(count * packs));
     });
   });
 }

@@ -32,6 +32,17 @@ void gather(const Stream& stream, const RowCopy& copy);
 /// table[rows[i]] = outside[i]. REQUIRES: no row twice.
 void scatter(const Stream& stream, const RowCopy& copy);
 
+/// Rows that lie anywhere.
+struct RowsAt {
+  const std::uint64_t* addresses = nullptr;  // that the stream's GPU reaches
+  std::uint32_t count = 0;                   // of them
+  std::uint64_t row_bytes = 0;
+  std::uint64_t multiple = 1;  // of which all addresses and row_bytes are: a power of two
+  std::byte* out = nullptr;
+};
+/// out[i] = the row at addresses[i].
+void gather(const Stream& stream, const RowsAt& rows);
+
 /// What one push does to one shard, as store::Update says for the CPU. REQUIRES: pointers as an allocation
 /// gives them, or to whole rows behind that.
 template <class T>

@@ -169,6 +169,7 @@ struct PsStatistics {
   std::uint64_t heap_bytes = 0;
   std::uint64_t rows_sent = 0;  // whole segments of kReadRows; windows are read without the ps knowing
   std::uint64_t rings = 0;      // open now: workers that have pushed and live
+  std::uint64_t gpu_bytes = 0;  // values and slots in the memory of its GPU
 };
 
 }  // namespace capstan::shard

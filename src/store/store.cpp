@@ -436,6 +436,8 @@ void Store::add_waiting_read(std::uint32_t variable, std::uint32_t shard, int co
 shard::PsStatistics Store::statistics() {
   const std::lock_guard lock(mutex_);
   statistics_.heap_bytes = heap_.bytes();
+  statistics_.gpu_bytes = 0;
+  for (const auto& [key, shard] : shards_) statistics_.gpu_bytes += shard.on_gpu ? shard.on_gpu->bytes() : 0;
   return statistics_;
 }
 

@@ -76,6 +76,31 @@ TEST_F(RowOps, RowsAreGatheredAndScattered) {
   }
 }
 
+TEST_F(RowOps, RowsThatLieAnywhereAreGathered) {
+  for (const std::uint64_t row_bytes : {1, 2, 3, 4, 6, 8, 12, 16, 20, 48, 256, 260, 1040}) {
+    SCOPED_TRACE(row_bytes);
+    constexpr std::size_t kRows = 37;
+    std::vector<std::byte> table(kRows * row_bytes);
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = std::byte(i * 7 % 251);
+    const std::vector<std::byte> other(table.rbegin(), table.rend());
+    const auto here = to_gpu(table), there = to_gpu(other);
+    std::vector<std::uint64_t> addresses;
+    std::vector<std::byte> expected;
+    for (std::size_t i = 0; i < 500; ++i) {
+      const std::size_t at = i * 31 % kRows * row_bytes;
+      const bool first = i % 3 != 0;
+      addresses.push_back(reinterpret_cast<std::uintptr_t>((first ? here : there).data() + at));
+      const auto row = (first ? table : other).begin() + static_cast<std::ptrdiff_t>(at);
+      expected.insert(expected.end(), row, row + static_cast<std::ptrdiff_t>(row_bytes));
+    }
+    const auto from = to_gpu(addresses);
+    const Values<std::byte> out(0, expected.size());
+    const std::uint64_t multiple = row_bytes & ~(row_bytes - 1);
+    gather(*stream_, {from.data(), 500, row_bytes, multiple, out.data()});
+    EXPECT_EQ(to_host(out), expected);
+  }
+}
+
 TEST_F(RowOps, TablesOfMoreThan2To31ElementsAreReachedToTheEnd) {
   constexpr std::uint32_t kRows = (std::uint32_t{1} << 31) / 16 + 1000;
   constexpr std::uint64_t kBytes = 64;  // 16 floats

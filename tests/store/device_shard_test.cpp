@@ -382,8 +382,10 @@ TEST_F(DeviceShardTest, WithoutRoomAVariableIsRefusedAndTheRestGoesOn) {
   const std::uint64_t then = device::info(0).free_bytes;
   gpu.create(one_shard<float>(3, {1000, 4}, optimizers::Adam{}));
   EXPECT_LT(device::info(0).free_bytes, then);
+  EXPECT_EQ(gpu.store().statistics().gpu_bytes, 4 * 2 * 4U + 1000 * 4 * 4 * 3U) << "values and Adam's slots";
   gpu.store().drop(3);
   EXPECT_EQ(device::info(0).free_bytes, then);
+  EXPECT_EQ(gpu.store().statistics().gpu_bytes, 4 * 2 * 4U);
 }
 
 TEST_F(DeviceShardTest, PushesOfAnySizeHaveTheirRoomOnceAVariableIsMade) {

@@ -153,23 +153,36 @@ TEST_F(VariableOnGpu, ThatLiesInOneIsPushedToThereInAnEmbeddedCluster) {
   }
 }
 
-TEST_F(VariableOnGpu, ThatLiesInOneByShardsIsPulledThere) {
+TEST_F(VariableOnGpu, ThatLiesInOneByShardsIsReadThere) {
   RankThreadsOptions::Flags flags = gpu_flags();
   flags.emplace_back("ps", "2");
   const RankThreads ranks({.ranks = 4, .flags = flags});
-  ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
+  ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{3}});
   const auto scope = strategy.scope();
   const Variable<double> table("table", {11, 3}, initializers::normal(0, 1, 5),
                                {.memory = ShardMemory::device});
   DeviceStream stream(0);
   const DeviceArray<double> rows(0, 15);
-  // Of both ps' shards; one of them lies in another GPU where there are several stand-ins.
-  table.pull(stream, 3, rows.span());
   const auto whole = table.pull();
+  const auto sent = [&] {
+    std::uint64_t all = 0;
+    for (const PsLoad& load : strategy.loads()) all += load.rows_sent;
+    return all;
+  };
+  // Of both ps' shards; one of them lies in another GPU where there are several stand-ins.
+  const std::uint64_t sent_before = sent();
+  table.pull(stream, 3, rows.span());
   EXPECT_EQ(to_host(stream, rows.span()), std::vector<double>(whole.begin() + 9, whole.begin() + 24));
-  const std::vector<std::int64_t> ids{10, 0, 5, 6, 0};
-  table.lookup(stream, ids, rows.span());
-  EXPECT_EQ(to_host(stream, rows.span()), table.lookup(ids).values);
+  // The first and the last row of each of three shards, of 4, 4 and 3 rows; rows of 24 bytes are packs of 8.
+  for (const std::vector<std::int64_t>& ids :
+       {std::vector<std::int64_t>{10, 0, 5, 8, 0}, {3, 4, 7, 8, 10}, {1, 1, 1, 9, 6}}) {
+    std::vector<double> expected;
+    for (const std::int64_t id : ids)
+      expected.insert(expected.end(), whole.begin() + 3 * id, whole.begin() + 3 * id + 3);
+    table.lookup(stream, ids, rows.span());
+    EXPECT_EQ(to_host(stream, rows.span()), expected);
+  }
+  EXPECT_EQ(sent(), sent_before) << "a ps has sent rows that kernels can read";
   EXPECT_THROW(table.pull(stream, 7, rows.span()), Error);
 }
 
