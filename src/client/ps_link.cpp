@@ -18,8 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Entries of about this size: the ps applies one while the next is written, and both stay in the caches.
-constexpr std::uint64_t kPartBytes = 64 * 1024;
+/// Entries of about this size: the ps applies one while the next is written, and both stay in the caches. The
+/// same on every path, since entries are what a ClosureLedger counts, and a closure's second run may come by
+/// another one.
+constexpr std::uint64_t kPartBytes = transport::kPieceBytes;
 /// How long a wait polls before it sleeps. A ps that is at work answers within this.
 constexpr std::chrono::microseconds kLookAlone{500};
 constexpr std::chrono::microseconds kLookOnASharedCore{500};
@@ -236,9 +238,7 @@ void PsLink::push(const PushRows& push, bool more) {
   require_alive();
   if (path_ != Path::messages && ring_window_ == nullptr) open_ring();
   // Where a quarter of the ring is less than a part, the ring is what keeps both ends at work.
-  const std::uint64_t most =
-      std::min(room_ / 4, path_ == Path::messages ? transport::kPieceBytes : kPartBytes);
-  const std::uint64_t part = rows_within(most, push);
+  const std::uint64_t part = rows_within(std::min(room_ / 4, kPartBytes), push);
   if (header_of(push, 0, part, rank_).bytes > room_ / 4) {
     throw Error(Code::resource_exhausted, "a row of " + std::to_string(push.row_bytes) +
                                               " bytes does not fit a push ring of " + std::to_string(room_) +

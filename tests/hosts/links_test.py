@@ -20,6 +20,10 @@ PROGRAM = BIN / "sums_until_death"
 SLOTS = 3
 MICROSECONDS = 1000
 LONG = os.environ.get("CAPSTAN_TEST_LONG")
+# Open MPI 4.1.4 sometimes fails to make its own connections between two hosts (open-mpi/ompi#10734, with this error and
+# no cause), though nobody has touched the link yet.
+UNCONNECTED = "Open MPI failed to TCP connect to a peer MPI process"
+STARTS = 3
 # Of what is left of Open MPI on a host that was cut off: its daemon, and whom mpirun waits for.
 SECONDS_OF_THE_LAUNCHER = 40
 
@@ -35,11 +39,16 @@ class Links(JobTest):
         self.hosts = self.enterContext(two_hosts.TwoHosts(SCRATCH, cable=True))
 
     def start_sums(self, closures, *options):
-        job = self.start([PROGRAM, closures, MICROSECONDS, *options], 2 * SLOTS, launcher=self.hosts.launcher(MPIEXEC, SLOTS),
-                         env=self.hosts.environment)
-        self.assertTrue(job.wait_for_text("begins"), job.stderr)
-        time.sleep(0.5)
-        return job
+        for _ in range(STARTS):
+            job = self.start([PROGRAM, closures, MICROSECONDS, *options], 2 * SLOTS, launcher=self.hosts.launcher(MPIEXEC, SLOTS),
+                             env=self.hosts.environment)
+            if job.wait_for_text("begins"):
+                time.sleep(0.5)
+                return job
+            if UNCONNECTED not in job.stderr:
+                break
+            self.exit_code(job)
+        self.fail(job.stderr)
 
     def assert_far_ranks_end(self, job, children, seconds):
         """Without the link: their agents wait a little longer for what the launcher says."""
