@@ -12,7 +12,7 @@
 
 #include "capstan/variable.hpp"
 #include "client/combine.hpp"
-#include "client/gpu_reads.hpp"
+#include "client/gpu_rows.hpp"
 #include "client/ps_link.hpp"
 #include "client/remote_reads.hpp"
 #include "client/route.hpp"
@@ -87,11 +87,12 @@ class Client {
                      std::byte* out, const device::Stream& stream, device::Staging& staging);
   bool pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
                    std::byte* out, const device::Stream& stream);
-  /// The same of a push to a variable that lies in the stream's GPU, in an embedded cluster. Without ids
-  /// dense. Waits until the stream has made the gradient, which may be reused on return.
+  /// The same of a push to such a variable: in an embedded cluster within the GPU, else by the ps's room for
+  /// this rank there. Without ids dense. Waits until the stream has made the gradient, which may be reused on
+  /// return. Throws Error(resource_exhausted), and then nothing has been pushed.
   bool push_on_gpu(const shard::VariableDescriptor& variable,
                    std::optional<std::span<const std::int64_t>> ids, const std::byte* gradient,
-                   const device::Stream& stream);
+                   const device::Stream& stream, device::Staging& staging);
   /// Such a gradient. REQUIRES: reaches_from_gpu.
   void push_dense_from_gpu(const shard::VariableDescriptor& variable, const void* gradient);
   /// Returns when everything that this client has pushed has been applied.
@@ -150,7 +151,12 @@ class Client {
                      bool on_gpu);
 
   const std::byte* values_on_gpu(const shard::VariableDescriptor& variable, const ShardRoute& shard, int gpu);
-  GpuReads& gpu_reads(int gpu);
+  GpuRows& gpu_rows(int gpu);
+  std::vector<PushRows> pushes_from_gpu(const shard::VariableDescriptor& variable,
+                                        std::optional<std::span<const std::int64_t>> ids,
+                                        const std::byte* gradient);
+  bool may_push_on_gpu(const shard::VariableDescriptor& variable, std::span<const PushRows> pushes,
+                       std::optional<std::span<const std::int64_t>> ids, int gpu);
 
   /// What this rank knows of an update group that it takes part in.
   struct Pace {
@@ -179,8 +185,8 @@ class Client {
   ByShard by_shard_;
   Combiner combiner_;
   std::map<std::uint32_t, Pace> paces_;  // by group
-  std::map<int, GpuReads> gpu_reads_;    // by GPU
-  std::uint64_t gpu_reads_of_ = 0;       // moves, when they were made
+  std::map<int, GpuRows> gpu_rows_;      // by GPU
+  std::uint64_t gpu_rows_of_ = 0;        // moves, when they were made
 };
 
 }  // namespace capstan::client

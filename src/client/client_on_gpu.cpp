@@ -6,12 +6,12 @@
 
 namespace capstan::client {
 
-GpuReads& Client::gpu_reads(int gpu) {
-  if (gpu_reads_of_ != moves_) {
-    for (auto& [number, reads] : gpu_reads_) reads.forget();
-    gpu_reads_of_ = moves_;
+GpuRows& Client::gpu_rows(int gpu) {
+  if (gpu_rows_of_ != moves_) {
+    for (auto& [number, reads] : gpu_rows_) reads.forget();
+    gpu_rows_of_ = moves_;
   }
-  return gpu_reads_.try_emplace(gpu, gpu).first->second;
+  return gpu_rows_.try_emplace(gpu, gpu).first->second;
 }
 
 /// Null where kernels of that GPU cannot read them.
@@ -19,8 +19,8 @@ const std::byte* Client::values_on_gpu(const shard::VariableDescriptor& variable
                                        int gpu) {
   if (shard.place.region != shard::kNoRegion) return nullptr;
   if (runtime_->member(Role::ps, shard.place.ps).host != runtime_->self().host) return nullptr;
-  return gpu_reads(gpu).values(variable.id, shard.number,
-                               [&] { return shard.link->gpu_key(variable.id, shard.number); });
+  return gpu_rows(gpu).values(variable.id, shard.number,
+                              [&] { return shard.link->gpu_key(variable.id, shard.number); });
 }
 
 bool Client::lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
@@ -28,14 +28,14 @@ bool Client::lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<
   bool done = false;
   retry([&] {
     const auto& shards = route_of(variable).shards;
-    std::vector<GpuReads::Part> table;
+    std::vector<GpuRows::Part> table;
     for (const ShardRoute& shard : shards) {
       if (shard.place.rows == 0) continue;
       const std::byte* values = values_on_gpu(variable, shard, stream.device());
       if (values == nullptr) return;
       table.push_back({values, shard.place.first_row, shard.place.rows});
     }
-    gpu_reads(stream.device()).gather(stream, staging, table, variable.row_bytes(), ids, out);
+    gpu_rows(stream.device()).gather(stream, staging, table, variable.row_bytes(), ids, out);
     for (const ShardRoute& shard : shards) shard.link->require_alive();
     done = true;
   });
@@ -68,20 +68,95 @@ bool Client::pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_
   return done;
 }
 
+/// One push to each shard that has a part in it; those of a sparse one as `by_shard_` has sorted them.
+std::vector<PushRows> Client::pushes_from_gpu(const shard::VariableDescriptor& variable,
+                                              std::optional<std::span<const std::int64_t>> ids,
+                                              const std::byte* gradient) {
+  const std::uint64_t row_bytes = variable.row_bytes();
+  const Route& route = route_of(variable);
+  if (ids && route.shards.size() == 1)
+    return {{variable.id, 0, row_bytes, {}, *ids, {}, 0, ids->size(), gradient}};
+  if (ids) by_shard_.sort(route, *ids);
+  std::vector<PushRows> pushes;
+  for (const ShardRoute& shard : route.shards) {
+    PushRows push;
+    push.variable = variable.id;
+    push.shard = shard.number;
+    push.row_bytes = row_bytes;
+    if (ids) {
+      push.rows = by_shard_.rows(shard.number);
+      push.order = by_shard_.order(shard.number);
+      push.count = push.rows.size();
+      push.gradient = gradient;
+    } else {
+      push.count = shard.place.rows;
+      push.gradient = gradient + shard.place.first_row * row_bytes;
+    }
+    if (push.count != 0) pushes.push_back(push);
+  }
+  return pushes;
+}
+
+bool Client::may_push_on_gpu(const shard::VariableDescriptor& variable, std::span<const PushRows> pushes,
+                             std::optional<std::span<const std::int64_t>> ids, int gpu) {
+  const auto& shards = route_of(variable).shards;
+  if (runtime_->in_process()) {
+    return std::all_of(pushes.begin(), pushes.end(), [&](const PushRows& push) {
+      return shards[push.shard].link->reserve_from_gpu(push, gpu);
+    });
+  }
+  const bool rooms = std::all_of(pushes.begin(), pushes.end(), [&](const PushRows& push) {
+    return values_on_gpu(variable, shards[push.shard], gpu) != nullptr &&
+           shards[push.shard].link->has_room_on_gpu(push, gpu);
+  });
+  // A push goes there in parts, and a row that two of them name would count twice.
+  const bool twice_is_once = !ids || variable.optimizer.kind == OptimizerKind::sgd;
+  return rooms && (twice_is_once || combiner_.all_different(variable.rows(), *ids));
+}
+
 bool Client::push_on_gpu(const shard::VariableDescriptor& variable,
                          std::optional<std::span<const std::int64_t>> ids, const std::byte* gradient,
-                         const device::Stream& stream) {
+                         const device::Stream& stream, device::Staging& staging) {
   const std::uint64_t rows = ids ? ids->size() : variable.rows();
-  const Route& route = route_of(variable);
-  if (route.shards.size() != 1 || rows == 0 || variable.row_bytes() == 0) return false;
+  const std::uint64_t row_bytes = variable.row_bytes();
+  if (rows == 0 || row_bytes == 0 || variable.group != 0) return false;
   if (ids) check(variable, *ids);
-  device::Event made(stream.device());
-  made.record(stream);
-  PushRows push{
-      variable.id, 0,       variable.row_bytes(), {}, ids.value_or(std::span<const std::int64_t>()), {}, 0,
-      rows,        gradient};
-  if (!route.shards[0].link->push_from_gpu(push, stream.device(), made)) return false;
-  traffic_.push.count(rows, rows * variable.row_bytes());
+  const int gpu = stream.device();
+  const std::vector<PushRows> pushes = pushes_from_gpu(variable, ids, gradient);
+  if (!may_push_on_gpu(variable, pushes, ids, gpu)) return false;
+
+  GpuRows& there = gpu_rows(gpu);
+  const bool sorted = ids && route_of(variable).shards.size() > 1;
+  if (sorted) there.name(stream, staging, by_shard_.order());
+  device::Event made(gpu);
+  const auto put = [&](const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
+    if (sorted) {
+      there.take(stream, {gradient, 0, rows}, row_bytes, by_shard_.first(push.shard) + first, count, to);
+    } else {
+      device::copy(stream, to, push.gradient + first * row_bytes, count * row_bytes);
+    }
+    made.record(stream);
+  };
+  const bool embedded = runtime_->in_process();
+  std::byte* const taken = embedded && sorted ? there.scratch(rows * row_bytes) : nullptr;
+  for (PushRows push : pushes) {
+    PsLink& link = *route_of(variable).shards[push.shard].link;
+    if (!embedded) {
+      link.push_by_room(push, gpu, [&](std::uint64_t first, std::uint64_t count, std::byte* to) {
+        put(push, first, count, to);
+        made.wait();
+      });
+      continue;
+    }
+    if (sorted) {
+      push.gradient = taken + by_shard_.first(push.shard) * row_bytes;
+      put(push, 0, push.count, taken + by_shard_.first(push.shard) * row_bytes);
+    } else {
+      made.record(stream);
+    }
+    link.push_from_gpu(push, made);
+  }
+  traffic_.push.count(rows, rows * row_bytes);
   return true;
 }
 

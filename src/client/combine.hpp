@@ -30,6 +30,8 @@ class Combiner {
   /// next call. Sums are formed in the order of the call, so the result does not depend on anything else.
   Rows combine(DType dtype, std::uint64_t width, std::uint64_t rows, std::span<const std::int64_t> ids,
                const void* values);
+  /// No id is named twice, of a variable with so many rows.
+  bool all_different(std::uint64_t rows, std::span<const std::int64_t> ids);
 
  private:
   /// The place of an id among the different ones.
@@ -39,7 +41,6 @@ class Combiner {
     std::uint32_t place;
   };
 
-  bool all_different(std::uint64_t rows, std::span<const std::int64_t> ids);
   /// For each id its place; fills ids_.
   void find_places(std::span<const std::int64_t> ids);
 

@@ -18,10 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Entries of about this size: the ps applies one while the next is written, and both stay in the caches. The
-/// same on every path, since entries are what a ClosureLedger counts, and a closure's second run may come by
-/// another one.
-constexpr std::uint64_t kPartBytes = transport::kPieceBytes;
 /// How long a wait polls before it sleeps. A ps that is at work answers within this.
 constexpr std::chrono::microseconds kLookAlone{500};
 constexpr std::chrono::microseconds kLookOnASharedCore{500};
@@ -30,50 +26,6 @@ constexpr unsigned kLooksALookAtTheWire = 64;
 
 std::atomic_ref<std::uint64_t> word(std::byte* at) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
-}
-
-/// Gradient rows of a push into consecutive memory.
-void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
-  if (push.order.empty()) {
-    std::memcpy(to, push.gradient + first * push.row_bytes, count * push.row_bytes);
-    return;
-  }
-  for (std::uint64_t i = 0; i < count; ++i) {
-    std::memcpy(to + i * push.row_bytes, push.gradient + push.order[first + i] * push.row_bytes,
-                push.row_bytes);
-  }
-}
-
-void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to) {
-  if (push.ids.empty()) {
-    std::memcpy(to, push.rows.data() + first, count * sizeof *to);
-    return;
-  }
-  const std::int64_t* ids = push.ids.data() + first;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    to[i] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(ids[i]) - push.first_row);
-  }
-}
-
-shard::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank) {
-  shard::PushHeader header;
-  header.rank = static_cast<std::uint32_t>(rank);
-  header.kind = push.sparse() ? shard::PushKind::sparse : shard::PushKind::dense;
-  header.variable = push.variable;
-  header.shard = push.shard;
-  header.rows = static_cast<std::uint32_t>(count);
-  header.bytes = shard::entry_bytes(header.kind, count, push.row_bytes);
-  header.first_row = push.sparse() ? 0 : push.first_row + first;
-  header.first_part = first == 0 ? 1 : 0;
-  header.last_part = first + count == push.count ? 1 : 0;
-  header.op = push.op;
-  return header;
-}
-
-/// Rows that make an entry of at most `bytes`, at least one.
-std::uint64_t rows_within(std::uint64_t bytes, const PushRows& push) {
-  const std::uint64_t row_cost = push.row_bytes + (push.sparse() ? sizeof(std::uint32_t) : 0);
-  return std::max<std::uint64_t>(1, (bytes - 3 * shard::kCacheLine) / row_cost);
 }
 
 }  // namespace
@@ -175,6 +127,7 @@ void PsLink::come_back() {
       mapped = false;
       ++moves_;
       windows_.clear();
+      gpu_rooms_.clear();
       ring_window_ = nullptr;
       const bool moved = reply.life != ps_life_;
       meet(reply);
@@ -237,13 +190,7 @@ void PsLink::push(const PushRows& push, bool more) {
   if (sink_ != nullptr) return push_inline(push);
   require_alive();
   if (path_ != Path::messages && ring_window_ == nullptr) open_ring();
-  // Where a quarter of the ring is less than a part, the ring is what keeps both ends at work.
-  const std::uint64_t part = rows_within(std::min(room_ / 4, kPartBytes), push);
-  if (header_of(push, 0, part, rank_).bytes > room_ / 4) {
-    throw Error(Code::resource_exhausted, "a row of " + std::to_string(push.row_bytes) +
-                                              " bytes does not fit a push ring of " + std::to_string(room_) +
-                                              " bytes; set --push-ring-bytes to eight rows or more");
-  }
+  const std::uint64_t part = rows_an_entry(push, room_);
   for (std::uint64_t first = 0; first < push.count; first += part) {
     const std::uint64_t count = std::min(part, push.count - first);
     if (push.arrival != nullptr) (*push.arrival)((first + count) * push.row_bytes);
@@ -268,14 +215,6 @@ void PsLink::wait_for_gradient() {
                               [this] { return from_gradient_ == 0; });
     throw;
   }
-}
-
-bool PsLink::push_from_gpu(const PushRows& push, int gpu, const device::Event& made) {
-  if (sink_ == nullptr || !sink_->takes_from_gpu(push.variable, push.shard, gpu)) return false;
-  numbers_.resize(push.ids.size());
-  if (push.sparse()) copy_numbers(push, 0, push.count, numbers_.data());
-  sink_->apply_from_gpu(next_header(push, 0, push.count), numbers_, push.gradient, made);
-  return true;
 }
 
 void PsLink::push_inline(const PushRows& push) {
@@ -482,10 +421,6 @@ std::uint64_t PsLink::steps_of(std::uint32_t group) {
   board_->get(layout_.group(group), std::as_writable_bytes(std::span<std::uint64_t, 1>(&steps, 1)),
               transport::deadline_in(runtime_.patience()));
   return steps;
-}
-
-std::vector<std::byte> PsLink::gpu_key(std::uint32_t variable, std::uint32_t shard) {
-  return call(cluster::kGpuKey, to_bytes(std::pair(variable, shard)), "say how to read its GPU");
 }
 
 std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {

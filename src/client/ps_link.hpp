@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "client/gpu_room.hpp"
 #include "client/path.hpp"
+#include "client/push_rows.hpp"
 #include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
 #include "shard/protocol.hpp"
@@ -22,30 +24,6 @@ class Event;
 }  // namespace capstan::device
 
 namespace capstan::client {
-
-/// A gradient that is still on its way to where it will be: waits until its first `bytes` are there. Throws
-/// Error.
-using Arrival = std::function<void(std::uint64_t bytes)>;
-
-/// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or consecutive where
-/// `order` is empty. Row numbers within the shard are `rows`, or `ids` less `first_row`; a push with neither
-/// is dense, from `first_row` on.
-struct PushRows {
-  std::uint32_t variable = 0;
-  std::uint32_t shard = 0;
-  std::uint64_t row_bytes = 0;
-  std::span<const std::uint32_t> rows;
-  std::span<const std::int64_t> ids;
-  std::span<const std::uint32_t> order;
-  std::uint64_t first_row = 0;
-  std::uint64_t count = 0;
-  const std::byte* gradient = nullptr;
-  shard::RowOp op = shard::RowOp::gradient;
-  const Arrival* arrival = nullptr;  // of the gradient; null: it is there
-  bool on_gpu = false;               // REQUIRES: a dense push, by RMA
-
-  bool sparse() const noexcept { return !rows.empty() || !ids.empty(); }
-};
 
 /// The closure whose pushes a client sends; 0 outside of closures.
 struct RunningClosure {
@@ -99,9 +77,19 @@ class PsLink {
   /// Sends a push, in parts where it is large; waits for room. In an embedded cluster it is applied on the
   /// spot. The gradient may be reused on return. With `more`, the ps need not hear of it before `publish`.
   void push(const PushRows& push, bool more = false);
-  /// A push, in an embedded cluster, of a gradient in a GPU's memory that is there when `made` has passed:
-  /// waits for that. False where the shard is not in that GPU; nothing has been pushed then.
-  bool push_from_gpu(const PushRows& push, int gpu, const device::Event& made);
+  /// Whether, in an embedded cluster, the shard lies in that GPU; then it has what such a push takes from
+  /// there. Throws Error(resource_exhausted).
+  bool reserve_from_gpu(const PushRows& push, int gpu);
+  /// Such a push of a gradient that is there when `made` has passed: waits for that. REQUIRES: its `order` is
+  /// empty.
+  void push_from_gpu(const PushRows& push, const device::Event& made);
+  /// Whether this rank's kernels on that GPU may put gradients into the ps's.
+  bool has_room_on_gpu(const PushRows& push, int gpu);
+  /// Puts rows [first, first + count) of a gradient there; returns when they are.
+  using Put = std::function<void(std::uint64_t first, std::uint64_t count, std::byte* to)>;
+  /// A push of such a gradient; not its `gradient` and `order`, but `put` says which. REQUIRES:
+  /// has_room_on_gpu, to a shard that lies there and has no update group.
+  void push_by_room(const PushRows& push, int gpu, const Put& put);
   /// Shows the ps what has been pushed.
   void publish();
   /// Waits until all pushes have been applied. Throws Error(aborted) when this rank counts as dead.
@@ -145,6 +133,9 @@ class PsLink {
   shard::PushHeader next_header(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void push_inline(const PushRows& push);
   void write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
+  void write_entry_in_room(const PushRows& push, std::uint64_t first, std::uint64_t count,
+                           const shard::PlaceInRoom& place);
+  shard::PlaceInRoom take_room(GpuRoom& room, std::uint64_t bytes);
   void send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void wait_for_gradient();
   Parcel& free_parcel();
@@ -184,7 +175,8 @@ class PsLink {
   std::vector<std::byte> staging_;  // an entry for a window that is not mapped, or gathered for the sink
   std::vector<std::uint32_t> numbers_;
   std::vector<std::unique_ptr<Parcel>> parcels_;
-  std::uint32_t from_gradient_ = 0;  // messages that the transport still reads from the caller's gradient
+  std::map<int, GpuRoom> gpu_rooms_;  // by the GPU whose kernels use it
+  std::uint32_t from_gradient_ = 0;   // messages that the transport still reads from the caller's gradient
 };
 
 }  // namespace capstan::client

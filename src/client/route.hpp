@@ -44,6 +44,9 @@ class ByShard {
   std::span<const std::uint32_t> rows(std::size_t shard) const noexcept {
     return {rows_.data() + begins_[shard], count(shard)};
   }
+  /// Of all shards, one after the other.
+  std::span<const std::uint32_t> order() const noexcept { return order_; }
+  std::size_t first(std::size_t shard) const noexcept { return begins_[shard]; }
   /// Positions in the call.
   std::span<const std::uint32_t> order(std::size_t shard) const noexcept {
     return {order_.data() + begins_[shard], count(shard)};

@@ -68,6 +68,7 @@ enum MessageType : std::uint16_t {
   kPlacesNow,      // client to a ps that was a spare: where its shards lie
 
   kCheckRestore = 76,  // coordinator to ps: compare bytes of a checkpoint (shard/restore_plan.hpp)
+  kOpenGpuRoom,        // client to ps: memory of its GPU for gradients that a GPU of this host puts there
 
   kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
   kReport,  // coordinator to all: what have you done so far; answered with the same (shard/report.hpp)

@@ -29,6 +29,13 @@ struct RingPlace {
   std::uint64_t bytes = 0;
 };
 
+/// kOpenGpuRoom: bytes wanted -> memory of the ps's GPU, into which kernels of who asks put gradients for
+/// shards that lie there (PushHeader::in_room).
+struct GpuRoom {
+  std::vector<std::byte> key;  // of device::MappedMemory; empty: pushes to this ps do not go this way
+  std::uint32_t number = 0;
+};
+
 /// kCreateVariable: one shard. The answer is its ShardPlace.
 struct CreateShard {
   std::uint32_t variable = 0;

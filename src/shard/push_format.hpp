@@ -65,8 +65,17 @@ struct alignas(kCacheLine) PushHeader {
   std::uint8_t last_part = 1;    // 0 when a later entry goes on with the same push
   std::uint8_t acknowledge = 0;  // of a push by message: say how far you are (kPushApplied)
   std::uint8_t again = 0;        // the closure was begun before, by a worker that has died
+  std::uint8_t in_room = 0;      // 1: a PlaceInRoom follows in place of the values
 };
 static_assert(sizeof(PushHeader) == kCacheLine);
+
+/// Where the values of an entry are that a pusher's kernels have put into the memory of the ps's GPU.
+struct alignas(kCacheLine) PlaceInRoom {
+  std::uint32_t room = 0;  // as kOpenGpuRoom has answered
+  std::uint32_t reserved = 0;
+  std::uint64_t at = 0;  // bytes from its beginning
+};
+static_assert(sizeof(PlaceInRoom) == kCacheLine);
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
   return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
@@ -80,6 +89,10 @@ constexpr std::uint64_t number_bytes(PushKind kind, std::uint64_t rows) noexcept
 /// Bytes of an entry of `rows` rows.
 constexpr std::uint64_t entry_bytes(PushKind kind, std::uint64_t rows, std::uint64_t row_bytes) noexcept {
   return sizeof(PushHeader) + number_bytes(kind, rows) + round_up(rows * row_bytes);
+}
+/// The same of one whose values lie in a room.
+constexpr std::uint64_t entry_bytes_in_room(PushKind kind, std::uint64_t rows) noexcept {
+  return sizeof(PushHeader) + number_bytes(kind, rows) + sizeof(PlaceInRoom);
 }
 
 /// Where things stand on a ps's board, one cache line each.
@@ -117,12 +130,14 @@ class PushSink {
   virtual void abandon(std::uint32_t variable, std::uint32_t shard) = 0;
   /// Some of what it has taken is still being done, by a GPU; `settle` returns when it is.
   virtual bool unsettled() const noexcept { return false; }
-  /// Whether pushes of gradients to that shard may come from the memory of the GPU with that number.
-  virtual bool takes_from_gpu(std::uint32_t /*variable*/, std::uint32_t /*shard*/, int /*gpu*/) {
+  /// Whether pushes of gradients to that shard may come from the memory of the GPU with that number; then it
+  /// has what one of so many rows takes. Throws Error(resource_exhausted).
+  virtual bool reserve_from_gpu(std::uint32_t /*variable*/, std::uint32_t /*shard*/, int /*gpu*/,
+                                std::uint64_t /*rows*/) {
     return false;
   }
   /// As `apply`, of values in the memory of such a GPU, which are there when `made` has passed; waits for
-  /// that.
+  /// that. REQUIRES: reserve_from_gpu, since the last push to that shard.
   virtual void apply_from_gpu(const PushHeader& /*header*/, std::span<const std::uint32_t> /*rows*/,
                               const std::byte* /*values*/, const device::Event& /*made*/) {}
   virtual void settle() {}

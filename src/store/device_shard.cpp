@@ -14,6 +14,11 @@
 namespace capstan::store {
 namespace {
 
+/// That a piece holds, with their numbers.
+std::uint64_t rows_a_piece(std::uint64_t row_bytes) {
+  return std::max<std::uint64_t>(1, ShardGpu::kPieceBytes / (row_bytes + sizeof(std::uint32_t)));
+}
+
 std::uint32_t checked_rows(const shard::CreateShard& d) {
   constexpr std::uint64_t kMost = ~std::uint32_t{0} - 1;
   if (d.rows <= kMost) return static_cast<std::uint32_t>(d.rows);
@@ -24,12 +29,6 @@ std::uint32_t checked_rows(const shard::CreateShard& d) {
                   d.shard, d.name, d.rows, kMost));
 }
 
-/// So that what follows the row numbers is aligned as an allocation is.
-std::uint64_t bytes_of_numbers(std::uint64_t rows) {
-  constexpr std::uint64_t kAlignment = 256;
-  return (rows * sizeof(std::uint32_t) + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 }  // namespace
 
 DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard& description)
@@ -37,14 +36,20 @@ DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard
       description_(description),
       width_(shard::width_of(description.shape)),
       taken_(gpu_->number()),
-      updater_(gpu_->stream(), checked_rows(description), gpu_->updates()) {
+      updater_(gpu_->stream(), checked_rows(description), gpu_->updates()),
+      collected_(*gpu_, width_ * size_of(description.dtype),
+                 rows_a_piece(width_ * size_of(description.dtype)),
+                 [this](const CollectedPush::Given& given) {
+                   update(given.rows, given.first_row, given.count, given.gradient, given.step);
+                 }) {
   const std::uint64_t elements = description.rows * width_;
   memory_.emplace_back(gpu_->number(), elements * size_of(description.dtype), device::Reach::host);
   const std::uint64_t slot_bytes = elements * size_of(shard::slot_dtype(description.dtype));
   for (std::size_t slot = 0; slot < shard::slots_of(description.optimizer.kind).size(); ++slot)
     memory_.emplace_back(gpu_->number(), slot_bytes);
-  const std::uint64_t most = rows_a_piece(0);
-  gpu_->reserve(std::max(bytes_of_numbers(most) + most * array(0).row_bytes, ShardGpu::kPieceBytes));
+  const std::uint64_t most = rows_a_piece(array(0).row_bytes);
+  gpu_->reserve(
+      std::max(ShardGpu::bytes_of_numbers(most) + most * array(0).row_bytes, ShardGpu::kPieceBytes));
   if (elements != 0) reserve(most);
 }
 
@@ -64,11 +69,6 @@ std::uint64_t DeviceShard::bytes() const noexcept {
   return sum;
 }
 
-std::uint64_t DeviceShard::rows_a_piece(std::size_t array) const {
-  const std::uint64_t row = this->array(array).row_bytes + sizeof(std::uint32_t);
-  return std::max<std::uint64_t>(1, ShardGpu::kPieceBytes / row);
-}
-
 device::RowCopy DeviceShard::row_copy(std::size_t array, const std::byte* rows, std::uint64_t count,
                                       std::byte* outside) const {
   const Array of = this->array(array);
@@ -85,32 +85,42 @@ void DeviceShard::apply(const shard::PushHeader& header, std::span<const std::ui
                         const std::byte* values, std::int64_t step) {
   const std::uint64_t row_bytes = array(0).row_bytes;
   if (header.rows == 0 || row_bytes == 0) return;
+  if (header.op == shard::RowOp::gradient) return collect(header, rows, values, nullptr, step);
   const bool sparse = header.kind == shard::PushKind::sparse;
-  const std::uint64_t most = rows_a_piece(0);
+  const std::uint64_t most = rows_a_piece(array(0).row_bytes);
   for (std::uint64_t first = 0; first < header.rows; first += most) {
     const std::uint64_t count = std::min<std::uint64_t>(most, header.rows - first);
-    const auto named = sparse ? rows.subspan(first, count) : rows;
-    const std::uint64_t first_row = sparse ? 0 : header.first_row + first;
-    const std::byte* from = values + first * row_bytes;
-    if (header.op == shard::RowOp::gradient) {
-      send_and_update(named, first_row, count, from, step);
-    } else {
-      with_type(description_.dtype, [&]<class T>(std::type_identity<T>) {
-        operate<T>(header.op, named, first_row, count, from);
-      });
-    }
+    with_type(description_.dtype, [&]<class T>(std::type_identity<T>) {
+      operate<T>(header.op, sparse ? rows.subspan(first, count) : rows, sparse ? 0 : header.first_row + first,
+                 count, values + first * row_bytes);
+    });
   }
 }
 
-void DeviceShard::send_and_update(std::span<const std::uint32_t> rows, std::uint64_t first_row,
-                                  std::uint64_t count, const std::byte* gradient, std::int64_t step) {
-  const std::uint64_t numbers = rows.empty() ? 0 : bytes_of_numbers(count);
-  const std::uint64_t bytes = count * array(0).row_bytes;
-  const ShardGpu::Room room = gpu_->room(numbers + bytes);
-  if (!rows.empty()) std::memcpy(room.here, rows.data(), rows.size_bytes());
-  std::memcpy(room.here + numbers, gradient, bytes);
-  device::copy(gpu_->stream(), room.there, room.here, numbers + bytes);
-  update(rows.empty() ? nullptr : room.there, first_row, count, room.there + numbers, step);
+void DeviceShard::apply_in_room(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                                std::byte* gradient_there, std::int64_t step) {
+  if (array(0).row_bytes != 0) collect(header, rows, nullptr, gradient_there, step);
+}
+
+/// A gradient that is on one of the two sides.
+void DeviceShard::collect(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                          const std::byte* here, std::byte* there, std::int64_t step) {
+  const bool sparse = header.kind == shard::PushKind::sparse;
+  const std::uint64_t row_bytes = array(0).row_bytes;
+  const std::uint64_t most = rows_a_piece(array(0).row_bytes);
+  for (std::uint64_t first = 0; first < header.rows; first += most) {
+    CollectedPush::Part part;
+    part.rank = header.rank;
+    part.step = step;
+    part.count = std::min<std::uint64_t>(most, header.rows - first);
+    part.first = header.first_part != 0 && first == 0;
+    part.last = header.last_part != 0 && first + part.count == header.rows;
+    if (sparse) part.rows = rows.subspan(first, part.count);
+    if (!sparse) part.first_row = header.first_row + first;
+    if (here != nullptr) part.here = here + first * row_bytes;
+    if (there != nullptr) part.there = there + first * row_bytes;
+    collected_.add(part);
+  }
 }
 
 std::vector<std::byte> DeviceShard::key() const {
@@ -119,7 +129,7 @@ std::vector<std::byte> DeviceShard::key() const {
 
 void DeviceShard::reserve_from_gpu(std::uint64_t rows) {
   reserve(rows);
-  gpu_->reserve(bytes_of_numbers(rows));
+  gpu_->reserve(ShardGpu::bytes_of_numbers(rows));
   const std::uint64_t bytes = rows * array(0).row_bytes;
   if (gradient_.size() >= bytes) return;
   device::Memory gradient(gpu_->number(), bytes);
@@ -188,7 +198,7 @@ void DeviceShard::operate(shard::RowOp op, std::span<const std::uint32_t> rows, 
         static_cast<std::uint32_t>(std::lower_bound(each.begin(), each.end(), row) - each.begin()));
 
   const std::uint64_t row_bytes = array(0).row_bytes;
-  const std::uint64_t numbers = bytes_of_numbers(each.size());
+  const std::uint64_t numbers = ShardGpu::bytes_of_numbers(each.size());
   const std::uint64_t bytes = (sparse ? each.size() : count) * row_bytes;
   const ShardGpu::Room room = gpu_->room(numbers + bytes);
   std::byte* const here = room.here + numbers;
@@ -231,10 +241,10 @@ void DeviceShard::gather(std::size_t array, std::span<const std::uint32_t> rows,
 void DeviceShard::read_rows(std::size_t array, std::span<const std::uint32_t> rows, std::byte* out) const {
   const std::uint64_t row_bytes = this->array(array).row_bytes;
   if (row_bytes == 0) return;
-  const std::uint64_t most = rows_a_piece(array);
+  const std::uint64_t most = rows_a_piece(this->array(array).row_bytes);
   for (std::uint64_t first = 0; first < rows.size(); first += most) {
     const auto some = rows.subspan(first, std::min<std::uint64_t>(most, rows.size() - first));
-    const std::uint64_t numbers = bytes_of_numbers(some.size());
+    const std::uint64_t numbers = ShardGpu::bytes_of_numbers(some.size());
     const ShardGpu::Room room = gpu_->room(numbers + some.size() * row_bytes);
     std::memcpy(room.here, some.data(), some.size_bytes());
     device::copy(gpu_->stream(), room.there, room.here, some.size_bytes());
@@ -279,7 +289,7 @@ void DeviceShard::change(
     const std::function<void(std::uint64_t first_row, std::uint64_t rows, std::byte* data)>& change) {
   const Array of = this->array(array);
   if (of.row_bytes == 0) return;
-  const std::uint64_t most = rows_a_piece(array);
+  const std::uint64_t most = rows_a_piece(this->array(array).row_bytes);
   for (std::uint64_t first = 0; first < rows(); first += most) {
     const std::uint64_t count = std::min(most, rows() - first);
     const ShardGpu::Room room = gpu_->room(count * of.row_bytes);

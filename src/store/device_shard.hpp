@@ -10,6 +10,7 @@
 #include "device/row_ops.hpp"
 #include "shard/protocol.hpp"
 #include "shard/push_format.hpp"
+#include "store/collected_push.hpp"
 #include "store/shard_gpu.hpp"
 
 namespace capstan::store {
@@ -35,10 +36,15 @@ class DeviceShard {
   /// Of all arrays.
   std::uint64_t bytes() const noexcept;
 
-  /// Gives a push to the GPU; `rows` and `values` may be reused on return. `step` is t of Adam and AdamW.
-  /// REQUIRES: it fits the shard.
+  /// Takes an entry of a push; `rows` and `values` may be reused on return. What follows it of the same push
+  /// may be given to the GPU together with it: by its last entry, or before anything else is. `step` is t of
+  /// Adam and AdamW. REQUIRES: it fits the shard.
   void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
              std::int64_t step);
+  /// The same of a gradient that lies in the GPU's memory, may be changed, and stays until the GPU has
+  /// settled.
+  void apply_in_room(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                     std::byte* gradient_there, std::int64_t step);
 
   /// Memory for `apply_from_gpu` of so many rows. Throws Error(resource_exhausted).
   void reserve_from_gpu(std::uint64_t rows);
@@ -70,13 +76,11 @@ class DeviceShard {
 
  private:
   void reserve(std::uint64_t rows);
-  /// Of an array, that a piece holds.
-  std::uint64_t rows_a_piece(std::size_t array) const;
   void write_by(std::size_t array, std::uint64_t first, std::uint64_t bytes, std::uint64_t unit,
                 const Fill& read);
-  void send_and_update(std::span<const std::uint32_t> rows, std::uint64_t first_row, std::uint64_t count,
-                       const std::byte* gradient, std::int64_t step);
-  /// Gives a push of one piece to the GPU, in whose memory `gradient` and `rows` (null: dense) are.
+  void collect(const shard::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* here,
+               std::byte* there, std::int64_t step);
+  /// Gives it to the GPU, in whose memory `gradient` and `rows` (null: dense) are.
   void update(const std::byte* rows, std::uint64_t first_row, std::uint64_t count, std::byte* gradient,
               std::int64_t step);
   /// On the host, on a copy of the rows.
@@ -94,6 +98,7 @@ class DeviceShard {
   device::Event taken_;
   device::Updater updater_;
   std::uint64_t updates_ = 0;
+  CollectedPush collected_;
 };
 
 }  // namespace capstan::store

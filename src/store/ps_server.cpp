@@ -181,6 +181,10 @@ void PsServer::serve_requests() {
     const auto [variable, shard] = from_bytes<std::pair<std::uint32_t, std::uint32_t>>(request);
     return store_.gpu_key(variable, shard);
   });
+  rpc_.serve(cluster::kOpenGpuRoom, [this](int from, transport::Bytes request) {
+    if (replica_) return to_bytes(shard::GpuRoom{});  // which hears of pushes by this host's memory
+    return to_bytes(store_.open_gpu_room(from, from_bytes<std::uint64_t>(request)));
+  });
   rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });
@@ -324,6 +328,7 @@ void PsServer::serve_fabric() {
     if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
     forget(peer.rank());
     rings_.release(peer.rank());
+    store_.release_gpu_rooms(peer.rank());
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
   });
@@ -364,6 +369,7 @@ void PsServer::greet_coordinator() {
   const int rank = runtime_->member(Role::coordinator, 0).rank;
   forget(rank);
   rings_.release(rank);
+  store_.release_gpu_rooms(rank);
   rings_.begin_anew(rank);
   rpc_.forget(rank);
   const cluster::CoordinatorBack back = coordinator_.take_up();

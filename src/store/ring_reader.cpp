@@ -202,7 +202,8 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
   const std::uint64_t end = whatever_waits ? tail : safe;
   auto applied = word(board_ + layout_.applied(static_cast<std::uint64_t>(ring.rank)));
   int entries = 0;
-  for (; ring.applied < end && entries < kMaxBatch; ++entries) {
+  int most = kMaxBatchInRooms;
+  for (; ring.applied < end && entries < most; ++entries) {
     const auto entry = entry_at(ring, ring.applied, tail);
     if (!entry) {
       log::error(
@@ -215,6 +216,7 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
       return true;
     }
     const shard::PushHeader& header = entry->header;
+    if (header.in_room == 0) most = kMaxBatch;
     if (header.kind != shard::PushKind::padding) {
       if (!whatever_waits && !sink_.ready(header)) break;
       ring.unfinished.note(header, sink_);

@@ -71,7 +71,10 @@ class RingReader {
     shard::PushHeader header;
     const std::byte* rest = nullptr;  // what follows the header
   };
-  static constexpr int kMaxBatch = 16;  // then the next ring, so that one pusher cannot starve the others
+  /// Then the next ring, so that one pusher cannot starve the others.
+  static constexpr int kMaxBatch = 16;
+  /// The same of entries whose gradients are in the GPU's memory, of which so many take no longer.
+  static constexpr int kMaxBatchInRooms = 256;
 
   static void replay(const KeptState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
                      std::vector<Ring>& unused);

@@ -10,14 +10,8 @@
 namespace capstan::store {
 namespace {
 
-/// Of one GPU's allocations; enough for its widest loads.
-constexpr std::uint64_t kAlignment = 256;
 /// While one piece is on its way, the next is written.
 constexpr std::uint64_t kRoom = 2 * ShardGpu::kPieceBytes;
-
-constexpr std::uint64_t aligned(std::uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 }  // namespace
 
@@ -38,6 +32,20 @@ ShardGpu::~ShardGpu() {
   }
 }
 
+void ShardGpu::give_collected() {
+  if (const auto give = std::exchange(give_, nullptr)) give();
+}
+
+const device::Stream& ShardGpu::stream() {
+  give_collected();
+  return stream_;
+}
+
+void ShardGpu::collect(std::function<void()> give) {
+  give_collected();
+  give_ = std::move(give);
+}
+
 void ShardGpu::reserve(std::uint64_t bytes) {
   if (aligned(bytes) <= here_.size()) return;
   const std::uint64_t all = std::max(aligned(bytes), kRoom);
@@ -49,6 +57,7 @@ void ShardGpu::reserve(std::uint64_t bytes) {
 }
 
 ShardGpu::Room ShardGpu::room(std::uint64_t bytes) {
+  give_collected();
   const std::uint64_t size = aligned(bytes);
   reserve(size);
   if (used_ + size > here_.size()) settle();
@@ -58,6 +67,7 @@ ShardGpu::Room ShardGpu::room(std::uint64_t bytes) {
 }
 
 void ShardGpu::settle() {
+  give_collected();
   stream_.wait();
   used_ = 0;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "device/gpu.hpp"
@@ -16,6 +17,10 @@ class ShardGpu {
  public:
   /// What is copied at once, at most: long enough for the full rate of PCIe.
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
+  /// Of so many row numbers, so that what follows them is aligned as an allocation is.
+  static constexpr std::uint64_t bytes_of_numbers(std::uint64_t rows) {
+    return aligned(rows * sizeof(std::uint32_t));
+  }
 
   /// Throws Error.
   ShardGpu(int number, bool deterministic);
@@ -24,7 +29,8 @@ class ShardGpu {
   ShardGpu& operator=(const ShardGpu&) = delete;
 
   int number() const noexcept { return stream_.device(); }
-  const device::Stream& stream() const noexcept { return stream_; }
+  /// After what is being collected has been given to it.
+  const device::Stream& stream();
   /// Sums of rows that are named twice are made in an order that does not change.
   bool deterministic() const noexcept { return updates_->deterministic(); }
   /// For kernels that note rows that are not there; whoever calls them has looked at the rows.
@@ -43,11 +49,25 @@ class ShardGpu {
   /// So many bytes on both sides, aligned for every type, for what the stream is given before the next call
   /// of `settle`, or of `room`, which settles when there is none left.
   Room room(std::uint64_t bytes);
-  /// Until all that was given to the stream is done. Throws Error(internal) when any of it failed.
+  /// The last so many bytes of the room that was handed out last, which nobody needs.
+  void take_back(std::uint64_t bytes) noexcept { used_ -= bytes / kAlignment * kAlignment; }
+  /// Somebody collects work in a room, and `give` gives it to the stream: called before anything else is.
+  void collect(std::function<void()> give);
+  /// That is given now.
+  void give_collected();
+  /// Until all that was given to the stream is done, with what is being collected. Throws Error(internal)
+  /// when any of it failed.
   void settle();
 
  private:
+  /// Of one GPU's allocations; enough for its widest loads.
+  static constexpr std::uint64_t kAlignment = 256;
+  static constexpr std::uint64_t aligned(std::uint64_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
   device::Stream stream_;
+  std::function<void()> give_;  // empty: nothing is being collected
   device::Memory first_bad_;
   std::shared_ptr<device::UpdateRoom> updates_;
   device::PinnedMemory here_;

@@ -270,7 +270,10 @@ bool Store::fits(const Shard& shard, const shard::PushHeader& header, std::span<
   if (!sparse && header.kind != shard::PushKind::dense) return false;
   if (header.op > shard::RowOp::max) return false;
   // A client that believes in wider rows, or none at all, has sent another number of bytes.
-  if (header.bytes != shard::entry_bytes(header.kind, header.rows, shard.row_bytes())) return false;
+  const std::uint64_t bytes = header.in_room != 0
+                                  ? shard::entry_bytes_in_room(header.kind, header.rows)
+                                  : shard::entry_bytes(header.kind, header.rows, shard.row_bytes());
+  if (header.bytes != bytes) return false;
   const std::uint64_t have = shard.description.rows;
   if (!sparse) return header.first_row <= have && header.rows <= have - header.first_row;
   if (rows.size() != header.rows) return false;
@@ -297,7 +300,8 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
     if (ledger_.enter(header)) count_(header.variable, header.first_row);
     return;
   }
-  if (found == shards_.end() || !fits(found->second, header, rows)) {
+  if (found == shards_.end() || !fits(found->second, header, rows) ||
+      (header.in_room != 0 && in_room(found->second, header, values) == nullptr)) {
     log::error("dropped a push to variable {} shard {}: {} rows do not fit what this ps holds",
                header.variable, header.shard, header.rows);
     return;
@@ -339,11 +343,7 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
   statistics_.rows_pushed += header.rows;
   shard.rows_moved += header.rows;
   statistics_.bytes_pushed += header.rows * shard.row_bytes();
-  if (shard.on_gpu) {
-    unsettled_.store(true, std::memory_order_relaxed);
-    return made == nullptr ? shard.on_gpu->apply(header, rows, values, *shard.steps)
-                           : shard.on_gpu->apply_from_gpu(header, rows, values, *made, *shard.steps);
-  }
+  if (shard.on_gpu) return apply_on_gpu(shard, header, rows, values, made);
   with_type(shard.description.dtype,
             [&]<class T>(std::type_identity<T>) { update<T>(shard, header, rows, values); });
 }

@@ -22,6 +22,7 @@
 #include "store/chunk_pool.hpp"
 #include "store/closure_ledger.hpp"
 #include "store/device_shard.hpp"
+#include "store/gpu_rooms.hpp"
 #include "store/heap.hpp"
 #include "store/kept_state.hpp"
 #include "store/shard_snapshot.hpp"
@@ -78,12 +79,17 @@ class Store final : public shard::PushSink {
   void abandon(std::uint32_t variable, std::uint32_t shard) override;
   bool unsettled() const noexcept override { return unsettled_.load(std::memory_order_relaxed); }
   void settle() override;
-  bool takes_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu) override;
+  bool reserve_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) override;
   void apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                       const std::byte* values, const device::Event& made) override;
   /// For other processes of this host, and for threads of this one, that read a shard's values in the GPU
   /// (device::MappedMemory). Nothing for a shard that is elsewhere.
   std::vector<std::byte> gpu_key(std::uint32_t variable, std::uint32_t shard);
+  /// For pushes of that rank to shards there by kernels of its own; without a key where no shard is there.
+  /// Throws Error(resource_exhausted).
+  shard::GpuRoom open_gpu_room(int rank, std::uint64_t bytes);
+  /// See GpuRooms.
+  void release_gpu_rooms(int rank);
 
   void create_group(const shard::CreateGroup& request);
   void restart_group(std::uint32_t group);
@@ -179,6 +185,10 @@ class Store final : public shard::PushSink {
   /// With `made`, the values are in the memory of the shard's GPU.
   void apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                  const std::byte* values, const device::Event* made = nullptr);
+  void apply_on_gpu(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                    const std::byte* values, const device::Event* made);
+  /// Where the gradient lies of an entry with `in_room`; null where it is not in a room of its pusher.
+  std::byte* in_room(const Shard& shard, const shard::PushHeader& header, const std::byte* place) const;
   /// What a step's workers have pushed to one shard, as one push.
   void apply_sum(std::span<const HeldPush* const> pushes, int workers);
   void add_shard(const ShardRecord& record);
@@ -195,6 +205,7 @@ class Store final : public shard::PushSink {
   FindGpu find_gpu_;
   bool deterministic_ = false;
   std::shared_ptr<ShardGpu> gpu_;  // null: no shard has asked for one
+  GpuRooms gpu_rooms_;
   std::atomic<bool> unsettled_{false};
   std::map<std::pair<std::uint32_t, std::uint32_t>, Shard> shards_;  // by (variable, shard)
   Piece versions_;  // a page of version words, handed out one cache line at a time

@@ -63,12 +63,14 @@ void Store::settle() {
   gpu_->settle();
 }
 
-bool Store::takes_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu) {
+bool Store::reserve_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) {
   const std::lock_guard lock(mutex_);
   const Shard& found = find(variable, shard);
   // What an update group holds back is on the host.
-  return found.on_gpu && found.on_gpu->gpu().number() == gpu && found.description.group == 0 &&
-         kept_ == nullptr;
+  const bool may = found.on_gpu && found.on_gpu->gpu().number() == gpu;
+  if (!may || found.description.group != 0 || kept_ != nullptr) return false;
+  found.on_gpu->reserve_from_gpu(rows);
+  return true;
 }
 
 void Store::apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
@@ -79,8 +81,34 @@ void Store::apply_from_gpu(const shard::PushHeader& header, std::span<const std:
     throw Error(Code::internal,
                 fmt::format("a push of {} rows does not fit \"{}\"", header.rows, shard.description.name));
   }
-  shard.on_gpu->reserve_from_gpu(header.rows);  // before anything changes
   if (ledger_.enter(header)) apply_now(shard, header, rows, values, &made);
+}
+
+void Store::apply_on_gpu(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+                         const std::byte* values, const device::Event* made) {
+  unsettled_.store(true, std::memory_order_relaxed);
+  if (made != nullptr) return shard.on_gpu->apply_from_gpu(header, rows, values, *made, *shard.steps);
+  if (header.in_room == 0) return shard.on_gpu->apply(header, rows, values, *shard.steps);
+  shard.on_gpu->apply_in_room(header, rows, in_room(shard, header, values), *shard.steps);
+}
+
+std::byte* Store::in_room(const Shard& shard, const shard::PushHeader& header, const std::byte* place) const {
+  // What an update group holds back is on the host.
+  const bool may = shard.on_gpu && shard.description.group == 0 && header.op == shard::RowOp::gradient;
+  if (!may) return nullptr;
+  shard::PlaceInRoom at;
+  std::memcpy(&at, place, sizeof at);
+  return gpu_rooms_.at(at, header.rank, header.rows * shard.row_bytes());
+}
+
+shard::GpuRoom Store::open_gpu_room(int rank, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return gpu_ ? gpu_rooms_.open(rank, gpu_->number(), bytes) : shard::GpuRoom();
+}
+
+void Store::release_gpu_rooms(int rank) {
+  const std::lock_guard lock(mutex_);
+  gpu_rooms_.release(rank);
 }
 
 std::vector<std::byte> Store::gpu_key(std::uint32_t variable, std::uint32_t shard) {

@@ -88,7 +88,7 @@ void AnyVariable::push_from_gpu(const DeviceStream& stream, std::span<const std:
   const ClientUse client = bound_->context->use_client();
   if (bound_->context->gradients().passes_all() && may_go_direct(*bound_) &&
       client->push_on_gpu(bound_->descriptor, ids, static_cast<const std::byte*>(gradient),
-                          stream.implementation())) {
+                          stream.implementation(), bound_->context->staging(stream.device()))) {
     return;
   }
   device::Staging& staging = bound_->context->staging(stream.device());
@@ -107,7 +107,7 @@ void AnyVariable::push_dense_from_gpu(const DeviceStream& stream, const void* gr
   const bool unseen = bound_->context->gradients().passes_all();
   if (unseen && may_go_direct(*bound_) &&
       client->push_on_gpu(bound_->descriptor, std::nullopt, static_cast<const std::byte*>(gradient),
-                          stream.implementation())) {
+                          stream.implementation(), bound_->context->staging(stream.device()))) {
     return;
   }
   if (unseen && goes_direct(*bound_, client, "push_dense")) {

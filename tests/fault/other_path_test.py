@@ -40,7 +40,10 @@ class OtherPath(JobTest):
         self.check("CAPSTAN_WINDOW=auto", "CAPSTAN_WINDOW=rma")
 
     def test_through_pinned_memory_and_not(self):
-        self.check("CAPSTAN_GPU_TRANSFER=auto", "CAPSTAN_GPU_TRANSFER=staged", *gpu_flags(prefix="--capstan-"), **ON_GPU)
+        job = self.check("CAPSTAN_GPU_TRANSFER=auto", "CAPSTAN_GPU_TRANSFER=staged", "--capstan-log-level=debug",
+                         *gpu_flags(prefix="--capstan-"), **ON_GPU)
+        self.assertRegex(job.stderr, r"worker 0\S* \[debug\] GPU 0 puts gradients into the GPU of ps 0")
+        self.assertNotRegex(job.stderr, r"worker 1\S* \[debug\] GPU 0 puts gradients")
 
 
 if __name__ == "__main__":

@@ -423,6 +423,7 @@ TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNo
     shard::PushHeader header{.kind = shard::PushKind::dense, .variable = 1, .rows = 100};
     header.bytes = shard::entry_bytes(header.kind, header.rows, 4 * sizeof(float));
     header.first_part = header.last_part = 1;
+    if (!gpu.store().reserve_from_gpu(1, 0, 0, header.rows)) ADD_FAILURE() << "it is in that GPU";
     gpu.store().apply_from_gpu(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), made);
   };
   {

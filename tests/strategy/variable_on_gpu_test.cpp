@@ -135,7 +135,7 @@ void stays_on_the_gpu(ParameterServerStrategy& strategy) {
   EXPECT_THROW(there.lookup(stream, std::vector<std::int64_t>{kRows}, all.span().subspan(0, kWidth)), Error);
 }
 
-TEST_F(VariableOnGpu, ThatLiesInOneIsReadThereWithoutThePs) {
+TEST_F(VariableOnGpu, ThatLiesInOneIsReadAndPushedToThereWithoutTheHost) {
   RankThreadsOptions::Flags flags = gpu_flags();
   flags.emplace_back("ps", "1");
   const RankThreads ranks({.ranks = 3, .flags = flags});
@@ -147,8 +147,9 @@ TEST_F(VariableOnGpu, ThatLiesInOneIsPushedToThereInAnEmbeddedCluster) {
   Settings settings;
   for (const auto& [name, value] : gpu_flags()) settings.set_from_flag(name, value);
   settings.set_from_flag("workers", "1");
-  {
-    ParameterServerStrategy strategy(Cluster(cluster::Runtime::embedded_cluster(settings)));
+  for (const std::int64_t shards : {1, 3}) {
+    ParameterServerStrategy strategy(Cluster(cluster::Runtime::embedded_cluster(settings)),
+                                     {FixedShardsPartitioner{shards}});
     stays_on_the_gpu(strategy);
   }
 }
