@@ -62,7 +62,8 @@ PsLink& Client::link(int ps) {
   if (!link) {
     if (auto back = returned_.extract(runtime_->member(Role::ps, ps).rank))
       runtime_->ps_returned_to_data(back.mapped());
-    link = std::make_unique<PsLink>(*runtime_, rpc_, ps, closure_, returned_, moves_);
+    link = std::make_unique<PsLink>(*runtime_, rpc_, ps, closure_, returned_, moves_,
+                                    [this] { let_go_of_gpus(); });
   }
   return *link;
 }
@@ -85,10 +86,17 @@ std::uint64_t Client::returns() const {
 }
 
 void Client::begin(const RunningClosure& closure) {
-  const std::uint64_t run = closure_.run + 1;
+  const std::uint64_t pushes = closure_.pushes;
   closure_ = closure;
-  closure_.run = run;
+  closure_.pushes = pushes;
+  calls_.clear();
   returns_ = returns();
+}
+
+void Client::number_push() {
+  ++closure_.pushes;
+  if (calls_.size() <= closure_.replica) calls_.resize(closure_.replica + std::size_t{1});
+  closure_.call = calls_[closure_.replica]++;
 }
 
 bool Client::ps_came_back() {
@@ -333,6 +341,7 @@ void Client::push(std::span<const Push> pushes) {
 
 void Client::push_one(const Push& push, bool more) {
   const shard::VariableDescriptor& variable = *push.variable;
+  number_push();
   if (variable.row_bytes() == 0) return;
   // SGD is linear in the gradient: two rows with one id may as well be applied one after the other.
   if (variable.optimizer.kind == OptimizerKind::sgd) {
@@ -392,6 +401,7 @@ void Client::push_all_rows(const shard::VariableDescriptor& variable, const void
   const std::uint64_t row_bytes = variable.row_bytes();
   const cluster::Traffic::Timed timed(traffic_.push);
   traffic_.push.count(variable.rows(), variable.rows() * row_bytes);
+  number_push();
   for (const ShardRoute& shard : route_of(variable).shards) {
     const std::uint64_t before = shard.place.first_row * row_bytes;
     const Arrival of_shard = [&](std::uint64_t bytes) { (*arrival)(before + bytes); };
@@ -424,6 +434,7 @@ void Client::flush() {
 void Client::update(const shard::VariableDescriptor& variable, shard::RowOp op, std::uint64_t first_row,
                     std::uint64_t rows, const void* values) {
   check_rows(variable, first_row, rows);
+  number_push();
   const std::uint64_t row_bytes = variable.row_bytes();
   const Route& route = route_of(variable);
   const auto overlap = [&](const ShardRoute& shard) {
@@ -453,6 +464,7 @@ void Client::update(const shard::VariableDescriptor& variable, shard::RowOp op, 
 void Client::scatter(const shard::VariableDescriptor& variable, shard::RowOp op,
                      std::span<const std::int64_t> ids, const void* values) {
   check(variable, ids);
+  number_push();
   push_unique(variable, ids, static_cast<const std::byte*>(values), false, op);
   for (const ShardRoute& shard : route_of(variable).shards) shard.link->flush();
 }
@@ -464,6 +476,9 @@ std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta
   return before;
 }
 
-void Client::count(int ps, std::uint32_t index, std::uint64_t delta) { link(ps).count(index, delta); }
+void Client::count(int ps, std::uint32_t index, std::uint64_t delta) {
+  number_push();
+  link(ps).count(index, delta);
+}
 
 }  // namespace capstan::client

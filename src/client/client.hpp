@@ -112,6 +112,12 @@ class Client {
   /// What is pushed from now on is of this closure, and each of its pushes counts once, though it may have
   /// been begun before. {} for what is pushed outside of closures.
   void begin(const RunningClosure& closure);
+  /// Pushes from now on are that replica's: those of several are numbered apart, since they come in any
+  /// order.
+  void push_as(int replica) noexcept { closure_.replica = static_cast<std::uint16_t>(replica); }
+  /// A push that is left out, because of what it brings, has its number as well: a second run of the closure
+  /// may bring something else.
+  void leave_out_push() { number_push(); }
   /// After an error in a closure: true when a ps that it may have talked to has come back in the meantime, or
   /// comes back within --ps-wait. What the closure pushed there may be lost, and it is to be run again.
   bool ps_came_back();
@@ -147,11 +153,13 @@ class Client {
   void push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                    const std::byte* gradient, bool more, shard::RowOp op = shard::RowOp::gradient);
   void push_one(const Push& push, bool more);
+  void number_push();
   void push_all_rows(const shard::VariableDescriptor& variable, const void* gradient, const Arrival* arrival,
                      bool on_gpu);
 
   const std::byte* values_on_gpu(const shard::VariableDescriptor& variable, const ShardRoute& shard, int gpu);
   GpuRows& gpu_rows(int gpu);
+  void let_go_of_gpus() noexcept;
   std::vector<PushRows> pushes_from_gpu(const shard::VariableDescriptor& variable,
                                         std::optional<std::span<const std::int64_t>> ids,
                                         const std::byte* gradient);
@@ -178,6 +186,7 @@ class Client {
     std::int64_t pid = 0;
   };
   std::map<int, Process> processes_;            // of ps that have come back, by rank
+  std::vector<std::uint32_t> calls_;            // of the closure, by replica
   std::uint64_t returns_ = 0;                   // of all links, when the closure began
   std::uint64_t moves_ = 0;                     // of all links
   std::vector<std::unique_ptr<PsLink>> links_;  // by ps index, null until first used

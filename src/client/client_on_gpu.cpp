@@ -2,13 +2,23 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/log.hpp"
 #include "client/client.hpp"
 
 namespace capstan::client {
 
+/// What a dead ps had in its GPU is free for a spare when the last one has let go of it.
+void Client::let_go_of_gpus() noexcept {
+  try {
+    for (auto& [number, rows] : gpu_rows_) rows.forget();
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+  }
+}
+
 GpuRows& Client::gpu_rows(int gpu) {
   if (gpu_rows_of_ != moves_) {
-    for (auto& [number, reads] : gpu_rows_) reads.forget();
+    for (auto& [number, rows] : gpu_rows_) rows.forget();
     gpu_rows_of_ = moves_;
   }
   return gpu_rows_.try_emplace(gpu, gpu).first->second;
@@ -58,8 +68,9 @@ bool Client::pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_
       const std::uint64_t begin = std::max(first_row, shard.place.first_row);
       const std::uint64_t end = std::min(first_row + rows, shard.place.first_row + shard.place.rows);
       if (begin >= end) continue;
-      device::copy(stream, out + (begin - first_row) * row_bytes,
-                   values(shard) + (begin - shard.place.first_row) * row_bytes, (end - begin) * row_bytes);
+      gpu_rows(stream.device())
+          .copy(stream, values(shard) + (begin - shard.place.first_row) * row_bytes,
+                (end - begin) * row_bytes, out + (begin - first_row) * row_bytes);
       shard.link->require_alive();
     }
     done = true;
@@ -124,7 +135,7 @@ bool Client::push_on_gpu(const shard::VariableDescriptor& variable,
   const int gpu = stream.device();
   const std::vector<PushRows> pushes = pushes_from_gpu(variable, ids, gradient);
   if (!may_push_on_gpu(variable, pushes, ids, gpu)) return false;
-
+  number_push();
   GpuRows& there = gpu_rows(gpu);
   const bool sorted = ids && route_of(variable).shards.size() > 1;
   if (sorted) there.name(stream, staging, by_shard_.order());

@@ -54,6 +54,12 @@ void GpuRows::gather(const device::Stream& stream, device::Staging& staging, std
   used_.record(stream);
 }
 
+void GpuRows::copy(const device::Stream& stream, const std::byte* from, std::uint64_t bytes, std::byte* out) {
+  stream.begin_after(used_);
+  device::copy(stream, out, from, bytes);
+  used_.record(stream);
+}
+
 void GpuRows::name(const device::Stream& stream, device::Staging& staging,
                    std::span<const std::uint32_t> order) {
   stream.begin_after(used_);

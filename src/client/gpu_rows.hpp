@@ -27,8 +27,11 @@ class GpuRows {
     }
     return known->second.data();
   }
-  /// The ps have other memory now.
-  void forget() noexcept { mapped_.clear(); }
+  /// Lets go of all ps' memory, when nothing reads it any more.
+  void forget() {
+    used_.wait();
+    mapped_.clear();
+  }
 
   struct Part {
     const std::byte* values = nullptr;
@@ -39,6 +42,9 @@ class GpuRows {
   /// within the table.
   void gather(const device::Stream& stream, device::Staging& staging, std::span<const Part> table,
               std::uint64_t row_bytes, std::span<const std::int64_t> ids, std::byte* out);
+
+  /// Bytes of a shard into `out`.
+  void copy(const device::Stream& stream, const std::byte* from, std::uint64_t bytes, std::byte* out);
 
   /// What `take` goes by, until the next call for this GPU.
   void name(const device::Stream& stream, device::Staging& staging, std::span<const std::uint32_t> order);

@@ -31,7 +31,7 @@ std::atomic_ref<std::uint64_t> word(std::byte* at) {
 }  // namespace
 
 PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure,
-               Returned& returned, std::uint64_t& moves)
+               Returned& returned, std::uint64_t& moves, std::function<void()> dies)
     : runtime_(runtime),
       rpc_(rpc),
       peer_(runtime.data_peer(runtime.member(Role::ps, ps))),
@@ -39,9 +39,9 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const
       single_host_(runtime.single_host()),
       closure_(closure),
       layout_(static_cast<std::uint64_t>(runtime.table().places())),
-      room_(shard::round_up(runtime.settings().bytes("push-ring-bytes"))),
       returned_(returned),
-      moves_(moves) {
+      moves_(moves),
+      dies_(std::move(dies)) {
   while (true) {
     try {
       connect();
@@ -76,6 +76,7 @@ void PsLink::meet(const shard::ConnectReply& reply) {
   board_ = peer_.open_window(
       reply.board, same_host || wanted == "mapped" ? window_path(wanted) : transport::WindowPath::rma);
   tail_ = published_ = applied_ = reply.applied;
+  room_ = reply.ring_bytes;
   bell_ = reply.bell;
   counts_by_call_ = reply.counts_by_call != 0;
   sink_ = reinterpret_cast<shard::PushSink*>(reply.sink);
@@ -96,6 +97,8 @@ const shard::ShardPlace& PsLink::place_now(std::uint32_t variable, std::uint32_t
 
 /// The peer is the new process when this returns.
 void PsLink::await_return() {
+  gpu_rooms_.clear();
+  dies_();
   const auto wait = runtime_.ps_patience();
   const bool may = runtime_.ps_may_be_replaced() && !runtime_.in_process();
   const auto back = [this] { return returned_.contains(peer_.rank()); };
@@ -127,7 +130,6 @@ void PsLink::come_back() {
       mapped = false;
       ++moves_;
       windows_.clear();
-      gpu_rooms_.clear();
       ring_window_ = nullptr;
       const bool moved = reply.life != ps_life_;
       meet(reply);
@@ -237,13 +239,15 @@ void PsLink::push_inline(const PushRows& push) {
 /// The header is of the entry that is sent next.
 void PsLink::number(shard::PushHeader& header) {
   if (closure_.id == 0) return;
-  if (numbered_ != closure_.run) {
-    numbered_ = closure_.run;
-    entries_ = 0;
+  if (numbered_ != closure_.pushes) {
+    numbered_ = closure_.pushes;
+    parts_ = 0;
   }
   header.closure = closure_.id;
   header.again = closure_.again ? 1 : 0;
-  header.entry = entries_++;
+  header.replica = closure_.replica;
+  header.call = closure_.call;
+  header.part = parts_++;
 }
 
 shard::PushHeader PsLink::next_header(const PushRows& push, std::uint64_t first, std::uint64_t count) {

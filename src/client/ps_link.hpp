@@ -28,8 +28,10 @@ namespace capstan::client {
 /// The closure whose pushes a client sends; 0 outside of closures.
 struct RunningClosure {
   std::uint64_t id = 0;
-  bool again = false;     // it had been begun before
-  std::uint64_t run = 0;  // counts begin()
+  bool again = false;         // it had been begun before
+  std::uint64_t pushes = 0;   // of the client, so far: another number for each
+  std::uint16_t replica = 0;  // whose push it is
+  std::uint32_t call = 0;     // its number among the replica's
 };
 
 /// Ps that have come back, by rank, until their links know.
@@ -44,8 +46,9 @@ class PsLink {
   /// failed_precondition (--require-transport).
   /// `closure` and `returned` may change between calls, and outlive the link. `moves` counts how often a ps
   /// has come back with other memory, so that its windows and places are new.
+  /// `dies` is called when the ps has died, before its return is waited for.
   PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure,
-         Returned& returned, std::uint64_t& moves);
+         Returned& returned, std::uint64_t& moves, std::function<void()> dies);
   ~PsLink();
   PsLink(const PsLink&) = delete;
   PsLink& operator=(const PsLink&) = delete;
@@ -150,8 +153,8 @@ class PsLink {
   int rank_;
   bool single_host_;
   const RunningClosure& closure_;
-  std::uint64_t numbered_ = 0;  // the run of a closure whose entries `entries_` counts
-  std::uint32_t entries_ = 0;
+  std::uint64_t numbered_ = 0;  // RunningClosure::pushes of the push whose entries `parts_` counts
+  std::uint32_t parts_ = 0;
   shard::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;
   std::string bell_;
@@ -161,10 +164,11 @@ class PsLink {
   Path path_ = Path::messages;
   std::map<std::uint64_t, std::unique_ptr<transport::Window>> windows_;
 
-  std::uint64_t room_ = 0;  // bytes that may be on their way to being applied
+  std::uint64_t room_ = 0;  // bytes that may be on their way to being applied, as the ps says
   Returned& returned_;
   std::uint64_t returns_ = 0;
   std::uint64_t& moves_;
+  std::function<void()> dies_;
   std::uint32_t ps_life_ = 0;  // of the ps
   PlacesNow places_;           // empty in its first life
   shard::RingPlace ring_;

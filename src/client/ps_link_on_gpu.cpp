@@ -5,6 +5,7 @@
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "client/ps_link.hpp"
+#include "device/gpu.hpp"
 
 namespace capstan::client {
 
@@ -23,6 +24,7 @@ void PsLink::push_from_gpu(const PushRows& push, const device::Event& made) {
     copy_numbers(push, 0, push.count, numbers_.data());
     rows = numbers_;
   }
+  made.wait();  // here, and not while the store stands still
   sink_->apply_from_gpu(next_header(push, 0, push.count), rows, push.gradient, made);
 }
 
@@ -55,10 +57,15 @@ void PsLink::push_by_room(const PushRows& push, int gpu, const Put& put) {
     const std::uint64_t end = std::min(push.count, first + at_once);
     shard::PlaceInRoom place = take_room(room, (end - first) * push.row_bytes);
     put(first, end - first, room.at(place));
-    for (std::uint64_t row = first; row < end; row += part) {
-      const std::uint64_t rows = std::min(part, end - row);
-      write_entry_in_room(push, row, rows, place);
-      place.at += rows * push.row_bytes;
+    try {
+      for (std::uint64_t row = first; row < end; row += part) {
+        const std::uint64_t rows = std::min(part, end - row);
+        write_entry_in_room(push, row, rows, place);
+        place.at += rows * push.row_bytes;
+      }
+    } catch (...) {
+      room.used_until(tail_);  // by those that were written
+      throw;
     }
     room.used_until(tail_);
     publish();

@@ -20,6 +20,7 @@ struct ConnectReply {
   std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
   std::uint32_t life = 0;  // of the ps; when it is another one than before, shards lie elsewhere (kPlacesNow)
   std::uint32_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
+  std::uint64_t ring_bytes = 0;      // its --push-ring-bytes, by which all cut their pushes alike
 };
 
 /// kOpenRing: bytes wanted -> where it lies.

@@ -58,7 +58,7 @@ struct alignas(kCacheLine) PushHeader {
   std::uint64_t bytes = 0;      // of the whole entry, a multiple of 64
   std::uint64_t first_row = 0;  // within the shard (dense only)
   std::uint64_t closure = 0;    // that pushes, by the coordinator's number; 0 outside of closures
-  std::uint32_t entry = 0;      // how many of its entries for this ps, in this run, came before
+  std::uint32_t call = 0;       // how many pushes its replica had made in this run, to whichever ps
   std::uint32_t rank = 0;       // of the pusher
   RowOp op = RowOp::gradient;
   std::uint8_t first_part = 1;   // 0 when an earlier entry began the same push: it counts as one update
@@ -66,6 +66,8 @@ struct alignas(kCacheLine) PushHeader {
   std::uint8_t acknowledge = 0;  // of a push by message: say how far you are (kPushApplied)
   std::uint8_t again = 0;        // the closure was begun before, by a worker that has died
   std::uint8_t in_room = 0;      // 1: a PlaceInRoom follows in place of the values
+  std::uint16_t replica = 0;     // of the closure's function
+  std::uint32_t part = 0;        // how many entries of the call went to this ps before
 };
 static_assert(sizeof(PushHeader) == kCacheLine);
 

@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "shard/push_format.hpp"
@@ -15,9 +16,11 @@
 namespace capstan::store {
 
 /// A worker that dies may have begun closures, or ended some without a word of it reaching the coordinator,
-/// which has them run again elsewhere. Entries of a closure are numbered from 0 for each ps, and applied in
-/// order, so their count is all that has to be known: of the second run the first so many are left out. Each
-/// push of a closure that pushes the same things in the same order counts exactly once, whoever dies when.
+/// which has them run again elsewhere. Pushes of a closure's replica are numbered, and so are the entries of
+/// each for one ps, which are applied in order: so the last one is all that has to be known, and of the
+/// second run those up to it are left out. Each push of a function that pushes the same things in the same
+/// order in each of its replicas counts exactly once, whoever dies when. A push that sends nothing to a ps,
+/// such as one that a filter drops, has its number too.
 ///
 /// REQUIRES: a closure's second run pushes after close() of the worker of the first, or after gather().
 class ClosureLedger {
@@ -34,15 +37,18 @@ class ClosureLedger {
 
   struct Count {
     std::uint64_t closure = 0;
-    std::uint64_t entries = 0;
+    std::uint64_t replica = 0;
+    std::uint64_t entries = 0;  // the position of the first that has not been applied
   };
-  /// Of one worker: how many closures it has begun, of which the last is at (begun - 1) % remembered of the
-  /// counts. All zero at first.
+  /// Of one worker: how many closures its replicas have begun, of which the last is at (begun - 1) %
+  /// remembered of the counts. All zero at first.
   struct Row {
     std::uint64_t* begun = nullptr;
     std::span<Count> counts;
 
     Count& last() const { return counts[(*begun - 1) % counts.size()]; }
+    /// Of the closure that the worker has begun last; null where the entry is of another.
+    Count* find(const shard::PushHeader& header) const;
   };
   static constexpr std::size_t row_bytes(std::size_t remembered) noexcept {
     return sizeof(std::uint64_t) * 2 + remembered * sizeof(Count);
@@ -55,7 +61,8 @@ class ClosureLedger {
 
   /// False when an earlier run of the closure has had this entry applied.
   bool enter(const shard::PushHeader& header);
-  /// Entries of the closure that have been applied, as far as its pusher is concerned.
+  /// Up to which position entries of the closure's replica have been applied, as far as its pusher is
+  /// concerned.
   std::uint64_t entered(const shard::PushHeader& header) const;
   /// The entry, of the closure that its pusher began last, has been undone: `entered` is what it was before.
   void set_entered(const shard::PushHeader& header, std::uint64_t entries);
@@ -74,10 +81,11 @@ class ClosureLedger {
 
   std::span<std::byte> kept_;
   std::size_t remembered_;
-  std::vector<std::unique_ptr<std::byte[]>> own_;                 // by rank
-  std::unordered_map<std::uint64_t, std::uint64_t> of_the_dead_;  // entries, by closure
-  std::deque<std::uint64_t> order_;                               // of `of_the_dead_`
-  std::uint64_t floor_ = 0;                                       // the first that may run again
+  std::vector<std::unique_ptr<std::byte[]>> own_;       // by rank
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // closure, replica
+  std::map<Key, std::uint64_t> of_the_dead_;            // entries
+  std::deque<Key> order_;                               // of `of_the_dead_`
+  std::uint64_t floor_ = 0;                             // the first that may run again
 };
 
 }  // namespace capstan::store

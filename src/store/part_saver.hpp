@@ -37,6 +37,10 @@ class PartSaver {
   void begin(const shard::SavePart& save, int ps_count);
   /// True when there was something to do.
   bool advance();
+  /// The next call of it may take seconds.
+  bool is_at_a_gpu() const {
+    return !saves_.empty() && saves_.back()->snapshot && saves_.back()->snapshot->is_at_a_gpu();
+  }
   bool busy() const noexcept { return !saves_.empty(); }
 
  private:

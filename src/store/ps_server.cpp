@@ -162,19 +162,19 @@ void PsServer::serve_requests() {
     // from here.
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
-    shard::ConnectReply reply{board_->key(), fabric_.bell(),    0, rings_.applied(from).value_or(by_message),
-                              life_,         replica_ ? 1U : 0U};
+    shard::ConnectReply reply{board_->key(),
+                              fabric_.bell(),
+                              0,
+                              rings_.applied(from).value_or(by_message),
+                              life_,
+                              replica_ ? 1U : 0U,
+                              shard::round_up(runtime_->settings().bytes("push-ring-bytes"))};
     if (runtime_->in_process())
       reply.sink = reinterpret_cast<std::uint64_t>(static_cast<shard::PushSink*>(&store_));
     return to_bytes(reply);
   });
   rpc_.serve(cluster::kOpenRing, [this](int from, transport::Bytes request) {
-    const auto bytes = from_bytes<std::uint64_t>(request);
-    if (kept_ && bytes > runtime_->settings().bytes("push-ring-bytes") + shard::kCacheLine) {
-      throw Error(Code::invalid_argument, "--push-ring-bytes is larger there than at " +
-                                              runtime_->self().name() + "; give all ranks the same");
-    }
-    return to_bytes(rings_.open(from, bytes));
+    return to_bytes(rings_.open(from, from_bytes<std::uint64_t>(request)));
   });
   rpc_.serve(cluster::kPlacesNow, [this](int, transport::Bytes) { return to_bytes(store_.places()); });
   rpc_.serve(cluster::kGpuKey, [this](int, transport::Bytes request) {
@@ -215,6 +215,7 @@ void PsServer::serve_requests() {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();  // what lies in a GPU is copied now
     save_began_ = io::TraceFile::Clock::now();
     saver_.begin(from_bytes<shard::SavePart>(request), runtime_->count(Role::ps));
     return std::vector<std::byte>{};
@@ -433,6 +434,7 @@ void PsServer::run() {
   bool wire_is_busy = true;
   for (unsigned turn = 0; !over_ && lost().empty(); ++turn) {
     bool busy = rings_.apply_some();
+    store_.require_gpu();
     if (wire_is_busy || turn % kTurnsALookAtTheWire == 0) busy |= wire_is_busy = look_at_the_wire();
     if (busy) {
       backoff.reset();
@@ -455,6 +457,7 @@ bool PsServer::look_at_the_wire() {
   busy |= replicated_.apply_some();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
+  if (saver_.is_at_a_gpu()) pulse_.be_busy();
   busy |= saver_.advance();
   if (replica_) busy |= look_at_replica();
   pulse_.beat();

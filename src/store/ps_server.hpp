@@ -39,8 +39,9 @@ class PsServer {
   }
   /// Of each rank, by its ledger.
   static std::size_t remembered_closures(const cluster::Runtime& runtime) {
+    const auto replicas = static_cast<std::size_t>(runtime.settings().integer("replicas"));
     return runtime.coordinator_may_return() ? ClosureLedger::kRememberedForTheCoordinator
-                                            : ClosureLedger::kRemembered;
+                                            : ClosureLedger::kRemembered * replicas;
   }
   PsServer(const PsServer&) = delete;
   PsServer& operator=(const PsServer&) = delete;

@@ -33,11 +33,14 @@ void RowSender::receive(const transport::Message& message) {
     Read read = parse(message, request);
     if (!read.segments.empty()) reads_.push_back(std::move(read));
   } catch (const Error& error) {
-    const shard::ReadFailure failure{request.id, static_cast<std::uint64_t>(error.code())};
-    const std::string_view text = error.what();
-    find_peer_(message.from)
-        .send(cluster::kReadFailed, transport::as_bytes(failure), std::as_bytes(std::span(text)));
+    refuse(message.from, request.id, error);
   }
+}
+
+void RowSender::refuse(int client, std::uint64_t read, const Error& error) {
+  const shard::ReadFailure failure{read, static_cast<std::uint64_t>(error.code())};
+  const std::string_view text = error.what();
+  find_peer_(client).send(cluster::kReadFailed, transport::as_bytes(failure), std::as_bytes(std::span(text)));
 }
 
 RowSender::Read RowSender::parse(const transport::Message& message, const shard::ReadRequest& request) const {
@@ -97,8 +100,15 @@ bool RowSender::advance() {
       continue;
     }
     constexpr int kPiecesATurn = 4;
-    for (int i = 0; i < kPiecesATurn && read.at < read.segments.size() && send_piece(read, peer); ++i) {
-      any = true;
+    try {
+      for (int i = 0; i < kPiecesATurn && read.at < read.segments.size() && send_piece(read, peer); ++i) {
+        any = true;
+      }
+    } catch (const Error& error) {
+      if (error.code() != Code::resource_exhausted) throw;
+      stop_waiting(read);
+      refuse(read.client, read.request.id, error);
+      continue;
     }
     if (read.at < read.segments.size()) reads_.push_back(std::move(read));
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "capstan/error.hpp"
 #include "device/gpu.hpp"
 #include "shard/protocol.hpp"
 #include "store/store.hpp"
@@ -77,6 +78,7 @@ class RowSender {
   std::shared_ptr<Stretch> free_stretch();
   void gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out);
   void stop_waiting(Read& read);
+  void refuse(int client, std::uint64_t read, const Error& error);
 
   Store& store_;
   FindPeer find_peer_;

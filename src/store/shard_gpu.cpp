@@ -1,4 +1,4 @@
-// shard_gpu.cpp -- two memories of the same size, handed out from their beginning until somebody waits.
+// shard_gpu.cpp -- two memories of the same size, handed out from the beginning of one half and the other.
 #include "store/shard_gpu.hpp"
 
 #include <algorithm>
@@ -8,17 +8,12 @@
 #include "base/log.hpp"
 
 namespace capstan::store {
-namespace {
-
-/// While one piece is on its way, the next is written.
-constexpr std::uint64_t kRoom = 2 * ShardGpu::kPieceBytes;
-
-}  // namespace
 
 ShardGpu::ShardGpu(int number, bool deterministic)
     : stream_(number),
       first_bad_(number, sizeof(std::uint32_t)),
-      updates_(std::make_shared<device::UpdateRoom>(deterministic)) {
+      updates_(std::make_shared<device::UpdateRoom>(deterministic)),
+      given_{device::Event(number), device::Event(number)} {
   const std::uint32_t none = ~std::uint32_t{0};
   device::copy(stream_, first_bad_.data(), &none, sizeof none);
   stream_.wait();
@@ -47,23 +42,29 @@ void ShardGpu::collect(std::function<void()> give) {
 }
 
 void ShardGpu::reserve(std::uint64_t bytes) {
-  if (aligned(bytes) <= here_.size()) return;
-  const std::uint64_t all = std::max(aligned(bytes), kRoom);
-  device::PinnedMemory here(all);
-  device::Memory there(number(), all);
+  if (aligned(bytes) <= half_bytes_) return;
+  const std::uint64_t half = std::max(aligned(bytes), kPieceBytes);
+  device::PinnedMemory here(2 * half);
+  device::Memory there(number(), 2 * half);
   settle();
   here_ = std::move(here);
   there_ = std::move(there);
+  half_bytes_ = half;
 }
 
 ShardGpu::Room ShardGpu::room(std::uint64_t bytes) {
   give_collected();
   const std::uint64_t size = aligned(bytes);
   reserve(size);
-  if (used_ + size > here_.size()) settle();
-  const Room room{here_.data() + used_, there_.data() + used_};
+  if (used_ + size > half_bytes_) {
+    given_[half_].record(stream_);
+    half_ = 1 - half_;
+    given_[half_].wait();
+    used_ = 0;
+  }
+  const std::uint64_t at = half_ * half_bytes_ + used_;
   used_ += size;
-  return room;
+  return {here_.data() + at, there_.data() + at};
 }
 
 void ShardGpu::settle() {

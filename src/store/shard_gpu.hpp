@@ -1,6 +1,7 @@
 // shard_gpu.hpp -- the GPU of a ps: its stream, and room on the way there and back.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -46,8 +47,8 @@ class ShardGpu {
   /// For calls of `room` with so many bytes, which so have what they need. Throws Error(resource_exhausted),
   /// and then has what it had.
   void reserve(std::uint64_t bytes);
-  /// So many bytes on both sides, aligned for every type, for what the stream is given before the next call
-  /// of `settle`, or of `room`, which settles when there is none left.
+  /// So many bytes on both sides, aligned for every type, for what the stream is given before the next call.
+  /// There are two halves: while what one holds is on its way, the other is filled.
   Room room(std::uint64_t bytes);
   /// The last so many bytes of the room that was handed out last, which nobody needs.
   void take_back(std::uint64_t bytes) noexcept { used_ -= bytes / kAlignment * kAlignment; }
@@ -72,7 +73,10 @@ class ShardGpu {
   std::shared_ptr<device::UpdateRoom> updates_;
   device::PinnedMemory here_;
   device::Memory there_;
-  std::uint64_t used_ = 0;
+  std::uint64_t half_bytes_ = 0;
+  std::array<device::Event, 2> given_;  // what the halves hold
+  std::size_t half_ = 0;                // in use
+  std::uint64_t used_ = 0;              // of it
 };
 
 }  // namespace capstan::store

@@ -82,8 +82,12 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
           },
           slab_bytes),
       ps_index_(ps_index),
-      groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
-              std::move(publish)),
+      groups_(
+          [this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
+          [this, publish = std::move(publish)](std::uint32_t group, std::uint64_t steps) {
+            settle_now();  // who sees the step reads what it was applied to, by kernels of its own as well
+            publish(group, steps);
+          }),
       count_(std::move(count)),
       ledger_(kept == nullptr ? std::span<std::byte>() : kept->ledger_rows(), remembered_closures) {}
 
@@ -297,6 +301,7 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
     return groups_.end_step(header.variable, static_cast<int>(header.rank), header.first_row);
   }
   if (header.kind == shard::PushKind::count) {
+    settle_now();  // who sees the counter is to see what was pushed before, by kernels of its own as well
     if (ledger_.enter(header)) count_(header.variable, header.first_row);
     return;
   }
@@ -312,8 +317,9 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
       groups_.holds_back(group, static_cast<int>(header.rank))) {
     return groups_.hold(group, header, rows, {values, header.rows * shard.row_bytes()});
   }
-  if (!ledger_.enter(header)) return;
-  apply_now(shard, header, rows, values);
+  if (ledger_.enter(header)) return apply_now(shard, header, rows, values);
+  const Writing writing(shard);
+  count_part(shard, header);
 }
 
 void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
@@ -333,19 +339,23 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
     }
   }
   const Writing writing(shard);
-  const bool first = header.first_part != 0;
-  const bool last = header.last_part != 0;
-  if (first) {
+  if (header.first_part != 0) {
     ++statistics_.pushes;
     if (header.op == shard::RowOp::gradient) ++*shard.steps;
   }
-  if (first != last) shard.unfinished = std::max(0, shard.unfinished + (first ? 1 : -1));
+  count_part(shard, header);
   statistics_.rows_pushed += header.rows;
   shard.rows_moved += header.rows;
   statistics_.bytes_pushed += header.rows * shard.row_bytes();
   if (shard.on_gpu) return apply_on_gpu(shard, header, rows, values, made);
   with_type(shard.description.dtype,
             [&]<class T>(std::type_identity<T>) { update<T>(shard, header, rows, values); });
+}
+
+void Store::count_part(Shard& shard, const shard::PushHeader& header) {
+  const bool first = header.first_part != 0;
+  const bool last = header.last_part != 0;
+  if (first != last) shard.unfinished = std::max(0, shard.unfinished + (first ? 1 : -1));
 }
 
 void Store::apply_sum(std::span<const HeldPush* const> pushes, int workers) {
@@ -406,13 +416,13 @@ Store::RowsView Store::view(std::uint32_t variable, std::uint32_t shard) {
 
 void Store::gather(const RowsView& from, std::span<const std::uint32_t> rows, std::byte* out) {
   const std::lock_guard lock(mutex_);
-  if (from.on_gpu) return from.on_gpu->read_rows(0, rows, out);
+  if (from.on_gpu) return on_gpu([&] { from.on_gpu->read_rows(0, rows, out); });
   shard::gather_rows(from.values, from.row_bytes, rows, {}, out);
 }
 
 void Store::gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out) {
   const std::lock_guard lock(mutex_);
-  if (from.on_gpu) return from.on_gpu->read(0, first_byte, out);
+  if (from.on_gpu) return on_gpu([&] { from.on_gpu->read(0, first_byte, out); });
   if (!out.empty()) std::memcpy(out.data(), from.values + first_byte, out.size());
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -77,8 +78,11 @@ class Store final : public shard::PushSink {
 
   bool ready(const shard::PushHeader& header) override;
   void abandon(std::uint32_t variable, std::uint32_t shard) override;
-  bool unsettled() const noexcept override { return unsettled_.load(std::memory_order_relaxed); }
+  bool unsettled() const noexcept override { return unsettled_.load(std::memory_order_acquire); }
   void settle() override;
+  /// Throws what has gone wrong on the GPU, whoever was told: what it had taken is lost, and no push is
+  /// certain any more.
+  void require_gpu();
   bool reserve_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) override;
   void apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                       const std::byte* values, const device::Event& made) override;
@@ -185,6 +189,21 @@ class Store final : public shard::PushSink {
   /// With `made`, the values are in the memory of the shard's GPU.
   void apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                  const std::byte* values, const device::Event* made = nullptr);
+  /// REQUIRES: the mutex.
+  void settle_now();
+  /// Does it, and notes where the GPU has failed.
+  template <class F>
+  void on_gpu(const F& f) {
+    try {
+      f();
+    } catch (...) {
+      if (!gpu_failure_) gpu_failure_ = std::current_exception();
+      gpu_failed_.store(true, std::memory_order_release);
+      throw;
+    }
+  }
+  /// Of an entry that is applied, or was by an earlier run of its closure.
+  static void count_part(Shard& shard, const shard::PushHeader& header);
   void apply_on_gpu(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                     const std::byte* values, const device::Event* made);
   /// Where the gradient lies of an entry with `in_room`; null where it is not in a room of its pusher.
@@ -207,6 +226,8 @@ class Store final : public shard::PushSink {
   std::shared_ptr<ShardGpu> gpu_;  // null: no shard has asked for one
   GpuRooms gpu_rooms_;
   std::atomic<bool> unsettled_{false};
+  std::atomic<bool> gpu_failed_{false};
+  std::exception_ptr gpu_failure_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Shard> shards_;  // by (variable, shard)
   Piece versions_;  // a page of version words, handed out one cache line at a time
   std::uint64_t versions_used_ = 0;

@@ -59,8 +59,14 @@ void Store::use_gpu(FindGpu find, bool deterministic) {
 void Store::settle() {
   if (!unsettled()) return;
   const std::lock_guard lock(mutex_);
-  unsettled_.store(false, std::memory_order_relaxed);
-  gpu_->settle();
+  settle_now();
+}
+
+/// Others go by the flag without the mutex: it says so when the GPU is done, and not before.
+void Store::settle_now() {
+  if (!unsettled()) return;
+  on_gpu([this] { gpu_->settle(); });
+  unsettled_.store(false, std::memory_order_release);
 }
 
 bool Store::reserve_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) {
@@ -87,9 +93,22 @@ void Store::apply_from_gpu(const shard::PushHeader& header, std::span<const std:
 void Store::apply_on_gpu(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
                          const std::byte* values, const device::Event* made) {
   unsettled_.store(true, std::memory_order_relaxed);
-  if (made != nullptr) return shard.on_gpu->apply_from_gpu(header, rows, values, *made, *shard.steps);
-  if (header.in_room == 0) return shard.on_gpu->apply(header, rows, values, *shard.steps);
-  shard.on_gpu->apply_in_room(header, rows, in_room(shard, header, values), *shard.steps);
+  DeviceShard& there = *shard.on_gpu;
+  on_gpu([&] {
+    if (made != nullptr) {
+      there.apply_from_gpu(header, rows, values, *made, *shard.steps);
+    } else if (header.in_room != 0) {
+      there.apply_in_room(header, rows, in_room(shard, header, values), *shard.steps);
+    } else {
+      there.apply(header, rows, values, *shard.steps);
+    }
+  });
+}
+
+void Store::require_gpu() {
+  if (!gpu_failed_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  std::rethrow_exception(gpu_failure_);
 }
 
 std::byte* Store::in_room(const Shard& shard, const shard::PushHeader& header, const std::byte* place) const {

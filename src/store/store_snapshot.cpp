@@ -48,6 +48,15 @@ bool StoreSnapshot::advance() {
   return take_those_whole();
 }
 
+bool StoreSnapshot::is_at_a_gpu() const {
+  if (waits_for_.empty()) return false;
+  const std::lock_guard lock(store_.mutex_);
+  return std::any_of(waits_for_.begin(), waits_for_.end(), [this](const Key& key) {
+    const auto found = store_.shards_.find(key);
+    return found != store_.shards_.end() && found->second.on_gpu && found->second.unfinished == 0;
+  });
+}
+
 bool StoreSnapshot::take_those_whole() {
   for (auto key = waits_for_.begin(); key != waits_for_.end();)
     key = take_if_whole(*key) ? waits_for_.erase(key) : key + 1;

@@ -29,6 +29,8 @@ class StoreSnapshot {
 
   /// Takes what has become whole; true when all have been taken.
   bool advance();
+  /// The next call of it has to copy a shard from a GPU, which may take seconds.
+  bool is_at_a_gpu() const;
 
   /// The arrays of `count` files: the first shard of each variable is in the first one, and so on. Their rows
   /// are to be read once and in order, as io::write_part does. `before_each` runs before each read of so

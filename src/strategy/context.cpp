@@ -2,6 +2,7 @@
 #include "strategy/context.hpp"
 
 #include "capstan/error.hpp"
+#include "strategy/current_replica.hpp"
 #include "strategy/replica_group.hpp"
 
 namespace capstan::strategy {
@@ -14,6 +15,11 @@ thread_local Context* current_context = nullptr;
 Context::Context(std::shared_ptr<cluster::Runtime> runtime)
     : client_(std::move(runtime)), replicas_(std::make_unique<ReplicaGroup>(*this)) {}
 Context::~Context() = default;
+
+int Context::pusher() const noexcept {
+  const ReplicaContext* const replica = current_replica();
+  return replica == nullptr || together_ ? 0 : replica->replica_id_in_sync_group();
+}
 
 std::shared_ptr<const BoundVariable> Context::add(shard::VariableDescriptor descriptor, bool on_coordinator) {
   const std::uint32_t id = descriptor.id;

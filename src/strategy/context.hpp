@@ -47,10 +47,14 @@ class Context {
   const cluster::Runtime& runtime() const noexcept { return client_.runtime(); }
   /// What code that a replica may run goes through. Locks only while replica threads run.
   ClientUse use_client() {
-    return {client_, shared_ ? std::unique_lock(mutex_) : std::unique_lock<std::recursive_mutex>()};
+    ClientUse use(client_, shared_ ? std::unique_lock(mutex_) : std::unique_lock<std::recursive_mutex>());
+    use->push_as(pusher());
+    return use;
   }
   /// Set by the replica group before its threads run and after they have.
   void share(bool shared) noexcept { shared_ = shared; }
+  /// Set by it while one of them does something for all, and the others sleep.
+  void be_together(bool together) noexcept { together_ = together; }
   ReplicaGroup& replicas() noexcept { return *replicas_; }
   /// For whoever has the client.
   device::Staging& staging(int gpu) { return staging_.try_emplace(gpu, gpu).first->second; }
@@ -70,7 +74,11 @@ class Context {
   GradientFilter gradients_{client_.runtime().settings()};
   std::map<std::uint32_t, std::shared_ptr<const BoundVariable>> variables_;
   std::map<int, device::Staging> staging_;  // by GPU
+  /// The replica that pushes; 0 where one does it for all.
+  int pusher() const noexcept;
+
   bool shared_ = false;
+  bool together_ = false;
   std::recursive_mutex mutex_;
   std::unique_ptr<ReplicaGroup> replicas_;
 };

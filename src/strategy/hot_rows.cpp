@@ -50,6 +50,7 @@ class HotRowBytes::Implementation {
       gather(stream, plan, static_cast<std::byte*>(out));
     } catch (...) {
       index_.forget(plan.to_read);
+      used_.record(stream.implementation());  // by what had been given to it
       throw;
     }
     used_.record(stream.implementation());

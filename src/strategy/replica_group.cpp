@@ -277,11 +277,13 @@ void ReplicaGroup::combine(std::unique_lock<std::mutex>& lock) {
                     same_name ? " with a value of another type" : "")));
   } else {
     lock.unlock();
+    context_.be_together(true);
     try {
       result = calls_[0]->combine(values);
     } catch (...) {
       failure = std::current_exception();
     }
+    context_.be_together(false);
     lock.lock();
   }
   std::fill(calls_.begin(), calls_.end(), nullptr);

@@ -208,8 +208,6 @@ void AnyVariable::push_parts(std::span<const Part> parts) {
       push.ids = kept.back().ids;
       push.gradient = kept.back().gradient.data();
     }
-    std::erase_if(pushes, [](const client::Client::Push& push) { return push.ids.empty(); });
-    if (pushes.empty()) return;
   }
   client->push(pushes);
 }
@@ -232,8 +230,7 @@ void AnyVariable::push(std::span<const std::int64_t> ids, const void* gradient, 
   const auto client = client_of(*bound_);
   if (auto& filter = bound_->context->gradients(); !filter.passes_all()) {
     if (const auto kept = filter.sparse(bound_->descriptor, ids, gradient)) {
-      if (!kept->ids.empty()) client->push(bound_->descriptor, kept->ids, kept->gradient.data());
-      return;
+      return client->push(bound_->descriptor, kept->ids, kept->gradient.data());
     }
   }
   client->push(bound_->descriptor, ids, gradient);
@@ -244,7 +241,7 @@ void AnyVariable::push_dense(const void* gradient, std::size_t elements) const {
   check_push(*bound_);
   const auto client = client_of(*bound_);
   auto& filter = bound_->context->gradients();
-  if (!filter.passes_all() && !filter.dense(bound_->descriptor, gradient)) return;
+  if (!filter.passes_all() && !filter.dense(bound_->descriptor, gradient)) return client->leave_out_push();
   client->push_dense(bound_->descriptor, gradient);
 }
 

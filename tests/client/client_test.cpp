@@ -226,6 +226,46 @@ TEST_P(ClientTest, AnIdThatIsNotThereIsRefusedByNameAndPlaceAndNothingIsSent) {
   EXPECT_EQ(pull<float>(v), std::vector<float>(200, 0));
 }
 
+TEST_P(ClientTest, ASecondRunOfAClosureMayHaveItsReplicasInAnotherOrder) {
+  start({.flags = {{"ps", "2"}}});
+  const auto v = create("v", DType::float32, {9, 1});
+  const auto push_as = [&](int replica, const std::vector<float>& values) {
+    client().push_as(replica);
+    for (const float value : values) push<float>(v, {0, 4, 8}, {value, value, value});
+  };
+  client().begin({.id = 5});
+  push_as(1, {1, 2});
+  push_as(0, {100});
+  push_as(1, {4});
+  client().begin({.id = 5, .again = true});
+  push_as(0, {100, 200});
+  push_as(1, {1, 2, 4, 8});
+  client().push_as(0);
+  client().begin({});
+  client().flush();
+  EXPECT_EQ(lookup<float>(v, {0, 4, 8}), std::vector<float>(3, 315));
+}
+
+TEST_P(ClientTest, APushThatIsLeftOutInOneRunDoesNotMoveTheOthers) {
+  start({.flags = {{"ps", "2"}}});
+  const auto v = create("v", DType::float32, {9, 1});
+  const auto push_one = [&](float value) { push<float>(v, {0, 4, 8}, {value, value, value}); };
+  client().begin({.id = 5});
+  client().leave_out_push();
+  push_one(10);
+  push<float>(v, {}, {});
+  push_one(100);
+  client().begin({.id = 5, .again = true});
+  push_one(1);  // it was left out, and is lost
+  client().leave_out_push();
+  push<float>(v, {}, {});
+  push_one(100);
+  push_one(1000);
+  client().begin({});
+  client().flush();
+  EXPECT_EQ(lookup<float>(v, {0, 4, 8}), std::vector<float>(3, 1110));
+}
+
 TEST_P(ClientTest, ARowThatFitsNoRingIsRefusedWithWhatToDo) {
   start(two_ps(), 1);
   const auto v = create("wide", DType::float64, {2, 9000});

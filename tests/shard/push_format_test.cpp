@@ -15,7 +15,8 @@ static_assert(std::is_trivially_copyable_v<PushHeader> && std::is_standard_layou
 static_assert(offsetof(PushHeader, kind) == 0 && offsetof(PushHeader, variable) == 4);
 static_assert(offsetof(PushHeader, shard) == 8 && offsetof(PushHeader, rows) == 12);
 static_assert(offsetof(PushHeader, bytes) == 16 && offsetof(PushHeader, first_row) == 24);
-static_assert(offsetof(PushHeader, closure) == 32 && offsetof(PushHeader, entry) == 40);
+static_assert(offsetof(PushHeader, closure) == 32 && offsetof(PushHeader, call) == 40);
+static_assert(offsetof(PushHeader, replica) == 58 && offsetof(PushHeader, part) == 60);
 static_assert(offsetof(PushHeader, op) == 48 && offsetof(PushHeader, first_part) == 52);
 static_assert(static_cast<int>(PushKind::padding) == 1 && static_cast<int>(PushKind::sparse) == 2 &&
               static_cast<int>(PushKind::dense) == 3);

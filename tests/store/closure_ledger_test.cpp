@@ -20,7 +20,9 @@ class ClosureLedgerTest : public testing::Test {
       shard::PushHeader header;
       header.rank = rank;
       header.closure = closure;
-      header.entry = entry;
+      // Two entries a push, by turns to this ps and to another one as well.
+      header.call = entry / 2 * 3;
+      header.part = entry % 2;
       header.again = again ? 1 : 0;
       counts.push_back(ledger_.enter(header));
     }
@@ -31,6 +33,47 @@ class ClosureLedgerTest : public testing::Test {
 };
 
 const std::vector<bool> kAllOfTwo{true, true};
+
+shard::PushHeader entry_of(std::uint32_t rank, std::uint16_t replica, std::uint32_t call, std::uint32_t part,
+                           bool again) {
+  shard::PushHeader header;
+  header.rank = rank;
+  header.closure = 7;
+  header.replica = replica;
+  header.call = call;
+  header.part = part;
+  header.again = again ? 1 : 0;
+  return header;
+}
+
+TEST_F(ClosureLedgerTest, ReplicasComeInAnyOrder) {
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 0, 0, 0, false)));
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 1, 0, 0, false)));
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 0, 1, 0, false)));
+  ledger_.close(1);
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 1, 0, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 1, 1, 0, true)));
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 0, 0, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 2, 0, 0, true)));
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 0, 1, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 0, 2, 0, true)));
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 1, 1, 0, true)));
+  ledger_.close(2);
+  EXPECT_FALSE(ledger_.enter(entry_of(3, 1, 1, 0, true)));
+  EXPECT_FALSE(ledger_.enter(entry_of(3, 0, 2, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(3, 2, 0, 1, true)));
+}
+
+TEST_F(ClosureLedgerTest, APushThatIsLeftOutInOneRunDoesNotMoveTheOthers) {
+  // The first run leaves its first push out, the second run its second one.
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 0, 1, 0, false)));
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 0, 2, 0, false)));
+  ledger_.close(1);
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 0, 0, 0, true))) << "the closure was there already";
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 0, 2, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 0, 2, 1, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 0, 3, 0, true)));
+}
 
 TEST_F(ClosureLedgerTest, WhatRunsOnceCounts) {
   EXPECT_EQ(run(1, 7, 2), kAllOfTwo);

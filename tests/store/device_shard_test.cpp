@@ -12,6 +12,7 @@
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
 #include "device/gpu_to_test.hpp"
+#include "device/stand_in.hpp"
 #include "store/device_snapshot.hpp"
 #include "store/two_stores.hpp"
 
@@ -406,6 +407,57 @@ TEST_F(DeviceShardTest, PushesOfAnySizeHaveTheirRoomOnceAVariableIsMade) {
     EXPECT_EQ(stores.gpu.values<float>(1), std::vector<float>(200, -static_cast<float>(kRows / 50)));
     expect_same<bfloat16>(stores, 2, 0);
   }
+}
+
+TEST_F(DeviceShardTest, StepsAndCountersAreSeenWhenTheGpuIsDone) {
+  transport::LoopHub hub;
+  const std::unique_ptr<transport::Fabric> fabric = hub.open();
+  Store* shown = nullptr;
+  int steps = 0, counted = 0;
+  const auto expect_settled = [&](int& seen) {
+    ++seen;
+    EXPECT_FALSE(shown->unsettled());
+  };
+  Store store(
+      *fabric, 1 << 20, 0, [&](std::uint32_t, std::uint64_t) { expect_settled(steps); },
+      [&](std::uint32_t, std::uint64_t) { expect_settled(counted); });
+  shown = &store;
+  store.use_gpu([] { return 0; }, false);
+  store.create_group({.id = 1, .mode = shard::GroupMode::synchronous, .workers = {2}});
+  shard::CreateShard request = one_shard<float>(1, {4, 1}, optimizers::SGD{.learning_rate = 1});
+  request.memory = ShardMemory::device;
+  request.group = 1;
+  (void)store.create(request);
+  request.variable = 2;
+  request.group = 0;
+  (void)store.create(request);
+  auto entry = push_entry<float>(1, 0, {0}, 0, 1, {1});
+  shard::PushHeader header;
+  std::memcpy(&header, entry.data(), sizeof header);
+  header.rank = 2;
+  std::memcpy(entry.data(), &header, sizeof header);
+  apply_entry(store, entry);
+  header = {.kind = shard::PushKind::step, .variable = 1, .bytes = 64, .first_row = 1, .rank = 2};
+  store.apply(header, {}, nullptr);
+  EXPECT_EQ(steps, 1);
+  apply_entry(store, push_entry<float>(2, 0, {0}, 0, 1, {1}));
+  EXPECT_TRUE(store.unsettled());
+  header = {.kind = shard::PushKind::count, .variable = 1, .bytes = 64, .first_row = 1};
+  store.apply(header, {}, nullptr);
+  EXPECT_EQ(counted, 1);
+}
+
+TEST_F(DeviceShardTest, WhatGoesWrongOnTheGpuIsKnownWhoeverWasTold) {
+  if (!device::are_stand_ins()) GTEST_SKIP() << "a GPU does not fail at a test's word";
+  OneStore gpu(ShardMemory::device);
+  gpu.create(one_shard<float>(1, {4, 1}, optimizers::SGD{}));
+  EXPECT_NO_THROW(gpu.store().require_gpu());
+  apply_entry(gpu.store(), push_entry<float>(1, 0, {0}, 0, 1, {1}));
+  gpu.store().view(1, 0).on_gpu->gpu().stream().stand_in()->put(
+      [] { throw Error(Code::internal, "no kernel"); });
+  EXPECT_THROW(gpu.store().settle(), Error);
+  EXPECT_TRUE(gpu.store().unsettled()) << "nobody is told that it is there";
+  EXPECT_THAT(refusal([&] { gpu.store().require_gpu(); }, Code::internal), HasSubstr("no kernel"));
 }
 
 TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNothingHasChanged) {

@@ -85,7 +85,7 @@ std::vector<std::byte> make_entry(std::uint64_t k) {
   shard::PushHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
   header.closure = 1 + k / 5;  // each closure has five
-  header.entry = static_cast<std::uint32_t>(k % 5);
+  header.call = static_cast<std::uint32_t>(k % 5);
   header.rank = kPusher;
   std::memcpy(bytes.data(), &header, sizeof header);
   return bytes;

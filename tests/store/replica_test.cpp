@@ -216,7 +216,7 @@ TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
     shard::PushHeader header;
     std::memcpy(&header, bytes.data(), sizeof header);
     header.closure = 9;
-    header.entry = number;
+    header.call = number;
     header.again = again ? 1 : 0;
     std::memcpy(bytes.data(), &header, sizeof header);
     return bytes;

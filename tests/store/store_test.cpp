@@ -169,6 +169,35 @@ TEST_F(StoreTest, APushInPartsIsOneUpdate) {
   EXPECT_EQ(store_.statistics().rows_pushed, 24U);
 }
 
+TEST_F(StoreTest, PartsThatAnEarlierRunHadAppliedAreOfAPushAllTheSame) {
+  create<float>(1, {4, 1}, optimizers::SGD{.learning_rate = -1});
+  const auto part = [&](std::uint32_t rank, std::uint32_t number, bool again, std::uint64_t closure = 7) {
+    auto entry = push_entry<float>(1, 0, {number}, 0, 1, {1}, number == 0, number == 2);
+    shard::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.rank = rank;
+    header.closure = closure;
+    header.part = number;
+    header.again = again ? 1 : 0;
+    std::memcpy(entry.data(), &header, sizeof header);
+    return entry;
+  };
+  // Rank 1 dies after the first part. Rank 3 is amid a push of its own while rank 2 repeats it.
+  apply_entry(store_, part(1, 0, false));
+  store_.remove(1);
+  store_.abandon(1, 0);
+  EXPECT_TRUE(store_.whole(1, 0));
+  apply_entry(store_, part(3, 0, false, 8));
+  apply_entry(store_, part(2, 0, true));
+  apply_entry(store_, part(2, 1, true));
+  apply_entry(store_, part(2, 2, true));
+  EXPECT_FALSE(store_.whole(1, 0)) << "half of rank 3's push is there";
+  apply_entry(store_, part(3, 1, false, 8));
+  apply_entry(store_, part(3, 2, false, 8));
+  EXPECT_TRUE(store_.whole(1, 0));
+  EXPECT_EQ(all<float>(1, 4), (std::vector<float>{2, 2, 2, 0}));
+}
+
 TEST_F(StoreTest, ASparsePushOfSgdMayNameARowTwice) {
   create<float>(1, {3}, optimizers::SGD{.learning_rate = 1});
   apply_entry(store_, push_entry<float>(1, 0, {1, 1, 0}, 0, 1, std::vector<float>{2, 5, 1}));
