@@ -101,7 +101,7 @@ class Bench {
     const bool timed = !device::are_stand_ins();
     const int calls = timed ? kCalls : 1;
     for (int repeat = timed ? -3 : 0; repeat < (timed ? kRepeats : 1); ++repeat) {
-      device::Event begin(0), end(0);
+      device::Event begin(0, device::Timing::yes), end(0, device::Timing::yes);
       begin.record(stream_);
       for (int i = 0; i < calls; ++i) call((repeat + 3) * calls + i);
       end.record(stream_);

@@ -17,6 +17,9 @@ class Memory;
 }  // namespace device
 
 /// GPUs that this process sees, or their stand-ins (`--gpu-stand-ins`). Their numbers are 0, 1, ...
+///
+/// Not before Cluster::join: this initialises CUDA, join forks the process that goes on, and no GPU works in
+/// a process that was forked after CUDA was initialised.
 int device_count() noexcept;
 
 /// Work that a GPU does one piece after another, while the calling thread goes on. Used by one thread at a

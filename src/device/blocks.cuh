@@ -81,7 +81,7 @@ template <class Body>
 void each_block(const Stream& stream, const Body& body, std::uint32_t blocks) {
   if (blocks == 0) return;
   if (stream.stand_in() != nullptr) {
-    stream.stand_in()->put([body, blocks] { each_block_here(body, blocks); });
+    stream.stand_in()->launch([body, blocks] { each_block_here(body, blocks); });
     return;
   }
 #ifdef __CUDACC__

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "capstan/error.hpp"
+#include "device/endings.hpp"
 #include "device/group_driver.hpp"
 
 namespace capstan::device {
@@ -18,10 +19,6 @@ using Clock = std::chrono::steady_clock;
 /// Looks before a wait sleeps between them: a small call is done in a few tens of microseconds.
 constexpr int kLooksAtOnce = 1000;
 constexpr std::chrono::microseconds kNap{50};
-
-std::string list(const std::vector<int>& devices) {
-  return fmt::format("GPU{} {}", devices.size() == 1 ? "" : "s", fmt::join(devices, ", "));
-}
 
 const char* name_of(GroupCall::Kind kind) {
   switch (kind) {
@@ -62,7 +59,8 @@ std::string to_string(const GroupCall& call) {
 
 std::string why_no_group() { return are_stand_ins() ? "" : real::why_no_group(); }
 
-Communicator::Communicator(std::vector<const Stream*> streams) : streams_(std::move(streams)) {
+Communicator::Communicator(std::vector<const Stream*> streams, std::chrono::milliseconds patience)
+    : streams_(std::move(streams)) {
   require_each_once(streams_);
   for (const Stream* stream : streams_) {
     before_.emplace_back(stream->device());
@@ -70,6 +68,9 @@ Communicator::Communicator(std::vector<const Stream*> streams) : streams_(std::m
     end_.emplace_back(stream->device());
   }
   if (size() == 1) return;
+  std::vector<int> devices;
+  for (const Stream* stream : streams_) devices.push_back(stream->device());
+  endings().require_through(devices, patience);
   driver_ = are_stand_ins() ? make_stand_in_driver(streams_) : real::make_group_driver(streams_);
 }
 Communicator::~Communicator() = default;
@@ -195,16 +196,16 @@ void Communicator::give_up_late_call(std::span<const int> ranks, std::chrono::mi
     return Error(Code::deadline_exceeded, fmt::format("{} within {} ms", text, patience.count()));
   };
   if (const auto absent = devices_not_past(before_); !absent.empty()) {
-    fail(std::make_exception_ptr(late(fmt::format("{} did not come to {}", list(absent), last_))));
+    fail(std::make_exception_ptr(late(fmt::format("{} did not come to {}", names_of_gpus(absent), last_))));
   }
   if (const auto slow = devices_not_past(after_); !slow.empty()) {
-    fail(std::make_exception_ptr(late(fmt::format("{} did not end {}", list(slow), last_))));
+    fail(std::make_exception_ptr(late(fmt::format("{} did not end {}", names_of_gpus(slow), last_))));
   }
   std::vector<int> busy;  // with work of its own, which nobody else waits for
   for (const int rank : ranks) {
     if (!end_[static_cast<std::size_t>(rank)].done()) busy.push_back(device(rank));
   }
-  if (!busy.empty()) throw late(fmt::format("{} did not end the work of its stream", list(busy)));
+  if (!busy.empty()) throw late(fmt::format("{} did not end the work of its stream", names_of_gpus(busy)));
 }
 
 bool Communicator::has_failed() const {

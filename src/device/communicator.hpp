@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "capstan/dtype.hpp"
+#include "device/endings.hpp"
 #include "device/gpu.hpp"
 
 namespace capstan::device {
@@ -51,10 +52,13 @@ std::string why_no_group();
 /// A DType::boolean is a byte, which is added as a std::uint8_t.
 class Communicator {
  public:
-  /// One stream of each GPU, which stay while this lives. Throws Error: invalid_argument for no GPU, and for
-  /// one that is named twice; unimplemented when there are several and this build has no NCCL; internal.
-  explicit Communicator(std::vector<const Stream*> streams);
-  /// Gives up what has not been waited for.
+  /// One stream of each GPU, which stay while this lives. Waits for the end of groups of these GPUs that were
+  /// given up, for `patience` at most. Throws Error: invalid_argument for no GPU, and for one that is named
+  /// twice; unimplemented when there are several and this build has no NCCL; failed_precondition when one of
+  /// those groups does not end; internal.
+  explicit Communicator(std::vector<const Stream*> streams,
+                        std::chrono::milliseconds patience = kEndPatience);
+  /// Gives up what has not been waited for. Waits for the end, for kEndPatience at most.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

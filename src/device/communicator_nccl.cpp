@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
-#include <algorithm>
-#include <thread>
+#include <cstdio>
+#include <cstdlib>
 
 #include "capstan/error.hpp"
+#include "device/endings.hpp"
 #include "device/group_driver.hpp"
+#include "device/real_gpu.hpp"
 
 static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 13, 4), "ncclGetLastError came with NCCL 2.13");
 #ifndef CAPSTAN_NCCL_LIBRARY
@@ -49,6 +51,9 @@ void find(void* library, const char* name, Function& function, std::string& why_
 
 Nccl load() {
   Nccl calls;
+  // From 2.22 on NCCL connects at the first call of each kind, in ncclGroupEnd, which has no deadline: as it
+  // is made, then. It reads this once, and what a user has set stays.
+  (void)setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen(CAPSTAN_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -146,22 +151,23 @@ ncclResult_t give_one(const GroupCall& call, const Part& part, ncclComm_t comm, 
 class NcclDriver final : public GroupDriver {
  public:
   explicit NcclDriver(std::vector<const Stream*> streams) : streams_(std::move(streams)) {
-    std::vector<int> devices;
-    for (const Stream* stream : streams_) devices.push_back(stream->device());
-    std::vector<ncclComm_t> made(devices.size(), nullptr);
-    check(nccl().init_all(made.data(), static_cast<int>(made.size()), devices.data()), "ncclCommInitAll");
+    for (const Stream* stream : streams_) devices_.push_back(stream->device());
+    const On on(*streams_[0]);  // NCCL selects it again after each call of its own
+    std::vector<ncclComm_t> made(devices_.size(), nullptr);
+    check(nccl().init_all(made.data(), static_cast<int>(made.size()), devices_.data()), "ncclCommInitAll");
     comms_ = std::move(made);
   }
-  /// ncclCommDestroy waits for what is under way, ncclCommAbort ends it.
+  /// ncclCommDestroy waits for what is under way, ncclCommAbort ends it, when its kernels come to look.
   ~NcclDriver() override {
-    const bool are_done = std::all_of(streams_.begin(), streams_.end(), [](const Stream* stream) {
-      return cudaStreamQuery(static_cast<cudaStream_t>(stream->handle())) == cudaSuccess;
-    });
-    (void)cudaGetLastError();
-    end_all(are_done ? nccl().destroy : nccl().abort);
+    if (!comms_.empty()) end_all(are_done() ? nccl().destroy : nccl().abort);
+    const std::vector<int> left = endings().not_through(devices_, kEndPatience);
+    if (left.empty()) return;
+    std::fprintf(stderr, "capstan: %s: NCCL has not ended a group within %d s, and is left to itself\n",
+                 names_of_gpus(left).c_str(), static_cast<int>(kEndPatience.count()));
   }
 
   void give(const GroupCall& call, std::span<const Part> parts) override {
+    const On on(*streams_[0]);
     check(nccl().group_start(), "ncclGroupStart");
     ncclResult_t worst = ncclSuccess;
     for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
@@ -181,7 +187,7 @@ class NcclDriver final : public GroupDriver {
       const ncclResult_t answer = nccl().async_error(comms_[rank], &state);
       const ncclResult_t bad = answer != ncclSuccess ? answer : state;
       if (bad == ncclSuccess) continue;
-      return fmt::format("GPU {}: {}", streams_[rank]->device(), nccl_error("NCCL", bad).what());
+      return fmt::format("GPU {}: {}", devices_[rank], nccl_error("NCCL", bad).what());
     }
     return "";
   }
@@ -189,26 +195,35 @@ class NcclDriver final : public GroupDriver {
   void abort() noexcept override { end_all(nccl().abort); }
 
  private:
-  /// All at the same time: NCCL lets one wait for the others of its process.
+  bool are_done() const noexcept {
+    try {
+      for (const Stream* stream : streams_) {
+        const On on(*stream);
+        if (cudaStreamQuery(static_cast<cudaStream_t>(stream->handle())) == cudaSuccess) continue;
+        (void)cudaGetLastError();
+        return false;
+      }
+      return true;
+    } catch (const std::exception&) {  // a device is lost
+      return false;
+    }
+  }
+
+  /// All at the same time, as NCCL lets one wait for the others of its process, and for no longer than a
+  /// kernel takes that looks for no end: who waits for that has a deadline.
   void end_all(ncclResult_t (*end)(ncclComm_t)) noexcept {
-    std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
-      const auto end_one = [end, comm = comms_[rank], device = streams_[rank]->device()] {
+      endings().begin(devices_[rank], [end, comm = comms_[rank], device = devices_[rank]] {
         (void)cudaSetDevice(device);
         (void)end(comm);  // there is nobody to tell, and nothing else to do
-      };
-      try {
-        threads.emplace_back(end_one);
-      } catch (const std::exception&) {  // no thread is to be had
-        end_one();
-      }
+      });
     }
-    threads.clear();
     comms_.clear();
   }
 
   std::vector<const Stream*> streams_;
-  std::vector<ncclComm_t> comms_;
+  std::vector<int> devices_;
+  std::vector<ncclComm_t> comms_;  // none after an end
 };
 
 }  // namespace

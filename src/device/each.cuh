@@ -74,7 +74,7 @@ template <int kTogether, class Body>
 void each(const Stream& stream, const Body& body, std::uint32_t count) {
   if (count == 0) return;
   if (stream.stand_in() != nullptr) {
-    stream.stand_in()->put([body, count] { each_here<kTogether>(body, count); });
+    stream.stand_in()->launch([body, count] { each_here<kTogether>(body, count); });
     return;
   }
 #ifdef __CUDACC__

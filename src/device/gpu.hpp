@@ -19,6 +19,9 @@ class StandInQueue;
 /// How many GPUs this process may use. 0 without CUDA, a driver, or a GPU; then why_none() says which.
 int count() noexcept;
 std::string why_none();
+/// Whether this process has asked CUDA for its GPUs, with count() or otherwise. A child that it forks from
+/// then on finds none that works.
+bool was_used() noexcept;
 
 /// From now on the GPUs of this process are so many stand-ins, with so much memory each, for tests and for
 /// programs that are tried where there is no GPU. What is given to a stream is done when somebody waits for
@@ -58,6 +61,7 @@ class Stream {
  private:
   friend class Event;
   struct Destroy {
+    int device;
     void operator()(void* handle) const noexcept;
   };
   int device_;
@@ -65,26 +69,32 @@ class Stream {
   std::shared_ptr<StandInQueue> stand_in_;
 };
 
+/// Whether an Event knows when it was; a GPU records those that do not for less.
+enum class Timing : std::uint8_t { no, yes };
+
 /// A moment in a stream's work; one that has not been recorded has passed.
 class Event {
  public:
-  explicit Event(int device);
+  explicit Event(int device, Timing timing = Timing::no);
   /// REQUIRES: a stream of its device.
   void record(const Stream& stream);
   /// Until the stream has come to it. Throws Error(internal) when the work before it failed.
   void wait() const;
   /// Whether it has; never waits.
   bool done() const;
-  /// Waits for both. Between them, on the GPU's clock. REQUIRES: both were recorded.
+  /// Waits for both. Between them, on the GPU's clock. REQUIRES: Timing::yes; both were recorded.
   double milliseconds_since(const Event& earlier) const;
 
  private:
   friend class Stream;
   struct Destroy {
+    int device;
     void operator()(void* handle) const noexcept;
   };
   /// Of a stand-in.
   struct Moment;
+  int device_;
+  Timing timing_;
   std::unique_ptr<void, Destroy> handle_;
   std::shared_ptr<Moment> moment_;
 };
@@ -106,7 +116,8 @@ class Memory {
  private:
   friend class MappedMemory;
   struct Free {
-    int stand_in;  // its number; -1: a GPU
+    int device;
+    bool stand_in;
     std::size_t size;
     int file;  // of a stand-in's memory that others may map; or -1
     void operator()(std::byte* bytes) const noexcept;
@@ -118,12 +129,13 @@ class Memory {
 /// The memory of a GPU that another process of this host has, or this one: for this thread's kernels.
 class MappedMemory {
  public:
-  /// For whoever is to map it. REQUIRES: Reach::host, and it lives as long as it is mapped.
+  /// For whoever is to map it; of memory that CUDA gives to no other process, for this one alone. REQUIRES:
+  /// Reach::host, and it lives as long as it is mapped.
   static std::vector<std::byte> key(int device, const Memory& memory);
 
   MappedMemory() = default;
-  /// For kernels on `device`. Holds nothing where that cannot be: it is the memory of a GPU that this one
-  /// does not reach. REQUIRES: a key from this host.
+  /// For kernels on `device`. Holds nothing where that cannot be: it is empty, or the memory of a GPU that
+  /// this one does not reach. REQUIRES: a key from this host.
   MappedMemory(int device, std::span<const std::byte> key);
 
   std::byte* data() const noexcept { return bytes_.get(); }
@@ -133,6 +145,7 @@ class MappedMemory {
   struct Unmap {
     enum class How : std::uint8_t { not_at_all, stand_in, gpu };
     How how;
+    int device;
     std::size_t size;
     void operator()(std::byte* bytes) const noexcept;
   };
@@ -162,6 +175,7 @@ void grow(Values<T>& values, int device, std::size_t count) {
 }
 
 /// Bytes in the memory of the host that every GPU copies to and from beside other work. Not initialised.
+/// Waits for the process's GPUs when it goes.
 class PinnedMemory {
  public:
   PinnedMemory() = default;

@@ -10,30 +10,34 @@ namespace {
 }  // namespace
 
 int count() noexcept { return 0; }
+bool was_used() noexcept { return false; }
 std::string why_none() {
   return "no GPU: this build has no CUDA; build it with -DCAPSTAN_CUDA=ON where nvcc is on PATH";
 }
 Info info(int) { refuse(); }
 int select(int) { refuse(); }
+void restore(int) noexcept {}
 void* create_stream(int) { refuse(); }
-void destroy_stream(void*) noexcept {}
+void destroy_stream(int, void*) noexcept {}
 void wait_for_stream(void*) { refuse(); }
 void begin_after(void*, void*) { refuse(); }
-void* create_event(int) { refuse(); }
-void destroy_event(void*) noexcept {}
+void* create_event(int, Timing) { refuse(); }
+void destroy_event(int, void*) noexcept {}
 void record(void*, void*) { refuse(); }
 void wait_for_event(void*) { refuse(); }
 bool done(void*) { refuse(); }
 double milliseconds(void*, void*) { refuse(); }
 std::byte* allocate(int, std::size_t) { refuse(); }
-void free(std::byte*) noexcept {}
+void free(int, std::byte*) noexcept {}
 std::byte* allocate_pinned(std::size_t) { refuse(); }
 void free_pinned(std::byte*) noexcept {}
 void copy(void*, void*, const void*, std::size_t) { refuse(); }
 void fill_with_zeros(void*, void*, std::size_t) { refuse(); }
-std::array<std::byte, kExportBytes> export_memory(std::byte*) { refuse(); }
+std::optional<std::array<std::byte, kExportBytes>> export_memory(int, std::byte*) noexcept {
+  return std::nullopt;
+}
 std::byte* import_memory(int, const std::array<std::byte, kExportBytes>&) { refuse(); }
-void close_imported(std::byte*) noexcept {}
+void close_imported(int, std::byte*) noexcept {}
 std::size_t scratch_bytes(const Stream&, std::uint32_t) { refuse(); }
 void sort_rows(const Stream&, const Memory&, std::uint32_t, int, const std::uint32_t*, std::uint32_t*,
                const std::uint32_t*, std::uint32_t*) {

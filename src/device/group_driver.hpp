@@ -22,7 +22,8 @@ class GroupDriver {
   virtual void give(const GroupCall& call, std::span<const Part> parts) = 0;
   /// What has gone wrong since, "" for nothing.
   virtual std::string failure() = 0;
-  /// Streams need not wait any longer for what has been given; arrays are as they happen to be.
+  /// Streams need not wait any longer for what has been given; arrays are as they happen to be. Returns at
+  /// once: what takes its time is for endings().
   virtual void abort() noexcept = 0;
 };
 

@@ -30,6 +30,7 @@ void UpdateRoom::reserve(const Stream& stream, std::uint32_t rows, std::uint64_t
   starts_in_ = std::move(numbers[3]);
   starts_ = std::move(numbers[4]);
   scratch_ = std::move(scratch);
+  const On on(stream);
   each<4>(stream, CountBody{order_in_.data()}, rows);
 }
 

@@ -13,10 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "device/gpu.hpp"
 
 namespace capstan::device {
 namespace {
+
+/// Of CUDA it would be 0: a device for which nobody has asked is a mistake that works on GPU 0 alone.
+thread_local int selected = -1;
 
 /// As a GPU's allocator aligns.
 constexpr std::align_val_t kAlignment{256};
@@ -70,6 +74,7 @@ std::shared_ptr<StandInQueue> StandInQueue::of_device(int device) {
   auto& queues = stand_in(device).queues;
   std::erase_if(queues, [](const auto& queue) { return queue.expired(); });
   auto made = std::make_shared<StandInQueue>();
+  made->device_ = device;
   queues.push_back(made);
   return made;
 }
@@ -77,6 +82,11 @@ std::shared_ptr<StandInQueue> StandInQueue::of_device(int device) {
 void StandInQueue::put(std::function<void()> work) {
   const std::lock_guard lock(all().mutex);
   left_.push_back(std::move(work));
+}
+
+void StandInQueue::launch(std::function<void()> work) {
+  CAPSTAN_ASSERT(selected == device_);
+  put(std::move(work));
 }
 
 std::uint64_t StandInQueue::given() const {
@@ -110,6 +120,8 @@ bool StandInQueue::do_one(std::uint64_t count) {
   if (done_ < count) step();
   return done_ >= count;
 }
+
+int select_stand_in(int device) noexcept { return std::exchange(selected, device); }
 
 void finish_stand_in(int device) noexcept {
   const std::lock_guard lock(all().mutex);

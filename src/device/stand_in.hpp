@@ -17,6 +17,9 @@ class StandInQueue {
   static std::shared_ptr<StandInQueue> of_device(int device);
 
   void put(std::function<void()> work);
+  /// The same of what a GPU's stream refuses, or gives to another GPU, where the calling thread has not
+  /// selected the stream's device (On): kernels. REQUIRES: it has.
+  void launch(std::function<void()> work);
   /// How much has been given to it.
   std::uint64_t given() const;
   /// Until so much is done. Throws what the work has thrown.
@@ -27,10 +30,14 @@ class StandInQueue {
  private:
   bool step();
 
+  int device_ = 0;
   std::deque<std::function<void()>> left_;
   std::uint64_t done_ = 0;
   std::exception_ptr error_;
 };
+
+/// This thread's, for kernels; -1 where it has selected none. Returns the one before.
+int select_stand_in(int device) noexcept;
 
 /// All that was given to any stream of a stand-in, as a GPU does before memory is freed.
 void finish_stand_in(int device) noexcept;

@@ -5,15 +5,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <limits>
 #include <random>
 #include <stdexcept>
 #include <thread>
 
 #include "base/with_type.hpp"
+#include "device/endings.hpp"
 #include "device/group_driver.hpp"
 #include "device/stand_in.hpp"
 #include "tests/support/expect_error.hpp"
@@ -360,6 +364,46 @@ TEST_F(StandIns, WhatWasNotWaitedForIsGivenUp) {
   copy(gpus[0], seen.data(), arrays.at(0), 2 * sizeof(float));
   gpus[0].wait();
   EXPECT_EQ(seen, (std::vector<float>{1, 2}));
+}
+
+TEST(Endings, AreWaitedForByWhoAsksAndNoLongerThanTheyMayBe) {
+  Endings some;
+  std::promise<void> first, second;
+  std::atomic<int> ended = 0;
+  for (auto* go : {&first, &second}) {
+    some.begin(3, [&ended, may = go->get_future().share()] {
+      may.wait();
+      ++ended;
+    });
+  }
+  some.begin(5, [&ended] { ++ended; });
+  EXPECT_TRUE(some.not_through(std::array{4, 5}, kPatience).empty()) << "others' are not waited for";
+  EXPECT_EQ(some.not_through(std::array{5, 3, 3}, 10ms), std::vector{3});
+  first.set_value();
+  EXPECT_EQ(some.not_through(std::array{3}, 10ms), std::vector{3}) << "it has another one";
+  EXPECT_TRUE(some.not_through(std::array{5}, 0ms).empty());
+  second.set_value();
+  EXPECT_TRUE(some.not_through(std::array{3, 5}, kPatience).empty());
+  EXPECT_EQ(ended, 3);
+}
+
+TEST_F(StandIns, AGroupWaitsForTheEndOfOneThatWasGivenUp) {
+  const Gpus gpus(2);
+  std::promise<void> go;
+  endings().begin(1, [may = go.get_future().share()] { may.wait(); });
+  EXPECT_EQ(
+      error_of(Code::failed_precondition, [&] { Communicator(gpus.streams(), 10ms); }),
+      "GPU 1: a group that was given up has not ended within 10 ms, as a kernel of it still runs; start "
+      "this process again");
+  const Communicator alone({&gpus[0]}, 10ms);
+  std::jthread later([&] {
+    std::this_thread::sleep_for(20ms);
+    go.set_value();
+  });
+  Communicator group(gpus.streams(), kPatience);
+  Arrays<float> arrays(gpus, {{1}, {2}});
+  group.all_reduce(Combine::sum, DType::float32, 1, parts(arrays, arrays, 2));
+  for (const auto& got : arrays.back(group)) EXPECT_EQ(got[0], 3);
 }
 
 TEST_F(StandIns, ThreadsWaitForStreamsOfTheirOwn) {

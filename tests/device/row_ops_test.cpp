@@ -262,6 +262,23 @@ TEST_F(RowOps, StochasticRoundingIsRightOnAverage) {
   EXPECT_NEAR(sum / kElements, 1 - 1.0 / 1024, 1e-5);
 }
 
+TEST_F(RowOps, RoomIsReservedBeforeTheFirstUpdate) {
+  for (const bool deterministic : {false, true}) {
+    const auto room = std::make_shared<UpdateRoom>(deterministic);
+    room->reserve(*stream_, 100, 0);
+    Updater updater(*stream_, 3, room);
+    const auto values = to_gpu(std::vector<float>(3 * 4));
+    const auto rows = to_gpu(std::vector<std::uint32_t>{2, 0, 2});
+    const auto gradient = to_gpu(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 40});
+    const auto bad = to_gpu(std::vector<std::uint32_t>{kNoBadRow});
+    updater.apply(
+        *stream_, optimizers::SGD{1},
+        Update<float>{
+            values.data(), nullptr, nullptr, 4, 3, rows.data(), 0, 3, gradient.data(), 1, {}, bad.data()});
+    EXPECT_EQ(to_host(values), (std::vector<float>{-5, -6, -7, -8, 0, 0, 0, 0, -11, -22, -33, -44}));
+  }
+}
+
 TEST_F(RowOps, TenThousandUpdatesLeaveTheMemoryAsItWas) {
   const auto values = to_gpu(std::vector<float>(1000 * 8, 1));
   const auto rows = to_gpu(std::vector<std::uint32_t>(500, 7));

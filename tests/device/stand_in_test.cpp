@@ -11,7 +11,10 @@
 #include <stdexcept>
 
 #include "capstan/error.hpp"
+#include "device/each.cuh"
 #include "device/gpu.hpp"
+#include "device/real_gpu.hpp"
+#include "device/row_bodies.hpp"
 
 namespace capstan::device {
 namespace {
@@ -28,6 +31,7 @@ TEST(WithoutStandIns, ThereIsWhatTheMachineHas) {
   EXPECT_THROW((void)info(count()), Error);
   EXPECT_THROW(Stream{count()}, Error);
   EXPECT_THROW(Memory(count(), 1), Error);
+  EXPECT_EQ(was_used(), count() > 0) << "what asked CUDA is remembered, and no more";
 }
 
 TEST_F(StandIns, AreAsManyAsAskedFor) {
@@ -57,7 +61,7 @@ TEST_F(StandIns, DoNothingBeforeSomebodyWaits) {
 TEST_F(StandIns, EventsPassWhenWhatIsBeforeThemIsDone) {
   Stream stream(0);
   std::array<int, 3> done{};
-  Event never(0), middle(0), end(0);
+  Event never(0), middle(0, Timing::yes), end(0, Timing::yes);
   EXPECT_TRUE(never.done());
   never.wait();
   stream.stand_in()->put([&] { done[0] = 1; });
@@ -72,6 +76,36 @@ TEST_F(StandIns, EventsPassWhenWhatIsBeforeThemIsDone) {
   EXPECT_FALSE(end.done());
   EXPECT_TRUE(end.done()) << "who asks again and again gets there";
   EXPECT_GE(end.milliseconds_since(middle), 0);
+}
+
+TEST_F(StandIns, ATimeIsOfEventsThatWereMadeForIt) {
+  Stream stream(0);
+  Event timed(0, Timing::yes), other(0);
+  timed.record(stream);
+  other.record(stream);
+  EXPECT_DEATH((void)timed.milliseconds_since(other), "Timing::yes");
+  EXPECT_DEATH((void)other.milliseconds_since(timed), "Timing::yes");
+}
+
+TEST_F(StandIns, KernelsAreForTheDeviceThatTheThreadHasSelected) {
+  const Stream first(0), second(1);
+  const Values<std::uint32_t> there(1, 5);
+  const CountBody body{there.data()};
+  EXPECT_DEATH(each<4>(first, body, 5), "selected == device_") << "on GPU 0 as elsewhere";
+  {
+    const On on_second(second);
+    EXPECT_DEATH(each<4>(first, body, 5), "selected == device_");
+    {
+      const On on_first(first);
+      EXPECT_DEATH(each<4>(second, body, 5), "selected == device_");
+    }
+    each<4>(second, body, 5);
+  }
+  EXPECT_DEATH(each<4>(second, body, 5), "selected == device_");
+  std::array<std::uint32_t, 5> out{};
+  copy(second, out.data(), there.data(), sizeof out);
+  second.wait();
+  EXPECT_EQ(out, (std::array<std::uint32_t, 5>{0, 1, 2, 3, 4}));
 }
 
 TEST_F(StandIns, AStreamBeginsAfterAnothersEvent) {
@@ -115,7 +149,20 @@ TEST_F(StandIns, MemoryIsCountedAndWaitsForTheWorkThatUsesIt) {
   }
   EXPECT_EQ(out, 1);
   EXPECT_EQ(info(0).free_bytes, 1000U);
-  EXPECT_EQ(PinnedMemory(12).size(), 12U);
+}
+
+TEST_F(StandIns, PinnedMemoryWaitsForTheWorkThatUsesIt) {
+  Stream stream(1);
+  const Values<int> there(1, 1);
+  int out = 0;
+  {
+    const PinnedMemory pinned(sizeof(int));
+    EXPECT_EQ(pinned.size(), sizeof(int));
+    *reinterpret_cast<int*>(pinned.data()) = 5;
+    copy(stream, there.data(), pinned.data(), sizeof(int));
+    copy(stream, &out, there.data(), sizeof(int));
+  }
+  EXPECT_EQ(out, 5);
 }
 
 /// What a child says of memory that it maps: its first byte + 1, or 255.
@@ -151,6 +198,20 @@ TEST_F(StandIns, ThisProcessMapsItsOwnOnTheSameGpu) {
   EXPECT_EQ(MappedMemory(1, MappedMemory::key(1, own)).data(), own.data());
   EXPECT_EQ(MappedMemory(0, MappedMemory::key(1, own)).data(), nullptr);
   EXPECT_EQ(MappedMemory(0, {}).data(), nullptr);
+}
+
+TEST_F(StandIns, NobodyMapsWhatIsEmpty) {
+  const Memory empty(0, 0, Reach::host);
+  EXPECT_EQ(MappedMemory(0, MappedMemory::key(0, empty)).data(), nullptr);
+  EXPECT_EQ(seen_by_a_child(MappedMemory::key(0, empty)), 255);
+}
+
+TEST_F(StandIns, AProcessOfTheSameNumberInAnotherContainerIsAnother) {
+  const Memory shared(0, 10, Reach::host);
+  std::vector<std::byte> key = MappedMemory::key(0, shared);
+  EXPECT_EQ(MappedMemory(0, key).data(), shared.data());
+  key[sizeof(std::int64_t)] ^= std::byte{1};  // behind the number a word of chance
+  EXPECT_EQ(MappedMemory(0, key).data(), nullptr);
 }
 
 }  // namespace
