@@ -2,6 +2,22 @@
 # One static library per layer: a dependency that was not declared is a link error, and tests/check_layers.py
 # refuses the include.
 
+# A compiler cache would know nothing of what includes a precompiled header, and saves more.
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
+endif()
+# What most files of all layers include, made once: a fifth of what they take to compile. Nothing but the standard library
+# and fmt, since it is made without the definitions of other libraries.
+file(CONFIGURE OUTPUT layer_headers.cpp CONTENT "")
+add_library(capstan_layer_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/layer_headers.cpp)
+set_target_properties(capstan_layer_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_compile_features(capstan_layer_headers PRIVATE cxx_std_20)
+target_compile_options(capstan_layer_headers PRIVATE ${CAPSTAN_WARNINGS})
+target_link_libraries(capstan_layer_headers PRIVATE fmt::fmt)
+target_precompile_headers(capstan_layer_headers PRIVATE <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>
+  <cstring> <exception> <filesystem> <fmt/format.h> <functional> <map> <memory> <mutex> <optional> <random> <ranges> <set> <span>
+  <sstream> <stop_token> <string> <string_view> <system_error> <thread> <tuple> <unordered_map> <utility> <variant> <vector>)
+
 function(capstan_layer name)
   cmake_parse_arguments(arg "" "" "SOURCES;USES;LINK;PUBLIC_LINK" ${ARGN})
   add_library(capstan_${name} STATIC ${arg_SOURCES})
@@ -12,6 +28,7 @@ function(capstan_layer name)
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_compile_options(capstan_${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${CAPSTAN_WARNINGS}>")
+  target_precompile_headers(capstan_${name} REUSE_FROM capstan_layer_headers)
   list(TRANSFORM arg_USES PREPEND capstan_)
   target_link_libraries(capstan_${name} PUBLIC ${arg_USES} ${arg_PUBLIC_LINK} PRIVATE ${arg_LINK})
   set_property(GLOBAL APPEND PROPERTY CAPSTAN_LAYERS capstan_${name})

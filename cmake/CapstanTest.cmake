@@ -11,10 +11,7 @@ set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 include(CapstanPython)
 
-# Half of what most tests take to compile, made once; a compiler cache would know none of what includes it.
-if(CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
-endif()
+# Half of what most tests take to compile, made once, as the layers' (CapstanLayer.cmake).
 # What is tested is optimised in its library; a test is compiled once and run for a second.
 set(CAPSTAN_TEST_OPTIONS ${CAPSTAN_WARNINGS} $<$<CONFIG:Release>:-O0>)
 file(CONFIGURE OUTPUT test_headers.cpp CONTENT "")
