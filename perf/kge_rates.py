@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Triples per second of `capstan train kge` beside its bound, the plain single-core program, in one run.
 
-usage: perf/kge_rates.py DATA_DIR [--build build/release] [--model complex] [--epochs 4] [--repeat 5] [--json FILE]
+usage: perf/kge_rates.py DATA_DIR [--build build/release] [--model complex] [--epochs 4] [--repeat 5] [--gpu] [--json FILE]
 
 Takes turns: plain, local, 1 worker, 2 workers, then again, so that a machine whose speed drifts does so for all. An
 answer is checked before a rate counts: every run's filtered test MRR must be within --mrr-tolerance of the plain one's.
+With --gpu: plain, 2 workers on two cores, and one process that computes with a GPU; ratios are to the two cores' rate.
 """
-import argparse, datetime, json, os, pathlib, platform, re, statistics, subprocess, sys, tempfile
+import argparse, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("data")
@@ -15,6 +16,7 @@ parser.add_argument("--model", default="complex")
 parser.add_argument("--epochs", type=int, default=4)
 parser.add_argument("--repeat", type=int, default=5)
 parser.add_argument("--mrr-tolerance", type=float, default=0.05)
+parser.add_argument("--gpu", action="store_true")
 parser.add_argument("--json")
 options = parser.parse_args()
 
@@ -44,6 +46,15 @@ cases = {
     "capstan, mpirun, 1 ps, 1 worker": lambda: capstan([*mpirun, "-np", "3"], "--ps", "1"),
     "capstan, mpirun, 2 ps, 2 workers": lambda: capstan([*mpirun, "-np", "5"], "--ps", "2"),
 }
+bound = "plain, 1 core"
+if options.gpu:
+    two_cores = ["taskset", "-c", ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])]
+    bound = "capstan, 2 ps, 2 workers, two cores"
+    cases = {
+        "plain, 1 core": plain,
+        bound: lambda: capstan([*two_cores, *mpirun, "-np", "5"], "--ps", "2"),
+        "capstan, local, one GPU": lambda: capstan([], "--device", "cuda"),
+    }
 rates = {name: [] for name in cases}
 mrrs = {name: [] for name in cases}
 for _ in range(options.repeat):
@@ -52,13 +63,14 @@ for _ in range(options.repeat):
         rates[name].append(rate)
         mrrs[name].append(mrr)
 
-bound = "plain, 1 core"
-expected = statistics.median(mrrs[bound])
+expected = statistics.median(mrrs["plain, 1 core"])
 results = []
-commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
+commit = ""
+if shutil.which("git"):
+    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
 print(f"# {datetime.datetime.now():%Y-%m-%d} {platform.machine()} {os.cpu_count()} cores, commit {commit}, {options.model}, "
       f"{options.epochs} epochs, median of {options.repeat}")
-print(f"# {'case':36} {'triples/s':>10} {'min':>8} {'max':>8} {'of plain':>9} {'MRR':>7}")
+print(f"# {'case':36} {'triples/s':>10} {'min':>8} {'max':>8} {'of cores' if options.gpu else 'of plain':>9} {'MRR':>7}")
 for name, values in rates.items():
     mrr = statistics.median(mrrs[name])
     verified = abs(mrr - expected) <= options.mrr_tolerance

@@ -8,8 +8,9 @@
 // median counts. A step of KGE has its rows in the GPU's memory; 10 times what two cores train is asked for,
 // 52,679 triples/s with ComplEx (docs/performance.md). Ranks of held-out triples, from a table that is there,
 // are held against the products of matrices alone. What a call leaves behind is compared with the host
-// first. With CAPSTAN_GPU_STAND_INS in the environment, and no GPU, stand-ins make one call of each, whose
-// answers count and whose rates do not.
+// first. The same lookups and pushes by all cores of the machine go beside them. With CAPSTAN_GPU_STAND_INS
+// in the environment, and no GPU, stand-ins make one call of each, whose answers count and whose rates do
+// not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "capstan/error.hpp"
@@ -29,6 +31,8 @@
 #include "device/row_bodies.hpp"
 #include "device/row_ops.hpp"
 #include "device/staging.hpp"
+#include "perf/gpu/first_step.hpp"
+#include "perf/gpu/host_rates.hpp"
 #include "perf/gpu/kge_case.hpp"
 #include "perf/gpu/rank_case.hpp"
 
@@ -42,12 +46,22 @@ constexpr int kCalls = 20;
 constexpr int kRepeats = 30;
 constexpr int kSets = 8;  // of ids, by turns
 constexpr double kGiga = 1e9;
+const Optimizer kSgd = optimizers::SGD{0.5};
+const Optimizer kAdam = optimizers::Adam{0.01};
 
 struct Case {
   std::string name;
   double gigabytes_a_second = 0;
   double of_copy = 0;
   double asked = 0;
+  bool verified = false;
+};
+
+/// Of a lookup or a push, uniform ids.
+struct BesideHost {
+  std::string name;
+  double gpu_rows = 0;  // a second
+  double host_rows = 0;
   bool verified = false;
 };
 
@@ -70,19 +84,25 @@ float pattern(std::uint64_t i) { return static_cast<float>(i * 2654435761U % 167
 
 class Bench {
  public:
-  explicit Bench(std::uint64_t table_bytes) : table_bytes_(table_bytes), stream_(0) {}
+  explicit Bench(std::uint64_t table_bytes)
+      : table_bytes_(table_bytes), stream_(0), pattern_(table_bytes / sizeof(float)) {
+    for (std::size_t i = 0; i < pattern_.size(); ++i) pattern_[i] = pattern(i);
+  }
 
   void run() {
     copy_rate_ = rate_of_copy();
     cases_.push_back({"copy within the GPU's memory", copy_rate_, 1, 0, true});
     staging();
     for (const std::uint64_t dim : {64, 128}) {
-      for (const bool zipf : {false, true}) {
-        lookup(dim, zipf);
-        push("sgd", optimizers::SGD{0.5}, dim, zipf, false, zipf ? 0 : 0.6);
-        push("adam", optimizers::Adam{0.01}, dim, zipf, false, zipf ? 0 : 0.6);
-        push("adam, deterministic", optimizers::Adam{0.01}, dim, zipf, true, 0);
-      }
+      const double looked_up = lookup(dim, false);
+      const double pushed = push("sgd", kSgd, dim, false, false, 0.6);
+      const double pushed_adam = push("adam", kAdam, dim, false, false, 0.6);
+      push("adam, deterministic", kAdam, dim, false, true, 0);
+      lookup(dim, true);
+      push("sgd", kSgd, dim, true, false, 0);
+      push("adam", kAdam, dim, true, false, 0);
+      push("adam, deterministic", kAdam, dim, true, true, 0);
+      beside_host(dim, looked_up, pushed, pushed_adam);
     }
     for (const auto model : {kge::ModelKind::complex, kge::ModelKind::distmult, kge::ModelKind::transe}) {
       kge_step(model);
@@ -90,6 +110,7 @@ class Bench {
     }
   }
   const std::vector<Case>& cases() const { return cases_; }
+  const std::vector<BesideHost>& beside_host() const { return beside_host_; }
   const std::vector<KgeRate>& kge_rates() const { return kge_rates_; }
   const std::vector<RankRate>& rank_rates() const { return rank_rates_; }
 
@@ -187,9 +208,7 @@ class Bench {
   };
   Table table_of(std::uint64_t dim, bool zipf) {
     Table table{static_cast<std::uint32_t>(table_bytes_ / (dim * sizeof(float))), {}, {}, {}, {}};
-    std::vector<float> values(table.rows * dim);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = pattern(i);
-    table.values = to_gpu(values);
+    table.values = to_gpu(pattern_);
     table.first_bad = to_gpu(std::vector<std::uint32_t>{device::kNoBadRow});
     std::mt19937_64 random(1);
     for (int set = 0; set < kSets; ++set) {
@@ -210,12 +229,14 @@ class Bench {
     return static_cast<std::uint32_t>(static_cast<std::uint64_t>(rank) * 2654435761U % rows);
   }
 
-  void add(std::string name, double bytes, double time, double asked, bool verified) {
+  /// Rows a second of a call with kIds of them.
+  double add(std::string name, double bytes, double time, double asked, bool verified) {
     const double rate = bytes / (time * 1e-3) / kGiga;
     cases_.push_back({std::move(name), rate, rate / copy_rate_, asked, verified});
+    return kIds / (time * 1e-3);
   }
 
-  void lookup(std::uint64_t dim, bool zipf) {
+  double lookup(std::uint64_t dim, bool zipf) {
     const Table table = table_of(dim, zipf);
     const Values<float> out(0, kIds * dim);
     const auto call = [&](int i) {
@@ -231,12 +252,12 @@ class Bench {
     }
     const double bytes =
         static_cast<double>(kIds) * (2 * static_cast<double>(dim) * sizeof(float) + sizeof(std::uint32_t));
-    add(fmt::format("lookup, {} floats, {}", dim, zipf ? "zipf" : "uniform"), bytes, milliseconds(call),
-        zipf ? 0 : 0.7, verified);
+    return add(fmt::format("lookup, {} floats, {}", dim, zipf ? "zipf" : "uniform"), bytes,
+               milliseconds(call), zipf ? 0 : 0.7, verified);
   }
 
-  void push(const char* name, const Optimizer& o, std::uint64_t dim, bool zipf, bool deterministic,
-            double asked) {
+  double push(const char* name, const Optimizer& o, std::uint64_t dim, bool zipf, bool deterministic,
+              double asked) {
     const Table table = table_of(dim, zipf);
     const bool adam = o.kind == OptimizerKind::adam;
     std::vector<Values<float>> slots;
@@ -267,8 +288,20 @@ class Bench {
     const bool verified = is_right(o, table, dim, host_gradient);
     double bytes = (adam ? 7.0 : 3.0) * static_cast<double>(kIds) * static_cast<double>(dim) * sizeof(float);
     bytes += kIds * sizeof(std::uint32_t);
-    add(fmt::format("push {}, {} floats, {}", name, dim, zipf ? "zipf" : "uniform"), bytes,
-        milliseconds(call), asked, verified);
+    return add(fmt::format("push {}, {} floats, {}", name, dim, zipf ? "zipf" : "uniform"), bytes,
+               milliseconds(call), asked, verified);
+  }
+
+  void beside_host(std::uint64_t dim, double looked_up, double pushed, double pushed_adam) {
+    const bool timed = !device::are_stand_ins();
+    HostTable table(table_bytes_, dim, kIds, timed ? kCalls : 1, timed ? 10 : 1);
+    const auto add = [&](const char* what, double gpu_rows, HostRate host) {
+      beside_host_.push_back(
+          {fmt::format("{}, {} floats, uniform", what, dim), gpu_rows, host.rows_a_second, host.verified});
+    };
+    add("lookup", looked_up, table.lookup());
+    add("push sgd", pushed, table.push(kSgd));
+    add("push adam", pushed_adam, table.push(kAdam));
   }
 
   void kge_step(kge::ModelKind model) {
@@ -301,15 +334,7 @@ class Bench {
       }
       const auto now = to_host(table.values.data() + row * dim, dim);
       for (std::uint64_t j = 0; j < dim; ++j) {
-        const double before = static_cast<double>(pattern(row * dim + j));
-        const double root = std::sqrt(0.001 * sum[j] * sum[j]);
-        const double step = o.kind == OptimizerKind::sgd
-                                ? sum[j]
-                                : std::sqrt(0.001) / 0.1 * 0.1 * sum[j] / (root + o.epsilon);
-        if (!(std::abs(static_cast<double>(now[j]) - (before - o.learning_rate * step)) <
-              1e-4 * (1 + std::abs(sum[j])))) {
-          return false;
-        }
+        if (!is_first_step(o, sum[j], pattern(row * dim + j), now[j])) return false;
       }
     }
     return true;
@@ -317,19 +342,20 @@ class Bench {
 
   std::uint64_t table_bytes_;
   device::Stream stream_;
+  std::vector<float> pattern_;  // the table's values
   double copy_rate_ = 0;
   std::vector<Case> cases_;
+  std::vector<BesideHost> beside_host_;
   std::vector<KgeRate> kge_rates_;
   std::vector<RankRate> rank_rates_;
 };
 
 /// False when an answer was wrong.
-bool print(const std::vector<Case>& cases, const std::vector<KgeRate>& kge_rates,
-           const std::vector<RankRate>& rank_rates, const char* json) {
+bool print(const Bench& bench, const char* json) {
   std::string text = "[";
   bool right = true;
   fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "65,536 rows a call", "GB/s", "of copy", "asked");
-  for (const Case& one : cases) {
+  for (const Case& one : bench.cases()) {
     fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.gigabytes_a_second, one.of_copy,
                one.asked > 0 ? fmt::format("{:.2f}", one.asked) : "-", one.verified ? "verified" : "WRONG");
     text +=
@@ -337,8 +363,19 @@ bool print(const std::vector<Case>& cases, const std::vector<KgeRate>& kge_rates
                     text.size() > 1 ? "," : "", one.name, one.gigabytes_a_second, one.of_copy, one.verified);
     right = right && one.verified;
   }
+  fmt::print("{:<44}{:>10}{:>10}{:>8}  the cores' answer\n",
+             fmt::format("the GPU beside {} cores", std::thread::hardware_concurrency()), "M rows/s", "times",
+             "asked");
+  for (const BesideHost& one : bench.beside_host()) {
+    fmt::print("{:<44}{:>10.0f}{:>10.1f}{:>8}  {}\n", one.name, one.gpu_rows * 1e-6,
+               one.gpu_rows / one.host_rows, 15, one.verified ? "verified" : "WRONG");
+    text += fmt::format(
+        ",\n  {{\"case\": \"{}, beside cores\", \"rows_s\": {}, \"cores_rows_s\": {}, \"verified\": {}}}",
+        one.name, one.gpu_rows, one.host_rows, one.verified);
+    right = right && one.verified;
+  }
   fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "a batch a call", "triples/s", "TFLOP/s", "asked");
-  for (const KgeRate& one : kge_rates) {
+  for (const KgeRate& one : bench.kge_rates()) {
     fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.triples_a_second, one.tflops,
                one.asked > 0 ? fmt::format("{:.0f}", one.asked) : "-", one.verified ? "verified" : "WRONG");
     text += fmt::format(",\n  {{\"case\": \"{}\", \"triples_s\": {}, \"tflop_s\": {}, \"verified\": {}}}",
@@ -346,7 +383,7 @@ bool print(const std::vector<Case>& cases, const std::vector<KgeRate>& kge_rates
     right = right && one.verified;
   }
   fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "2,048 queries a call", "G pairs/s", "of gemm", "asked");
-  for (const RankRate& one : rank_rates) {
+  for (const RankRate& one : bench.rank_rates()) {
     fmt::print("{:<44}{:>10.1f}{:>10.2f}{:>8}  {}\n", one.name, one.pairs_a_second / kGiga, one.of_product,
                "0.80", one.verified ? "verified" : "WRONG");
     text += fmt::format(",\n  {{\"case\": \"{}\", \"pairs_s\": {}, \"of_gemm\": {}, \"verified\": {}}}",
@@ -374,10 +411,7 @@ int main(int argc, char** argv) {
     const double gibibytes = argc > 1 ? std::atof(argv[1]) : 4;
     capstan::perf::Bench bench(static_cast<std::uint64_t>(gibibytes * (std::uint64_t{1} << 30)));
     bench.run();
-    return capstan::perf::print(bench.cases(), bench.kge_rates(), bench.rank_rates(),
-                                argc > 2 ? argv[2] : nullptr)
-               ? 0
-               : 1;
+    return capstan::perf::print(bench, argc > 2 ? argv[2] : nullptr) ? 0 : 1;
   } catch (const capstan::Error& error) {
     std::fprintf(stderr, "perf_gpu: %s\n", error.what());
     return 1;

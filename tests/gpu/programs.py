@@ -3,6 +3,8 @@
 
   programs.py pack BUILD FILE.tar.gz        their programs and all libraries, from a build of this project
   programs.py run FILE.tar.gz FOLDER [OUT]  unpacks them into FOLDER and runs them; exit code 1 where one failed
+  programs.py call FILE.tar.gz FOLDER COMMAND...  unpacks them, and runs COMMAND in the folder that bin/ is in, with an
+                                            environment in which they and mpirun run
 
 What `run` needs is Linux on x86-64 with a glibc no older than the packer's, and Python. With CAPSTAN_TEST_GPU in the
 environment, which tests/gpu/run sets, a test fails where there is no GPU; without, stand-ins do its work.
@@ -26,20 +28,36 @@ PLUGINS = [LIBRARIES / "openmpi/lib/openmpi3", LIBRARIES / "pmix2/lib/pmix", LIB
 HELP = [pathlib.Path("/usr/share/openmpi"), LIBRARIES / "pmix2/share/pmix"]
 
 
+# What no test runs, but `call`.
+ALSO = ["bin/plain_kge"]
+
+
 def tests_of(build):
     """(name, seconds, arguments) of each test; programs of the build begin with "bin/", scripts with "tests/"."""
     told = subprocess.run(["ctest", "--show-only=json-v1", "-L", "gpu"], cwd=build, check=True, capture_output=True, text=True)
     for test in json.loads(told.stdout)["tests"]:
+        if "command" not in test:
+            sys.exit(f"programs.py: {test['name']} has not been built; run launch/setup --tests first")
         command = [word.replace(f"{build}/", "").replace(f"{ROOT}/", "") for word in test["command"]]
         properties = {one["name"]: one["value"] for one in test.get("properties", [])}
         yield test["name"], properties.get("TIMEOUT", 60), command
 
 
+def scripts_of(script, known):
+    """`known` and `script`, with the scripts of these tests that it imports."""
+    known.add(script)
+    for name in re.findall(r"^(?:from|import) (\w+)", script.read_text(), re.MULTILINE):
+        for folder in (script.parent, ROOT / "tests/support"):
+            if (found := folder / f"{name}.py").exists() and found not in known:
+                scripts_of(found, known)
+    return known
+
+
 def programs_of(command):
     if command[0].startswith("bin/"):
         return {command[0]}
-    script = next(word for word in command if word.endswith(".py"))
-    named = re.findall(r'BIN / "(\w+)"', (ROOT / script).read_text())
+    script = ROOT / next(word for word in command if word.endswith(".py"))
+    named = [name for one in scripts_of(script, set()) for name in re.findall(r'BIN / "(\w+)"', one.read_text())]
     return {"bin/capstan", *(f"bin/{name}" for name in named)}
 
 
@@ -52,7 +70,7 @@ def libraries_of(file):
 def pack(build, to):
     build = pathlib.Path(build).resolve()
     tests = list(tests_of(build))
-    programs = sorted(set().union(*(programs_of(command) for _, _, command in tests)))
+    programs = sorted(set(ALSO).union(*(programs_of(command) for _, _, command in tests)))
     with tempfile.TemporaryDirectory() as scratch:
         top = pathlib.Path(scratch, "programs")
         (top / "bin").mkdir(parents=True)
@@ -62,6 +80,7 @@ def pack(build, to):
         (top / "usr/bin").mkdir(parents=True)
         for name in ("orterun", "orted"):
             shutil.copy(shutil.which(name), top / "usr/bin")
+        (top / "usr/bin/mpirun").symlink_to("orterun")
         files = [*(build / program for program in programs), shutil.which("orterun")]
         for folder in PLUGINS:
             files += [path for path in folder.glob("*.so*") if not path.is_symlink()]
@@ -79,6 +98,7 @@ def environment(top):
     libraries = top / "usr/lib/x86_64-linux-gnu"
     return {
         **os.environ,
+        "PATH": f"{top / 'usr/bin'}:{os.environ['PATH']}",
         "LD_LIBRARY_PATH": f"{top / 'lib'}:{libraries / 'openmpi/lib'}",
         "OPAL_PREFIX": str(top / "usr"),
         "PMIX_INSTALL_PREFIX": str(libraries / "pmix2"),
@@ -99,10 +119,19 @@ def words_of(command, top):
     return [sys.executable, *(top / "usr/bin/orterun" if str(word).endswith(("mpiexec", "mpirun")) else word for word in words)]
 
 
-def run(archive, folder, out=None):
+def unpacked(archive, folder):
     with tarfile.open(archive) as packed:
         packed.extractall(folder)
-    top = pathlib.Path(folder, "programs").resolve()
+    return pathlib.Path(folder, "programs").resolve()
+
+
+def call(archive, folder, *command):
+    top = unpacked(archive, folder)
+    return subprocess.run(command, cwd=top, env=environment(top)).returncode
+
+
+def run(archive, folder, out=None):
+    top = unpacked(archive, folder)
     failed = []
     tests = json.loads((top / "tests.json").read_text())
     for name, seconds, command in tests:
@@ -128,4 +157,6 @@ if __name__ == "__main__":
         sys.exit(pack(*sys.argv[2:]))
     if len(sys.argv) in (4, 5) and sys.argv[1] == "run":
         sys.exit(run(*sys.argv[2:]))
+    if len(sys.argv) > 4 and sys.argv[1] == "call":
+        sys.exit(call(*sys.argv[2:]))
     sys.exit(__doc__)

@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from enough import kill_child, until_enough
+from gpu import gpu_flags
 from job import CAPSTAN, JobTest, main
 from small_models import newton, write_libsvm, write_pictures
 
@@ -161,7 +162,7 @@ class TrainModels(JobTest):
     def test_a_gpu_computes_what_the_host_does(self):
         files = write_pictures(self.folder)
         found, evaluated = [], []
-        for ranks, more in ((0, []), (3, ["--device", "cuda", "--gpu-stand-ins", 1])):
+        for ranks, more in ((0, []), (3, ["--device", "cuda", *gpu_flags()])):
             summary, _ = self.trained("mlp", ranks, "--data", files[0], "--labels", files[1], "--workers", 1, *more,
                                          "--l2", 0.01, "--optimizer", "sgd", "--hidden", "32,16", epochs=3, batch=50)
             found.append([epoch["loss"] for epoch in summary["training"]["epochs"]])

@@ -68,7 +68,7 @@ class Smoke(JobTest):
 
     def test_gpu(self):
         job = self.run_to_end([BIN / "perf_gpu", "0.002"], 0, env={"CAPSTAN_GPU_STAND_INS": "1"})
-        self.assertGreaterEqual(job.stdout.count("verified"), 5 + 4 * 4 + 2 * 3, job.stdout)
+        self.assertGreaterEqual(job.stdout.count("verified"), 5 + 4 * 4 + 2 * 3 + 2 * 3, job.stdout)
         self.assertNotIn("WRONG", job.stdout)
 
     def test_scale(self):
