@@ -162,7 +162,8 @@ class Updates : public OnGpu {
       }
       const auto now = to_host(values);
       for (std::size_t i = 0; i < now.size(); ++i) {
-        ASSERT_NEAR(static_cast<double>(widened(now[i])), table.expected[i].w, tolerance) << "element " << i;
+        ASSERT_NEAR(static_cast<double>(device::widened(now[i])), table.expected[i].w, tolerance)
+            << "element " << i;
       }
     }
   }

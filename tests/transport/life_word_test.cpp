@@ -40,11 +40,11 @@ TEST_F(LifeWordTest, EndsWithAKilledProcess) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     const LifeWord life(word_);
-    if (write(ready[1], "x", 1) == 1) pause();
+    if (::write(ready[1], "x", 1) == 1) pause();
     _exit(0);
   }
   char byte = 0;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   EXPECT_TRUE(LifeWord::alive(word_));
   kill(child, SIGSTOP);
   EXPECT_TRUE(LifeWord::alive(word_)) << "a process that stands still is not dead";
