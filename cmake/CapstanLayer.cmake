@@ -6,17 +6,26 @@
 if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
-# What most files of all layers include, made once: a fifth of what they take to compile. Nothing but the standard library
-# and fmt, since it is made without the definitions of other libraries.
-file(CONFIGURE OUTPUT layer_headers.cpp CONTENT "")
-add_library(capstan_layer_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/layer_headers.cpp)
-set_target_properties(capstan_layer_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_compile_features(capstan_layer_headers PRIVATE cxx_std_20)
-target_compile_options(capstan_layer_headers PRIVATE ${CAPSTAN_WARNINGS})
-target_link_libraries(capstan_layer_headers PRIVATE fmt::fmt)
-target_precompile_headers(capstan_layer_headers PRIVATE <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>
+# capstan_headers(<name> OPTIONS ... HEADERS ... [LINK ...]): what most files of some targets include, made once, for their
+# target_precompile_headers(... REUSE_FROM <name>). They have the same options, and fmt's definitions, which the headers
+# read; none of their other definitions.
+function(capstan_headers name)
+  cmake_parse_arguments(arg "" "" "OPTIONS;HEADERS;LINK" ${ARGN})
+  file(CONFIGURE OUTPUT ${name}.cpp CONTENT "")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  target_compile_options(${name} PRIVATE ${CAPSTAN_WARNINGS} ${arg_OPTIONS})
+  target_link_libraries(${name} PRIVATE fmt::fmt ${arg_LINK})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+endfunction()
+
+# A fifth of what layers take to compile.
+capstan_headers(capstan_layer_headers OPTIONS -fPIC HEADERS <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>
   <cstring> <exception> <filesystem> <fmt/format.h> <functional> <map> <memory> <mutex> <optional> <random> <ranges> <set> <span>
   <sstream> <stop_token> <string> <string_view> <system_error> <thread> <tuple> <unordered_map> <utility> <variant> <vector>)
+# Of programs on the public headers: benchmarks, and those that tests start.
+capstan_headers(capstan_program_headers HEADERS <capstan/capstan.hpp> <fmt/format.h>)
 
 function(capstan_layer name)
   cmake_parse_arguments(arg "" "" "SOURCES;USES;LINK;PUBLIC_LINK" ${ARGN})

@@ -14,11 +14,15 @@ include(CapstanPython)
 # Half of what most tests take to compile, made once, as the layers' (CapstanLayer.cmake).
 # What is tested is optimised in its library; a test is compiled once and run for a second.
 set(CAPSTAN_TEST_OPTIONS ${CAPSTAN_WARNINGS} $<$<CONFIG:Release>:-O0>)
-file(CONFIGURE OUTPUT test_headers.cpp CONTENT "")
-add_library(capstan_test_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cpp)
-target_compile_options(capstan_test_headers PRIVATE ${CAPSTAN_TEST_OPTIONS})
-target_link_libraries(capstan_test_headers PRIVATE GTest::gmock GTest::gtest)
-target_precompile_headers(capstan_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+capstan_headers(capstan_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest
+                HEADERS <gmock/gmock.h> <gtest/gtest.h> <capstan/capstan.hpp> <fmt/format.h> <filesystem> <fstream> <random> <thread>)
+
+# For USES: a cluster of threads (tests/support/rank_threads.hpp), with all that a cluster needs.
+add_library(capstan_rank_threads STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/rank_threads.cpp)
+target_include_directories(capstan_rank_threads PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+target_compile_options(capstan_rank_threads PRIVATE ${CAPSTAN_TEST_OPTIONS})
+target_precompile_headers(capstan_rank_threads REUSE_FROM capstan_test_headers)
+target_link_libraries(capstan_rank_threads PUBLIC capstan_coordinator PRIVATE GTest::gtest fmt::fmt)
 
 function(capstan_test_target name source layer)
   add_executable(${name} ${source})

@@ -3,6 +3,7 @@
 // Bound: `dd` of the same bytes on the same disk in the same run, with conv=fsync for saving, and reading
 // with a cold cache for restoring (which takes root). For training: the same pushes without a save.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -4,6 +4,7 @@
 // place. Between hosts: what --bounds says of the link, with several pulls in flight. A source that is larger
 // than any cache is walked in an order without neighbours, so every block is cold for both.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstring>
 #include <deque>

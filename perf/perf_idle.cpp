@@ -3,6 +3,7 @@
 // CPU time is the kernel's (/proc/PID/task/*/schedstat) of every rank on the coordinator's host. The bound
 // of a push after idleness is the same push without it.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <sched.h>
 

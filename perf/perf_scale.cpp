@@ -2,6 +2,8 @@
 //
 // Alone: the rings that a ps polls, and connections over UCX, both in this process. Under mpirun: the job's
 // own ranks, such as 64 workers on this host.
+#include <CLI/CLI.hpp>
+
 #include "perf/bench/program.hpp"
 #include "perf/scale/scale.hpp"
 

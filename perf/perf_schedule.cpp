@@ -1,6 +1,7 @@
 // perf_schedule.cpp -- what a closure costs: many empty ones, one alone, results, arguments.
 //
 // Bound: `ucx_perftest -t ucp_am_lat` there and back, and ucp_am_bw for messages a second, by --bounds.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>

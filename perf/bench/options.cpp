@@ -1,6 +1,7 @@
 // options.cpp -- one help line a flag.
 #include "perf/bench/options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <fstream>
 
 namespace capstan::perf {

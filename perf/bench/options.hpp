@@ -1,11 +1,14 @@
 // options.hpp -- the flags that all benchmarks share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace capstan::perf {
 

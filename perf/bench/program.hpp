@@ -1,7 +1,6 @@
 // program.hpp -- what every benchmark does: flags, a cluster, its cases, the MPI rival, the report.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <functional>

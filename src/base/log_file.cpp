@@ -38,7 +38,7 @@ void LogFile::sink_it_(const spdlog::details::log_msg& message) {
 
 void LogFile::write(std::string_view line) {
   std::string after_torn;
-  if (torn_) line = after_torn = "\n" + std::string(line);
+  if (torn_) line = after_torn.append("\n").append(line);
   std::size_t written = 0;
   while (written < line.size()) {
     const ssize_t now = ::write(fd_, line.data() + written, line.size() - written);

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"

@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "capstan/variable.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
+#include "transport/loop.hpp"
 
 namespace capstan {
 namespace {

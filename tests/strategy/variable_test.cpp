@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <thread>
 
 #include "capstan/strategy.hpp"
 #include "support/rank_threads.hpp"
