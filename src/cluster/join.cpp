@@ -24,6 +24,7 @@
 #include "cluster/run_files.hpp"
 #include "cluster/runtime.hpp"
 #include "cluster/tcp_bootstrap.hpp"
+#include "device/gpu.hpp"
 #include "transport/ucx_fabric.hpp"
 #include "transport/ucx_offer.hpp"
 
@@ -182,6 +183,12 @@ void apply_log_level(const Settings& settings, bool coordinator) {
 
 Cluster join_with_agent(const Settings& settings, const Start& start) {
   const auto timeout = settings.duration("start-timeout");
+  if (device::was_used()) {
+    throw Error(Code::failed_precondition,
+                start.name +
+                    ": GPUs were used before Cluster::join, which forks, and a forked process finds "
+                    "none that works; call it first in main, or set --supervise off");
+  }
   // The others give it up first: it may wake up.
   cluster::AgentLink agent = cluster::split_into_agent_and_child(
       {.exchange = [&](const cluster::HelloSource& hello) { return start.exchange(hello, timeout); },
