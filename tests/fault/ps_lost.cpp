@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/shard_memory.hpp"
 #include "until.hpp"
 
 namespace {
@@ -66,7 +67,8 @@ int main(int argc, char** argv) {
   const std::int64_t microseconds = std::atoll(argv[3]);
   const Until losses(argv[4]);
   const bool read_first = argc > 5 && std::string(argv[5]) == "read";
-  cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{kPs}});
+  cs::ParameterServerStrategy strategy(
+      cluster, {.variable_partitioner = cs::FixedShardsPartitioner{kPs}, .memory = cs::shard_memory()});
   const auto scope = strategy.scope();
   const cs::Counter first("first");
   const cs::Counter second("second");

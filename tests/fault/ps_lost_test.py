@@ -12,8 +12,9 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from gpu import gpu_flags
 from job import BIN, HOST, PATIENT, SECONDS_TO_END, JobTest, agent_of, child_of, main, outlived
-from sums import Connected
+from sums import ON_GPU, Connected
 
 CLOSURES = 300
 RANKS = 6  # with one spare: coordinator, two workers, spare, two ps
@@ -26,10 +27,10 @@ def name(role, index, rank):
 class PsLost(Connected, JobTest):
     environment = PATIENT
 
-    def begin(self, *options, spares=1, closures=CLOSURES, microseconds=0, losses=1, ranks=RANKS, saved=True, wait="300ms", words=()):
+    def begin(self, *options, spares=1, closures=CLOSURES, microseconds=0, losses=1, ranks=RANKS, saved=True, wait="300ms", words=(), env=None):
         folder = self.folder / "checkpoints" if saved else "-"
         options = ["--capstan-ps=2", f"--capstan-spares={spares}", f"--capstan-ps-wait={wait}", *options]
-        job = self.start(outlived([BIN / "ps_lost", folder, closures, microseconds, losses, *words, *options]), ranks)
+        job = self.start(outlived([BIN / "ps_lost", folder, closures, microseconds, losses, *words, *options]), ranks, env=env)
         self.assert_says(job, "kill 0")
         return job
 
@@ -58,8 +59,8 @@ class PsLost(Connected, JobTest):
         self.lose(job, 4)
         self.assert_unavailable(job, rf"{name('ps', 1, 4)} is gone, its shards with it, and it has not come back within 1000 ms")
 
-    def takes_over(self, *options):
-        job = self.begin(*options)
+    def takes_over(self, *options, env=None):
+        job = self.begin(*options, env=env)
         self.lose(job, 5)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         lost, spare = name("ps", 1, 5), name("spare", 0, 3)
@@ -73,6 +74,9 @@ class PsLost(Connected, JobTest):
 
     def test_a_spare_takes_over(self):
         self.takes_over()
+
+    def test_with_shards_in_the_memory_of_gpus(self):
+        self.takes_over(*gpu_flags(prefix="--capstan-"), env=ON_GPU)
 
     def test_a_counter_is_read_again(self):
         job = self.begin(words=["read"])
