@@ -44,7 +44,8 @@ using device::Values;
 constexpr std::uint32_t kIds = 65536;
 constexpr int kCalls = 20;
 constexpr int kRepeats = 30;
-constexpr int kSets = 8;  // of ids, by turns
+constexpr int kSets =
+    8;  // of ids, and of what is read or written beside the table, by turns: more than caches hold
 constexpr double kGiga = 1e9;
 const Optimizer kSgd = optimizers::SGD{0.5};
 const Optimizer kAdam = optimizers::Adam{0.01};
@@ -238,14 +239,15 @@ class Bench {
 
   double lookup(std::uint64_t dim, bool zipf) {
     const Table table = table_of(dim, zipf);
-    const Values<float> out(0, kIds * dim);
+    const Values<float> outs(0, kSets * kIds * dim);
+    const auto out = [&](int i) { return outs.data() + static_cast<std::size_t>(i % kSets) * kIds * dim; };
     const auto call = [&](int i) {
       device::gather(stream_, {reinterpret_cast<std::byte*>(table.values.data()), table.rows,
                                dim * sizeof(float), table.ids[static_cast<std::size_t>(i % kSets)].data(),
-                               kIds, reinterpret_cast<std::byte*>(out.data()), table.first_bad.data()});
+                               kIds, reinterpret_cast<std::byte*>(out(i)), table.first_bad.data()});
     };
     call(1);
-    const auto got = to_host(out.data(), out.size());
+    const auto got = to_host(out(1), kIds * dim);
     bool verified = to_host(table.first_bad.data(), 1)[0] == device::kNoBadRow;
     for (std::size_t i = 0; i < got.size(); ++i) {
       verified = verified && got[i] == pattern(table.host_ids[1][i / dim] * dim + i % dim);
@@ -267,7 +269,12 @@ class Bench {
     }
     std::vector<float> host_gradient(kIds * dim);
     for (std::size_t i = 0; i < host_gradient.size(); ++i) host_gradient[i] = pattern(i) / 64;
-    const auto gradient = to_gpu(host_gradient);
+    const Values<float> gradients(0, kSets * host_gradient.size());  // the same one each time
+    for (std::size_t set = 0; set < kSets; ++set) {
+      device::copy(stream_, gradients.data() + set * host_gradient.size(), host_gradient.data(),
+                   host_gradient.size() * sizeof(float));
+    }
+    stream_.wait();
     device::Updater updater(stream_, table.rows, deterministic);
     const auto call = [&](int i) {
       updater.apply(stream_, o,
@@ -279,7 +286,7 @@ class Bench {
                                           table.ids[static_cast<std::size_t>(i % kSets)].data(),
                                           0,
                                           kIds,
-                                          gradient.data(),
+                                          gradients.data() + static_cast<std::size_t>(i % kSets) * kIds * dim,
                                           1 + i,
                                           {},
                                           table.first_bad.data()});

@@ -19,6 +19,7 @@ import time
 IDS, CALLS, REPEATS, SETS = 65536, 20, 30, 8
 SGD_RATE, ADAM_RATE = 0.5, 0.01
 EPSILON = 1e-8
+PUSH = {False: "push sgd", True: "push adam"}
 LOOKED_AT = 1000  # ids of a push whose rows are compared
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -82,7 +83,9 @@ class Bench:
         self.rows = int(options.gibibytes * 2**30) // (4 * dim)
         random = torch.Generator(GPU).manual_seed(1)
         self.ids = [torch.randint(self.rows, (IDS,), generator=random, device=GPU) for _ in range(SETS)]
-        self.gradient = torch.rand(IDS, dim, generator=random, device=GPU) / 64
+        # By turns, as what is looked up, so that they come from memory.
+        self.gradients = [torch.rand(IDS, dim, generator=random, device=GPU) / 64 for _ in range(SETS)]
+        self.kept = [None] * SETS
 
     @staticmethod
     def values_of(places):
@@ -96,17 +99,23 @@ class Bench:
         ids = self.ids[0]
         unique, place = torch.unique(ids, return_inverse=True)
         sums = torch.zeros(len(unique), self.dim, device=GPU, dtype=torch.float64)
-        sums.index_add_(0, place, self.gradient.double())
+        sums.index_add_(0, place, self.gradients[0].double())
         sums = sums[place[:LOOKED_AT]]
         wanted = before.double() - first_step(sums, adam)
         return bool(((after.double() - wanted).abs() < 1e-4 * (1 + sums.abs())).all())
 
     def torch_lookup(self):
-        table, out = self.fresh(), torch.empty(IDS, self.dim, device=GPU)
+        table = self.fresh()
+        outs = [torch.empty(IDS, self.dim, device=GPU) for _ in range(SETS)]
+
+        def embedding(i):
+            self.kept[i] = torch.nn.functional.embedding(self.ids[i], table)
+
         wanted = self.values_of(self.ids[0][:, None] * self.dim + torch.arange(self.dim, device=GPU))
         right = torch.equal(torch.nn.functional.embedding(self.ids[0], table), wanted)
-        yield "torch embedding", right, lambda i: torch.nn.functional.embedding(self.ids[i], table)
-        yield "torch index_select, out", right, lambda i: torch.index_select(table, 0, self.ids[i], out=out)
+        yield "lookup", "torch embedding", right, embedding
+        torch.index_select(table, 0, self.ids[0], out=outs[0])
+        yield "lookup", "torch index_select, out", torch.equal(outs[0], wanted), lambda i: torch.index_select(table, 0, self.ids[i], out=outs[i])
 
     def torch_push(self, adam):
         table = self.fresh().requires_grad_()
@@ -116,21 +125,23 @@ class Bench:
             optimizer = torch.optim.SGD([table], lr=SGD_RATE)
 
         def call(i):
-            table.grad = torch.sparse_coo_tensor(self.ids[i][None], self.gradient, table.shape, check_invariants=False)
+            table.grad = torch.sparse_coo_tensor(self.ids[i][None], self.gradients[i], table.shape, check_invariants=False)
             optimizer.step()
 
         looked_at = self.ids[0][:LOOKED_AT]
         before = table.detach()[looked_at].clone()
         call(0)
         right = self.pushed_rightly(before, table.detach()[looked_at], adam)
-        yield f"torch {type(optimizer).__name__}, sparse", right, call
+        yield PUSH[adam], f"torch {type(optimizer).__name__}, sparse", right, call
         if not adam:
             with torch.no_grad():
-                plain = table.detach()
-                yield "torch index_add_", right, lambda i: plain.index_add_(0, self.ids[i], self.gradient, alpha=-SGD_RATE)
+                plain = self.fresh()
+                plain.index_add_(0, self.ids[0], self.gradients[0], alpha=-SGD_RATE)
+                right = self.pushed_rightly(before, plain[looked_at], adam)
+                yield PUSH[adam], "torch index_add_", right, lambda i: plain.index_add_(0, self.ids[i], self.gradients[i], alpha=-SGD_RATE)
 
     def fbgemm(self, adam):
-        """Its way back includes the update; the way forward is measured alone, and taken from both."""
+        """Its way back includes the update, and needs a way forward."""
         bags = SplitTableBatchedEmbeddingBagsCodegen(
             [(self.rows, self.dim, EmbeddingLocation.DEVICE, ComputeDevice.CUDA)], pooling_mode=PoolingMode.NONE,
             optimizer=EmbOptimType.ADAM if adam else EmbOptimType.EXACT_SGD, eps=EPSILON,
@@ -146,40 +157,40 @@ class Bench:
 
         def forward(i):
             with torch.no_grad():
-                bags(self.ids[i], offsets)
+                self.kept[i] = bags(self.ids[i], offsets)
 
         if not adam:
-            yield "fbgemm table-batched, forward", right, forward
-        found.backward(self.gradient)
+            yield "lookup", "fbgemm table-batched", right, forward
+        found.backward(self.gradients[0])
         right = right and self.pushed_rightly(before, weights[looked_at], adam)
-        yield f"fbgemm {'Adam' if adam else 'SGD'}, forward and back", right, lambda i: bags(self.ids[i], offsets).backward(self.gradient)
+        yield PUSH[adam], "fbgemm table-batched, with lookup", right, lambda i: bags(self.ids[i], offsets).backward(self.gradients[i])
 
     def cases(self):
-        yield "lookup", self.torch_lookup
+        """(what, rival, whether its answer is right, a call); one table at a time."""
+        yield from self.torch_lookup()
         for adam in (False, True):
-            yield ("push adam" if adam else "push sgd"), lambda: self.torch_push(adam)
+            yield from self.torch_push(adam)
             if NO_FBGEMM is None:
-                yield ("push adam" if adam else "push sgd"), lambda: self.fbgemm(adam)
+                yield from self.fbgemm(adam)
 
 
 ours = {}
 if options.of:
-    ours = {one["case"]: one["rows_s"] for one in json.loads(options.of.read_text()) if "rows_s" in one}
+    beside_cores = ", beside cores"
+    ours = {one["case"].removesuffix(beside_cores): one["rows_s"] for one in json.loads(options.of.read_text()) if "rows_s" in one}
 print(f"# {torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, {options.gibibytes:g} GiB, {IDS} uniform ids a call")
 if NO_FBGEMM is not None:
     print(f"# FBGEMM is left out: {NO_FBGEMM}")
 print(f"{'case':<34}{'rival':<34}{'M rows/s':>10}{'ours':>10}{'times':>8}  answer")
 results = []
 for dim in (64, 128):
-    for what, rivals in Bench(dim).cases():
+    for what, rival, right, call in Bench(dim).cases():
         name = f"{what}, {dim} floats, uniform"
-        for rival, right, call in rivals():
-            rate = rows_a_second(call)
-            mine = ours.get(name)
-            against = f"{mine * 1e-6:10.0f}{mine / rate:8.2f}" if mine else f"{'-':>10}{'-':>8}"
-            print(f"{name:<34}{rival:<34}{rate * 1e-6:10.0f}{against}  {'verified' if right else 'WRONG'}", flush=True)
-            results.append({"case": name, "rival": rival, "rows_s": rate, "ours": mine, "verified": right})
-        torch.cuda.empty_cache()
+        rate = rows_a_second(call)
+        mine = ours.get(name)
+        against = f"{mine * 1e-6:10.0f}{mine / rate:8.2f}" if mine else f"{'-':>10}{'-':>8}"
+        print(f"{name:<34}{rival:<34}{rate * 1e-6:10.0f}{against}  {'verified' if right else 'WRONG'}", flush=True)
+        results.append({"case": name, "rival": rival, "rows_s": rate, "ours": mine, "verified": right})
 if options.json:
     options.json.write_text(json.dumps(results, indent=1))
 sys.exit(not all(one["verified"] for one in results))
