@@ -15,7 +15,6 @@ namespace capstan::io {
 namespace {
 
 constexpr std::uint64_t kXfsMagic = 0x58465342;              // of linux/magic.h since Linux 5.19
-constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
 
 /// A file system of servers may be slower without the cache, which gathers what goes to them (not measured);
 /// one in memory has nothing else.

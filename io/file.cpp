@@ -19,8 +19,6 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
-
 /// Of one who has not heard that a folder is to go: a ps makes some, in the order of one a shard.
 constexpr int kMostFilesMeanwhile = 1000;
 constexpr std::chrono::milliseconds kBetweenTries(1);

@@ -13,6 +13,9 @@
 
 namespace capstan::io {
 
+/// Of one call to read or write: Linux moves at most 2 GiB - 4 KiB.
+inline constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
+
 struct FileDescriptorTraits {
   using type = int;
   static type none() noexcept { return -1; }

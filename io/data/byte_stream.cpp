@@ -54,7 +54,6 @@ ByteStream::~ByteStream() = default;
 ByteStream::ByteStream(ByteStream&&) noexcept = default;
 
 std::size_t ByteStream::read_file(char* out, std::size_t bytes) {
-  constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
   while (true) {
     const ssize_t got =
         ::pread(file_.get(), out, std::min(bytes, kMaxCallBytes), static_cast<off_t>(file_offset_));

@@ -12,7 +12,7 @@ namespace capstan::io {
 namespace {
 
 constexpr std::uint64_t kMostEvents = 2'000'000;
-constexpr std::size_t kFlushBytes = 64 * 1024;
+constexpr std::size_t kFlushLinesBytes = 64 * 1024;
 constexpr std::chrono::seconds kFlushEvery{1};
 
 /// In the order in which threads first trace something.
@@ -22,7 +22,7 @@ int this_thread() {
   return number;
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -31,7 +31,7 @@ double microseconds(std::chrono::nanoseconds time) { return static_cast<double>(
 std::string text_of(TraceFile::Arguments arguments) {
   std::string text;
   for (const auto& [name, value] : arguments)
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", quoted(name), value);
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json_text(name), value);
   return "\"args\":{" + text + "}}\n";
 }
 
@@ -43,19 +43,19 @@ TraceFile::TraceFile(std::filesystem::path path, int rank, std::string_view proc
     lines_ += fmt::format("{{\"ts\":0,\"pid\":{},\"tid\":0,\"ph\":\"M\",\"name\":\"{}\",\"args\":{{{}}}}}\n",
                           rank, what, arguments);
   };
-  name("process_name", "\"name\":" + quoted(process));
+  name("process_name", "\"name\":" + json_text(process));
   name("process_sort_index", fmt::format("\"sort_index\":{}", rank));
 }
 
 void TraceFile::span(std::string_view category, std::string_view name, Clock::time_point begin,
                      Clock::time_point end, Arguments arguments) {
   add(begin, fmt::format("\"ph\":\"X\",\"dur\":{:.3f},\"cat\":\"{}\",\"name\":{},{}",
-                         microseconds(end - begin), category, quoted(name), text_of(arguments)));
+                         microseconds(end - begin), category, json_text(name), text_of(arguments)));
 }
 
 void TraceFile::instant(std::string_view category, std::string_view name, Arguments arguments) {
   add(Clock::now(), fmt::format("\"ph\":\"i\",\"s\":\"p\",\"cat\":\"{}\",\"name\":{},{}", category,
-                                quoted(name), text_of(arguments)));
+                                json_text(name), text_of(arguments)));
 }
 
 void TraceFile::add(Clock::time_point at, std::string_view rest) {
@@ -69,7 +69,7 @@ void TraceFile::add(Clock::time_point at, std::string_view rest) {
   if (++events_ > kMostEvents) return;
   lines_ += line;
   const auto now = Clock::now();
-  if (lines_.size() < kFlushBytes && now < flushed_ + kFlushEvery) return;
+  if (lines_.size() < kFlushLinesBytes && now < flushed_ + kFlushEvery) return;
   flushed_ = now;
   (void)file_.append(lines_);
   lines_.clear();

@@ -15,7 +15,7 @@ namespace capstan::io {
 namespace {
 
 constexpr std::uint64_t kPieceNumbers = std::uint64_t{64} << 10;
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
 
 /// The place of the first number that is `row` or more.
 std::uint64_t first_at_least(const FileDescriptor& from, const std::filesystem::path& path,
@@ -69,7 +69,7 @@ const DatasetReport& numbers_of(const PartReport& part, const DatasetReport& dat
 void apply_changed_rows(const FileDescriptor& from, const std::filesystem::path& path,
                         const ChangedRows& changed, std::uint64_t first, std::uint64_t rows, std::byte* out) {
   if (changed.count == 0 || changed.row_bytes == 0) return;
-  const std::uint64_t rows_a_piece = std::max<std::uint64_t>(1, kPieceBytes / changed.row_bytes);
+  const std::uint64_t rows_a_piece = std::max<std::uint64_t>(1, kReadAtOnce / changed.row_bytes);
   std::vector<std::uint64_t> numbers;
   std::vector<std::byte> piece;
   std::uint64_t at = first_at_least(from, path, changed, first);

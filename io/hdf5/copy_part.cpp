@@ -15,7 +15,7 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 20;
 
 /// Datasets in the order in which they lie in the file.
 std::vector<const DatasetReport*> by_offset(const PartReport& part) {
@@ -37,7 +37,7 @@ class Copy {
   /// Everything up to `end`.
   void up_to(std::uint64_t end, Checksum& sum) {
     while (at_ < end) {
-      const auto bytes = static_cast<std::size_t>(std::min(kPieceBytes, end - at_));
+      const auto bytes = static_cast<std::size_t>(std::min(kCopiedAtOnce, end - at_));
       if (before_each_) before_each_(bytes);
       read_at(from_, named_, at_, piece_.data(), bytes);
       sum.add(piece_.data(), bytes);
@@ -52,7 +52,7 @@ class Copy {
   const std::filesystem::path& named_;
   FileWriter to_;
   const BytesDone& before_each_;
-  std::vector<std::byte> piece_ = std::vector<std::byte>(kPieceBytes);
+  std::vector<std::byte> piece_ = std::vector<std::byte>(kCopiedAtOnce);
   std::uint64_t at_ = 0;
 };
 

@@ -22,7 +22,7 @@ constexpr std::size_t kBufferBytes = std::size_t{1}
 
 constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
 
-Error damaged(const std::filesystem::path& file, std::string_view fault) {
+Error not_as_written(const std::filesystem::path& file, std::string_view fault) {
   return Error(Code::data_loss, fmt::format("{} {}", file.string(), fault));
 }
 
@@ -76,19 +76,19 @@ std::string metadata_checksum(const std::filesystem::path& file, const PartRepor
 void check_hdf5_file(const std::filesystem::path& file, std::uint64_t bytes) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
-  if (status.type() == std::filesystem::file_type::not_found) throw damaged(file, "is missing");
+  if (status.type() == std::filesystem::file_type::not_found) throw not_as_written(file, "is missing");
   if (error) throw file_failed("read", file, error.value());
-  if (!std::filesystem::is_regular_file(status)) throw damaged(file, "is not a regular file");
+  if (!std::filesystem::is_regular_file(status)) throw not_as_written(file, "is not a regular file");
   const auto found = std::filesystem::file_size(file, error);
   if (error) throw file_failed("read", file, error.value());
-  if (found != bytes) throw damaged(file, fmt::format("has {} bytes; {} were written", found, bytes));
-  if (!looks_like_hdf5(file)) throw damaged(file, "is not an HDF5 file");
+  if (found != bytes) throw not_as_written(file, fmt::format("has {} bytes; {} were written", found, bytes));
+  if (!looks_like_hdf5(file)) throw not_as_written(file, "is not an HDF5 file");
 }
 
 void check_part(const std::filesystem::path& file, const PartReport& part) {
   check_hdf5_file(file, part.bytes);
   if (metadata_checksum(file, part) != part.metadata_xxh3) {
-    throw damaged(file, "is not the file that was written: its HDF5 metadata differ");
+    throw not_as_written(file, "is not the file that was written: its HDF5 metadata differ");
   }
 }
 
@@ -111,13 +111,13 @@ void check_part_data(const std::filesystem::path& file, const PartReport& part, 
 void check_sum(const std::filesystem::path& file, std::string_view path, std::string_view found,
                std::string_view written) {
   if (found == written) return;
-  throw damaged(file,
+  throw not_as_written(file,
                 fmt::format("is damaged: the checksum of {} is {}; {} was written", path, found, written));
 }
 
 void check_master(const std::filesystem::path& file, std::uint64_t bytes, const std::string& xxh3) {
   check_hdf5_file(file, bytes);
-  if (checksum_of(read_whole_file(file)) != xxh3) throw damaged(file, "is damaged: its checksum differs");
+  if (checksum_of(read_whole_file(file)) != xxh3) throw not_as_written(file, "is damaged: its checksum differs");
 }
 
 }  // namespace capstan::io

@@ -16,7 +16,7 @@
 namespace capstan::launch::doctor {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kCudaAnswersWithin{20};
 
 /// A function of a library that this program is not linked with; throws Error(not_found).
 template <class Function>
@@ -98,10 +98,10 @@ Finding check_gpus(const Request&) {
       std::filesystem::exists("/proc/driver/nvidia/version") || std::filesystem::exists("/dev/nvidiactl");
   if (!look.driver) return judge_gpus(look);
   look.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
-  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kPatience, Errors::kept);
+  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaAnswersWithin, Errors::kept);
   const auto found = nlohmann::json::parse(end ? end->text : "", nullptr, /*allow_exceptions=*/false);
   if (!end) {
-    look.failure = fmt::format("cuInit has not returned after {} s", kPatience.count());
+    look.failure = fmt::format("cuInit has not returned after {} s", kCudaAnswersWithin.count());
   } else if (!found.is_object()) {
     look.failure = fmt::format("the process that asked CUDA ended with exit code {}", end->exit_code);
   } else {

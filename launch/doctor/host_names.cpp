@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds kResolverLimit{4};
 constexpr int kConnectMilliseconds = 2000;
-constexpr std::size_t kNamed = 3;
+constexpr std::size_t kNamedHosts = 3;
 
 /// IPv4 addresses of a name, each once; none when it has none.
 std::vector<std::string> addresses_of(const std::string& host) {
@@ -126,7 +126,7 @@ Finding judge_knocks(const std::vector<Knock>& knocks) {
                                reached ? ", though its address answers" : "; " + knock.by_address));
   }
   const auto told = [&](const std::vector<std::string>& failures) {
-    const auto end = failures.begin() + static_cast<std::ptrdiff_t>(std::min(failures.size(), kNamed));
+    const auto end = failures.begin() + static_cast<std::ptrdiff_t>(std::min(failures.size(), kNamedHosts));
     return fmt::format("{} of {} connections between hosts: {}", failures.size(), knocks.size(),
                        fmt::join(failures.begin(), end, "; "));
   };

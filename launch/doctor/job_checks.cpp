@@ -31,11 +31,11 @@ namespace {
 constexpr double kMostSkew = 0.5;
 constexpr int kClockRounds = 5;
 constexpr std::chrono::seconds kFolderLimit{10};
-constexpr std::size_t kNamed = 8;
+constexpr std::size_t kNamedRanks = 8;
 
 /// "0, 1, 2", cut short.
 std::string list(const std::vector<int>& numbers) {
-  const auto end = numbers.begin() + static_cast<std::ptrdiff_t>(std::min(numbers.size(), kNamed));
+  const auto end = numbers.begin() + static_cast<std::ptrdiff_t>(std::min(numbers.size(), kNamedRanks));
   return fmt::format("{}{}", fmt::join(numbers.begin(), end, ", "), end != numbers.end() ? ", ..." : "");
 }
 

@@ -18,7 +18,6 @@ constexpr int kPings = 500;
 constexpr int kWarmUp = 50;
 constexpr std::chrono::milliseconds kLongest{200};  // of each measurement
 constexpr std::chrono::milliseconds kProbe{200};
-constexpr std::chrono::seconds kPatience{10};
 constexpr std::uint32_t kMostInFlight = 32;
 
 double seconds_since(Clock::time_point start) {
@@ -60,7 +59,7 @@ class Sending {
 
  private:
   void wait_for_fewer_than(std::uint32_t most) {
-    transport::progress_until(fabric_, deadline_in(kPatience), [&] { return in_flight_ < most; });
+    transport::progress_until(fabric_, deadline_in(kPairPatience), [&] { return in_flight_ < most; });
   }
 
   transport::Fabric& fabric_;
@@ -80,7 +79,7 @@ void PairWork::ping(transport::Peer& to) {
   const int& answers = answers_[to.rank()];
   const int before = answers;
   to.send(kPing, {});
-  transport::progress_until(*fabric_, deadline_in(kPatience),
+  transport::progress_until(*fabric_, deadline_in(kPairPatience),
                             [&] { return answers != before || to.failed(); });
   if (answers == before) throw Error(Code::unavailable, to.name() + " has stopped answering");
 }
@@ -105,7 +104,7 @@ double PairWork::bandwidth_to(transport::Peer& to, transport::Window& window, bo
     std::memcpy(buffer.data(), window.mapped(), kMeasuredBytes);  // the pages are there from now on
     return best_rate([&] { std::memcpy(buffer.data(), window.mapped(), kMeasuredBytes); });
   }
-  if (hardware_rma) return best_rate([&] { window.get(0, buffer, deadline_in(kPatience)); });
+  if (hardware_rma) return best_rate([&] { window.get(0, buffer, deadline_in(kPairPatience)); });
   Sending sending(*fabric_, to);
   return best_rate([&] {
     for (std::size_t at = 0; at < kMeasuredBytes; at += transport::kPieceBytes)

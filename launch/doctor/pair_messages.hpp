@@ -1,6 +1,7 @@
 // pair_messages.hpp -- active messages between ranks of a doctor.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,6 +12,9 @@ inline constexpr std::uint16_t kQuestion =
 inline constexpr std::uint16_t kPing = 2;    // to be answered at once
 inline constexpr std::uint16_t kAnswer = 3;  // to both
 inline constexpr std::uint16_t kPiece = 4;   // to be dropped: what counts is how fast they come
+
+/// For what the other rank of a pair is asked.
+inline constexpr std::chrono::seconds kPairPatience{10};
 
 /// Of the memory of a rank to which bandwidth is measured. More than a core's caches, less than a container's
 /// /dev/shm.

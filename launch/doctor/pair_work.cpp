@@ -16,7 +16,6 @@ namespace capstan::launch::doctor {
 namespace {
 
 constexpr std::uint64_t kWritten = 0x646f63746f722121;  // any number that fresh memory does not hold
-constexpr std::chrono::seconds kPatience{10};
 /// A rank that serves keeps awake for so long after the last message: what it answers is being timed.
 constexpr std::chrono::microseconds kAwake{300};
 
@@ -106,7 +105,7 @@ transport::Peer& PairWork::reach(int rank) {
   int& answers = answers_[rank];
   const int before = answers;
   there.send(kQuestion, {});
-  const auto deadline = transport::deadline_in(kPatience);
+  const auto deadline = transport::deadline_in(kPairPatience);
   while (answers == before && !there.failed() && std::chrono::steady_clock::now() < deadline) serve();
   if (answers == before)
     throw Error(Code::unavailable, fmt::format("{} does not answer by UCX", there.name()));

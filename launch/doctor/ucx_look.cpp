@@ -20,7 +20,7 @@
 namespace capstan::launch::doctor {
 namespace {
 
-constexpr std::chrono::seconds kPatience{25};
+constexpr std::chrono::seconds kUcxOpensWithin{25};
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -52,11 +52,11 @@ std::vector<std::string> unused_in(const std::string& complaint) {
 bool is_about_devices(std::string_view complaint) { return contains(complaint, "is not available"); }
 
 UcxLook ask_child() {
-  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "ucx"}, kPatience, Errors::kept,
+  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "ucx"}, kUcxOpensWithin, Errors::kept,
                                   // Its own log is read: as warnings, in its output.
                                   {"UCX_LOG_LEVEL=warn", "UCX_LOG_FILE", "UCX_WARN_UNUSED_ENV_VARS=y"});
   UcxLook look = end ? read_ucx_look(end->text) : UcxLook();
-  if (!end) look.failure = fmt::format("UCX was not open after {} s", kPatience.count());
+  if (!end) look.failure = fmt::format("UCX was not open after {} s", kUcxOpensWithin.count());
   if (look.failure.empty() && end->exit_code != 0)
     look.failure = fmt::format("the process that opened UCX ended with exit code {}", end->exit_code);
   // Capstan sets one itself, which a UCX without TCP does not use.

@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "base/exit_codes.hpp"
 #include "cluster/agent_pipe.hpp"
 #include "cluster/pulse.hpp"
 #include "cluster/run_directory.hpp"
@@ -24,8 +25,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kExitEnvironment = 3;
-constexpr int kExitLostRank = 4;
 // After a ps is lost, or has lost the coordinator, its agent waits this long for the coordinator to end the
 // job with a better message: longer than twice --ps-wait, as it is unless set.
 constexpr std::chrono::seconds kCoordinatorSpeaksFirst{12};

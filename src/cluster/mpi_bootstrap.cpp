@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "base/exit_codes.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/file_limit.hpp"
 #include "cluster/role_map.hpp"
@@ -100,7 +101,6 @@ constexpr std::chrono::seconds kRankZeroSpeaksFirst{5};
 constexpr std::chrono::seconds kShortestRollCall{2};
 /// With an agent the program gives up first, and says so.
 constexpr std::chrono::seconds kProgramSpeaksFirst{15};
-constexpr int kExitLostRank = 4;  // docs/errors.md
 
 struct Verdict {
   Code code = Code::ok;

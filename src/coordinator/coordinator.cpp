@@ -163,7 +163,6 @@ void Coordinator::end_metrics() {
 }
 
 ControlLoop::Round Coordinator::round() {
-  using Clock = ClosureQueue::Clock;
   const bool received = runtime_.control().progress() != 0;
   if (late_.any()) {
     for (cluster::Member& member : late_.take()) returning_.ask(std::move(member));
@@ -177,9 +176,9 @@ ControlLoop::Round Coordinator::round() {
   }
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
-  const bool timed = queue_.next_deadline() != Clock::time_point::max();
+  const bool timed = queue_.next_deadline() != ClosureQueue::Clock::time_point::max();
   const auto now =
-      timed || watchdog_.on() || heartbeats_.on() || metrics_.on() ? Clock::now() : Clock::time_point{};
+      timed || watchdog_.on() || heartbeats_.on() || metrics_.on() ? ClosureQueue::Clock::now() : ClosureQueue::Clock::time_point{};
   if (heartbeats_.on()) {
     if (returned) watch_returned(now);
     look_for_silent_workers(now);
@@ -187,11 +186,11 @@ ControlLoop::Round Coordinator::round() {
   }
   const bool expired = timed && queue_.expire(now);
   overruns_ = overruns_ || expired;
-  if (overruns_) look_for_overruns(Clock::now());
+  if (overruns_) look_for_overruns(ClosureQueue::Clock::now());
   const bool sent = dispatcher_.dispatch();
   while (transport::Peer* leaver = dispatcher_.leaver()) let_go(*leaver);
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
-  if (const auto next = queue_.next_deadline(); next != Clock::time_point::max()) {
+  if (const auto next = queue_.next_deadline(); next != ClosureQueue::Clock::time_point::max()) {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
   }
   if (!away_.empty()) round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));

@@ -1,17 +1,13 @@
 // server.cpp -- Server::join: the right loop for the role.
 #include "capstan/server.hpp"
 
+#include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "coordinator/worker_server.hpp"
 #include "store/ps_server.hpp"
 #include "store/spare.hpp"
 
 namespace capstan {
-namespace {
-
-constexpr int kExitLostRank = 4;  // docs/errors.md
-
-}  // namespace
 
 int Server::join() {
   try {
@@ -35,7 +31,7 @@ int Server::join() {
     }
   } catch (const Error& error) {
     log::error("{}", error.what());
-    if (error.code() == Code::aborted) return coordinator::kExitFenced;
+    if (error.code() == Code::aborted) return kExitFenced;
     if (error.code() != Code::unavailable) throw;
   }
   return kExitLostRank;

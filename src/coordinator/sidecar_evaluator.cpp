@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "base/stacks.hpp"
 #include "cluster/coordinator_watch.hpp"
@@ -21,8 +22,6 @@ namespace capstan {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr int kExitLostRank = 4;  // docs/errors.md
 
 void check(const SidecarEvaluatorOptions& options) {
   if (options.checkpoint_dir.empty()) {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "base/stacks.hpp"
 #include "capstan/coordinator.hpp"
@@ -294,7 +295,7 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
     log::warn("{}; this worker ends in the middle of a function that does not",
               over_ ? "the job is over" : lost_.c_str());
   }
-  std::_Exit(fenced_ ? kExitFenced : over_ ? 0 : kExitLostCoordinator);
+  std::_Exit(fenced_ ? kExitFenced : over_ ? 0 : kExitLostRank);
 }
 
 /// A function that waits for a ps, which has lost the coordinator too, would hold this worker up.

@@ -23,11 +23,6 @@
 
 namespace capstan::coordinator {
 
-/// Of a worker that counts as dead; its agent starts it again.
-inline constexpr int kExitFenced = 1;  // docs/errors.md
-/// Of a worker whose coordinator is gone, in the middle of a function.
-inline constexpr int kExitLostCoordinator = 4;
-
 class WorkerServer {
  public:
   explicit WorkerServer(std::shared_ptr<cluster::Runtime> runtime);

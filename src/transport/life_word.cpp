@@ -12,12 +12,12 @@
 namespace capstan::transport {
 namespace {
 
-void check(int code, const char* call, Where where = Where::here()) {
+void check_pthread(int code, const char* call, Where where = Where::here()) {
   if (code != 0) throw call_failed(call, std::strerror(code), where);
 }
 
 struct MutexAttributes {
-  MutexAttributes() { check(pthread_mutexattr_init(&raw), "pthread_mutexattr_init"); }
+  MutexAttributes() { check_pthread(pthread_mutexattr_init(&raw), "pthread_mutexattr_init"); }
   ~MutexAttributes() { (void)pthread_mutexattr_destroy(&raw); }  // fails only where they were never made
   MutexAttributes(const MutexAttributes&) = delete;
   MutexAttributes& operator=(const MutexAttributes&) = delete;
@@ -30,11 +30,11 @@ struct MutexAttributes {
 LifeWord::LifeWord(std::byte* at) : mutex_(reinterpret_cast<pthread_mutex_t*>(at)) {
   // One that is not robust would say for ever that its holder lives.
   MutexAttributes attributes;
-  check(pthread_mutexattr_setpshared(&attributes.raw, PTHREAD_PROCESS_SHARED),
+  check_pthread(pthread_mutexattr_setpshared(&attributes.raw, PTHREAD_PROCESS_SHARED),
         "pthread_mutexattr_setpshared");
-  check(pthread_mutexattr_setrobust(&attributes.raw, PTHREAD_MUTEX_ROBUST), "pthread_mutexattr_setrobust");
-  check(pthread_mutex_init(mutex_, &attributes.raw), "pthread_mutex_init");
-  check(pthread_mutex_lock(mutex_), "pthread_mutex_lock");
+  check_pthread(pthread_mutexattr_setrobust(&attributes.raw, PTHREAD_MUTEX_ROBUST), "pthread_mutexattr_setrobust");
+  check_pthread(pthread_mutex_init(mutex_, &attributes.raw), "pthread_mutex_init");
+  check_pthread(pthread_mutex_lock(mutex_), "pthread_mutex_lock");
 }
 
 LifeWord::~LifeWord() { pthread_mutex_unlock(mutex_); }

@@ -19,7 +19,7 @@ using device::each_block;
 using device::Gemm;
 using device::Transposed;
 
-constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMostFloats = std::uint64_t{1} << 31;
 
 std::uint32_t block_of_queries(const StepMemory& memory, std::size_t most_scores) {
   const std::size_t most = most_scores / memory.lists.negatives;
@@ -48,7 +48,7 @@ StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
   memory.stride = options_.model == ModelKind::transe ? memory.dim + 4 : memory.dim;
   const std::uint64_t most_rows =
       std::uint64_t{lists.queries} + lists.negatives + lists.chunks + lists.entities + lists.relations;
-  if (most_rows * memory.dim >= kMostNumbers) {
+  if (most_rows * memory.dim >= kMostFloats) {
     throw Error(Code::invalid_argument,
                 "a batch of more floats than a GPU's kernels can count: use a smaller --batch or fewer "
                 "--negatives");

@@ -12,7 +12,7 @@
 namespace capstan::kge {
 namespace {
 
-constexpr std::uint64_t kBlockRows = 8192;
+constexpr std::uint64_t kRowsAtOnce = 8192;
 
 struct Guess {
   Triple triple;
@@ -64,8 +64,8 @@ std::vector<Prediction> predict_some(const io::Graph& graph, const Variable<floa
     guesses.push_back(std::move(guess));
   }
   std::vector<float> block;
-  for (std::uint64_t first = 0; first < entities.rows(); first += kBlockRows) {
-    const std::uint64_t rows = std::min(kBlockRows, entities.rows() - first);
+  for (std::uint64_t first = 0; first < entities.rows(); first += kRowsAtOnce) {
+    const std::uint64_t rows = std::min(kRowsAtOnce, entities.rows() - first);
     block.resize(rows * dim);
     entities.pull(first, block);
     for (Guess& guess : guesses) {

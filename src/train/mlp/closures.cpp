@@ -12,7 +12,7 @@
 namespace capstan::train {
 namespace {
 
-constexpr std::int64_t kEvaluateAtOnce = 1024;  // images
+constexpr std::int64_t kImagesAtOnce = 1024;  // images
 
 void pull_all(const Layers& shapes, const std::vector<Variable<float>>& layers, std::vector<float>& values) {
   values.resize(shapes.size());
@@ -179,8 +179,8 @@ Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateOrde
                        const std::vector<Variable<float>>& layers) {
   (void)gpu.network.take_scores();  // of an evaluation that an error ended
   pull_all(gpu, layers);
-  for (std::int64_t first = 0; first < order.count; first += kEvaluateAtOnce) {
-    const std::int64_t end = std::min(order.count, first + kEvaluateAtOnce);
+  for (std::int64_t first = 0; first < order.count; first += kImagesAtOnce) {
+    const std::int64_t end = std::min(order.count, first + kImagesAtOnce);
     gpu.network.clear(static_cast<std::size_t>(end - first));
     for (std::int64_t i = first; i < end; ++i) {
       const auto at = static_cast<std::size_t>(order.first + i);
@@ -203,7 +203,7 @@ Scores evaluate_images(PerWorker<ImageShelf> shelf, EvaluateOrder order, std::ve
       if (error.code() != Code::resource_exhausted) throw;
       if (!std::exchange(shelf->warned, true)) {
         log::warn("no room to evaluate {} images at once: {}; the host's cores evaluate instead",
-                  kEvaluateAtOnce, error.what());
+                  kImagesAtOnce, error.what());
       }
     }
   }
@@ -211,9 +211,9 @@ Scores evaluate_images(PerWorker<ImageShelf> shelf, EvaluateOrder order, std::ve
   pull_all(network.layers(), layers, shelf->values);
   const auto classes = static_cast<std::size_t>(widths.back());
   Scores scores;
-  for (std::int64_t first = 0; first < order.count; first += kEvaluateAtOnce) {
+  for (std::int64_t first = 0; first < order.count; first += kImagesAtOnce) {
     network.clear();
-    const std::int64_t end = std::min(order.count, first + kEvaluateAtOnce);
+    const std::int64_t end = std::min(order.count, first + kImagesAtOnce);
     for (std::int64_t i = first; i < end; ++i) {
       const auto at = static_cast<std::size_t>(order.first + i);
       network.add(images.image(at), images.labels[at]);

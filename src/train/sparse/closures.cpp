@@ -10,7 +10,7 @@
 namespace capstan::train {
 namespace {
 
-constexpr std::size_t kEvaluateAtOnce = 4096;  // examples
+constexpr std::size_t kExamplesAtOnce = 4096;  // examples
 
 /// Rows of the weights for the batch: the bias is the last one.
 void take_weight_ids(SparseShelf& shelf, const SparseExamples& batch, const Variable<float>& weights) {
@@ -121,8 +121,8 @@ Scores evaluate_sparse(PerWorker<SparseShelf> shelf, EvaluateOrder order, Variab
   std::iota(which.begin(), which.end(), static_cast<std::uint32_t>(order.first));
   const std::span<const std::uint32_t> all(which);
   Scores scores;
-  for (std::size_t first = 0; first < all.size(); first += kEvaluateAtOnce) {
-    cutter.cut(all.subspan(first, std::min(kEvaluateAtOnce, all.size() - first)), shelf->batch);
+  for (std::size_t first = 0; first < all.size(); first += kExamplesAtOnce) {
+    cutter.cut(all.subspan(first, std::min(kExamplesAtOnce, all.size() - first)), shelf->batch);
     look_up(*shelf, shelf->batch, weights, factors);
     shelf->machine.logits(shelf->batch, shelf->rows, shelf->logits);
     for (std::size_t i = 0; i < shelf->batch.size(); ++i) {
