@@ -17,6 +17,7 @@
 
 #include "base/exit_codes.hpp"
 #include "cluster/agent_pipe.hpp"
+#include "cluster/orphaned_memory.hpp"
 #include "cluster/pulse.hpp"
 #include "cluster/run_directory.hpp"
 
@@ -30,6 +31,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kCoordinatorSpeaksFirst{12};
 // A child that was told to end by SIGTERM or SIGINT and has not is killed.
 constexpr std::chrono::seconds kGrace{5};
+// One that was killed, unless a file system keeps it.
+constexpr std::chrono::seconds kDies{2};
 // Before a worker is started again; doubled each time that it has not lived for kLived, up to the last.
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLastPause{1600};
@@ -148,10 +151,7 @@ class Agent {
   void start() {
     while (true) {
       end_if_dead(child_);
-      if (told_to_end() || launcher_has_gone()) {
-        kill(child_, SIGKILL);
-        _exit(128 + SIGTERM);
-      }
+      if (told_to_end() || launcher_has_gone()) end_start(128 + SIGTERM);
       pollfd answered{from_exchange_, POLLIN, 0};
       if (poll(&answered, 1, 50) > 0) break;
     }
@@ -169,17 +169,29 @@ class Agent {
     if (failed_start_ && !answer.program_came && !is_over_soon(child_)) {
       std::fprintf(stderr, "capstan: %s, pid %d, has not opened its network, and is killed: %s\n",
                    name_.c_str(), static_cast<int>(child_), answer.message.c_str());
-      kill(child_, SIGKILL);
-      _exit(kExitLostRank);
+      end_start(kExitLostRank);
     }
   }
 
-  Answer answer_of_exchange() const {
+  /// With its children, which are in the middle of it, and without what they leave.
+  [[noreturn]] void end_start(int code) const {
+    const auto until = Clock::now() + kDies;
+    for (const pid_t pid : {child_, exchange_}) {
+      if (pid > 0) kill(pid, SIGKILL);
+    }
+    for (const pid_t pid : {child_, exchange_}) {
+      while (pid > 0 && waitpid(pid, nullptr, WNOHANG) == 0 && Clock::now() < until) usleep(1000);
+    }
+    remove_orphaned_memory(first_began_);
+    _exit(code);
+  }
+
+  Answer answer_of_exchange() {
     try {
       auto answer =
           receive_value<Answer>(from_exchange_, Clock::now() + std::chrono::seconds(10), "the exchange");
       close(from_exchange_);
-      waitpid(exchange_, nullptr, 0);
+      waitpid(std::exchange(exchange_, 0), nullptr, 0);
       return answer;
     } catch (const Error&) {
       while (true) {  // it closes the pipe without an answer by dying only
@@ -209,18 +221,18 @@ class Agent {
         info.si_pid != pid) {
       return;
     }
-    if (info.si_code == CLD_EXITED) _exit(info.si_status != 0 ? info.si_status : kExitEnvironment);
-    if (told_to_end()) _exit(128 + SIGTERM);
-    killed_at_start(pid, info.si_status);
+    if (info.si_code == CLD_EXITED) end_start(info.si_status != 0 ? info.si_status : kExitEnvironment);
+    if (told_to_end()) end_start(128 + SIGTERM);
+    say_killed_at_start(pid, info.si_status);
+    end_start(kExitLostRank);
   }
 
   /// The launcher's daemon, without a word: nobody would ever end this rank.
   bool launcher_has_gone() const { return has_launcher_ && getppid() != launcher_; }
 
-  [[noreturn]] void killed_at_start(pid_t pid, int signal) const {
+  void say_killed_at_start(pid_t pid, int signal) const {
     std::fprintf(stderr, "capstan: %s, pid %d, was killed by signal %d (%s) before the job had begun\n",
                  name_.c_str(), static_cast<int>(pid), signal, strsignal(signal));
-    _exit(kExitLostRank);
   }
 
   AgentLink supervise() {
@@ -231,6 +243,7 @@ class Agent {
       int status = 0;
       if (child_ > 0 && waitpid(child_, &status, WNOHANG) == child_) {
         ending = ending || told_to_end();
+        if (WIFSIGNALED(status)) remove_orphaned_memory(first_began_);
         if (!starts_again(status, ending)) finish(status, ending);
         child_ = 0;
       }
@@ -332,7 +345,10 @@ class Agent {
     const bool by_signal = WIFSIGNALED(status);
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code == 0 || ending || (failed_start_ && !by_signal)) _exit(code);
-    if (failed_start_) killed_at_start(child_, WTERMSIG(status));
+    if (failed_start_) {
+      say_killed_at_start(child_, WTERMSIG(status));
+      _exit(kExitLostRank);
+    }
     const bool job_goes_on =
         self_.role == Role::worker || self_.role == Role::evaluator || self_.role == Role::spare;
     // It has said already that it lost the coordinator, whose agent ends the job.
@@ -382,8 +398,8 @@ class Agent {
     }
   }
 
-  pid_t child_;  // 0: it has died, and is to be started again
-  pid_t exchange_;
+  pid_t child_;     // 0: it has died, and is to be started again
+  pid_t exchange_;  // 0: it has ended
   pid_t launcher_;
   int to_child_;
   int from_exchange_;
@@ -397,6 +413,7 @@ class Agent {
   Table table_;
   Member self_;
   int started_again_ = 0;
+  const std::chrono::system_clock::time_point first_began_ = std::chrono::system_clock::now();
   Clock::time_point began_{};  // the child
   Clock::time_point start_at_{};
   std::chrono::milliseconds pause_ = kFirstPause / 2;

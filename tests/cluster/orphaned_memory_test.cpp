@@ -1,0 +1,90 @@
+// orphaned_memory_test.cpp -- what nobody uses goes, and nothing else.
+#include "cluster/orphaned_memory.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace capstan::cluster {
+namespace {
+
+using std::chrono::system_clock;
+
+class OrphanedMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::filesystem::read_symlink("/proc/self/ns/pid") != "pid:[4026531836]") {
+      GTEST_SKIP() << "a container: nothing is removed where not every process can be seen";
+    }
+    std::string name = "/dev/shm/capstan_orphans_XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override {
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  std::filesystem::path make(const std::string& name) const {
+    std::ofstream(folder_ / name) << std::string(4096, 'x');
+    return folder_ / name;
+  }
+
+  const system_clock::time_point began_ = system_clock::now();
+  std::filesystem::path folder_;
+};
+
+TEST_F(OrphanedMemory, WhatNobodyUsesGoes) {
+  const auto one = make("ucx_shm_posix_1"), two = make("ucx_shm_posix_2");
+  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 2);
+  EXPECT_FALSE(exists(one) || exists(two));
+  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+}
+
+TEST_F(OrphanedMemory, WhatIsOlderOrSomebodyElsesStays) {
+  const auto old = make("ucx_shm_posix_1"), other = make("psm_1");
+  EXPECT_EQ(remove_orphaned_memory(system_clock::now() + std::chrono::minutes(1), folder_), 0);
+  EXPECT_TRUE(exists(old));
+  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 1);
+  EXPECT_TRUE(exists(other));
+}
+
+TEST_F(OrphanedMemory, WhatIsOpenOrMappedStays) {
+  const auto file = make("ucx_shm_posix_1");
+  const int opened = open(file.c_str(), O_RDONLY);
+  ASSERT_GE(opened, 0);
+  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+  void* mapped = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, opened, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  close(opened);
+  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+  munmap(mapped, 4096);
+  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 1);
+}
+
+TEST_F(OrphanedMemory, WhatAnotherProcessUsesStaysUntilItIsKilled) {
+  const auto file = make("ucx_shm_posix_1");
+  const int opened = open(file.c_str(), O_RDONLY);
+  ASSERT_GE(opened, 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  close(opened);
+  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 1);
+}
+
+}  // namespace
+}  // namespace capstan::cluster
