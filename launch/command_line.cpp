@@ -93,6 +93,11 @@ Options add_settings(CLI::App& app, std::string_view program = {}) {
   return options;
 }
 
+/// `options` are filled when the command is met: CLI11 takes milliseconds for those of all commands.
+void add_settings_if_named(CLI::App& app, Options& options, std::string_view program = {}) {
+  app.preparse_callback([&app, &options, program](std::size_t) { options = add_settings(app, program); });
+}
+
 std::string add_hint(std::string_view given, const std::vector<std::string>& known) {
   const std::string nearest = nearest_name(given, known);
   return nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest);
@@ -181,7 +186,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     trainers[i] =
         train.add_subcommand(std::string(kTrainers[i].program), std::string(kTrainers[i].description));
     add_config(*trainers[i]);
-    trainer_options[i] = add_settings(*trainers[i], kTrainers[i].program);
+    add_settings_if_named(*trainers[i], trainer_options[i], kTrainers[i].program);
   }
 
   CLI::App& show = *app.add_subcommand("settings", "every setting: value, default, unit, variable and help");
@@ -193,7 +198,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
           "what UCX offers, and the way that is taken to a ps; under mpirun, from every rank to every ps")
       ->excludes("--markdown");
   add_config(show);
-  const Options show_options = add_settings(show);
+  Options show_options;
+  add_settings_if_named(show, show_options);
 
   std::string run_dir;
   const auto add_run_dir = [&run_dir](CLI::App& command) {

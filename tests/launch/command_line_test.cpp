@@ -1,10 +1,12 @@
 // command_line_test.cpp -- what the program understands from its arguments.
 #include "launch/command_line.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -59,24 +61,42 @@ bool takes(std::string_view program, const Setting& setting) {
   return setting.group == "runtime" || std::find(groups.begin(), groups.end(), setting.group) != groups.end();
 }
 
+/// The setting as an option with a value that it takes.
+std::string option_of(const Setting& setting) {
+  const std::string name = "--" + std::string(setting.name);
+  if (setting.kind == SettingKind::flag) return name;
+  if (!setting.choices.empty()) {
+    return fmt::format("{}={}", name, setting.choices.substr(0, setting.choices.find('|')));
+  }
+  return fmt::format("{}={}", name, setting.initial_means.empty() ? setting.initial : "1");
+}
+
 TEST(CommandLineParser, EverySettingIsAnOptionOfItsPrograms) {
-  for (const Setting& setting : Settings::table()) {
-    std::string value(setting.initial_means.empty() ? setting.initial : "1");
-    if (!setting.choices.empty()) value = setting.choices.substr(0, setting.choices.find('|'));
-    const std::string name = "--" + std::string(setting.name);
-    const std::string option = setting.kind == SettingKind::flag ? name : name + "=" + value;
-    int programs = 0;
-    for (const std::string program : {"kge", "lr", "fm", "mlp"}) {
+  std::set<std::string_view> taken;
+  for (const std::string program : {"kge", "lr", "fm", "mlp"}) {
+    std::vector<std::string> words{"train", program};
+    std::vector<std::string_view> names;
+    for (const Setting& setting : Settings::table()) {
       if (takes(program, setting)) {
-        const CommandLine line = parse({"train", program, option});
-        EXPECT_EQ(line.settings.origin(setting.name).brief(), "flag") << program << " " << name;
-        ++programs;
+        words.push_back(option_of(setting));
+        names.push_back(setting.name);
       } else {
-        EXPECT_THAT(refusal({"train", program, option}), HasSubstr(name + ": there is no such option"));
+        EXPECT_THAT(refusal({"train", program, option_of(setting)}),
+                    HasSubstr(fmt::format("--{}: there is no such option", setting.name)));
       }
     }
-    EXPECT_GT(programs, 0) << name;
-    EXPECT_EQ(parse({"settings", option}).settings.origin(setting.name).brief(), "flag") << name;
+    const Settings settings = parse(words).settings;
+    for (const auto name : names) EXPECT_EQ(settings.origin(name).brief(), "flag") << program << " " << name;
+    taken.insert(names.begin(), names.end());
+  }
+  std::vector<std::string> all{"settings"};
+  for (const Setting& setting : Settings::table()) {
+    EXPECT_TRUE(taken.contains(setting.name)) << setting.name;
+    all.push_back(option_of(setting));
+  }
+  const Settings settings = parse(all).settings;
+  for (const Setting& setting : Settings::table()) {
+    EXPECT_EQ(settings.origin(setting.name).brief(), "flag") << setting.name;
   }
 }
 
