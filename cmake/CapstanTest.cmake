@@ -1,4 +1,4 @@
-# capstan_test(<name> <source> LAYER <layer> [USES ...] [LINK ...])          one process
+# capstan_test(<name> <sources> LAYER <layer> [USES ...] [LINK ...])         one process
 # capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry per count of ranks
 # capstan_job_test(<group> <name> <script> TIMEOUT s [ARGS ...] [WAITS]      programs under mpirun, from the outside; WAITS:
 #                  [MPICH Case.test ...])                                    mostly for time-outs, beside another test
@@ -24,6 +24,10 @@ target_compile_options(capstan_rank_threads PRIVATE ${CAPSTAN_TEST_OPTIONS})
 target_precompile_headers(capstan_rank_threads REUSE_FROM capstan_test_headers)
 target_link_libraries(capstan_rank_threads PUBLIC capstan_coordinator PRIVATE GTest::gtest fmt::fmt)
 
+add_library(capstan_test_main STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/main.cpp)
+target_compile_options(capstan_test_main PRIVATE ${CAPSTAN_TEST_OPTIONS})
+target_link_libraries(capstan_test_main PRIVATE GTest::gmock GTest::gtest)
+
 function(capstan_test_target name source layer)
   add_executable(${name} ${source})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
@@ -35,15 +39,29 @@ function(capstan_test_target name source layer)
   target_link_libraries(${name} PRIVATE capstan_${layer} fmt::fmt)
 endfunction()
 
-function(capstan_test name source)
+# The tests of a folder are one program, <folder>_tests, of which each runs its own files (tests/support/main.cpp): linked
+# once, and with CMAKE_UNITY_BUILD compiled together, which halves the time. So names are one a folder, as in a layer.
+function(capstan_test name sources)
   cmake_parse_arguments(arg "" "LAYER;TIMEOUT" "USES;LINK" ${ARGN})
-  capstan_test_target(${name} "${source}" ${arg_LAYER})
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  set(program ${folder}_tests)
+  if(NOT TARGET ${program})
+    capstan_test_target(${program} "${sources}" ${arg_LAYER})
+    target_link_libraries(${program} PRIVATE capstan_test_main GTest::gmock GTest::gtest)
+  else()
+    target_sources(${program} PRIVATE ${sources})
+  endif()
   list(TRANSFORM arg_USES PREPEND capstan_)
-  target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_LINK} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${program} PRIVATE ${arg_USES} ${arg_LINK})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
-  add_test(NAME ${arg_LAYER}.${name} COMMAND ${name})
+  set(files)
+  foreach(source IN LISTS sources)
+    get_filename_component(file ${source} NAME)
+    list(APPEND files --file ${file})
+  endforeach()
+  add_test(NAME ${arg_LAYER}.${name} COMMAND ${program} ${files})
   set_tests_properties(${arg_LAYER}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LAYER}")
 endfunction()
 
@@ -55,6 +73,9 @@ function(capstan_skip_mpich test label)
 endfunction()
 
 function(capstan_mpi_test name source)
+  if(NOT CAPSTAN_BUILD_JOB_TESTS)
+    return()
+  endif()
   cmake_parse_arguments(arg "" "LAYER;TIMEOUT" "RANKS;USES;LINK" ${ARGN})
   list(TRANSFORM arg_USES PREPEND capstan_)
   if(NOT arg_TIMEOUT)

@@ -14,7 +14,7 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::uint64_t kXfsMagic = 0x58465342;              // of linux/magic.h since Linux 5.19
+constexpr std::uint64_t kXfsMagic = 0x58465342;  // of linux/magic.h since Linux 5.19
 
 /// A file system of servers may be slower without the cache, which gathers what goes to them (not measured);
 /// one in memory has nothing else.

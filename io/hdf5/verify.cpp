@@ -111,13 +111,14 @@ void check_part_data(const std::filesystem::path& file, const PartReport& part, 
 void check_sum(const std::filesystem::path& file, std::string_view path, std::string_view found,
                std::string_view written) {
   if (found == written) return;
-  throw not_as_written(file,
-                fmt::format("is damaged: the checksum of {} is {}; {} was written", path, found, written));
+  throw not_as_written(
+      file, fmt::format("is damaged: the checksum of {} is {}; {} was written", path, found, written));
 }
 
 void check_master(const std::filesystem::path& file, std::uint64_t bytes, const std::string& xxh3) {
   check_hdf5_file(file, bytes);
-  if (checksum_of(read_whole_file(file)) != xxh3) throw not_as_written(file, "is damaged: its checksum differs");
+  if (checksum_of(read_whole_file(file)) != xxh3)
+    throw not_as_written(file, "is damaged: its checksum differs");
 }
 
 }  // namespace capstan::io

@@ -98,7 +98,8 @@ Finding check_gpus(const Request&) {
       std::filesystem::exists("/proc/driver/nvidia/version") || std::filesystem::exists("/dev/nvidiactl");
   if (!look.driver) return judge_gpus(look);
   look.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
-  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaAnswersWithin, Errors::kept);
+  const auto end =
+      command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaAnswersWithin, Errors::kept);
   const auto found = nlohmann::json::parse(end ? end->text : "", nullptr, /*allow_exceptions=*/false);
   if (!end) {
     look.failure = fmt::format("cuInit has not returned after {} s", kCudaAnswersWithin.count());

@@ -52,9 +52,10 @@ std::vector<std::string> unused_in(const std::string& complaint) {
 bool is_about_devices(std::string_view complaint) { return contains(complaint, "is not available"); }
 
 UcxLook ask_child() {
-  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "ucx"}, kUcxOpensWithin, Errors::kept,
-                                  // Its own log is read: as warnings, in its output.
-                                  {"UCX_LOG_LEVEL=warn", "UCX_LOG_FILE", "UCX_WARN_UNUSED_ENV_VARS=y"});
+  const auto end =
+      command_output({"/proc/self/exe", "doctor", "--look", "ucx"}, kUcxOpensWithin, Errors::kept,
+                     // Its own log is read: as warnings, in its output.
+                     {"UCX_LOG_LEVEL=warn", "UCX_LOG_FILE", "UCX_WARN_UNUSED_ENV_VARS=y"});
   UcxLook look = end ? read_ucx_look(end->text) : UcxLook();
   if (!end) look.failure = fmt::format("UCX was not open after {} s", kUcxOpensWithin.count());
   if (look.failure.empty() && end->exit_code != 0)

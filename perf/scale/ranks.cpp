@@ -21,14 +21,14 @@ namespace capstan::perf {
 namespace {
 
 constexpr std::int64_t kRows = 1024;  // of each ps
-constexpr std::int64_t kWidth = 64;
+constexpr std::int64_t kRowWidth = 64;
 constexpr std::uint64_t kVersionBytes = 4096;  // of up to 64 shards
 constexpr double kMiB = 1 << 20;
 
 /// figure: the first push, which connects to every ps and gets a ring in each; bound: one more like it.
 Timings push_twice(Variable<float> variable, std::vector<std::int64_t> ids, Counter counter,
                    std::int64_t workers) {
-  const std::vector<float> gradient(ids.size() * kWidth, -1);
+  const std::vector<float> gradient(ids.size() * kRowWidth, -1);
   const auto push = [&] {
     variable.push(ids, gradient);
     variable.flush();
@@ -135,7 +135,7 @@ class Job {
 void measure_ranks(const Session& session) {
   const double start = seconds_since_start();
   const std::int64_t ps = session.cluster.count(Role::ps);
-  const Variable<float> variable("scale", {kRows * ps, kWidth}, initializers::zeros(),
+  const Variable<float> variable("scale", {kRows * ps, kRowWidth}, initializers::zeros(),
                                  {optimizers::SGD{1.0}});
   const auto before = ask_ps();
   std::vector<std::int64_t> ids;  // one row of each ps
@@ -154,7 +154,7 @@ void measure_ranks(const Session& session) {
   // Between hosts there may be no ring at all.
   const auto& runtime = *session.cluster.runtime();
   if (runtime.single_host() && runtime.settings().text("window") != "am") {
-    job.add_heaps(before, kRows * kWidth * sizeof(float));
+    job.add_heaps(before, kRows * kRowWidth * sizeof(float));
   }
   job.add_resident(Role::ps);
   job.add_resident(Role::worker);

@@ -1,5 +1,5 @@
-// exit_codes.hpp -- what a process of a job ends with where nobody is left to throw to. docs/errors.md lists them
-// all, launch/exit_codes.hpp those of the `capstan` program: never renumber.
+// exit_codes.hpp -- what a process of a job ends with where nobody is left to throw to. docs/errors.md lists
+// them all, launch/exit_codes.hpp those of the `capstan` program: never renumber.
 #pragma once
 
 namespace capstan {

@@ -177,8 +177,9 @@ ControlLoop::Round Coordinator::round() {
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
   const bool timed = queue_.next_deadline() != ClosureQueue::Clock::time_point::max();
-  const auto now =
-      timed || watchdog_.on() || heartbeats_.on() || metrics_.on() ? ClosureQueue::Clock::now() : ClosureQueue::Clock::time_point{};
+  const auto now = timed || watchdog_.on() || heartbeats_.on() || metrics_.on()
+                       ? ClosureQueue::Clock::now()
+                       : ClosureQueue::Clock::time_point{};
   if (heartbeats_.on()) {
     if (returned) watch_returned(now);
     look_for_silent_workers(now);

@@ -31,8 +31,9 @@ LifeWord::LifeWord(std::byte* at) : mutex_(reinterpret_cast<pthread_mutex_t*>(at
   // One that is not robust would say for ever that its holder lives.
   MutexAttributes attributes;
   check_pthread(pthread_mutexattr_setpshared(&attributes.raw, PTHREAD_PROCESS_SHARED),
-        "pthread_mutexattr_setpshared");
-  check_pthread(pthread_mutexattr_setrobust(&attributes.raw, PTHREAD_MUTEX_ROBUST), "pthread_mutexattr_setrobust");
+                "pthread_mutexattr_setpshared");
+  check_pthread(pthread_mutexattr_setrobust(&attributes.raw, PTHREAD_MUTEX_ROBUST),
+                "pthread_mutexattr_setrobust");
   check_pthread(pthread_mutex_init(mutex_, &attributes.raw), "pthread_mutex_init");
   check_pthread(pthread_mutex_lock(mutex_), "pthread_mutex_lock");
 }

@@ -16,7 +16,7 @@ std::string refused(const std::string& text) {
   return error_of(Code::invalid_argument, [&] { parse_tf_config(text); });
 }
 
-TFConfigOptions with(std::map<std::string, std::string> variables, int gpus = 0) {
+TFConfigOptions options_with(std::map<std::string, std::string> variables, int gpus = 0) {
   TFConfigOptions options;
   options.process = Environment::of(std::move(variables), gpus);
   return options;
@@ -84,14 +84,14 @@ TEST(TFConfigText, WrongTypesAreRefusedByTheirPlace) {
 TEST(TFConfigResolver, RefusesWhenItIsMade) {
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [] {
-                         TFConfigClusterResolver resolver(with({{"TF_CONFIG", "{"}}));
+                         TFConfigClusterResolver resolver(options_with({{"TF_CONFIG", "{"}}));
                        }),
               HasSubstr("TF_CONFIG is not JSON"));
 }
 
 TEST(TFConfigResolver, AskedForATaskThatThereIsNotItSaysWhatThereIs) {
   const char* const text = R"({"cluster": {"worker": ["a:1", "b:1"], "ps": ["c:1"]}})";
-  const TFConfigClusterResolver resolver(with({{"TF_CONFIG", text}}));
+  const TFConfigClusterResolver resolver(options_with({{"TF_CONFIG", text}}));
   const auto refused_master = [&](const std::optional<std::string>& type, std::optional<int> id) {
     return error_of(Code::invalid_argument, [&] { static_cast<void>(resolver.master(type, id)); });
   };
@@ -108,7 +108,7 @@ TEST(TFConfigResolver, WithoutAListOfDevicesItCountsItsOwnGpus) {
   using Counts = std::map<std::string, int>;
   const auto own = [&](std::map<std::string, std::string> variables, int gpus) {
     variables["TF_CONFIG"] = text;
-    return TFConfigClusterResolver(with(std::move(variables), gpus)).num_accelerators();
+    return TFConfigClusterResolver(options_with(std::move(variables), gpus)).num_accelerators();
   };
   EXPECT_EQ(own({}, 0), Counts{});
   EXPECT_EQ(own({}, 4), (Counts{{"GPU", 4}}));
@@ -118,7 +118,7 @@ TEST(TFConfigResolver, WithoutAListOfDevicesItCountsItsOwnGpus) {
   EXPECT_EQ(own({{"CUDA_VISIBLE_DEVICES", "GPU-8d3f,MIG-1a"}}, 4), (Counts{{"GPU", 2}}));
   EXPECT_EQ(own({{"CUDA_VISIBLE_DEVICES", "NoDevFiles"}}, 4), Counts{});
 
-  const TFConfigClusterResolver resolver(with({{"TF_CONFIG", text}}, 2));
+  const TFConfigClusterResolver resolver(options_with({{"TF_CONFIG", text}}, 2));
   EXPECT_EQ(resolver.num_accelerators("worker", 1), (Counts{{"GPU", 2}}));
   EXPECT_THAT(
       error_of(Code::failed_precondition, [&] { static_cast<void>(resolver.num_accelerators("worker", 0)); }),

@@ -5,9 +5,9 @@
 
 #include "capstan/input.hpp"
 #include "capstan/readers.hpp"
-#include "conformance/read_all.hpp"
 #include "io/temporary_folder.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_all.hpp"
 
 namespace capstan {
 namespace {

@@ -3,22 +3,13 @@
 
 #include "capstan/input.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_all.hpp"
 
 namespace capstan {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Numbers = std::vector<std::int64_t>;
-using Data = Dataset<std::int64_t>;
-using Steps = std::vector<Numbers>;
-
-template <class T>
-std::vector<T> all(const Dataset<T>& dataset) {
-  std::vector<T> elements;
-  for (auto& element : dataset) elements.push_back(std::move(element));
-  return elements;
-}
 
 // A4.11: same.
 TEST(DataCases, TheOnlyPipelineReadsAllByEveryPolicy) {

@@ -22,8 +22,8 @@ namespace {
 using Ids = std::vector<std::int64_t>;
 
 /// A job with a table of 5 rows (1, 2), (3, 4), ... in shards of 2, 2 and 1.
-struct Job {
-  explicit Job(int ps, std::int64_t shards = 3)
+struct EmbeddingJob {
+  explicit EmbeddingJob(int ps, std::int64_t shards = 3)
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{shards}}),
         table(variable("table", 5, 1)) {}
@@ -44,12 +44,14 @@ struct Job {
 
 class Embedding : public testing::TestWithParam<int> {
  protected:
-  Job job_{GetParam()};
+  EmbeddingJob job_{GetParam()};
   const Variable<float>& table_ = job_.table;
 };
 
-std::string ps_of(const testing::TestParamInfo<int>& info) { return "ps" + std::to_string(info.param); }
-INSTANTIATE_TEST_SUITE_P(Ps, Embedding, testing::Values(1, 2, 3), ps_of);
+std::string embedding_ps(const testing::TestParamInfo<int>& info) {
+  return "ps" + std::to_string(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Ps, Embedding, testing::Values(1, 2, 3), embedding_ps);
 
 // A3.8, B150: same.
 TEST_P(Embedding, LookupsComeInTheOrderOfTheIds) {
@@ -158,7 +160,7 @@ TEST_P(Embedding, LooksTheSameUpBeforeAndAfterACheckpoint) {
   EXPECT_EQ(embedding_lookup(table_, Ids{3, 2}), wanted);
   CheckpointManager(job_.strategy, {.directory = folder.path()}).save(1);
   EXPECT_EQ(embedding_lookup(table_, Ids{3, 2}), wanted);
-  Job other(4 - GetParam(), 2);
+  EmbeddingJob other(4 - GetParam(), 2);
   other.table.assign(std::vector<float>(10));
   EXPECT_EQ(CheckpointManager(other.strategy, {.directory = folder.path()}).restore_latest(), 1);
   EXPECT_EQ(embedding_lookup(other.table, Ids{3, 2}), wanted);

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "capstan/coordinator.hpp"
-#include "conformance/read_all.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
+#include "support/read_all.hpp"
 
 namespace capstan {
 namespace {

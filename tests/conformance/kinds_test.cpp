@@ -377,7 +377,7 @@ constexpr T number(double value) {
   return static_cast<T>(static_cast<float>(value));
 }
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kPositiveInfinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 void expect_rows(const Variable<T>& v, const std::vector<double>& expected) {
@@ -423,10 +423,10 @@ TEST_P(Kinds, RefusedGradientsSendNothing) {
       v.push(Ids{0}, numbers<T>({1, -kNan}));  // NaN has a sign bit that says nothing
     });
     expect_error(Code::invalid_argument, refused(0, 0, "-inf"), [&] {
-      v.push(Ids{0, 3}, numbers<T>({-kInfinity, 1, 1, 1}));
+      v.push(Ids{0, 3}, numbers<T>({-kPositiveInfinity, 1, 1, 1}));
     });
     expect_error(Code::invalid_argument, refused(2, 0, "inf"), [&] {
-      v.push_dense(numbers<T>({1, 1, 1, 1, kInfinity, 1, 1, 1}));
+      v.push_dense(numbers<T>({1, 1, 1, 1, kPositiveInfinity, 1, 1, 1}));
     });
     const Ids ids{1};
     const auto good = numbers<T>({1, 1}), bad = numbers<T>({kNan, 1});
@@ -452,7 +452,7 @@ TEST_P(Kinds, SkippedRowsAreCountedAndLoggedOnce) {
     v.push(Ids{3, 0, 2}, numbers<T>({-1, -2, kNan, 1, -3, -4}));
     expect_rows(v, {0, 0, 0, 0, 3, 4, 1, 2});
     EXPECT_EQ(v.skipped_rows(), 1U);
-    v.push(Ids{1}, numbers<T>({1, -kInfinity}));  // nothing is left
+    v.push(Ids{1}, numbers<T>({1, -kPositiveInfinity}));  // nothing is left
     v.push_dense(numbers<T>({-1, -1, -1, -1, -1, -1, -1, kNan}));
     expect_rows(v, {0, 0, 0, 0, 3, 4, 1, 2});
     EXPECT_EQ(v.skipped_rows(), 6U);
@@ -480,10 +480,10 @@ TEST_P(Kinds, GradientsPassAsTheyAreOtherwise) {
   start();
   const auto scope = strategy().scope();
   const Variable<double> v("v", {2}, {}, kPlainSgd);
-  v.push(Ids{0, 1}, std::vector<double>{kNan, -kInfinity});
+  v.push(Ids{0, 1}, std::vector<double>{kNan, -kPositiveInfinity});
   v.flush();
   EXPECT_TRUE(std::isnan(v.pull()[0]));
-  EXPECT_EQ(v.pull()[1], kInfinity);
+  EXPECT_EQ(v.pull()[1], kPositiveInfinity);
   EXPECT_EQ(v.skipped_rows(), 0U);
 }
 

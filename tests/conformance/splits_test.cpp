@@ -96,7 +96,7 @@ struct Program {
   Variable<Count> counts;
   ClusterCoordinator coordinator;
 };
-using Counts = std::map<Count, std::int64_t>;
+using TimesGiven = std::map<Count, std::int64_t>;
 
 // own: better: each example of a split dataset counts exactly once an epoch, though workers die.
 TEST(Splits, EachExampleCountsOnceAnEpoch) {
@@ -113,7 +113,7 @@ TEST(Splits, EachExampleCountsOnceAnEpoch) {
   EXPECT_EQ(rounds, 2);
   EXPECT_EQ(data.epoch(), 2);
   EXPECT_TRUE(data.schedule_each<&count_each>(program.counts).empty());
-  EXPECT_EQ(program.examples_with(), (Counts{{2, 1000}}));
+  EXPECT_EQ(program.examples_with(), (TimesGiven{{2, 1000}}));
   EXPECT_EQ(program.coordinator.workers(), Program::kWorkers - 2);
 }
 
@@ -157,7 +157,7 @@ TEST(Splits, WhatFailedIsNotDone) {
   EXPECT_EQ(static_cast<std::int64_t>(data.schedule_each<&count_or_refuse>(program.counts).size()), left - 1);
   program.coordinator.join();
   EXPECT_TRUE(data.done());
-  EXPECT_EQ(program.examples_with(), (Counts{{1, 1000}}));
+  EXPECT_EQ(program.examples_with(), (TimesGiven{{1, 1000}}));
 }
 
 // own: better: a line of a file is read by the split that it begins in.
@@ -274,7 +274,7 @@ void half_of_it(const std::filesystem::path& folder) {
   checkpoints.save(7);
   program.coordinator.join();
   EXPECT_TRUE(data.done());
-  EXPECT_EQ(program.examples_with(), (Counts{{2, 1000}}));
+  EXPECT_EQ(program.examples_with(), (TimesGiven{{2, 1000}}));
 }
 
 /// Of the second epoch, in the checkpoint.
@@ -308,14 +308,14 @@ TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
     EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), Count{0}), 1000 + 10 * done);
     EXPECT_EQ(static_cast<std::int64_t>(data.schedule_each<&count_each>(program.counts).size()), 100 - done);
     program.coordinator.join();
-    EXPECT_EQ(program.examples_with(), (Counts{{2, 1000}}));
+    EXPECT_EQ(program.examples_with(), (TimesGiven{{2, 1000}}));
     gate = false;
     data.schedule_each<&count_at_the_gate>(program.counts);
     expect_error(Code::failed_precondition, "100 splits of \"splits\" are under way: join() before restoring",
                  [&] { data.restore(data.position()); });
     gate = true;
     program.coordinator.join();
-    EXPECT_EQ(program.examples_with(), (Counts{{3, 1000}}));
+    EXPECT_EQ(program.examples_with(), (TimesGiven{{3, 1000}}));
     EXPECT_TRUE(data.done());
   }
 }

@@ -19,7 +19,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class T>
-double number(T value) {
+double number_of(T value) {
   if constexpr (std::is_arithmetic_v<T>) {
     return static_cast<double>(value);
   } else {
@@ -27,7 +27,7 @@ double number(T value) {
   }
 }
 template <class T>
-Element<T> element(double value) {
+Element<T> element_of(double value) {
   if constexpr (std::is_arithmetic_v<Element<T>>) {
     return static_cast<Element<T>>(value);
   } else {
@@ -67,15 +67,15 @@ TEST_P(VariableCases, UniformNumbersStayBelowTheirBound) {
     const Variable<T> v(std::string(to_string(dtype_of<T>)), {9000}, initializers::uniform(0, 3, 1));
     std::map<std::int64_t, int> counts;
     for (const T value : v.pull()) {
-      EXPECT_GE(number(value), 0);
-      EXPECT_LT(number(value), 3) << v.name();
-      ++counts[static_cast<std::int64_t>(number(value))];
+      EXPECT_GE(number_of(value), 0);
+      EXPECT_LT(number_of(value), 3) << v.name();
+      ++counts[static_cast<std::int64_t>(number_of(value))];
     }
     for (const std::int64_t whole : {0, 1, 2}) EXPECT_NEAR(counts[whole], 3000, 250) << v.name();
     const Variable<T> negative(v.name() + " negative", {1000}, initializers::uniform(-7, -2, 1));
     for (const T value : negative.pull()) {
-      EXPECT_GE(number(value), -7);
-      EXPECT_LT(number(value), -2) << v.name();
+      EXPECT_GE(number_of(value), -7);
+      EXPECT_LT(number_of(value), -2) << v.name();
     }
   });
 }
@@ -169,16 +169,16 @@ TEST_P(VariableCases, ScatterOfNoRowsOfAllAndOfOneManyTimes) {
         for (const Operation& operation : operations) {
           Values<T> values(ids.size() * 2);
           for (std::size_t i = 0; i < values.size(); ++i) {
-            values[i] = element<T>(std::vector<double>{1, 2, -2, -1}[random() % 4]);
+            values[i] = element_of<T>(std::vector<double>{1, 2, -2, -1}[random() % 4]);
             double& w = expected[static_cast<std::size_t>(ids[i / 2]) * 2 + i % 2];
-            w = number(element<T>(operation.rule(w, number(values[i]))));
+            w = number_of(element_of<T>(operation.rule(w, number_of(values[i]))));
           }
           (v.*operation.call)(ids, values);
           const auto now = v.pull();
           for (std::size_t i = 0; i < now.size(); ++i)
-            ASSERT_EQ(number(now[i]), expected[i]) << v.name() << i;
+            ASSERT_EQ(number_of(now[i]), expected[i]) << v.name() << i;
         }
-        v.assign(Values<T>(14, element<T>(3)));
+        v.assign(Values<T>(14, element_of<T>(3)));
         std::fill(expected.begin(), expected.end(), 3);
       }
     });
@@ -265,7 +265,7 @@ TEST_P(VariableCases, ReadsOfAnyRankDtypeAndShards) {
       for_dtypes([&]<class T>(std::type_identity<T>) {
         Array<T> plain(shape);
         for (auto& value : plain.values)
-          value = element<T>(dtype_of<T> == DType::boolean ? random() % 2 : random() % 100);
+          value = element_of<T>(dtype_of<T> == DType::boolean ? random() % 2 : random() % 100);
         const Variable<T> v("v" + std::to_string(made++), plain);
         EXPECT_EQ(v.read(), plain);
         const std::int64_t rows = shape[0];
@@ -448,7 +448,7 @@ TEST_P(VariableCases, SparseLookupsAgainstTheirFormulas) {
   const auto check = [&]<class T>(std::type_identity<T>) {
     for (const Shape& shape : {Shape{7, 3}, Shape{5}, Shape{4, 2, 2}}) {
       Array<T> plain(shape);
-      for (auto& value : plain.values) value = element<T>(static_cast<double>(random() % 16) / 4 - 2);
+      for (auto& value : plain.values) value = element_of<T>(static_cast<double>(random() % 16) / 4 - 2);
       const Variable<T> v("v" + std::to_string(made++), plain);
       const std::size_t width = v.width();
       for (int trial = 0; trial < 60; ++trial) {
@@ -486,10 +486,10 @@ TEST_P(VariableCases, SparseLookupsAgainstTheirFormulas) {
           for (const auto& [id, weight] : entries) {
             const auto* row = plain.values.data() + static_cast<std::size_t>(id) * width;
             double norm = 0;
-            for (std::size_t k = 0; k < width; ++k) norm += number(row[k]) * number(row[k]);
+            for (std::size_t k = 0; k < width; ++k) norm += number_of(row[k]) * number_of(row[k]);
             norm = std::sqrt(norm);
             const double scale = max_norm && norm > *max_norm ? *max_norm / norm : 1;
-            for (std::size_t k = 0; k < width; ++k) sum[k] += weight * number(row[k]) * scale;
+            for (std::size_t k = 0; k < width; ++k) sum[k] += weight * number_of(row[k]) * scale;
             weight_sum += weight;
             squares += weight * weight;
           }
@@ -498,7 +498,7 @@ TEST_P(VariableCases, SparseLookupsAgainstTheirFormulas) {
                                                               : std::sqrt(squares);
           for (std::size_t k = 0; k < width; ++k) {
             const double expected = divisor == 0 ? 0 : sum[k] / divisor;
-            ASSERT_NEAR(number(found.values[r * width + k]), expected,
+            ASSERT_NEAR(number_of(found.values[r * width + k]), expected,
                         sizeof(T) == 2 ? 0.03 + 0.02 * std::abs(expected) : 1e-5);
           }
         }

@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::atomic<int> to_end{0};
-std::atomic<bool> gate{false};
+std::atomic<bool> barrier{false};
 
 /// Ends a rank as the end of the job would, so that its fabrics close under the hands of the others.
 void end_rank(const cluster::Member& member) {
@@ -37,16 +37,16 @@ void end_ps(int index) {
   auto& runtime = strategy::Context::current().client().runtime();
   end_rank(runtime.member(Role::ps, index));
 }
-void wait_at_the_gate() {
-  for (int i = 0; i < 20000 && !gate; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+void wait_at_the_barrier() {
+  for (int i = 0; i < 20000 && !barrier; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 int one() { return 1; }
 
 class CoordinatorFailureTest : public testing::Test {
  protected:
-  void SetUp() override { gate = false; }
+  void SetUp() override { barrier = false; }
   void TearDown() override {
-    gate = true;
+    barrier = true;
     coordinator_.reset();
     strategy_.reset();
   }
@@ -127,7 +127,7 @@ TEST_F(CoordinatorFailureTest, WithoutAnyWorkerEveryCallSaysSo) {
 // A5.15, B57-B59, B70, B75-B77: same.
 TEST_F(CoordinatorFailureTest, APsThatIsGoneIsNamedByEveryCall) {
   const std::string name = ranks_.runtime().member(Role::ps, 1).name() + " is gone, and its shards with it";
-  const auto blocked = coordinator_->schedule<&wait_at_the_gate>();
+  const auto blocked = coordinator_->schedule<&wait_at_the_barrier>();
   coordinator_->schedule<&end_ps>(1);
   expect_unavailable(name, [&] { coordinator_->join(); });
   expect_unavailable(name, [&] { coordinator_->schedule<&one>(); });

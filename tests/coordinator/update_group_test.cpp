@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kSteps = 12;
-constexpr std::int64_t kRows = 7, kWidth = 3;
+constexpr std::int64_t kGroupRows = 7, kGroupWidth = 3;
 
 /// What worker `worker` pushes in a step, given the values that it has read: not linear, full of rounding.
 std::vector<double> gradient_of(int worker, int step, const std::vector<double>& w) {
@@ -68,13 +68,15 @@ TEST_P(UpdateGroups, SynchronousTrainingIsThatOfOneProcessToTheLastBit) {
     const std::string name = to_string(optimizer.kind) == "sgd" ? "sgd" : "adam";
     const UpdateGroup group(name, Synchronous{});
     const auto initial = initializers::normal(0, 1, 5);
-    const Variable<double> w(name, {kRows, kWidth}, initial, {.optimizer = optimizer, .group = group});
+    const Variable<double> w(name, {kGroupRows, kGroupWidth}, initial,
+                             {.optimizer = optimizer, .group = group});
     for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&train_dense>(group, w);
     coordinator.join();
-    const Variable<double> alone(name + " alone", {kRows, kWidth}, initial, {.optimizer = optimizer});
+    const Variable<double> alone(name + " alone", {kGroupRows, kGroupWidth}, initial,
+                                 {.optimizer = optimizer});
     train_alone(alone, kWorkers);
     EXPECT_EQ(w.pull(), alone.pull());
-    EXPECT_NE(w.pull(), std::vector<double>(kRows * kWidth));
+    EXPECT_NE(w.pull(), std::vector<double>(kGroupRows * kGroupWidth));
   }
 }
 

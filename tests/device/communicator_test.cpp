@@ -290,13 +290,13 @@ TEST(Communicator, RefusesWhatMakesNoSense) {
   group.wait(kPatience);
 }
 
-class StandIns : public testing::Test {
+class StandInGroups : public testing::Test {
  protected:
   void SetUp() override { use_stand_ins(2); }
   void TearDown() override { use_stand_ins(0); }
 };
 
-TEST_F(StandIns, NothingIsDoneBeforeSomebodyWaits) {
+TEST_F(StandInGroups, NothingIsDoneBeforeSomebodyWaits) {
   const Gpus gpus(2);
   Communicator group(gpus.streams());
   const Arrays<float> arrays(gpus, {{1, 2}, {3, 4}});
@@ -308,7 +308,7 @@ TEST_F(StandIns, NothingIsDoneBeforeSomebodyWaits) {
   EXPECT_EQ(seen, (std::vector<float>{4, 6}));
 }
 
-TEST_F(StandIns, ALateGpuIsNamedAndTheGroupGivenUp) {
+TEST_F(StandInGroups, ALateGpuIsNamedAndTheGroupGivenUp) {
   const Gpus gpus(2);
   const Arrays<float> arrays(gpus, {{1, 2}, {3, 4}});
   {
@@ -330,7 +330,7 @@ TEST_F(StandIns, ALateGpuIsNamedAndTheGroupGivenUp) {
   for (const auto& got : more.back(group)) EXPECT_EQ(got, (std::vector<float>{12, 14}));
 }
 
-TEST_F(StandIns, WorkOfItsOwnThatIsSlowIsNotTheGroups) {
+TEST_F(StandInGroups, WorkOfItsOwnThatIsSlowIsNotTheGroups) {
   const Gpus gpus(2);
   Communicator group(gpus.streams());
   const Arrays<float> arrays(gpus, {{1, 2}, {3, 4}});
@@ -342,7 +342,7 @@ TEST_F(StandIns, WorkOfItsOwnThatIsSlowIsNotTheGroups) {
   group.wait(kPatience);
 }
 
-TEST_F(StandIns, WorkThatFailsIsEverybodysError) {
+TEST_F(StandInGroups, WorkThatFailsIsEverybodysError) {
   const Gpus gpus(2);
   const Arrays<float> arrays(gpus, {{1, 2}, {3, 4}});
   Communicator group(gpus.streams());
@@ -353,7 +353,7 @@ TEST_F(StandIns, WorkThatFailsIsEverybodysError) {
   EXPECT_TRUE(group.has_failed());
 }
 
-TEST_F(StandIns, WhatWasNotWaitedForIsGivenUp) {
+TEST_F(StandInGroups, WhatWasNotWaitedForIsGivenUp) {
   const Gpus gpus(2);
   const Arrays<float> arrays(gpus, {{1, 2}, {3, 4}});
   std::vector<float> seen(2);
@@ -387,7 +387,7 @@ TEST(Endings, AreWaitedForByWhoAsksAndNoLongerThanTheyMayBe) {
   EXPECT_EQ(ended, 3);
 }
 
-TEST_F(StandIns, AGroupWaitsForTheEndOfOneThatWasGivenUp) {
+TEST_F(StandInGroups, AGroupWaitsForTheEndOfOneThatWasGivenUp) {
   const Gpus gpus(2);
   std::promise<void> go;
   endings().begin(1, [may = go.get_future().share()] { may.wait(); });
@@ -406,7 +406,7 @@ TEST_F(StandIns, AGroupWaitsForTheEndOfOneThatWasGivenUp) {
   for (const auto& got : arrays.back(group)) EXPECT_EQ(got[0], 3);
 }
 
-TEST_F(StandIns, ThreadsWaitForStreamsOfTheirOwn) {
+TEST_F(StandInGroups, ThreadsWaitForStreamsOfTheirOwn) {
   const Gpus gpus(2);
   Communicator group(gpus.streams());
   std::vector<std::jthread> threads;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/expect_error.hpp"
+#include "support/read_all.hpp"
 
 namespace capstan {
 namespace {
@@ -18,15 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Numbers = std::vector<std::int64_t>;
-using Data = Dataset<std::int64_t>;
 
-template <class T>
-std::vector<T> all(const Dataset<T>& dataset) {
-  std::vector<T> elements;
-  for (auto& element : dataset) elements.push_back(std::move(element));
-  return elements;
-}
 Numbers counted(std::int64_t stop) {
   Numbers numbers(static_cast<std::size_t>(stop));
   std::iota(numbers.begin(), numbers.end(), 0);

@@ -30,7 +30,7 @@ Graph random_split(std::size_t entities, std::size_t count, const SplitShares& s
   return graph;
 }
 
-std::set<std::pair<int, int>> pairs_of(const std::vector<GraphTriple>& triples) {
+std::set<std::pair<int, int>> pairs_in(const std::vector<GraphTriple>& triples) {
   std::set<std::pair<int, int>> pairs;
   for (const GraphTriple& t : triples) pairs.emplace(std::min(t.head, t.tail), std::max(t.head, t.tail));
   return pairs;
@@ -49,7 +49,7 @@ TEST_P(PairSplit, KeepsTheRule) {
   std::vector<GraphTriple> all;
   const Graph graph = random_split(500, 2000, GetParam(), &all);
   EXPECT_EQ(graph.train.size() + graph.valid.size() + graph.test.size(), all.size());
-  const auto train = pairs_of(graph.train), valid = pairs_of(graph.valid), test = pairs_of(graph.test);
+  const auto train = pairs_in(graph.train), valid = pairs_in(graph.valid), test = pairs_in(graph.test);
   EXPECT_TRUE(disjoint(train, valid));
   EXPECT_TRUE(disjoint(train, test));
   EXPECT_TRUE(disjoint(valid, test));

@@ -4,12 +4,10 @@
 #include "capstan/data/steps.hpp"
 #include "capstan/dataset.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_all.hpp"
 
 namespace capstan {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
-using Data = Dataset<std::int64_t>;
 
 /// What next() gives and throws, as text, until the end.
 template <class T>
@@ -72,8 +70,8 @@ void check_positions(const Make& make) {
   }
 }
 
-Data counted(std::int64_t stop) { return Data::range(stop); }
-Data shuffled(std::int64_t stop) { return counted(stop).shuffle(5, {.seed = 3}); }
+Data count_to(std::int64_t stop) { return Data::range(stop); }
+Data shuffled(std::int64_t stop) { return count_to(stop).shuffle(5, {.seed = 3}); }
 std::int64_t twice(std::int64_t x) { return 2 * x; }
 bool odd(const std::int64_t& x) { return x % 2 == 1; }
 std::int64_t never_seven(std::int64_t x) {
@@ -103,37 +101,37 @@ TEST(Position, OfSources) {
 }
 
 TEST(Position, OfOperatorsOnElements) {
-  check_positions([] { return counted(7).map(twice); });
-  check_positions([] { return counted(17).filter(odd); });
-  check_positions([] { return counted(17).batch(3); });
-  check_positions([] { return counted(17).batch(3, true); });
-  check_positions([] { return counted(17).take(6); });
-  check_positions([] { return counted(17).skip(6); });
-  check_positions([] { return counted(17).shard(4, 2); });
-  check_positions([] { return counted(17).map(never_seven); });
+  check_positions([] { return count_to(7).map(twice); });
+  check_positions([] { return count_to(17).filter(odd); });
+  check_positions([] { return count_to(17).batch(3); });
+  check_positions([] { return count_to(17).batch(3, true); });
+  check_positions([] { return count_to(17).take(6); });
+  check_positions([] { return count_to(17).skip(6); });
+  check_positions([] { return count_to(17).shard(4, 2); });
+  check_positions([] { return count_to(17).map(never_seven); });
 }
 
 TEST(Position, OfShuffles) {
   check_positions([] { return shuffled(40); });
-  check_positions([] { return counted(20).shuffle(100, {.seed = 3}); });
-  check_positions([] { return counted(20).shuffle(4); });  // the seed that was drawn is part of the position
+  check_positions([] { return count_to(20).shuffle(100, {.seed = 3}); });
+  check_positions([] { return count_to(20).shuffle(4); });  // the seed that was drawn is part of the position
   check_positions([] { return shuffled(9).repeat(3); });
   check_positions(
-      [] { return counted(9).shuffle(4, {.seed = 1, .reshuffle_each_iteration = false}).repeat(3); });
+      [] { return count_to(9).shuffle(4, {.seed = 1, .reshuffle_each_iteration = false}).repeat(3); });
   check_positions([] { return shuffled(12).shuffle(3, {.seed = 8}).repeat(2).shuffle(6, {.seed = 2}); });
-  check_positions([] { return counted(30).map(never_seven).shuffle(4, {.seed = 5}); });
+  check_positions([] { return count_to(30).map(never_seven).shuffle(4, {.seed = 5}); });
 }
 
 TEST(Position, OfStreams) {
-  check_positions([] { return counted(4).repeat(3); });
-  check_positions([] { return counted(4).concatenate(shuffled(4)); });
-  check_positions([] { return zip(counted(6), shuffled(9)); });
-  check_positions([] { return zip(counted(6), shuffled(9), generated()); });
-  check_positions([] { return counted(12).interleave(from, 3); });
-  check_positions([] { return counted(12).interleave(from, 4, 2); });
+  check_positions([] { return count_to(4).repeat(3); });
+  check_positions([] { return count_to(4).concatenate(shuffled(4)); });
+  check_positions([] { return zip(count_to(6), shuffled(9)); });
+  check_positions([] { return zip(count_to(6), shuffled(9), generated()); });
+  check_positions([] { return count_to(12).interleave(from, 3); });
+  check_positions([] { return count_to(12).interleave(from, 4, 2); });
   check_positions([] { return shuffled(12).flat_map(from).repeat(2); });
   check_positions([] {
-    return counted(5).interleave([](std::int64_t x) { return Data::range(x).shuffle(3, {.seed = 1}); }, 2);
+    return count_to(5).interleave([](std::int64_t x) { return Data::range(x).shuffle(3, {.seed = 1}); }, 2);
   });
   check_positions([] {
     return shuffled(12).transform<std::int64_t>([](data::Next<std::int64_t> next) {
@@ -149,20 +147,20 @@ TEST(Position, OfStreams) {
 TEST(Position, OfThreads) {
   check_positions([] { return shuffled(100).prefetch(7); });
   check_positions([] { return shuffled(100).map(twice, {.threads = 3}); });
-  check_positions([] { return counted(20).prefetch(3).repeat(4); });
-  check_positions([] { return counted(80).map(never_seven, {.threads = 2}).prefetch(2); });
+  check_positions([] { return count_to(20).prefetch(3).repeat(4); });
+  check_positions([] { return count_to(80).map(never_seven, {.threads = 2}).prefetch(2); });
 }
 
 TEST(Position, OfCaches) {
-  check_positions([] { return counted(5).cache(); });
+  check_positions([] { return count_to(5).cache(); });
   check_positions([] { return shuffled(8).cache().repeat(3); });
-  check_positions([] { return counted(8).shuffle(8).cache().repeat(3); });
+  check_positions([] { return count_to(8).shuffle(8).cache().repeat(3); });
   check_positions([] { return shuffled(6).cache().shuffle(6, {.seed = 2}).repeat(3); });
 }
 
 // What the cache keeps are elements: an error of the first iteration is not repeated from memory.
 TEST(Position, OfACacheThatSawAnError) {
-  const auto cached = [] { return counted(10).map(never_seven).cache(); };
+  const auto cached = [] { return count_to(10).map(never_seven).cache(); };
   auto reading = cached().make_iterator();
   for (int i = 0; i < 7; ++i) reading.next();
   auto before = cached().make_iterator();
@@ -175,22 +173,22 @@ TEST(Position, OfACacheThatSawAnError) {
 }
 
 TEST(Position, OfBatchesCutAnew) {
-  check_positions([] { return counted(17).batch(4).rebatch({3, 2}); });
-  check_positions([] { return counted(5).batch(4).rebatch({0, 1}); });
-  check_positions([] { return counted(5).batch(4).rebatch({2, 0}); });
+  check_positions([] { return count_to(17).batch(4).rebatch({3, 2}); });
+  check_positions([] { return count_to(5).batch(4).rebatch({0, 1}); });
+  check_positions([] { return count_to(5).batch(4).rebatch({2, 0}); });
   const auto none_of_seven = [](const Numbers& batch) { return never_seven(batch.back()), batch; };
-  check_positions([&] { return counted(17).batch(2).map(none_of_seven).rebatch({1, 2, 3}); });
-  check_positions([&] { return counted(17).batch(2).map(none_of_seven).rebatch({0, 1, 3}, true); });
+  check_positions([&] { return count_to(17).batch(2).map(none_of_seven).rebatch({1, 2, 3}); });
+  check_positions([&] { return count_to(17).batch(2).map(none_of_seven).rebatch({0, 1, 3}, true); });
   check_positions([] { return shuffled(17).batch(4).legacy_rebatch(3); });
   check_positions([] {
-    const auto batches = counted(17).batch(3);
+    const auto batches = count_to(17).batch(3);
     return Dataset<PerReplica<Numbers>>(std::make_shared<data::GroupNode<Numbers>>(batches.node(), 2));
   });
 }
 
 TEST(Position, OfAWholePipeline) {
   check_positions([] {
-    return counted(7)
+    return count_to(7)
         .shuffle(7, {.seed = 1})
         .interleave(from, 3)
         .map(twice, {.threads = 2})
@@ -214,12 +212,12 @@ TEST(Position, OfAFunctionGoesForwardOnly) {
 }
 
 TEST(Position, OfAnotherPipelineIsRefused) {
-  auto batches = counted(4).batch(2).make_iterator();
-  const Position position = counted(4).shuffle(2).make_iterator().position();
+  auto batches = count_to(4).batch(2).make_iterator();
+  const Position position = count_to(4).shuffle(2).make_iterator().position();
   expect_error(Code::invalid_argument,
                "this position is of another pipeline: it has 'shuffle' where this one has 'batch'",
                [&] { batches.restore(position); });
-  auto range = counted(4).make_iterator();
+  auto range = count_to(4).make_iterator();
   EXPECT_THROW(range.restore({}), Error);
   Position longer = range.position();
   longer.bytes.push_back(std::byte{0});

@@ -13,6 +13,7 @@
 
 #include "io/data/numbers.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_all.hpp"
 #include "temporary_folder.hpp"
 
 namespace capstan {
@@ -21,13 +22,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Fields = std::vector<std::string>;
-
-template <class T>
-std::vector<T> all(const Dataset<T>& dataset) {
-  std::vector<T> elements;
-  for (auto& element : dataset) elements.push_back(std::move(element));
-  return elements;
-}
 
 class Readers : public ::testing::Test {
  protected:

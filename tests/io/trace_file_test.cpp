@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-json read(const std::filesystem::path& path) {
+json read_trace(const std::filesystem::path& path) {
   std::ifstream in(path);
   return json::parse(in);
 }
@@ -45,7 +45,7 @@ TEST(Trace, IsOneTimelineByTheCoordinatorsClock) {
   const MergedTrace merged = merge_traces(folder.path());
   EXPECT_EQ(merged.events, 2U);
   EXPECT_EQ(merged.ranks, 2);
-  const json trace = read(merged.path);
+  const json trace = read_trace(merged.path);
   const json checkpoint = event(trace, "checkpoint");
   EXPECT_EQ(checkpoint["ts"], 0) << "the first event";
   EXPECT_EQ(checkpoint["dur"], 5000);
@@ -69,7 +69,7 @@ TEST(Trace, LeavesOutWhatAKilledProcessCutOff) {
   std::ofstream(path, std::ios::app) << R"({"ts":12.5,"pid":2,"tid":0,"ph":"X","dur)";
   const MergedTrace merged = merge_traces(folder.path());
   EXPECT_EQ(merged.events, 1U);
-  EXPECT_EQ(event(read(merged.path), "whole")["ph"], "i");
+  EXPECT_EQ(event(read_trace(merged.path), "whole")["ph"], "i");
   EXPECT_EQ(merge_traces(folder.path()).events, 1U) << "again, over the first one";
 }
 

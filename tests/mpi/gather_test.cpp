@@ -9,7 +9,7 @@
 namespace capstan::mpi {
 namespace {
 
-constexpr int kTag = 11;
+constexpr int kGatherTag = 11;
 
 /// Rank 0 has nothing to say, rank 1 one byte, rank 2 two thousand.
 Bytes part_of(int rank) {
@@ -37,13 +37,13 @@ TEST(Gather, ToRankZeroAlone) {
 TEST(Gather, IsNotDoneWhileARankHasNotCome) {
   const auto world = Communicator::world();
   if (world.rank() == 1) {
-    ASSERT_TRUE(poll([&] { return world.take(kTag); }).has_value());
+    ASSERT_TRUE(poll([&] { return world.take(kGatherTag); }).has_value());
   }
   Outbox outbox(world);
   Gather gather(world, part_of(world.rank()), /*everywhere=*/true);
   if (world.rank() == 0) {
     for (int look = 0; look < 20; ++look) EXPECT_FALSE(gather.done());
-    outbox.send(1, kTag, {});
+    outbox.send(1, kGatherTag, {});
   }
   ASSERT_TRUE(poll([&] { return gather.done() ? std::optional(true) : std::nullopt; }).has_value());
   EXPECT_EQ(gather.parts().at(1), part_of(1));

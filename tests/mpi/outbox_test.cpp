@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTag = 12;
+constexpr int kOutboxTag = 12;
 /// More than any MPI sends ahead of its being received.
 constexpr std::size_t kLarge = 8 << 20;
 
@@ -23,13 +23,13 @@ TEST(Outbox, WaitsUntilALargeMessageIsReceived) {
   if (world.rank() == 2) return;
   Outbox outbox(world);
   if (world.rank() == 0) {
-    outbox.send(1, kTag, Bytes(kLarge, std::byte{5}));
+    outbox.send(1, kOutboxTag, Bytes(kLarge, std::byte{5}));
     EXPECT_FALSE(outbox.wait(Clock::now() + std::chrono::milliseconds(50)));
-    outbox.send(1, kTag + 1, {});
+    outbox.send(1, kOutboxTag + 1, {});
     EXPECT_TRUE(outbox.wait(Clock::now() + std::chrono::seconds(20)));
   } else {
-    ASSERT_TRUE(poll([&] { return world.take(kTag + 1, 0); }).has_value());
-    const auto message = poll([&] { return world.take(kTag, 0); });
+    ASSERT_TRUE(poll([&] { return world.take(kOutboxTag + 1, 0); }).has_value());
+    const auto message = poll([&] { return world.take(kOutboxTag, 0); });
     ASSERT_TRUE(message.has_value());
     EXPECT_EQ(message->bytes, Bytes(kLarge, std::byte{5}));
   }

@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 
 /// Keeps what it is given.
-class Recorder : public shard::PushSink {
+class RingRecorder : public shard::PushSink {
  public:
   struct Push {
     shard::PushKind kind;
@@ -104,7 +104,7 @@ class RingReaderTest : public testing::Test {
     for (const auto& push : sink_.pushes) out.push_back(push.variable);
     return out;
   }
-  void expect_whole(const Recorder::Push& push) const {
+  void expect_whole(const RingRecorder::Push& push) const {
     for (std::uint32_t i = 0; i < push.rows.size(); ++i) EXPECT_EQ(push.rows[i], i * 3);
     for (const float value : push.values) EXPECT_EQ(value, static_cast<float>(push.variable));
   }
@@ -116,7 +116,7 @@ class RingReaderTest : public testing::Test {
   std::unique_ptr<transport::Region> region_ = fabric_->allocate(shard::BoardLayout(kRanks).bytes());
   std::span<std::byte> board_ = region_->memory();
   Heap heap_{*fabric_, 1 << 20};
-  Recorder sink_;
+  RingRecorder sink_;
   RingReader reader_{board_.data(), kRanks, heap_, sink_};
   std::vector<std::unique_ptr<transport::Window>> windows_;
 };

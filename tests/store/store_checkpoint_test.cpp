@@ -16,13 +16,13 @@
 namespace capstan::store {
 namespace {
 
-constexpr std::uint64_t kRows = 11;
-constexpr std::uint64_t kWidth = 3;
+constexpr std::uint64_t kTableRows = 11;
+constexpr std::uint64_t kTableWidth = 3;
 
 /// The stores of some ps, with three variables that are cut into one shard each.
 class Job {
  public:
-  explicit Job(std::uint64_t ps) : partition_(kRows, ps) {
+  explicit Job(std::uint64_t ps) : partition_(kTableRows, ps) {
     for (std::uint64_t i = 0; i < ps; ++i) {
       fabrics_.push_back(hub_.open());
       stores_.push_back(std::make_unique<Store>(*fabrics_.back(), 1 << 20, static_cast<int>(i)));
@@ -31,7 +31,7 @@ class Job {
                           shard,
                           "w",
                           DType::float32,
-                          {kRows, kWidth},
+                          {kTableRows, kTableWidth},
                           partition_.first_row_of(i),
                           partition_.rows_of(i),
                           optimizers::Adam{.learning_rate = 0.1},
@@ -40,7 +40,7 @@ class Job {
                           shard,
                           "group/count",
                           DType::int64,
-                          {kRows},
+                          {kTableRows},
                           partition_.first_row_of(i),
                           partition_.rows_of(i),
                           optimizers::SGD{.learning_rate = -1},
@@ -49,7 +49,7 @@ class Job {
                           shard,
                           "sparse",
                           DType::float32,
-                          {kRows, kWidth},
+                          {kTableRows, kTableWidth},
                           partition_.first_row_of(i),
                           partition_.rows_of(i),
                           optimizers::FTRL{.learning_rate = 0.1, .initial_accumulator = 0.5, .l1 = 0.25},
@@ -58,12 +58,13 @@ class Job {
   }
   void push(float scale) {
     for (std::uint64_t i = 0; i < stores_.size(); ++i) {
-      std::vector<float> gradient(partition_.rows_of(i) * kWidth);
-      std::iota(gradient.begin(), gradient.end(), static_cast<float>(partition_.first_row_of(i) * kWidth));
+      std::vector<float> gradient(partition_.rows_of(i) * kTableWidth);
+      std::iota(gradient.begin(), gradient.end(),
+                static_cast<float>(partition_.first_row_of(i) * kTableWidth));
       for (float& g : gradient) g *= scale;
       const auto shard = static_cast<std::uint32_t>(i);
-      apply_entry(*stores_[i], push_entry<float>(1, shard, {}, 0, kWidth, gradient));
-      apply_entry(*stores_[i], push_entry<float>(3, shard, {}, 0, kWidth, gradient));
+      apply_entry(*stores_[i], push_entry<float>(1, shard, {}, 0, kTableWidth, gradient));
+      apply_entry(*stores_[i], push_entry<float>(3, shard, {}, 0, kTableWidth, gradient));
       std::vector<std::int64_t> counts(partition_.rows_of(i));
       std::iota(counts.begin(), counts.end(), static_cast<std::int64_t>(partition_.first_row_of(i)));
       apply_entry(*stores_[i], push_entry<std::int64_t>(2, shard, {}, 0, 1, counts));

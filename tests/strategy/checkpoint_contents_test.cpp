@@ -24,8 +24,8 @@ using testing::IsEmpty;
 
 using Floats = std::vector<float>;
 
-struct Job {
-  explicit Job(int ps = 2, std::vector<std::pair<std::string, std::string>> flags = {})
+struct ContentsJob {
+  explicit ContentsJob(int ps = 2, std::vector<std::pair<std::string, std::string>> flags = {})
       : ranks(options(ps, std::move(flags))), strategy(ranks.cluster()) {}
   static RankThreadsOptions options(int ps, std::vector<std::pair<std::string, std::string>> flags) {
     const int spares = flags.empty() ? 0 : 1;
@@ -66,7 +66,7 @@ struct OtherProgress {
 
 TEST(UserState, AnyValueThatCanBePackedComesBack) {
   const io::TemporaryFolder folder;
-  Job job;
+  ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
   const Progress progress{
       7, 0.125, Phase::training, {"a", "b \"c\" \\"}, {{"auc", 0.75F}, {"loss", std::nullopt}}};
@@ -88,7 +88,7 @@ TEST(UserState, AnyValueThatCanBePackedComesBack) {
 
 TEST(UserState, JsonStaysJson) {
   const io::TemporaryFolder folder;
-  Job job;
+  ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
   const std::string text = "{\"epoch\":3}";
   for (const auto& save : {std::function<void()>([&] { manager.save(1, "{\"epoch\":3}"); }),
@@ -104,7 +104,7 @@ TEST(UserState, JsonStaysJson) {
 TEST(Contents, CountersComeBackAtOnceAndToThoseThatAreMadeLater) {
   const io::TemporaryFolder folder;
   {
-    Job job(3);
+    ContentsJob job(3);
     const auto scope = job.strategy.scope();
     const Counter steps("steps");
     const Counter examples("examples");
@@ -116,7 +116,7 @@ TEST(Contents, CountersComeBackAtOnceAndToThoseThatAreMadeLater) {
     steps.add(1);
   }
   for (const int ps : {1, 2}) {
-    Job job(ps);
+    ContentsJob job(ps);
     const auto scope = job.strategy.scope();
     CheckpointManager manager(job.strategy, {.directory = folder.path()});
     const Counter fresh("fresh");
@@ -139,7 +139,7 @@ TEST(Contents, CountersComeBackAtOnceAndToThoseThatAreMadeLater) {
 
 TEST(Contents, TheManifestSaysWhoWroteItWithWhichSettingsAndOptimizers) {
   const io::TemporaryFolder folder;
-  Job job;
+  ContentsJob job;
   const auto v =
       job.make("v", 1, optimizers::Momentum{.learning_rate = 0.1, .momentum = 0.5, .nesterov = true});
   const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = folder.path()}).save(1));
@@ -158,7 +158,7 @@ TEST(Contents, TheManifestSaysWhoWroteItWithWhichSettingsAndOptimizers) {
 
 TEST(Contents, EveryOptimizersNumbersAreNumbers) {
   const io::TemporaryFolder folder;
-  Job job(1);
+  ContentsJob job(1);
   const std::vector<Optimizer> all{optimizers::SGD{},     optimizers::Momentum{}, optimizers::Adagrad{},
                                    optimizers::RMSProp{}, optimizers::Adam{},     optimizers::AdamW{},
                                    optimizers::FTRL{}};
@@ -180,7 +180,7 @@ TEST(Contents, EveryOptimizersNumbersAreNumbers) {
 TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
   const io::TemporaryFolder folder;
   const auto path = folder.path() / "best model";
-  Job job;
+  ContentsJob job;
   auto v = job.make("v", 1);
   Checkpoint best(job.strategy);
   best.write(path, std::tuple(3, 0.5));
@@ -194,7 +194,7 @@ TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
   EXPECT_EQ((best.user_state<std::tuple<int, double>>()), std::tuple(4, 0.25));
   EXPECT_EQ(best.restored_from(), path);
   best.assert_consumed();
-  Job other(3);
+  ContentsJob other(3);
   Checkpoint reading(other.strategy);
   reading.read(path, {.names = {{"w", "v"}}});
   EXPECT_EQ(other.make("w", 9).pull(), (Floats{1, 2, 3}));
@@ -203,7 +203,7 @@ TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
 
 TEST(OneCheckpoint, ReadsOneOfAManagersAndWhatACrashLeft) {
   const io::TemporaryFolder folder;
-  Job job;
+  ContentsJob job;
   auto v = job.make("v", 4);
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
   const auto path = manager.save(17);
@@ -221,7 +221,7 @@ TEST(OneCheckpoint, ReadsOneOfAManagersAndWhatACrashLeft) {
 TEST(OneCheckpoint, IsNotWrittenOverAnythingElse) {
   const io::TemporaryFolder folder;
   const auto file = folder.write("notes.txt", "mine");
-  Job job;
+  ContentsJob job;
   auto v = job.make("v", 1);
   EXPECT_THAT(error_of(Code::already_exists, [&] { Checkpoint(job.strategy).write(file); }),
               HasSubstr("notes.txt is there, and is no checkpoint"));
@@ -231,7 +231,7 @@ TEST(OneCheckpoint, IsNotWrittenOverAnythingElse) {
 
 TEST(OneCheckpoint, ASpareReadsItUnderItsName) {
   const io::TemporaryFolder folder;
-  Job job(2, {{"spares", "1"}});
+  ContentsJob job(2, {{"spares", "1"}});
   auto v = job.make("v", 1);
   Checkpoint(job.strategy).write(folder.path() / "named");
   EXPECT_EQ(job.strategy.implementation().contents().takeover_of(0).folder,
@@ -240,7 +240,7 @@ TEST(OneCheckpoint, ASpareReadsItUnderItsName) {
 
 TEST(Manager, ListsItsCheckpointsAndKeepsSomeForGood) {
   const io::TemporaryFolder folder;
-  Job job;
+  ContentsJob job;
   auto v = job.make("v", 1);
   CheckpointManager manager(job.strategy,
                             {.directory = folder.path(), .max_to_keep = 2, .keep_every_n_hours = 1});

@@ -33,8 +33,8 @@ RankThreadsOptions with_gpus(int ps, RankThreadsOptions::Flags more = {}) {
 }
 
 /// Variables of many kinds, all of them where the strategy says.
-struct Program {
-  Program(int ps, ShardMemory memory)
+struct DeviceProgram {
+  DeviceProgram(int ps, ShardMemory memory)
       : ranks(with_gpus(ps)),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}, .memory = memory}),
         scope(std::in_place, &strategy.implementation()),
@@ -141,7 +141,7 @@ void expect_restored(ShardMemory from, int ps_from, ShardMemory to, int ps_to) {
   SCOPED_TRACE(std::string(to_string(from)) + " " + std::to_string(ps_from) + " to " +
                std::string(to_string(to)) + " " + std::to_string(ps_to));
   const io::TemporaryFolder folder;
-  Program program(ps_from, from);
+  DeviceProgram program(ps_from, from);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.push({1, 2, 3});
   (void)manager.save(1, "null", {.incremental = true});
@@ -151,7 +151,7 @@ void expect_restored(ShardMemory from, int ps_from, ShardMemory to, int ps_to) {
   EXPECT_EQ(io::CheckpointReader(second).variable("table").changed, std::optional<std::uint64_t>(2));
   const auto saved = program.state();
   program.push({8});
-  Program other(ps_to, to);
+  DeviceProgram other(ps_to, to);
   CheckpointManager reader(other.strategy, {.directory = folder.path()});
   EXPECT_EQ(reader.restore_latest(), 2);
   EXPECT_EQ(other.state(), saved);

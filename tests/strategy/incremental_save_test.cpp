@@ -16,8 +16,8 @@ namespace capstan {
 namespace {
 
 /// A table whose optimizer has slots and a step count, one of whole numbers, and a dense variable.
-struct Program {
-  explicit Program(int ps)
+struct SavingProgram {
+  explicit SavingProgram(int ps)
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}}),
         scope(std::in_place, &strategy.implementation()),
@@ -54,7 +54,7 @@ constexpr SaveOptions kIncremental{.incremental = true};
 
 TEST(IncrementalSave, HasTheRowsThatWerePushedToSinceTheLastWholeOne) {
   const io::TemporaryFolder folder;
-  Program program(2);
+  SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.push({1, 2, 3});
   const auto whole = manager.save(1, "null", kIncremental);
@@ -75,7 +75,7 @@ TEST(IncrementalSave, HasTheRowsThatWerePushedToSinceTheLastWholeOne) {
   EXPECT_EQ(changed(fifth, "table"), std::optional<std::uint64_t>(0)) << "nothing since the fourth";
 }
 
-void train(Program& program, unsigned seed) {
+void train(SavingProgram& program, unsigned seed) {
   std::mt19937 random(seed);
   for (int step = 0; step < 3; ++step) {
     std::vector<std::int64_t> rows(1 + random() % 20);
@@ -88,7 +88,7 @@ void train(Program& program, unsigned seed) {
 TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
   for (int writers = 1; writers <= 3; ++writers) {
     const io::TemporaryFolder folder;
-    Program first(writers);
+    SavingProgram first(writers);
     CheckpointManager saving(first.strategy, {.directory = folder.path(), .max_to_keep = 2});
     for (int save = 1; save <= 6; ++save) {
       train(first, static_cast<unsigned>(10 * writers + save));
@@ -100,7 +100,7 @@ TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
     const auto later = first.state();
     for (int readers = 1; readers <= 3; ++readers) {
       SCOPED_TRACE(std::to_string(writers) + " ps saved, " + std::to_string(readers) + " restore");
-      Program second(readers);
+      SavingProgram second(readers);
       CheckpointManager restoring(second.strategy, {.directory = folder.path(), .max_to_keep = 2});
       train(second, 3);
       EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(6));
@@ -114,7 +114,7 @@ TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
 
 TEST(IncrementalSave, AfterARestoreIsWhole) {
   const io::TemporaryFolder folder;
-  Program program(2);
+  SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.push({1});
   manager.save(1, "null", kIncremental);
@@ -133,7 +133,7 @@ TEST(IncrementalSave, AfterARestoreIsWhole) {
 
 TEST(IncrementalSave, RefusesNamesThatNoIncrementCanHaveAtOnce) {
   const io::TemporaryFolder folder;
-  Program program(1);
+  SavingProgram program(1);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   const auto scope = program.strategy.scope();
   const Variable<float> inside("table/changed_rows", {2});
@@ -144,7 +144,7 @@ TEST(IncrementalSave, RefusesNamesThatNoIncrementCanHaveAtOnce) {
 
 TEST(IncrementalSave, IsWholeWhereTheEarlierOneIsGone) {
   const io::TemporaryFolder folder;
-  Program program(1);
+  SavingProgram program(1);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   std::filesystem::remove_all(manager.save(1, "null", kIncremental));
   program.push({5});
@@ -157,7 +157,7 @@ TEST(IncrementalSave, IsWholeWhereTheEarlierOneIsGone) {
 
 TEST(IncrementalSave, OfTwoManagersKnowsOnlyTheLast) {
   const io::TemporaryFolder folder, other_folder;
-  Program program(1);
+  SavingProgram program(1);
   CheckpointManager one(program.strategy, {.directory = folder.path()});
   CheckpointManager other(program.strategy, {.directory = other_folder.path()});
   one.save(1, "null", kIncremental);
@@ -178,7 +178,7 @@ TEST(IncrementalSave, OfTwoManagersKnowsOnlyTheLast) {
 
 TEST(IncrementalSave, HasVariablesThatWereMadeLater) {
   const io::TemporaryFolder folder;
-  Program program(2);
+  SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   manager.save(1, "null", kIncremental);
   const auto scope = program.strategy.scope();

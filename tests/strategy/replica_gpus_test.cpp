@@ -32,9 +32,9 @@ int stand_ins_for(int gpus) {
 }
 
 /// Two ps and a worker; the test's thread is the coordinator, which runs replicas as a worker does.
-class Job {
+class GpuJob {
  public:
-  Job(int replicas, const std::string& replica_device, const std::string& patience = "20s")
+  GpuJob(int replicas, const std::string& replica_device, const std::string& patience = "20s")
       : ranks_({.ranks = 4,
                 .flags = {{"ps", "2"},
                           {"replicas", std::to_string(replicas)},
@@ -64,7 +64,7 @@ class ReplicaGpusTest : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Replicas, ReplicaGpusTest, testing::Values(1, 2, 4));
 
 TEST_P(ReplicaGpusTest, EachHasAGpuAndAStreamWhichStay) {
-  Job job(n_, "gpu");
+  GpuJob job(n_, "gpu");
   std::vector<const void*> before;
   for (int run = 0; run < 3; ++run) {
     const auto streams = job.strategy.run([](ReplicaContext& replica) {
@@ -78,7 +78,7 @@ TEST_P(ReplicaGpusTest, EachHasAGpuAndAStreamWhichStay) {
 }
 
 TEST_P(ReplicaGpusTest, CombineAndShareArraysWithoutAWaitInBetween) {
-  Job job(n_, "gpu");
+  GpuJob job(n_, "gpu");
   const double sum = n_ * (n_ + 1) / 2.0;
   job.strategy.run([&](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();
@@ -107,7 +107,7 @@ TEST_P(ReplicaGpusTest, CombineAndShareArraysWithoutAWaitInBetween) {
 }
 
 TEST_P(ReplicaGpusTest, ReadAVariableOnceAndPushOnce) {
-  Job job(n_, "gpu");
+  GpuJob job(n_, "gpu");
   const auto scope = job.strategy.scope();
   const Variable<float> w("w", {5, 3}, initializers::constant(1), {optimizers::SGD{1}});
   const Variable<double> other("other", {1}, initializers::constant(1), {optimizers::SGD{1}});
@@ -145,7 +145,7 @@ TEST_P(ReplicaGpusTest, ReadAVariableOnceAndPushOnce) {
 
 TEST_P(ReplicaGpusTest, CallsThatDoNotMatchAreErrorsOfAllAndTheNextRunIsWell) {
   if (n_ == 1) return;
-  Job job(n_, "gpu", "300ms");
+  GpuJob job(n_, "gpu", "300ms");
   const auto run = [&](Code code, auto odd) {
     return error_of(code, [&] {
       job.strategy.run([&](ReplicaContext& replica) {
@@ -186,7 +186,7 @@ TEST_P(ReplicaGpusTest, CallsThatDoNotMatchAreErrorsOfAllAndTheNextRunIsWell) {
 
 TEST_P(ReplicaGpusTest, WhatFailsOnAGpuEndsTheRunAndTheNextBeginsAnew) {
   if (n_ == 1 || stand_ins_for(n_) == 0) return;
-  Job job(n_, "gpu", "100ms");
+  GpuJob job(n_, "gpu", "100ms");
   const auto run = [&](const std::function<void()>& work, bool waits) {
     return [&job, work, waits] {
       job.strategy.run([&](ReplicaContext& replica) {
@@ -223,7 +223,7 @@ TEST(ReplicaGpus, AreRefusedWhereTheRankHasTooFew) {
 }
 
 TEST(ReplicaGpus, HostReplicasHaveNone) {
-  Job job(2, "host");
+  GpuJob job(2, "host");
   job.strategy.run([](ReplicaContext& replica) {
     EXPECT_THAT(error_of(Code::failed_precondition, [&] { (void)replica.device(); }),
                 HasSubstr("--replica-device=gpu"));
@@ -292,7 +292,7 @@ void step_on_gpus(const Variable<double>& w) {
 
 template <auto* kStep>
 Doubles trained(int replicas, const std::string& replica_device) {
-  Job job(replicas, replica_device);
+  GpuJob job(replicas, replica_device);
   const auto scope = job.strategy.scope();
   ClusterCoordinator coordinator(job.strategy);
   const Variable<double> w("w", {static_cast<std::int64_t>(kFeatures)}, initializers::zeros(),

@@ -24,9 +24,9 @@ using testing::Not;
 using Floats = std::vector<float>;
 
 /// A strategy on some ps, and a manager of the folder.
-struct Job {
-  Job(const fs::path& folder, int ps, std::int64_t shards,
-      std::vector<std::pair<std::string, std::string>> flags = {})
+struct RestoreJob {
+  RestoreJob(const fs::path& folder, int ps, std::int64_t shards,
+             std::vector<std::pair<std::string, std::string>> flags = {})
       : ranks(options(ps, std::move(flags))),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{shards}}),
         checkpoints(strategy, {.directory = folder, .max_to_keep = 0}) {}
@@ -58,7 +58,7 @@ Floats counted(std::size_t count, float factor) {
 /// Step 1 with "first" {7}, ten times its index, by Adam after one push, and "second" {4}, a hundred times.
 struct Saved {
   explicit Saved(const fs::path& folder, int ps = 2, std::int64_t step = 1) {
-    Job job(folder, ps, ps);
+    RestoreJob job(folder, ps, ps);
     auto first_variable = job.floats("first", 7, adam);
     auto second_variable = job.floats("second", 4);
     first_variable.assign(counted(7, 10));
@@ -85,7 +85,7 @@ class Restore : public testing::Test {
 };
 
 TEST_F(Restore, VariablesMayHaveOtherNamesHere) {
-  Job job(folder_.path(), 3, 3);
+  RestoreJob job(folder_.path(), 3, 3);
   auto mine = job.floats("mine", 7, saved_.adam);
   auto copy = job.floats("copy", 7, saved_.adam);
   auto second = job.floats("second", 4);
@@ -100,7 +100,7 @@ TEST_F(Restore, VariablesMayHaveOtherNamesHere) {
 }
 
 TEST_F(Restore, AllDifferencesAreOneErrorAndNothingIsChanged) {
-  Job job(folder_.path(), 2, 2);
+  RestoreJob job(folder_.path(), 2, 2);
   auto first = job.floats("first", 8);                         // another shape, another optimizer
   auto other = job.floats("other", 4, optimizers::Adagrad{});  // renamed, another optimizer
   auto fresh = job.floats("fresh", 1);                         // not there
@@ -122,7 +122,7 @@ TEST_F(Restore, AllDifferencesAreOneErrorAndNothingIsChanged) {
 }
 
 TEST_F(Restore, WhatIsMissingKeepsItsValuesWhenThatIsAllowed) {
-  Job job(folder_.path(), 2, 2);
+  RestoreJob job(folder_.path(), 2, 2);
   auto first = job.floats("first", 7, saved_.adam);
   auto second = job.floats("second", 4);
   auto fresh = job.floats("fresh", 3);
@@ -137,7 +137,7 @@ TEST_F(Restore, WhatIsMissingKeepsItsValuesWhenThatIsAllowed) {
 }
 
 TEST_F(Restore, WhatTheProgramLacksIsAnErrorWhenThatIsNotAllowed) {
-  Job job(folder_.path(), 2, 2);
+  RestoreJob job(folder_.path(), 2, 2);
   auto second = job.floats("second", 4);
   const auto text = error_of(Code::failed_precondition,
                              [&] { (void)job.checkpoints.restore_latest({.allow_extra = false}); });
@@ -154,7 +154,7 @@ TEST_F(Restore, WhatTheProgramLacksIsAnErrorWhenThatIsNotAllowed) {
 TEST_F(Restore, VariablesThatAreMadeLaterTakeValuesAndSlots) {
   for (const int ps : {1, 2, 3}) {
     SCOPED_TRACE(ps);
-    Job job(folder_.path(), ps, ps);
+    RestoreJob job(folder_.path(), ps, ps);
     auto second = job.floats("second", 4);
     EXPECT_EQ(job.checkpoints.restore_latest(), 1);
     second.assign(Floats(4, 5));
@@ -171,7 +171,7 @@ TEST_F(Restore, VariablesThatAreMadeLaterTakeValuesAndSlots) {
 }
 
 TEST_F(Restore, ALaterVariableWithAnArrayAsItsFirstValueTakesTheCheckpoints) {
-  Job job(folder_.path(), 2, 3);
+  RestoreJob job(folder_.path(), 2, 3);
   EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"mine", "second"}}}), 1);
   const auto scope = job.strategy.scope();
   const Variable<float> mine("mine", Array<float>({4}, {9, 9, 9, 9}), {.optimizer = optimizers::SGD{1}});
@@ -179,7 +179,7 @@ TEST_F(Restore, ALaterVariableWithAnArrayAsItsFirstValueTakesTheCheckpoints) {
 }
 
 TEST_F(Restore, ALaterVariableThatDoesNotFitIsRefusedAndCanBeMadeAnew) {
-  Job job(folder_.path(), 2, 2);
+  RestoreJob job(folder_.path(), 2, 2);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   EXPECT_THAT(
       error_of(Code::failed_precondition, [&] { (void)job.floats("second", 5); }),
@@ -190,7 +190,7 @@ TEST_F(Restore, ALaterVariableThatDoesNotFitIsRefusedAndCanBeMadeAnew) {
 }
 
 TEST_F(Restore, ALaterVariableOfADeletedCheckpointIsRefusedAndLeavesNothingBehind) {
-  Job job(folder_.path(), 2, 2);
+  RestoreJob job(folder_.path(), 2, 2);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   fs::rename(saved_.path, folder_.path() / "away");
   EXPECT_THAT(
@@ -202,10 +202,10 @@ TEST_F(Restore, ALaterVariableOfADeletedCheckpointIsRefusedAndLeavesNothingBehin
 }
 
 TEST_F(Restore, AnotherRestoreTakesThePlaceOfTheOneBefore) {
-  Job job(folder_.path(), 1, 1);
+  RestoreJob job(folder_.path(), 1, 1);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   {
-    Job other(folder_.path(), 1, 1);
+    RestoreJob other(folder_.path(), 1, 1);
     auto first = other.floats("first", 2);
     first.assign(Floats{-1, -2});
     other.checkpoints.save(2);
@@ -232,7 +232,7 @@ TEST_F(Restore, ADamagedRowIsFoundByThePsThatReadsItAndTheOneBeforeIsUsed) {
   damage(newer.path);
   for (const int ps : {1, 2, 3}) {
     SCOPED_TRACE(ps);
-    Job job(folder_.path(), ps, ps);
+    RestoreJob job(folder_.path(), ps, ps);
     auto first = job.floats("first", 7, saved_.adam);
     auto second = job.floats("second", 4);
     const LogText log;
@@ -252,7 +252,7 @@ TEST_F(Restore, ADamagedRowIsFoundByThePsThatReadsItAndTheOneBeforeIsUsed) {
 
 TEST_F(Restore, WhereAllAreDamagedNothingIsChanged) {
   damage(saved_.path);
-  Job job(folder_.path(), 2, 2);
+  RestoreJob job(folder_.path(), 2, 2);
   auto first = job.floats("first", 7, saved_.adam);
   auto second = job.floats("second", 4);
   EXPECT_THAT(error_of(Code::data_loss, [&] { (void)job.checkpoints.restore_latest(); }),
@@ -264,13 +264,13 @@ TEST_F(Restore, WhereAllAreDamagedNothingIsChanged) {
 TEST_F(Restore, DamageOfWhatWaitsForAVariableCountsToo) {
   const Saved newer(folder_.path(), 2, 2);
   damage(newer.path);
-  Job job(folder_.path(), 2, 2);
+  RestoreJob job(folder_.path(), 2, 2);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);
 }
 
 TEST_F(Restore, TheProgramsLearningRateCountsAndTheLogSaysSo) {
-  Job job(folder_.path(), 2, 2);
+  RestoreJob job(folder_.path(), 2, 2);
   auto second = job.floats("second", 4, optimizers::SGD{2});
   const LogText log;
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
@@ -296,13 +296,13 @@ TEST(RestoreCost, AllPsTogetherReadWhatTheyNeedOnceMoreThanTheChecksums) {
   constexpr std::uint64_t kBytes = 3 * kRows * sizeof(float);  // with Adam's slots
   const io::TemporaryFolder folder;
   {
-    Job job(folder.path(), 2, 2);
+    RestoreJob job(folder.path(), 2, 2);
     auto v = job.floats("v", kRows, optimizers::Adam{});
     auto unused = job.floats("unused", 1);
     (void)job.checkpoints.save(1);
   }
   for (const int ps : {1, 2, 3, 5}) {
-    Job job(folder.path(), ps, ps);
+    RestoreJob job(folder.path(), ps, ps);
     auto v = job.floats("v", kRows, optimizers::Adam{});
     const std::uint64_t before = bytes_read();
     EXPECT_EQ(job.checkpoints.restore_latest(), 1);
@@ -314,14 +314,14 @@ TEST(RestoreCost, AllPsTogetherReadWhatTheyNeedOnceMoreThanTheChecksums) {
 }
 
 TEST_F(Restore, ASpareIsToldOfACheckpointThatAllVariablesAreOf) {
-  const auto source = [](Job& job) -> std::string {
+  const auto source = [](RestoreJob& job) -> std::string {
     try {
       return job.strategy.implementation().contents().takeover_of(0).folder;
     } catch (const Error& error) {
       return error.what();
     }
   };
-  Job job(folder_.path(), 2, 2, {{"spares", "1"}});
+  RestoreJob job(folder_.path(), 2, 2, {{"spares", "1"}});
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   auto first = job.floats("first", 7, saved_.adam);
   auto second = job.floats("second", 4);

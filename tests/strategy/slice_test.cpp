@@ -14,7 +14,7 @@
 namespace capstan {
 namespace {
 
-using Table = LocalTable<std::int64_t>;
+using Integers = LocalTable<std::int64_t>;
 using Longs = std::vector<std::int64_t>;
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
@@ -92,7 +92,7 @@ TEST(AxisRange, TheWidestNumbersDoNotOverflow) {
 
 /// numpy's answer, element by element: each index becomes a list of tuples of places, one for each of its
 /// axes.
-Array<std::int64_t> expected(const Table& table, const std::vector<Index>& indices) {
+Array<std::int64_t> expected(const Integers& table, const std::vector<Index>& indices) {
   const Shape& of = table.shape();
   std::size_t named = 0;
   bool has_ellipsis = false;
@@ -227,7 +227,7 @@ TEST(ReadSlice, ManyIndicesOnManyShapesAreNumpys) {
   int read = 0;
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{8, 2}, Shape{5, 3, 4}, Shape{3, 1, 2, 5},
                              Shape{4, 0, 3}, Shape{0, 3}}) {
-    Counted<Table> table{Table(shape)};
+    Counted<Integers> table{Integers(shape)};
     for (int i = 0; i < 2000; ++i) {
       table.forget();
       const std::vector<Index> indices = random(shape);
@@ -253,7 +253,7 @@ TEST(ReadSlice, ManyIndicesOnManyShapesAreNumpys) {
 }
 
 TEST(ReadSlice, ByHand) {
-  const Table matrix(Shape{3, 2});
+  const Integers matrix(Shape{3, 2});
   EXPECT_EQ(read_slice(matrix), matrix.all());
   EXPECT_EQ(read_slice(matrix, 1), Array<std::int64_t>::vector({3, 4}));
   EXPECT_EQ(read_slice(matrix, -1, 0), Array<std::int64_t>::scalar(5));
@@ -263,13 +263,13 @@ TEST(ReadSlice, ByHand) {
   const Array<bool> mask({3, 2}, {1, 0, 0, 1, 1, 0});
   EXPECT_EQ(read_slice(matrix, mask), Array<std::int64_t>::vector({1, 4, 5}));
   EXPECT_EQ(read_slice(matrix, Array<bool>({3}, {0, 0, 1})), Array<std::int64_t>({1, 2}, {5, 6}));
-  EXPECT_EQ(read_slice(Table(Shape{}), newaxis), Array<std::int64_t>::vector({1}));
+  EXPECT_EQ(read_slice(Integers(Shape{}), newaxis), Array<std::int64_t>::vector({1}));
   EXPECT_EQ(read_slice(LocalTable<bool>(Array<bool>({3}, {1, 0, 1})), Slice{.start = 1}),
             Array<bool>({2}, {0, 1}));
 }
 
 TEST(ReadSlice, WhatCannotBeIsRefusedBeforeAnythingIsRead) {
-  const Counted<Table> table{Table(Shape{8, 2})};
+  const Counted<Integers> table{Integers(Shape{8, 2})};
   const auto expect = [&](Code code, const std::string& text, const std::vector<Index>& indices) {
     expect_error(code, "variable \"local\": " + text, [&] { (void)read_slice(table, indices); });
     EXPECT_EQ(table.lookups() + table.pulls(), 0);
@@ -291,24 +291,24 @@ TEST(ReadSlice, WhatCannotBeIsRefusedBeforeAnythingIsRead) {
   expect(Code::invalid_argument, "an index has one mask at most", {Array<bool>({8}), Array<bool>({2})});
   expect_error(Code::out_of_range, "variable \"local\": index 0 is out of bounds for axis 0, which is empty",
                [] {
-                 (void)read_slice(Table(Shape{0, 2}), 0);
+                 (void)read_slice(Integers(Shape{0, 2}), 0);
                });
   expect_error(Code::invalid_argument, "variable \"local\": 1 indices are given for the 0 axes of shape ()",
-               [] { (void)read_slice(Table(Shape{}), 0); });
+               [] { (void)read_slice(Integers(Shape{}), 0); });
 }
 
 TEST(SparseRead, RowsComeInTheOrderOfTheIds) {
-  const Table table(Shape{4, 2});
+  const Integers table(Shape{4, 2});
   EXPECT_EQ(sparse_read(table, Array<std::int64_t>({2, 2}, {3, 0, 3, 1})),
             Array<std::int64_t>({2, 2, 2}, {7, 8, 1, 2, 7, 8, 3, 4}));
   EXPECT_EQ(sparse_read(table, Array<std::int64_t>::scalar(2)), Array<std::int64_t>::vector({5, 6}));
   EXPECT_EQ(sparse_read(table, Longs{}), Array<std::int64_t>(Shape{0, 2}));
   expect_error(Code::invalid_argument, "variable \"local\" is a scalar, which has no rows",
-               [] { (void)sparse_read(Table(Shape{}), Longs{0}); });
+               [] { (void)sparse_read(Integers(Shape{}), Longs{0}); });
 }
 
 TEST(GatherNd, TakesRowsBlocksAndElements) {
-  Counted<Table> cube{Table(Shape{4, 2, 3})};
+  Counted<Integers> cube{Integers(Shape{4, 2, 3})};
   using Ids = Array<std::int64_t>;
   EXPECT_EQ(gather_nd(cube, Ids({3, 3}, {3, 1, 2, 0, 0, 0, 3, 1, 0})), Ids::vector({24, 1, 22}));
   EXPECT_EQ(cube.rows_read(), (Longs{0, 3}));  // each once
@@ -318,7 +318,7 @@ TEST(GatherNd, TakesRowsBlocksAndElements) {
   const Array<std::int64_t> twice = gather_nd(cube, Ids(Shape{2, 0}));
   EXPECT_EQ(twice.shape, (Shape{2, 4, 2, 3}));
   EXPECT_EQ(Longs(twice.values.begin() + 24, twice.values.end()), cube.table().all().values);
-  EXPECT_EQ(gather_nd(Table(Shape{}), Ids(Shape{2, 0})), Ids::vector({1, 1}));
+  EXPECT_EQ(gather_nd(Integers(Shape{}), Ids(Shape{2, 0})), Ids::vector({1, 1}));
   cube.forget();
   EXPECT_EQ(gather_nd(cube, Ids(Shape{0, 2})), Ids(Shape{0, 3}));
   const auto expect = [&](Code code, const std::string& text, const Ids& positions) {

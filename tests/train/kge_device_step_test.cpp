@@ -105,7 +105,7 @@ class KgeDeviceStep : public device::OnGpu {
   }
 };
 
-constexpr ModelKind kAll[] = {ModelKind::transe, ModelKind::distmult, ModelKind::complex};
+constexpr ModelKind kModels[] = {ModelKind::transe, ModelKind::distmult, ModelKind::complex};
 
 StepOptions options_of(ModelKind model, int dim, int negatives, float n3, std::int64_t entities,
                        std::int64_t relations) {
@@ -120,7 +120,7 @@ StepOptions options_of(ModelKind model, int dim, int negatives, float n3, std::i
 TEST_F(KgeDeviceStep, AgreesWithTheDefinitionOnAHundredSmallProblems) {
   std::mt19937 random(1);
   for (int i = 0; i < 100; ++i) {
-    const ModelKind model = kAll[i % 3];
+    const ModelKind model = kModels[i % 3];
     int dim = 1 + static_cast<int>(random() % 40);
     if (model == ModelKind::complex) dim += dim % 2;
     // Few entities, so that answers are among the negatives, and negatives are the same.
@@ -133,7 +133,7 @@ TEST_F(KgeDeviceStep, AgreesWithTheDefinitionOnAHundredSmallProblems) {
 
 TEST_F(KgeDeviceStep, AgreesWithTheDefinitionWhereRowsAreUsedHundredsOfTimes) {
   std::mt19937 random(2);
-  for (const ModelKind model : kAll) {
+  for (const ModelKind model : kModels) {
     // More negatives than a block has threads; one relation, whose chunks are many.
     check(make_problem(options_of(model, 4, 260, 0.1F, 40, 1), 200, random), 1);
   }
@@ -141,7 +141,7 @@ TEST_F(KgeDeviceStep, AgreesWithTheDefinitionWhereRowsAreUsedHundredsOfTimes) {
 
 TEST_F(KgeDeviceStep, AgreesWithTheDefinitionInBlocksOfQueries) {
   std::mt19937 random(3);
-  for (const ModelKind model : kAll) {
+  for (const ModelKind model : kModels) {
     check(make_problem(options_of(model, 6, 20, 0.1F, 30, 2), 50, random), 1, 7 * 20);
     check(make_problem(options_of(model, 4, 20, 0.1F, 30, 2), 2, random), 1, 1);
   }
@@ -181,7 +181,7 @@ TEST_F(KgeDeviceStep, LossesOfSeveralBatchesAddUp) {
 
 TEST_F(KgeDeviceStep, TellsOfNumbersThatAreNone) {
   std::mt19937 random(5);
-  for (const ModelKind model : kAll) {
+  for (const ModelKind model : kModels) {
     Problem problem = make_problem(options_of(model, 4, 10, 0, 30, 2), 5, random);
     for (std::size_t i = 0; i < 4; ++i) {
       problem.entities[static_cast<std::size_t>(problem.batch[0].head) * 4 + i] = std::nanf("");

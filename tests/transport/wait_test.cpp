@@ -9,7 +9,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// Of a wait that something ends. One that nothing ends is ended by the test's own time-out.
-constexpr std::chrono::hours kForever{1};
+constexpr std::chrono::hours kVeryLong{1};
 
 using WaitTest = NetworkTest;
 
@@ -24,7 +24,7 @@ class Stopwatch {
 };
 
 /// UCX has something to do at first; a wait that nothing ends needs that to be over.
-void settle(Fabric& fabric) {
+void settle_down(Fabric& fabric) {
   constexpr milliseconds kQuiet{20};
   for (bool quiet = false; !quiet;) {
     progress_until(fabric, deadline_in(kQuiet), [] { return false; });
@@ -36,7 +36,7 @@ void settle(Fabric& fabric) {
 
 TEST_P(WaitTest, EndsWhenTheTimeIsOver) {
   const auto a = open(0);
-  settle(*a);
+  settle_down(*a);
   const Stopwatch watch;
   a->wait(milliseconds(60));
   EXPECT_GE(watch.read(), milliseconds(55));
@@ -44,20 +44,20 @@ TEST_P(WaitTest, EndsWhenTheTimeIsOver) {
 
 TEST_P(WaitTest, EndsWhenAnotherThreadWakes) {
   const auto a = open(0);
-  settle(*a);
+  settle_down(*a);
   const std::jthread waker([&] {
     std::this_thread::sleep_for(milliseconds(30));  // most often the other sleeps then
     a->wake();
   });
-  a->wait(kForever);
+  a->wait(kVeryLong);
 }
 
 TEST_P(WaitTest, AWakeThatComesFirstEndsTheNextWaitAndNoMore) {
   const auto a = open(0);
-  settle(*a);
+  settle_down(*a);
   a->wake();
   a->wake();
-  a->wait(kForever);
+  a->wait(kVeryLong);
   progress_until(*a, deadline_in(milliseconds(20)), [] { return false; });
   const Stopwatch second;
   a->wait(milliseconds(60));
@@ -75,14 +75,14 @@ TEST_P(WaitTest, EndsWhenAMessageArrives) {
     const Progressing sender(*a);
     ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return heard == 1; }));
   }
-  settle(*b);
+  settle_down(*b);
   const std::jthread sender([&] {
     std::this_thread::sleep_for(milliseconds(30));  // most often the other sleeps then
     to_b.send(1, {});
     progress_until(*a, deadline_in(kPatience), [&] { return heard == 2; });
   });
   while (heard < 2) {
-    b->wait(kForever);
+    b->wait(kVeryLong);
     b->progress();
   }
 }

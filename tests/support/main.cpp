@@ -1,0 +1,56 @@
+// main.cpp -- main() of a folder's tests, which are one program: each file is compiled with its neighbours
+// where that is asked for, and linked once. --file NAME.cpp, which may stand several times, runs what that
+// file holds, in a process of its own; --gtest_filter counts for more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace {
+
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// For --gtest_filter: every test of the files; "" where one of them has none.
+std::string tests_of(const std::set<std::string_view>& files) {
+  std::string filter;
+  std::set<std::string_view> empty = files;
+  const auto& tests = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < tests.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *tests.GetTestSuite(i);
+    for (int k = 0; k < suite.total_test_count(); ++k) {
+      const testing::TestInfo& test = *suite.GetTestInfo(k);
+      const auto file = name_of(test.file());
+      if (!files.contains(file)) continue;
+      empty.erase(file);
+      filter.append(suite.name()).append(".").append(test.name()).append(":");
+    }
+  }
+  for (const auto file : empty) {
+    std::fprintf(stderr, "--file %.*s: it has no test\n", static_cast<int>(file.size()), file.data());
+  }
+  return empty.empty() ? filter : std::string();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleMock(&argc, argv);
+  std::set<std::string_view> files;
+  for (int i = 1; i < argc; i += 2) {
+    if (std::string_view(argv[i]) != "--file" || i + 1 == argc) {
+      std::fprintf(stderr, "usage: %s [--file NAME.cpp]... [--gtest_...]\n", argv[0]);
+      return EXIT_FAILURE;
+    }
+    files.insert(argv[i + 1]);
+  }
+  if (!files.empty() && GTEST_FLAG_GET(filter) == "*") {
+    const std::string filter = tests_of(files);
+    if (filter.empty()) return EXIT_FAILURE;
+    GTEST_FLAG_SET(filter, filter);
+  }
+  return RUN_ALL_TESTS();
+}
