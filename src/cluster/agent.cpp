@@ -182,8 +182,15 @@ class Agent {
     for (const pid_t pid : {child_, exchange_}) {
       while (pid > 0 && waitpid(pid, nullptr, WNOHANG) == 0 && Clock::now() < until) usleep(1000);
     }
-    remove_orphaned_memory(first_began_);
+    remove_memory_left();
     _exit(code);
+  }
+
+  void remove_memory_left() const {
+    const int segments = remove_orphaned_memory(first_began_);
+    if (segments == 0) return;
+    std::fprintf(stderr, "capstan: removed from /dev/shm what UCX of %s had left there: %d segment%s\n",
+                 name_.c_str(), segments, segments == 1 ? "" : "s");
   }
 
   Answer answer_of_exchange() {
@@ -243,7 +250,7 @@ class Agent {
       int status = 0;
       if (child_ > 0 && waitpid(child_, &status, WNOHANG) == child_) {
         ending = ending || told_to_end();
-        if (WIFSIGNALED(status)) remove_orphaned_memory(first_began_);
+        if (WIFSIGNALED(status)) remove_memory_left();
         if (!starts_again(status, ending)) finish(status, ending);
         child_ = 0;
       }
