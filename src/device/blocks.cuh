@@ -75,6 +75,13 @@ void each_block_here(const Body& body, std::uint32_t blocks) {
   }
 }
 
+// The two are two functions, for a program that has both.
+#ifdef __CUDACC__
+inline namespace with_cuda {
+#else
+inline namespace without_cuda {
+#endif
+
 /// body(block, number) for all numbers below `blocks`, in any order. REQUIRES: blocks < 2^31; the calling
 /// thread's device is the stream's (On).
 template <class Body>
@@ -90,4 +97,5 @@ void each_block(const Stream& stream, const Body& body, std::uint32_t blocks) {
 #endif
 }
 
+}  // namespace with_cuda or without_cuda
 }  // namespace capstan::device

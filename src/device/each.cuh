@@ -69,6 +69,13 @@ void each_here(const Body& body, std::uint32_t count) {
   }
 }
 
+// The two are two functions, for a program that has both.
+#ifdef __CUDACC__
+inline namespace with_cuda {
+#else
+inline namespace without_cuda {
+#endif
+
 /// REQUIRES: count < 2^31; the calling thread's device is the stream's (On).
 template <int kTogether, class Body>
 void each(const Stream& stream, const Body& body, std::uint32_t count) {
@@ -84,4 +91,5 @@ void each(const Stream& stream, const Body& body, std::uint32_t count) {
 #endif
 }
 
+}  // namespace with_cuda or without_cuda
 }  // namespace capstan::device

@@ -57,7 +57,7 @@ class Train(JobTest):
 
     def test_a_gpu_trains_what_the_host_trains(self):
         data, summary = self.graph(), self.folder / "summary.json"
-        gpu = ["--device", "cuda", "--gpu-stand-ins", 1]
+        gpu = ["--device", "cuda", *gpu_flags()]
 
         def trained(ranks, *options):
             command = train(data, "--workers", 1, "--slice-batches", 3, "--summary", summary, *options, epochs=40)
