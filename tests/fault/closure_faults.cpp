@@ -207,6 +207,7 @@ class Faults {
     table_.assign(table);
     counter_.add(functions_ - counter_.value());
     std::filesystem::remove(folder + "/filler");
+    ::sync();  // until then the filler and what was saved in vain may still count for a quota of btrfs
     checkpoints.save(3);
     list();
     restore();
