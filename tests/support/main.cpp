@@ -52,5 +52,10 @@ int main(int argc, char** argv) {
     if (filter.empty()) return EXIT_FAILURE;
     GTEST_FLAG_SET(filter, filter);
   }
-  return RUN_ALL_TESTS();
+  const int status = RUN_ALL_TESTS();
+  if (!files.empty() && testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
+    std::fprintf(stderr, "--file: a filter, GTEST_FILTER perhaps, leaves none of its tests\n");
+    return EXIT_FAILURE;
+  }
+  return status;
 }
