@@ -248,7 +248,6 @@ void Dispatcher::give(Worker& worker, Closure closure) {
                          static_cast<std::uint8_t>(closure.again || strategy_.runtime()->life() > 0 ? 1 : 0)};
   std::vector<std::byte> special;
   if (closure.special && !append_extras(special, header, closure)) return;
-  if (worker.batched == 0) announce(worker);
   if (closure.special) {
     worker.batch.insert(worker.batch.end(), special.begin(), special.end());
   } else {
@@ -263,22 +262,25 @@ void Dispatcher::give(Worker& worker, Closure closure) {
   if (worker.batch.size() >= kBatchBytes) send_batch(worker);
 }
 
-void Dispatcher::announce(Worker& worker) {
+/// Appends what the worker has not been told of yet; returns the number of bytes. Called when the batch is
+/// complete: each of its closures was scheduled by then, so all objects that they may name exist.
+std::uint64_t Dispatcher::announce(Worker& worker) {
   Announcement news;
   for (const auto& variable : strategy_.variables(worker.known_variables)) {
     news.variables.push_back(variable->descriptor);
   }
   for (const auto& recipe : strategy_.resources(worker.known_resources)) news.resources.push_back(*recipe);
-  if (news.variables.empty() && news.resources.empty()) return;
+  if (news.variables.empty() && news.resources.empty()) return 0;
   worker.known_variables += news.variables.size();
   worker.known_resources += news.resources.size();
-  worker.batch = to_bytes(news);
-  worker.announcement_bytes = worker.batch.size();
+  const std::vector<std::byte> bytes = to_bytes(news);
+  worker.batch.insert(worker.batch.end(), bytes.begin(), bytes.end());
+  return bytes.size();
 }
 
 void Dispatcher::send_batch(Worker& worker) {
   if (worker.batched == 0) return;
-  const BatchHeader header{worker.batched, worker.announcement_bytes, strategy_.runtime()->life()};
+  const BatchHeader header{worker.batched, announce(worker), strategy_.runtime()->life()};
   if (io::TraceFile* trace = strategy_.runtime()->trace(); trace != nullptr) {
     trace->instant("dispatch", "dispatch",
                    {{"worker", worker.index},
@@ -289,7 +291,6 @@ void Dispatcher::send_batch(Worker& worker) {
   worker.batch.clear();
   if (worker.batch.capacity() > 4 * kBatchBytes) worker.batch.shrink_to_fit();
   worker.batched = 0;
-  worker.announcement_bytes = 0;
 }
 
 /// Nothing when the worker has been given up, or the closure taken back, meanwhile.

@@ -131,7 +131,6 @@ class Dispatcher {
     Clock::time_point start{};    // gets nothing before
     std::vector<std::byte> batch;
     std::uint64_t batched = 0;
-    std::uint64_t announcement_bytes = 0;
   };
 
   struct Lost {
@@ -150,7 +149,7 @@ class Dispatcher {
   bool append_extras(std::vector<std::byte>& out, RunHeader header, const Closure& closure);
   bool dispatch_for_one();
   void give(Worker& worker, Closure closure);
-  void announce(Worker& worker);
+  std::uint64_t announce(Worker& worker);
   void send_batch(Worker& worker);
   std::optional<Running> stop_running(Worker& worker, std::uint64_t id);
   double estimate(std::uint32_t function);

@@ -9,8 +9,9 @@
 
 namespace capstan::coordinator {
 
-/// Header of kRunClosures. The payload: an Announcement of that many bytes, if any; then of each closure a
-/// RunHeader and its arguments, which `argument_bytes` counts with what stands before them.
+/// Header of kRunClosures. The payload: of each closure a RunHeader and its arguments, which
+/// `argument_bytes` counts with what stands before them; then an Announcement of `announcement_bytes`, if
+/// any.
 struct BatchHeader {
   std::uint64_t closures = 0;
   std::uint64_t announcement_bytes = 0;

@@ -314,7 +314,6 @@ void WorkerServer::take(const transport::Message& message) {
   if (header.life != watch_.life()) return;  // of a coordinator that was killed
   Reader in(*batch);
   const std::lock_guard lock(mutex_);
-  if (header.announcement_bytes > 0) news_.push_back({in.view(header.announcement_bytes), batch});
   for (std::uint64_t i = 0; i < header.closures; ++i) {
     const auto run = read<RunHeader>(in);
     Task& task = tasks_.emplace_back(Task{run, in.view(run.argument_bytes), batch});
@@ -324,6 +323,7 @@ void WorkerServer::take(const transport::Message& message) {
     task.begin_by = std::chrono::steady_clock::now() + left;
     task.arguments = arguments.view(arguments.left());
   }
+  if (header.announcement_bytes > 0) news_.push_back({in.view(header.announcement_bytes), batch});
 }
 
 /// The last ones first. Not inside progress(): who came late may be asked before it is connected.

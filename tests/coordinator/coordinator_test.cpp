@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "capstan/per_worker_variable.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
@@ -277,6 +278,78 @@ TEST_P(CoordinatorTest, AVariableMadeLaterIsKnownToWorkersToo) {
   coordinator_->join();
   EXPECT_EQ(coordinator_->schedule<&read>(first).fetch(), 1);
   EXPECT_EQ(coordinator_->schedule<&read>(second).fetch(), 3);
+}
+
+std::int64_t value_of(const PerWorkerVariable<std::int64_t>& variable) { return variable.read().values[0]; }
+
+// Another thread, which waits for results, hands functions out meanwhile.
+TEST_P(CoordinatorTest, ObjectsAreKnownToWorkersThoughMadeWhileFunctionsAreHandedOut) {
+  constexpr std::int64_t kObjects = 4000;
+  const auto scope = strategy_->scope();
+  std::vector<RemoteValue<std::int64_t>> values;
+  values.reserve(kObjects);
+  std::atomic<std::size_t> scheduled{0};
+  std::jthread fetcher([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const std::size_t last = scheduled;
+      if (last == 0) continue;
+      try {
+        (void)values[last - 1].fetch();
+      } catch (const Error&) {
+        return;  // join throws it
+      }
+    }
+  });
+  for (std::int64_t i = 0; i < kObjects; ++i) {
+    const PerWorkerVariable<std::int64_t> variable("v" + std::to_string(i), Shape{1},
+                                                   initializers::constant(static_cast<double>(i)));
+    values.push_back(coordinator_->schedule<&value_of>(variable));
+    ++scheduled;
+  }
+  EXPECT_NO_THROW(coordinator_->join());
+  fetcher.request_stop();
+  fetcher.join();
+  for (std::int64_t i = 0; i < kObjects; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)].fetch(), i);
+}
+
+/// The second conversion to a parameter's type calls it, while a batch is filled.
+std::function<void()> at_second_conversion;
+std::atomic<int> conversions{0};
+struct Converted {
+  std::int64_t value = 0;
+  operator std::int64_t() const {  // NOLINT(google-explicit-constructor)
+    if (++conversions == 2) at_second_conversion();
+    return value;
+  }
+};
+Converted converted() { return {1}; }
+std::int64_t same(std::int64_t value) { return value; }
+
+TEST_P(CoordinatorTest, AnObjectIsKnownToAWorkerThoughMadeWhileItsBatchIsFilled) {
+  // Functions that have been short travel many in a message.
+  const auto first = [&] {
+    const auto scope = strategy_->scope();
+    return PerWorkerVariable<std::int64_t>("first", Shape{1}, initializers::constant(1));
+  }();
+  for (int i = 0; i < 500; ++i) {
+    coordinator_->schedule<&same>(i);
+    coordinator_->schedule<&value_of>(first);
+  }
+  coordinator_->join();
+  conversions = 0;
+  std::optional<RemoteValue<std::int64_t>> value;
+  at_second_conversion = [&] {
+    const auto scope = strategy_->scope();
+    const PerWorkerVariable<std::int64_t> second("second", Shape{1}, initializers::constant(2));
+    value = coordinator_->schedule<&value_of>(second);
+  };
+  // Both are ready at once, when their argument is.
+  const auto argument = coordinator_->schedule<&converted>();
+  const auto a = coordinator_->schedule<&same>(argument);
+  const auto b = coordinator_->schedule<&same>(argument);
+  EXPECT_EQ(a.fetch() + b.fetch(), 2);
+  EXPECT_EQ(value.value().fetch(), 2);
+  EXPECT_NO_THROW(coordinator_->join());
 }
 
 TEST_P(CoordinatorTest, WorkersCountTogether) {
