@@ -156,7 +156,14 @@ void ClosureQueue::fail_by_input(const Closure& closure) {
   ++statistics_.failed;
   if (closure.stamped) came_.erase(closure.id);
   settle_as_failed(closure, input.code, message);
-  if (!error_ && closure.worker == kAnyWorker) error_ = Error(input.code, message);
+  store_error(closure, input.code, message);
+}
+
+/// Keeps the first error until it is raised. One of a closure for one worker is in its result alone.
+void ClosureQueue::store_error(const Closure& closure, Code code, const std::string& message) {
+  if (error_ || closure.worker != kAnyWorker) return;
+  error_ = Error(code, message);
+  revoked_before_.store(next_id(), std::memory_order_release);  // put() throws until it has been raised
 }
 
 /// What waited for it is queued, or fails with it, and what waited for that.
@@ -197,7 +204,8 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   } else {
     any_.push_back(std::move(closure));
   }
-  const bool hungry = std::exchange(hungry_, false);
+  // After an error of an argument workers are to give back what they hold.
+  const bool hungry = std::exchange(hungry_, false) || error_;
   lock.unlock();
   if (sooner) {
     board_->waiter->nudge_sleeper();
@@ -359,20 +367,20 @@ void ClosureQueue::fail(const Closure& closure, Code code, const std::string& me
   if (!stop_running(closure) || broken_) return;
   ++statistics_.failed;
   settle_as_failed(closure, code, message);
-  if (!error_ && closure.worker == kAnyWorker) error_ = Error(code, message);
+  store_error(closure, code, message);
   go_on_after(*closure.result);
 }
 
 void ClosureQueue::put_back(Closure closure) {
   const Lock lock(board_->mutex);
   if (!stop_running(closure) || broken_) return;
-  ++statistics_.moved;
   if (closure.worker != kAnyWorker) {
     settle_as_lost(closure);
   } else if (error_) {
     cancel(closure, Code::cancelled, kCancelled);
     go_on_after(*closure.result);
   } else {
+    ++statistics_.moved;
     if (closure.again) ++queued_again_;
     any_.push_front(std::move(closure));
   }
@@ -412,7 +420,7 @@ bool ClosureQueue::expire(Clock::time_point now) {
     ++statistics_.failed;
     ++statistics_.deadlines_exceeded;
     settle_as_failed(closure, Code::deadline_exceeded, message);
-    if (!error_ && closure.worker == kAnyWorker) error_ = Error(Code::deadline_exceeded, message);
+    store_error(closure, Code::deadline_exceeded, message);
     go_on_after(*closure.result);
   }
   return any;

@@ -74,6 +74,9 @@ class ClosureQueue {
   /// Closures whose deadline has come fail. One that runs is not counted as running any more, and what it
   /// returns is dropped. True when there was any.
   bool expire(Clock::time_point now);
+  /// Number of the first closure that was scheduled after the last error: the error has cancelled each one
+  /// before it that had not begun. 0 without an error. Without a lock.
+  std::uint64_t revoked_before() const noexcept { return revoked_before_.load(std::memory_order_acquire); }
   /// The next deadline, or the end of time. Without a lock.
   Clock::time_point next_deadline() const noexcept {
     return Clock::time_point(Clock::duration(next_deadline_.load(std::memory_order_relaxed)));
@@ -125,6 +128,7 @@ class ClosureQueue {
   void settle_as_failed(const Closure& closure, Code code, const std::string& message);
   void cancel(const Closure& closure, Code code, const std::string& message);
   void fail_by_input(const Closure& closure);
+  void store_error(const Closure& closure, Code code, const std::string& message);
   void go_on_after(const Result& result);
   void cancel_queued(Code code, const std::string& message);
   void raise_if_failed(Lock& lock);
@@ -152,6 +156,7 @@ class ClosureQueue {
   std::uint64_t next_for_one_ = shard::kForOneWorker;
   std::atomic<std::uint64_t> made_{0};
   std::optional<Error> error_;
+  std::atomic<std::uint64_t> revoked_before_{0};  // written under the mutex
   bool broken_ = false;
   CoordinatorStatistics statistics_;  // what is counted; what is there now is looked up
 };

@@ -11,6 +11,7 @@
 #include "cluster/message_types.hpp"
 #include "coordinator/protocol.hpp"
 #include "io/events/trace_file.hpp"
+#include "shard/push_format.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::coordinator {
@@ -89,7 +90,7 @@ void Dispatcher::leave(int rank) {
   Worker* worker = of_rank(rank);
   if (worker == nullptr || !worker->alive) return;
   worker->leaves = true;
-  const GiveBackHeader all{worker->running.size()};
+  const GiveBackHeader all{worker->running.size(), 0};
   worker->peer->send(cluster::kGiveBack, transport::as_bytes(all));
 }
 
@@ -186,6 +187,7 @@ bool Dispatcher::dispatch() {
   if (any) {
     for (Worker& worker : workers_) send_batch(worker);
   }
+  revoke();
   ask_back();
   return any;
 }
@@ -280,7 +282,7 @@ std::uint64_t Dispatcher::announce(Worker& worker) {
 
 void Dispatcher::send_batch(Worker& worker) {
   if (worker.batched == 0) return;
-  const BatchHeader header{worker.batched, announce(worker), strategy_.runtime()->life()};
+  const BatchHeader header{worker.batched, announce(worker), strategy_.runtime()->life(), worker.failures};
   if (io::TraceFile* trace = strategy_.runtime()->trace(); trace != nullptr) {
     trace->instant("dispatch", "dispatch",
                    {{"worker", worker.index},
@@ -314,6 +316,7 @@ void Dispatcher::take_results(const transport::Message& message) {
   while (in.left() > 0) {
     const auto header = read<DoneHeader>(in);
     const transport::Bytes result = in.view(header.result_bytes);
+    if (header.code != 0 && header.id < shard::kForOneWorker) ++worker->failures;
     const auto running = stop_running(*worker, header.id);
     if (!running) continue;
     ++worker->ended;
@@ -325,6 +328,20 @@ void Dispatcher::take_results(const transport::Message& message) {
                   std::string(reinterpret_cast<const char*>(result.data()), result.size()),
                   {worker->index, header.nanoseconds});
     }
+  }
+}
+
+/// After an error: what workers hold and have not begun is cancelled like what is queued. A worker that is
+/// sent this has been sent all closures that were scheduled before the error.
+void Dispatcher::revoke() {
+  const std::uint64_t before = queue_.revoked_before();
+  if (before == revoked_before_) return;
+  revoked_before_ = before;
+  for (const Worker& worker : workers_) {
+    const bool holds_any = std::any_of(worker.running.begin(), worker.running.end(),
+                                       [&](const Running& running) { return running.closure.id < before; });
+    const GiveBackHeader all{0, before};
+    if (worker.alive && holds_any) worker.peer->send(cluster::kGiveBack, transport::as_bytes(all));
   }
 }
 
@@ -353,7 +370,7 @@ void Dispatcher::ask_back() {
     rest_ = std::min(rest_, kAskBackAfter);
     return;
   }
-  const GiveBackHeader header{busiest->running.size() / 2};
+  const GiveBackHeader header{busiest->running.size() / 2, 0};
   busiest->peer->send(cluster::kGiveBack, transport::as_bytes(header));
   busiest->asked_back = true;
   // What it has begun is not what it was thought to be.

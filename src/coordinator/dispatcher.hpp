@@ -19,7 +19,7 @@ namespace capstan::coordinator {
 /// A worker holds a few closures, so that the next one is there when one ends, and as many as take a fraction
 /// of a millisecond when they are short, so that a message carries many. Short is what such functions have
 /// been so far; when that was wrong and another worker has nothing to do, the one who is busy gives back what
-/// it has not begun. Used by the thread that drives the control loop.
+/// it has not begun. After an error every worker does. Used by the thread that drives the control loop.
 class Dispatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -127,6 +127,7 @@ class Dispatcher {
     double load = 0;              // of `running`
     std::uint64_t answered = 0;   // the count of answers at its last one
     std::uint64_t ended = 0;      // closures
+    std::uint64_t failures = 0;   // of closures for any worker
     Clock::time_point heard{};    // when it was idle, or answered
     Clock::time_point start{};    // gets nothing before
     std::vector<std::byte> batch;
@@ -155,6 +156,7 @@ class Dispatcher {
   double estimate(std::uint32_t function);
   void learn(std::uint32_t function, double nanoseconds);
   void ask_back();
+  void revoke();
   void run_elsewhere();
 
   strategy::Strategy& strategy_;
@@ -166,6 +168,7 @@ class Dispatcher {
   std::vector<Worker*> heap_;
   std::vector<double> times_;  // of functions, by number; 0: not known
   std::uint64_t answers_ = 0;
+  std::uint64_t revoked_before_ = 0;  // number of the first closure that no error has cancelled
   std::atomic<int> alive_{0};
   std::chrono::milliseconds rest_{};
   std::chrono::milliseconds start_delay_{0};

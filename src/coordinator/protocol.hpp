@@ -16,6 +16,9 @@ struct BatchHeader {
   std::uint64_t closures = 0;
   std::uint64_t announcement_bytes = 0;
   std::int64_t life = 0;  // of the coordinator: how often it has been started again
+  /// Functions for any worker that failed on this one, as far as the coordinator knows. A worker that has
+  /// reported more gives the batch back: it was sent before the coordinator knew of the error.
+  std::uint64_t failures = 0;
 };
 
 /// What a worker has not been told of yet and its closures may name.
@@ -42,10 +45,11 @@ struct DoneHeader {
   std::uint64_t code = 0;         // of capstan::Code
 };
 
-/// Header of kGiveBack: closures that the worker has not begun shall run elsewhere, up to `most`. It answers
-/// with kGivenBack and their ids.
+/// Header of kGiveBack: revokes closures for any worker that this one has not begun. The worker answers with
+/// kGivenBack and their ids, the last one first; without being asked when one of its functions has failed.
 struct GiveBackHeader {
-  std::uint64_t most = 0;
+  std::uint64_t most = 0;    // this many, from the last one on
+  std::uint64_t before = 0;  // and each one with a lower number: an error has cancelled them
 };
 
 }  // namespace capstan::coordinator

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <set>
 #include <span>
@@ -121,7 +122,7 @@ void WorkerServer::listen() {
   fabric.on_message(cluster::kGiveBack, [this](const transport::Message& message) {
     GiveBackHeader header;
     std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
-    to_give_back_.push_back(header.most);
+    to_give_back_.push_back(header);
   });
   fabric.on_message(cluster::kReport, [this](const transport::Message& message) {
     if (shard::is_last(message.header) && runtime_->trace() != nullptr) runtime_->trace()->flush();
@@ -150,6 +151,7 @@ void WorkerServer::listen() {
     const std::lock_guard lock(mutex_);
     if (!over_) watch_.lose(peer);
     tasks_.clear();  // it will have them run again
+    revoked_.clear();
   });
   const auto connect = [this] {
     coordinator_ = &runtime_->control_peer(runtime_->member(Role::coordinator, 0));
@@ -203,19 +205,28 @@ void WorkerServer::await_ps() {
 ControlLoop::Round WorkerServer::round() {
   const bool received = runtime_->control().progress() != 0;
   take_up_coordinator();
-  for (const std::size_t most : std::exchange(to_give_back_, {})) give_back(most);
   for (const shard::ReportHeader& header : std::exchange(to_report_, {})) report(header);
   const auto rest = beat_or_end();
+  const auto to_give_back = std::exchange(to_give_back_, {});
   std::vector<std::byte> answers;
+  std::vector<std::uint64_t> revoked;
   bool answer_due = false;
   {
     const std::lock_guard lock(mutex_);
+    for (const GiveBackHeader& which : to_give_back) revoke(which);
     answers.swap(answers_);
+    revoked.swap(revoked_);
     if (over_ || fenced_ || anew_) answers.clear();  // nobody wants them
     answer_due = std::exchange(answer_due_, false);
   }
   if (answer_due) watch_.answer();
   if (!answers.empty()) coordinator_->send(cluster::kClosuresDone, {}, answers);
+  // Behind the error that is the reason, so that the coordinator cancels them. Not inside progress(): a
+  // worker that joins late may be asked before it is connected.
+  if (!to_give_back.empty() || !revoked.empty()) {
+    std::sort(revoked.begin(), revoked.end(), std::greater<>());
+    coordinator_->send(cluster::kGivenBack, {}, to_bytes(revoked));
+  }
   if (told_to_leave && runtime_->came_late() && !std::exchange(has_asked_to_leave_, true)) {
     coordinator_->send(cluster::kLeave, {});
   }
@@ -237,6 +248,8 @@ void WorkerServer::take_up_coordinator() {
   const std::lock_guard lock(mutex_);
   tasks_.clear();
   news_.clear();
+  revoked_.clear();
+  to_give_back_.clear();
   anew_ = true;
 }
 
@@ -259,6 +272,7 @@ void WorkerServer::begin_anew() {
     anew_ = false;
     answer_due_ = true;
     answers_.clear();
+    failures_ = 0;
   }
   loop_.nudge();
 }
@@ -314,9 +328,15 @@ void WorkerServer::take(const transport::Message& message) {
   if (header.life != watch_.life()) return;  // of a coordinator that was killed
   Reader in(*batch);
   const std::lock_guard lock(mutex_);
+  const bool before_an_error = header.failures < failures_;
   for (std::uint64_t i = 0; i < header.closures; ++i) {
     const auto run = read<RunHeader>(in);
-    Task& task = tasks_.emplace_back(Task{run, in.view(run.argument_bytes), batch});
+    const transport::Bytes packed = in.view(run.argument_bytes);
+    if (before_an_error && run.stays == 0) {
+      revoked_.push_back(run.id);
+      continue;
+    }
+    Task& task = tasks_.emplace_back(Task{run, packed, batch});
     if (run.timed == 0) continue;
     Reader arguments(task.arguments);
     const std::chrono::nanoseconds left(read<std::int64_t>(arguments));
@@ -326,20 +346,19 @@ void WorkerServer::take(const transport::Message& message) {
   if (header.announcement_bytes > 0) news_.push_back({in.view(header.announcement_bytes), batch});
 }
 
-/// The last ones first. Not inside progress(): who came late may be asked before it is connected.
-void WorkerServer::give_back(std::size_t most) {
-  std::vector<std::uint64_t> ids;
-  {
-    const std::lock_guard lock(mutex_);
-    while (ids.size() < most && !tasks_.empty() && tasks_.back().header.stays == 0) {
-      ids.push_back(tasks_.back().header.id);
-      tasks_.pop_back();
-    }
+void WorkerServer::revoke(const GiveBackHeader& which) {
+  std::uint64_t count = 0;
+  for (auto task = tasks_.end(); task != tasks_.begin();) {
+    --task;
+    if (task->header.stays != 0 || (count >= which.most && task->header.id >= which.before)) continue;
+    ++count;
+    revoked_.push_back(task->header.id);
+    task = tasks_.erase(task);
   }
-  coordinator_->send(cluster::kGivenBack, {}, to_bytes(ids));
 }
 
-/// What this worker has moved so far, for the coordinator's figures. Not inside progress(), as give_back.
+/// What this worker has moved so far, for the coordinator's figures. Not inside progress(), as the answer to
+/// kGiveBack.
 void WorkerServer::report(const shard::ReportHeader& header) {
   const cluster::TrafficFigures figures = runtime_->traffic().figures();
   shard::WorkerReport report{packed(figures.pull), packed(figures.push), packed(figures.flush), 0,
@@ -435,8 +454,14 @@ void WorkerServer::execute(const Task& task) {
     const auto head = transport::as_bytes(header);
     answers_.insert(answers_.end(), head.begin(), head.end());
     answers_.insert(answers_.end(), result.begin(), result.end());
+    const bool cancels_others = code != Code::ok && task.header.stays == 0;
+    if (cancels_others) {
+      ++failures_;
+      revoke({tasks_.size(), 0});
+    }
     // With nothing left to do, waiting for more sends them.
-    send_now = !tasks_.empty() && (answers_.size() >= kAnswerBytes || end - first_answer_ >= kAnswerWaits);
+    send_now = !tasks_.empty() &&
+               (cancels_others || answers_.size() >= kAnswerBytes || end - first_answer_ >= kAnswerWaits);
   }
   if (send_now) loop_.nudge();
 }

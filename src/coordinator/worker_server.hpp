@@ -60,7 +60,8 @@ class WorkerServer {
   void await_ps();
   ControlLoop::Round round();
   void take(const transport::Message& message);
-  void give_back(std::size_t most);
+  /// REQUIRES: the mutex.
+  void revoke(const GiveBackHeader& which);
   void report(const shard::ReportHeader& header);
   std::optional<Task> next_task();
   /// REQUIRES: the mutex, once the loop has started.
@@ -85,7 +86,9 @@ class WorkerServer {
   std::deque<News> news_;
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
-  std::vector<std::size_t> to_give_back_;                 // as asked; of the thread that drives the loop
+  std::vector<std::uint64_t> revoked_;                    // ids of closures that the coordinator gets back
+  std::uint64_t failures_ = 0;                            // of closures for any worker
+  std::vector<GiveBackHeader> to_give_back_;              // as asked; of the thread that drives the loop
   std::vector<shard::ReportHeader> to_report_;            // likewise
   bool has_asked_to_leave_ = false;                       // of the same
   bool over_ = false;

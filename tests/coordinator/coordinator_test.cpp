@@ -59,6 +59,15 @@ int wait_at_the_gate(int value) {
   return value;
 }
 
+std::atomic<bool> may_fail{false};
+std::atomic<int> ran{0};
+void fail_when_told() {
+  ++arrived;
+  if (!wait_for([] { return may_fail.load(); })) throw Error(Code::deadline_exceeded, "not told to fail");
+  throw Error(Code::invalid_argument, "told to fail");
+}
+void count_run() { ++ran; }
+
 std::vector<std::uint8_t> reverse(std::vector<std::uint8_t> bytes) {
   std::reverse(bytes.begin(), bytes.end());
   return bytes;
@@ -116,6 +125,8 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     arrived = 0;
     gate = false;
     made = 0;
+    may_fail = false;
+    ran = 0;
     const ClusterShape& shape = GetParam();
     const RankThreadsOptions::Flags flags{{"ps", "2"},
                                           {"heap-slab-bytes", "1MiB"},
@@ -136,7 +147,7 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
   }
   void TearDown() override {
-    gate = true;
+    gate = may_fail = true;
     coordinator_.reset();
     strategy_.reset();
     ranks_.reset();
@@ -531,6 +542,50 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
     }
   }
   EXPECT_TRUE(same_worker);
+}
+
+// A5.11, B39: same.
+TEST_P(CoordinatorTest, AnErrorCancelsWhatWorkersHoldAndHaveNotBegun) {
+  const auto failing = coordinator_->schedule<&fail_when_told>();
+  ASSERT_TRUE(wait_for([] { return arrived == 1; }));
+  std::vector<RemoteValue<int>> running;
+  for (int i = 1; i < workers(); ++i) running.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
+  ASSERT_TRUE(wait_for([this] { return arrived == workers(); }));
+  const int count = std::stoi(GetParam().queue_limit) > 10 ? 10 : 2;
+  std::vector<RemoteValue<void>> behind;
+  for (int i = 0; i < count; ++i) behind.push_back(coordinator_->schedule<&count_run>());
+  const int inflight = GetParam().inflight == "1" ? 1 : 2;
+  const auto with_workers = static_cast<std::uint64_t>(std::min(workers() * inflight, workers() + count));
+  ASSERT_TRUE(wait_for([&] { return coordinator_->statistics().running == with_workers; }));
+
+  may_fail = true;
+  ASSERT_TRUE(wait_for([&] { return failing.ready(); }));
+  // What has begun is awaited, and nothing else is.
+  ASSERT_TRUE(wait_for([&] { return coordinator_->statistics().running == running.size(); }));
+  gate = true;
+  expect_error(Code::invalid_argument, "told to fail", [&] { coordinator_->join(); });
+  for (std::size_t i = 0; i < running.size(); ++i) EXPECT_EQ(running[i].fetch(), static_cast<int>(i) + 1);
+  for (const auto& value : behind) (void)error_of(Code::cancelled, [&] { value.fetch(); });
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(coordinator_->statistics().cancelled, behind.size());
+
+  for (int i = 0; i < 10; ++i) coordinator_->schedule<&count_run>();
+  coordinator_->join();
+  EXPECT_EQ(ran, 10);
+}
+
+// A5.4: same.
+TEST_P(CoordinatorTest, AnErrorLeavesWhatIsForOneWorkerAlone) {
+  const auto failing = coordinator_->schedule<&fail_when_told>();
+  ASSERT_TRUE(wait_for([] { return arrived == 1; }));
+  std::vector<RemoteValue<void>> alone;
+  for (int worker = 0; worker < workers(); ++worker) {
+    alone.push_back(coordinator_->schedule_on<&count_run>(worker));
+  }
+  may_fail = true;
+  expect_error(Code::invalid_argument, "told to fail", [&] { coordinator_->join(); });
+  for (const auto& value : alone) EXPECT_NO_THROW(value.fetch());
+  EXPECT_EQ(ran, workers());
 }
 
 // A5.5: better: join takes a time-out.

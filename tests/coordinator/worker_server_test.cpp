@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/remote_function.hpp"
 #include "cluster/message_types.hpp"
 #include "transport/bytes.hpp"
 #include "transport/loop.hpp"
@@ -25,6 +26,14 @@ class LateWorkerTest : public testing::Test {
     coordinator_->set_rank(0);
     coordinator_->on_message(cluster::kGivenBack, [this](const transport::Message& message) {
       given_back_.push_back(from_bytes<std::vector<std::uint64_t>>(message.payload));
+    });
+    coordinator_->on_message(cluster::kClosuresDone, [this](const transport::Message& message) {
+      Reader in(message.payload);
+      while (in.left() > 0) {
+        const auto header = read<DoneHeader>(in);
+        (void)in.view(header.result_bytes);
+        ended_.emplace_back(header.id, static_cast<Code>(header.code));
+      }
     });
     coordinator_->on_message(cluster::kHello, [this](const transport::Message&) { greeted_ = true; });
     coordinator_->on_message(cluster::kHeartbeat, [](const transport::Message&) {});
@@ -43,6 +52,23 @@ class LateWorkerTest : public testing::Test {
   void start() {
     thread_ = std::jthread([runtime = std::move(runtime_)] { WorkerServer(runtime).run(); });
   }
+  struct Run {
+    std::uint64_t id;
+    std::uint32_t function;
+  };
+  /// A coordinator that knows of that many failures sends functions without arguments.
+  void send(const std::vector<Run>& runs, std::uint64_t failures) {
+    std::vector<std::byte> batch;
+    for (const Run& run : runs) {
+      const RunHeader header{.id = run.id,
+                             .function = run.function,
+                             .stays = static_cast<std::uint8_t>(run.id < shard::kForOneWorker ? 0 : 1)};
+      const auto bytes = transport::as_bytes(header);
+      batch.insert(batch.end(), bytes.begin(), bytes.end());
+    }
+    const BatchHeader header{.closures = runs.size(), .failures = failures};
+    worker_->send(cluster::kRunClosures, transport::as_bytes(header), batch);
+  }
   template <class Condition>
   bool wait_for(const Condition& condition) {
     return transport::progress_until(*coordinator_, transport::deadline_in(std::chrono::seconds(20)),
@@ -55,6 +81,7 @@ class LateWorkerTest : public testing::Test {
   transport::Peer* worker_ = nullptr;
   std::shared_ptr<cluster::Runtime> runtime_;
   std::vector<std::vector<std::uint64_t>> given_back_;
+  std::vector<std::pair<std::uint64_t, Code>> ended_;
   bool greeted_ = false;
   std::jthread thread_;
 };
@@ -66,6 +93,41 @@ TEST_F(LateWorkerTest, MayBeAskedForClosuresTogetherWithTheGreeting) {
   start();
   EXPECT_TRUE(wait_for([this] { return greeted_ && !given_back_.empty(); }));
   EXPECT_EQ(given_back_, std::vector<std::vector<std::uint64_t>>(1)) << "it has none";
+}
+
+void succeed_on_worker() {}
+void fail_on_worker() { throw Error(Code::invalid_argument, "a test"); }
+constexpr auto kSucceed = [] { return detail::Registered<&succeed_on_worker>::number; };
+constexpr auto kFail = [] { return detail::Registered<&fail_on_worker>::number; };
+using Given = std::vector<std::vector<std::uint64_t>>;
+using Ended = std::vector<std::pair<std::uint64_t, Code>>;
+
+TEST_F(LateWorkerTest, GivesBackWhatItHasNotBegunWhenAFunctionFails) {
+  worker_->send(cluster::kHello, {});
+  constexpr std::uint64_t kAlone = shard::kForOneWorker;
+  send({{1, kSucceed()}, {2, kFail()}, {3, kSucceed()}, {kAlone, kSucceed()}, {4, kSucceed()}}, 0);
+  start();
+  ASSERT_TRUE(wait_for([this] { return ended_.size() == 3 && !given_back_.empty(); }));
+  EXPECT_EQ(ended_, (Ended{{1, Code::ok}, {2, Code::invalid_argument}, {kAlone, Code::ok}}));
+  EXPECT_EQ(given_back_, (Given{{4, 3}}));
+  // Sent before the coordinator knew of the failure, and after.
+  send({{5, kSucceed()}, {kAlone + 1, kSucceed()}, {6, kSucceed()}}, 0);
+  ASSERT_TRUE(wait_for([this] { return ended_.size() == 4 && given_back_.size() == 2; }));
+  EXPECT_EQ(ended_.back(), std::pair(kAlone + 1, Code::ok));
+  EXPECT_EQ(given_back_.back(), (std::vector<std::uint64_t>{6, 5}));
+  send({{7, kSucceed()}}, 1);
+  ASSERT_TRUE(wait_for([this] { return ended_.size() == 5; }));
+  EXPECT_EQ(ended_.back(), std::pair(std::uint64_t{7}, Code::ok));
+}
+
+TEST_F(LateWorkerTest, KeepsWhatIsForItAloneWhenAFunctionForItAloneFails) {
+  worker_->send(cluster::kHello, {});
+  constexpr std::uint64_t kAlone = shard::kForOneWorker;
+  send({{kAlone, kFail()}, {1, kSucceed()}}, 0);
+  start();
+  ASSERT_TRUE(wait_for([this] { return ended_.size() == 2; }));
+  EXPECT_EQ(ended_, (Ended{{kAlone, Code::invalid_argument}, {1, Code::ok}}));
+  EXPECT_TRUE(given_back_.empty());
 }
 
 }  // namespace
