@@ -115,7 +115,9 @@ class Launched {
         pass_on(signal);
     }
     if (timed_out_) return static_cast<int>(Exit::timed_out);
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    // MPICH's mpiexec may exit with 0 when a signal ends it before the ranks have started.
+    return code == 0 && told_to_end_by_ != 0 ? 128 + told_to_end_by_ : code;
   }
 
  private:
@@ -137,7 +139,9 @@ class Launched {
 
   void pass_on(int signal) {
     kill(pid_, signal);
-    if (asks_to_end(signal)) kill_at_ = std::min(kill_at_, Clock::now() + limits_.after_signal);
+    if (!asks_to_end(signal)) return;
+    if (told_to_end_by_ == 0) told_to_end_by_ = signal;
+    kill_at_ = std::min(kill_at_, Clock::now() + limits_.after_signal);
   }
 
   std::chrono::milliseconds until_next_look() const {
@@ -151,6 +155,7 @@ class Launched {
   Limits limits_;
   Clock::time_point began_;
   Clock::time_point kill_at_ = Clock::time_point::max();
+  int told_to_end_by_ = 0;  // first signal of the caller that asked the job to end
   bool timed_out_ = false;
   bool killed_ = false;
 };

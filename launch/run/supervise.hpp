@@ -20,7 +20,9 @@ struct Limits {
 };
 
 struct Outcome {
-  int exit_code = 0;  ///< the launcher's; 128 + signal; 124 after the time-out
+  /// The launcher's; 128 + signal; 124 after the time-out. Never 0 when a signal asked the job to end: then
+  /// 128 + that signal.
+  int exit_code = 0;
   std::chrono::milliseconds took{0};
   int left = 0;  ///< processes that the launcher had left on this host, and that were killed
 };

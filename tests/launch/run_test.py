@@ -83,6 +83,16 @@ class Ends(RunTest):
                 os.kill(job.command.pid, number)
                 self.assertNotEqual(self.exit_code(job), 0, job.stderr)
 
+    def test_a_job_that_was_told_to_end_never_exits_with_0(self):
+        # In place of a launcher that exits with 0 when it is interrupted before its ranks have started.
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(signal=number):
+                job = self.run_job("--launcher", "local", program=["sh", "-c", 'trap "exit 0" INT TERM HUP; ' + WAITS.partition(";")[2]])
+                self.wait_for_ready(job, 1)
+                os.kill(job.command.pid, number)
+                self.assertEqual(self.exit_code(job), 128 + number, job.stderr)
+                self.assertIn(f"signal {int(number)}", self.end_line(job))
+
     def test_control_c_comes_once(self):
         job = self.run_job("--launcher", "local", program=["sh", "-c", 'trap "echo caught; exit 9" INT; ' + WAITS.partition(";")[2]])
         self.wait_for_ready(job, 1)
