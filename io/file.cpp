@@ -8,20 +8,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
-#include <thread>
 
 #include "base/log.hpp"
+#include "io/directory.hpp"
 
 namespace capstan::io {
 namespace {
-
-/// Of one who has not heard that a folder is to go: a ps makes some, in the order of one a shard.
-constexpr int kMostFilesMeanwhile = 1000;
-constexpr std::chrono::milliseconds kBetweenTries(1);
 
 /// So much is given to the disk at a time.
 constexpr std::uint64_t kTellBytes = std::uint64_t{8} << 20;
@@ -175,13 +170,12 @@ void sync_path(const std::filesystem::path& path) {
 }
 
 void remove_path(const std::filesystem::path& path) {
-  std::error_code error;
-  for (int i = 0; i < kMostFilesMeanwhile; ++i) {
-    std::filesystem::remove_all(path, error);
-    if (error != std::errc::directory_not_empty) break;
-    std::this_thread::sleep_for(kBetweenTries);
-  }
-  if (error) throw file_failed("remove", path, error.value());
+  const auto named = path.has_filename() ? path : path.parent_path();
+  const auto parent = named.has_parent_path() ? named.parent_path() : std::filesystem::path(".");
+  const int directory = ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0 && (errno == ENOENT || errno == ENOTDIR)) return;
+  if (directory < 0) throw file_failed("open directory", parent, errno);
+  remove_at(FileDescriptor(directory), named.filename(), named);
 }
 
 std::filesystem::path full_name(const std::filesystem::path& path) {

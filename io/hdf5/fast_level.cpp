@@ -81,9 +81,27 @@ std::string FastLevel::owner_text() const {
 }
 
 /// And not of an earlier checkpoint directory of the same name.
-bool FastLevel::is_ours() const {
+bool FastLevel::owner_is_ours() const {
   const std::string number = text_of(directory_ / kFastLevelFile);
   return !number.empty() && text_of(folder_ / kOwnerFile).starts_with(number + " ");
+}
+
+std::optional<FastDirectory> FastLevel::ours() noexcept {
+  try {
+    FastDirectory fast(folder_);
+    if (owner_is_ours()) return fast;
+  } catch (const Error& error) {
+    const bool is_missing = error.code() == Code::not_found;
+    if (!is_missing) warn_once(error);
+  } catch (const std::exception& error) {
+    warn_once(error);
+  }
+  return std::nullopt;
+}
+
+void FastLevel::warn_once(const std::exception& error) noexcept {
+  if (!std::exchange(warned_, true))
+    log::warn("--checkpoint-fast-dir is not used on this host: {}", error.what());
 }
 
 FastPlace FastLevel::begin(std::int64_t step) {
@@ -92,13 +110,13 @@ FastPlace FastLevel::begin(std::int64_t step) {
   FastPlace place{unfinished += kUnfinished, {}};
   try {
     if (text_of(directory_ / kFastLevelFile).empty()) put(directory_ / kFastLevelFile, random_number());
-    if (!is_ours()) remove_path(folder_);
+    const FastDirectory fast = FastDirectory::create(folder_);
+    if (!owner_is_ours()) fast.remove_checkpoints();
     (void)CheckpointDirectory(folder_, 1).begin(step);
     put(folder_ / kOwnerFile, owner_text());
     place.owner = owner_text();
   } catch (const Error& error) {
-    if (!warned_) log::warn("--checkpoint-fast-dir is not used on this host: {}", error.what());
-    warned_ = true;
+    warn_once(error);
   }
   return place;
 }
@@ -119,7 +137,10 @@ bool FastLevel::publish(std::int64_t step, std::span<const PartReport> parts, co
 void FastLevel::clear() noexcept {
   try {
     if (base_.empty()) return remove_path(directory_ / kFastLevelFile);
-    if (is_ours()) remove_path(folder_);
+    if (const auto fast = ours()) {
+      fast->remove_checkpoints();
+      fast->remove_if_unused();
+    }
   } catch (const std::exception& error) {
     log::warn("a checkpoint stays in --checkpoint-fast-dir: {}", error.what());
   }
@@ -128,15 +149,17 @@ void FastLevel::clear() noexcept {
 void FastLevel::leave() noexcept {
   if (base_.empty()) return;
   try {
-    if (!is_ours() || !list_checkpoints(folder_).empty()) return;
-    remove_path(folder_);
+    const auto fast = ours();
+    if (!fast || !list_checkpoints(folder_).empty()) return;
+    fast->remove_checkpoints();
+    fast->remove_if_unused();
   } catch (const std::exception& error) {
     log::warn("{} stays: {}", folder_.string(), error.what());
   }
 }
 
 std::optional<std::int64_t> FastLevel::rescue(CheckpointDirectory& directory) {
-  if (base_.empty() || !is_ours()) return std::nullopt;
+  if (base_.empty() || !ours()) return std::nullopt;
   auto entries = list_checkpoints(folder_);
   std::reverse(entries.begin(), entries.end());
   const auto newest = directory.latest();

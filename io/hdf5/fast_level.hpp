@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/checkpoint_types.hpp"
+#include "io/hdf5/fast_directory.hpp"
 
 namespace capstan::io {
 
@@ -66,7 +68,11 @@ class FastLevel {
 
  private:
   std::string owner_text() const;
-  bool is_ours() const;
+  bool owner_is_ours() const;
+  /// Nothing when there is none, when it is of another checkpoint directory, or when another user could have
+  /// put it there, which the log says once.
+  std::optional<FastDirectory> ours() noexcept;
+  void warn_once(const std::exception& error) noexcept;
 
   std::filesystem::path base_;
   std::filesystem::path directory_;

@@ -52,26 +52,24 @@ FastParts::FastParts(io::FastPlace place, bool& warned)
 }
 
 FastParts::~FastParts() {
-  if (seen_ || place_.folder.empty()) return;
+  if (seen_ || !directory_) return;
   std::error_code ignored;  // the next save removes what stays
   for (const Written& written : written_) fs::remove(place_.folder / written.report.file, ignored);
   fs::remove(place_.folder, ignored);  // when no other ps has files there
-  fs::remove(place_.folder.parent_path(), ignored);
-}
-
-void FastParts::prepare() {
-  const fs::path owner = place_.folder.parent_path() / io::kOwnerFile;
-  seen_ = !place_.owner.empty() && text_of(owner) == place_.owner;
-  if (!seen_) remove_others();
-  fs::create_directories(place_.folder);
-}
-
-/// Whatever of earlier saves is on this host.
-void FastParts::remove_others() const {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(place_.folder.parent_path(), error)) {
-    if (entry.path() != place_.folder) fs::remove_all(entry.path(), error);
+  try {
+    directory_->remove_if_unused();
+  } catch (const std::exception& error) {
+    log::warn("{}", error.what());
   }
+}
+
+/// Removes what earlier saves left on this host, where the coordinator does not.
+void FastParts::prepare() {
+  const fs::path parent = place_.folder.parent_path();
+  directory_.emplace(io::FastDirectory::create(parent));
+  seen_ = !place_.owner.empty() && text_of(parent / io::kOwnerFile) == place_.owner;
+  if (!seen_) directory_->remove_checkpoints(place_.folder.filename().string());
+  fs::create_directory(place_.folder);
 }
 
 void FastParts::give_up(const std::exception& why) {

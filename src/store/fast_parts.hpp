@@ -10,6 +10,7 @@
 #include "io/bytes_done.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/checkpoint_types.hpp"
+#include "io/hdf5/fast_directory.hpp"
 #include "io/hdf5/fast_level.hpp"
 
 namespace capstan::store {
@@ -18,8 +19,9 @@ namespace capstan::store {
 /// dies; the others are left to the coordinator.
 class FastParts {
  public:
-  /// Makes the folder, and removes what earlier saves left where nobody else does. `warned`: set when the
-  /// log has said once why there is no fast level here.
+  /// Creates the directory, and removes what earlier saves left where the coordinator does not. Uses no
+  /// directory that another user could have put there (io::FastDirectory). `warned`: set when the log has
+  /// said once why there is no fast level here.
   FastParts(io::FastPlace place, bool& warned);
   ~FastParts();
   FastParts(const FastParts&) = delete;
@@ -40,13 +42,13 @@ class FastParts {
   };
 
   void prepare();
-  void remove_others() const;
   void give_up(const std::exception& why);
 
   io::FastPlace place_;
   bool& warned_;
   bool usable_;
   bool seen_ = false;
+  std::optional<io::FastDirectory> directory_;
   std::vector<Written> written_;
 };
 

@@ -2,6 +2,7 @@
 #include "io/hdf5/fast_level.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -170,6 +171,87 @@ TEST_F(FastLevelTest, WhereItCannotBeMadeThereIsNone) {
   EXPECT_EQ(nowhere.rescue(directory_), std::nullopt);
   nowhere.clear();
   nowhere.leave();
+}
+
+/// A directory whose files must stay, with a checkpoint that a removal would look for.
+class FastLevelOfAnotherUser : public FastLevelTest {
+ protected:
+  FastLevelOfAnotherUser() {
+    fs::create_directories(victim_ / "checkpoint-00000001");
+    std::ofstream(victim_ / "checkpoint-00000001" / "part.h5") << "rows";
+    std::ofstream(victim_ / "notes") << "text";
+  }
+
+  void expect_refused() {
+    const FastPlace place = fast_.begin(5);
+    EXPECT_TRUE(place.owner.empty());
+    EXPECT_EQ(fast_.rescue(directory_), std::nullopt);
+    fast_.clear();
+    fast_.leave();
+    EXPECT_TRUE(fs::exists(victim_ / "checkpoint-00000001" / "part.h5"));
+    EXPECT_TRUE(fs::exists(victim_ / "notes"));
+  }
+  /// What an owner of another user's directory would need to pass for ours.
+  void forge_owner() {
+    (void)FastLevel(folder_.path() / "own", directory_.path()).begin(1);
+    const std::string number = file_text(directory_.path() / kFastLevelFile);
+    std::ofstream(victim_ / kOwnerFile) << number << " 0 " << directory_.path().string() << '\n';
+  }
+
+  fs::path victim_ = folder_.path() / "victim";
+};
+
+TEST_F(FastLevelOfAnotherUser, RefusesALinkInPlaceOfItsDirectory) {
+  fs::create_directories(base_);
+  fs::create_directory_symlink(victim_, fast_.folder());
+  expect_refused();
+  forge_owner();
+  expect_refused();
+}
+
+TEST_F(FastLevelOfAnotherUser, RefusesALinkInPlaceOfTheBase) {
+  const fs::path below = victim_ / fast_.folder().filename();
+  fs::create_directories(below / "checkpoint-00000001");
+  fs::create_directory_symlink(victim_, base_);
+  expect_refused();
+  EXPECT_TRUE(fs::exists(below / "checkpoint-00000001"));
+}
+
+TEST_F(FastLevelOfAnotherUser, RefusesDirectoriesThatOthersMayWrite) {
+  const fs::path stale = fast_.folder() / "checkpoint-00000001";
+  fs::create_directories(stale);
+  for (const fs::path& writable : {base_, fast_.folder()}) {
+    fs::permissions(writable, fs::perms(0777));
+    expect_refused();
+    EXPECT_TRUE(fs::exists(stale)) << writable;
+    fs::permissions(writable, fs::perms(0755));
+  }
+  fs::permissions(base_, fs::perms(01777));  // as /dev/shm
+  EXPECT_FALSE(fast_.begin(5).owner.empty());
+}
+
+TEST_F(FastLevelOfAnotherUser, RefusesDirectoriesThatBelongToAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
+  const fs::path stale = fast_.folder() / "checkpoint-00000001";
+  fs::create_directories(stale);
+  for (const fs::path& foreign : {base_, fast_.folder()}) {
+    ASSERT_EQ(::chown(foreign.c_str(), 4711, 4711), 0);
+    expect_refused();
+    EXPECT_TRUE(fs::exists(stale)) << foreign;
+    ASSERT_EQ(::chown(foreign.c_str(), 0, 0), 0);
+  }
+}
+
+TEST_F(FastLevelTest, RemovesCheckpointsAndItsOwnRecordsAlone) {
+  save_fast(fast_, 5, sample_arrays(1));
+  const fs::path notes = fast_.folder() / "notes";
+  std::ofstream(notes) << "text";
+  fast_.clear();
+  EXPECT_TRUE(fs::exists(notes));
+  EXPECT_TRUE(list_checkpoints(fast_.folder()).empty());
+  fs::remove(notes);
+  fast_.clear();
+  EXPECT_FALSE(fs::exists(fast_.folder()));
 }
 
 TEST(FastLevel, ItsNameIsAbsolute) {

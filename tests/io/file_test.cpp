@@ -35,6 +35,20 @@ TEST(RemovePath, AFolderGoesThoughFilesAreMadeInIt) {
   }
 }
 
+TEST(RemovePath, RemovesLinksAndNotWhatTheyReferTo) {
+  const TemporaryFolder place;
+  const auto kept = place.write("kept", "text"), folder = place.path() / "folder";
+  std::filesystem::create_directories(folder / "below");
+  std::filesystem::create_symlink(kept, folder / "below" / "file");
+  std::filesystem::create_directory_symlink(place.path(), folder / "directory");
+  std::filesystem::create_directory_symlink(folder, place.path() / "link");
+  remove_path(place.path() / "link");
+  EXPECT_TRUE(std::filesystem::exists(folder));
+  remove_path(folder);
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_TRUE(std::filesystem::exists(kept));
+}
+
 TEST(RemovePath, NothingIsThere) {
   const TemporaryFolder place;
   EXPECT_NO_THROW(remove_path(place.path() / "nothing"));

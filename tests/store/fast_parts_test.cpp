@@ -79,6 +79,22 @@ TEST_F(FastPartsTest, ThatTheCoordinatorDoesNotSeeAreRemoved) {
   }
 }
 
+TEST_F(FastPartsTest, AreNotWrittenThroughALinkOfAnotherUser) {
+  const fs::path victim = folder_.path() / "victim";
+  fs::create_directories(victim / "checkpoint-00000009");
+  fs::create_directories(folder_.path() / "fast");
+  fs::create_directory_symlink(victim, level_.folder());
+  const io::FastPlace place{level_.folder() / "checkpoint-00000001.tmp", {}};
+  {
+    FastParts fast(place, warned_);
+    EXPECT_FALSE(fast.write("part-00000-of-00001.h5", arrays()));
+    EXPECT_TRUE(warned_);
+  }
+  EXPECT_TRUE(fs::exists(victim / "checkpoint-00000009"));
+  EXPECT_FALSE(fs::exists(victim / "checkpoint-00000001.tmp"));
+  EXPECT_EQ(reads_, 0);
+}
+
 TEST_F(FastPartsTest, ThatAreNotWhatWasWrittenAreNotDrained) {
   const io::FastPlace place = level_.begin(1);
   FastParts fast(place, warned_);
