@@ -1,8 +1,10 @@
 // ucx_fabric.cpp -- context, worker, registered regions, receiving, sleeping.
 #include "transport/ucx_fabric.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,13 +21,35 @@
 namespace capstan::transport {
 namespace {
 
+/// What a worker of UCX 1.13 takes in /dev/shm with UCX's defaults.
+constexpr std::uint64_t kSharedBytesOfWorker = 4'308'992;
+
+/// UCX says only that memory or a resource is missing.
+Error worker_failed(ucs_status_t status) {
+  const Error failed = call_failed("ucp_worker_create", ucs_status_string(status));
+  struct statvfs space {};
+  const bool may_be_space = status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
+  if (!may_be_space || statvfs("/dev/shm", &space) != 0) return failed;
+  const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
+  if (free >= kSharedBytesOfWorker) return failed;
+  return Error(
+      Code::resource_exhausted,
+      fmt::format(
+          "ucp_worker_create: {}: /dev/shm has {} of {} bytes free, expected {} for each UCX worker (a "
+          "ps has one, a coordinator or worker two); remove files from it, or enlarge it: mount -o "
+          "remount,size=50% /dev/shm, of a container --shm-size=8g",
+          ucs_status_string(status), free, std::uint64_t{space.f_blocks} * space.f_frsize,
+          kSharedBytesOfWorker));
+}
+
 Handle<WorkerTraits> open_worker(ucp_context_h context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   // A fabric is made by one thread and handed to the one that owns it, so "single" would promise too much.
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   Handle<WorkerTraits> worker;
-  check(ucp_worker_create(context, &params, worker.out()), "ucp_worker_create");
+  const ucs_status_t status = ucp_worker_create(context, &params, worker.out());
+  if (status != UCS_OK) throw worker_failed(status);
   return worker;
 }
 

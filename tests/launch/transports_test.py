@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """`capstan settings --transports`: what it says is what ranks found that connected, alone and under mpirun."""
 import pathlib
+import re
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -63,6 +65,21 @@ class Transports(JobTest):
         self.assertIn("UCX_NET_DEVICES", way["reason"])
         way = self.paragraph(self.show("--window", "mapped"), "another")
         self.assertEqual(way[""], "no way")
+
+    def test_a_full_dev_shm_is_named_with_the_size_needed_and_the_size_free(self):
+        small = 'mount -t tmpfs -o size=64k tmpfs /dev/shm || exit 77; exec "$@"'
+        command = ["unshare", "-m", "sh", "-c", small, "sh"]
+        if subprocess.run([*command, "true"], capture_output=True).returncode != 0:
+            self.skipTest("a small /dev/shm needs a mount namespace, which is not permitted here")
+        job = self.start([*command, CAPSTAN, "settings", "--transports"], env=NO_ADAPTERS)
+        self.assertEqual(self.exit_code(job), 3, job.stderr)  # resource_exhausted
+        error = next(line for line in job.stderr.splitlines() if line.startswith("capstan: "))
+        numbers = re.search(r"/dev/shm has (\d+) of (\d+) bytes free, expected (\d+) ", error)
+        self.assertIsNotNone(numbers, error)
+        free, size, needed = map(int, numbers.groups())
+        self.assertLessEqual(free, size)
+        self.assertEqual(size, 64 << 10)
+        self.assertGreater(needed, 1 << 20)
 
     def test_alone_what_does_not_work_is_an_error(self):
         self.show("--window", "mapped", env=WITHOUT_SHARED_MEMORY, code=4)
