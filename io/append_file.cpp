@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,13 +11,13 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/open_to_append.hpp"
 
 namespace capstan::io {
 
 bool AppendFile::open() {
   if (file_) return true;
-  (void)::mkdir(path_.parent_path().c_str(), 0700);  // there already, or open says why not
-  file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  file_ = FileDescriptor(open_to_append(path_));
   if (!file_) warn_once("open", errno);
   return static_cast<bool>(file_);
 }
@@ -51,8 +50,8 @@ void AppendFile::warn_once(std::string_view what, int error) {
 
 bool replace_text(const std::filesystem::path& path, std::string_view text, bool& warned) {
   const std::string temporary = fmt::format("{}.tmp-{}", path.string(), ::getpid());
-  const FileDescriptor file(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+  (void)::unlink(temporary.c_str());  // of an earlier process with this number, or planted
+  const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   bool whole = static_cast<bool>(file);
   while (whole && !text.empty()) {
     const ssize_t written = ::write(file.get(), text.data(), text.size());

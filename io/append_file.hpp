@@ -9,8 +9,8 @@
 namespace capstan::io {
 
 /// Nothing is kept back: what `append` has taken is the system's. Made, with the folder above it, by the
-/// first append. One that cannot be written is one warning, which names the file, and is tried again by the
-/// next append. One thread.
+/// first append; a file that another user could have planted is not opened (open_to_append). One that cannot
+/// be written is one warning, which names the file, and is tried again by the next append. One thread.
 class AppendFile {
  public:
   explicit AppendFile(std::filesystem::path path) : path_(std::move(path)) {}

@@ -35,7 +35,7 @@ DirectWriter::DirectWriter(const std::filesystem::path& path) : path_(path), fil
 
 bool DirectWriter::can_write_directly() {
   if (!std::exchange(tried_, true)) {
-    FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+    FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC));
     if (file && is_on_a_local_disk(file.get())) direct_ = std::move(file);
   }
   return static_cast<bool>(direct_);

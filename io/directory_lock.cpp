@@ -39,17 +39,19 @@ OfThisProcess& of_this_process() {
 }
 
 FileDescriptor open_lock_file(const std::filesystem::path& file) {
-  FileDescriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (fd.get() < 0) {
-    (void)fd.release();
-    throw file_failed("open", file, errno);
-  }
+  FileDescriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!fd) throw file_failed("open", file, errno);
   return fd;
 }
 
+/// The holder writes its name into the file, so it must be no other file under a second name.
 FileNumber number_of(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw file_failed("look at", path, errno);
+  if (!S_ISREG(status.st_mode) || status.st_nlink > 1) {
+    throw Error(Code::permission_denied, fmt::format("{} has {} names, expected a file with one; remove it",
+                                                     path.string(), status.st_nlink));
+  }
   return {status.st_dev, status.st_ino};
 }
 

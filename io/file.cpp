@@ -21,10 +21,12 @@ namespace {
 /// So much is given to the disk at a time.
 constexpr std::uint64_t kTellBytes = std::uint64_t{8} << 20;
 
+/// Never writes through a link, which another user may have planted.
 FileDescriptor open_file(const std::filesystem::path& path, int flags, std::string_view what) {
+  const int safe = (flags & O_ACCMODE) == O_RDONLY ? 0 : O_NOFOLLOW;
   int fd;
   do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    fd = ::open(path.c_str(), flags | safe | O_CLOEXEC, 0666);
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) throw file_failed(what, path, errno);
   return FileDescriptor(fd);
@@ -52,6 +54,7 @@ Code code_of_errno(int error) noexcept {
     case EACCES:
     case EPERM:
     case EROFS:
+    case ELOOP:  // of O_NOFOLLOW: a link where a file was expected
       return Code::permission_denied;
     case ENOSPC:
     case EDQUOT:

@@ -23,8 +23,8 @@ struct FileDescriptorTraits {
 };
 using FileDescriptor = Handle<FileDescriptorTraits>;
 
-/// The code that fits an errno: ENOENT not_found, EACCES permission_denied, ENOSPC resource_exhausted, else
-/// internal.
+/// The code that fits an errno: ENOENT not_found, EACCES and ELOOP permission_denied, ENOSPC
+/// resource_exhausted, else internal.
 Code code_of_errno(int error) noexcept;
 
 /// Error "cannot <what> <path>: <errno in words>".
@@ -69,7 +69,8 @@ std::uint64_t file_bytes(const FileDescriptor& file, const std::filesystem::path
 
 std::string read_whole_file(const std::filesystem::path& path);
 
-/// Creates or replaces `path`; its bytes are durable when this returns, its name once the folder is synced.
+/// Creates or replaces `path`, which must not be a link; its bytes are durable when this returns, its name
+/// once the folder is synced.
 void write_synced_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// fsync of a file or a folder.

@@ -1,7 +1,6 @@
 // log_file.cpp -- open, write, and what goes wrong with them.
 #include "base/log_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "base/open_to_append.hpp"
 
 namespace capstan::log {
 
@@ -22,10 +23,8 @@ void LogFile::open(const std::filesystem::path& path, spdlog::level::level_enum 
   path_ = path.string();
   torn_ = warned_ = false;
   // As private as the run directory, which may not be there yet.
-  const std::filesystem::path folder = path.parent_path();
-  (void)::mkdir(folder.parent_path().c_str(), 0700);
-  (void)::mkdir(folder.c_str(), 0700);
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  (void)::mkdir(path.parent_path().parent_path().c_str(), 0700);
+  fd_ = open_to_append(path);
   if (fd_ < 0) warn_once("open", errno);
   set_level(fd_ < 0 ? spdlog::level::off : level);
 }

@@ -18,7 +18,8 @@ class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
   explicit LogFile(spdlog::sinks::sink& warn_to) : warn_to_(warn_to) { set_level(spdlog::level::off); }
   ~LogFile() override;
 
-  /// Lines go to `path` from now on, from `level` up. Makes the folder above it if need be. Any thread.
+  /// Lines go to `path` from now on, from `level` up. Creates the directory above it if need be, and opens no
+  /// file that another user could have planted (open_to_append). Any thread.
   void open(const std::filesystem::path& path, spdlog::level::level_enum level);
 
  private:

@@ -110,6 +110,53 @@ TEST_F(LogToFile, AFolderThatCannotBeMadeIsOneWarning) {
   EXPECT_THAT(console, HasSubstr("[error] not lost"));
 }
 
+/// Each is what another user could have put where the log goes.
+TEST_F(LogToFile, IsNotRedirectedByWhatAnotherUserPlanted) {
+  const std::filesystem::path victim = folder_ / "victim";
+  const auto refuse = [&](const char* what) {
+    std::ofstream(victim) << "text";
+    testing::internal::CaptureStderr();
+    log::also_to(file(), 3);
+    log::info("lost");
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(file().string() + ": open: ")) << what;
+    EXPECT_EQ(std::filesystem::file_size(victim), 4U) << what;
+  };
+  std::filesystem::create_directories(file().parent_path());
+  std::filesystem::create_symlink(victim, file());
+  refuse("a link");
+  std::filesystem::remove(file());
+  std::filesystem::create_symlink(folder_ / "new", file());
+  refuse("a link to nothing");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));
+  std::filesystem::remove(file());
+  std::filesystem::create_hard_link(victim, file());
+  refuse("a hard link");
+  std::filesystem::remove(file());
+  ASSERT_EQ(mkfifo(file().c_str(), 0600), 0);
+  refuse("a pipe");
+}
+
+TEST_F(LogToFile, FollowsItsOwnUsersLinkToADirectoryAndNoOther) {
+  std::filesystem::create_directories(folder_ / "elsewhere");
+  std::filesystem::create_directories(file().parent_path().parent_path());
+  std::filesystem::create_directory_symlink(folder_ / "elsewhere", file().parent_path());
+  log::also_to(file(), 3);
+  EXPECT_EQ(lines().size(), 1U);
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a link and a file away";
+  ASSERT_EQ(lchown(file().parent_path().c_str(), 4711, 4711), 0);
+  testing::internal::CaptureStderr();
+  log::also_to(file(), 3);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(file().string() + ": open: "));
+  std::filesystem::remove(file().parent_path());
+  std::filesystem::create_directories(file().parent_path());
+  std::ofstream(file()) << "another user's";
+  ASSERT_EQ(chown(file().c_str(), 4711, 4711), 0);
+  testing::internal::CaptureStderr();
+  log::also_to(file(), 3);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(file().string() + ": open: "));
+  EXPECT_EQ(lines().size(), 1U);
+}
+
 TEST_F(LogToFile, AFullDiskIsOneWarning) {
   testing::internal::CaptureStderr();
   log::also_to("/dev/full", 3);

@@ -9,6 +9,7 @@
 #include <array>
 #include <string>
 
+#include "io/file.hpp"
 #include "support/expect_error.hpp"
 #include "temporary_folder.hpp"
 
@@ -83,6 +84,22 @@ TEST(DirectoryLock, AllOfOneProcessShareIt) {
   EXPECT_EQ(first, second);
   const TemporaryFolder other;
   EXPECT_NE(DirectoryLock::take(other.path(), milliseconds(0)), first);
+}
+
+TEST(DirectoryLock, RefusesALinkInPlaceOfItsFile) {
+  const TemporaryFolder folder;
+  const auto victim = folder.write("victim", "text"), file = folder.path() / DirectoryLock::kFile;
+  const auto refuse = [&] {
+    const auto text =
+        error_of(Code::permission_denied, [&] { (void)DirectoryLock::take(folder.path(), milliseconds(0)); });
+    EXPECT_THAT(text, HasSubstr(file.string()));
+    EXPECT_EQ(read_whole_file(victim), "text");
+  };
+  std::filesystem::create_symlink(victim, file);
+  refuse();
+  std::filesystem::remove(file);
+  std::filesystem::create_hard_link(victim, file);
+  refuse();
 }
 
 TEST(DirectoryLock, LetsGoAtItsEnd) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "support/expect_error.hpp"
 #include "tests/io/temporary_folder.hpp"
 
 namespace capstan::io {
@@ -52,6 +53,15 @@ TEST(RemovePath, RemovesLinksAndNotWhatTheyReferTo) {
 TEST(RemovePath, NothingIsThere) {
   const TemporaryFolder place;
   EXPECT_NO_THROW(remove_path(place.path() / "nothing"));
+}
+
+TEST(WriteSyncedFile, RefusesALink) {
+  const TemporaryFolder place;
+  const auto victim = place.write("victim", "text"), link = place.path() / "latest.tmp";
+  std::filesystem::create_symlink(victim, link);
+  (void)error_of(Code::permission_denied, [&] { write_synced_file(link, "new"); });
+  (void)error_of(Code::permission_denied, [&] { reserve(link, 1); });
+  EXPECT_EQ(read_whole_file(victim), "text");
 }
 
 }  // namespace

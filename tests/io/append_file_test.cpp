@@ -1,0 +1,48 @@
+// append_file_test.cpp -- files of the run directory are not written through links.
+#include "io/append_file.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "temporary_folder.hpp"
+
+namespace capstan::io {
+namespace {
+
+TEST(AppendFile, CreatesItsDirectoryAndGoesOnWithAFileThatIsThere) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "events" / "metrics.jsonl";
+  EXPECT_TRUE(AppendFile(path).append("one\n"));
+  EXPECT_TRUE(AppendFile(path).append("two\n"));
+  EXPECT_EQ(read_whole_file(path), "one\ntwo\n");
+}
+
+TEST(AppendFile, RefusesALink) {
+  const TemporaryFolder folder;
+  const auto victim = folder.write("victim", "text"), link = folder.path() / "metrics.jsonl";
+  std::filesystem::create_symlink(victim, link);
+  AppendFile file(link);
+  EXPECT_FALSE(file.append("line\n"));
+  std::filesystem::remove(link);
+  EXPECT_TRUE(file.append("line\n"));
+  EXPECT_EQ(read_whole_file(victim), "text");
+}
+
+TEST(ReplaceText, ReplacesALinkAndNotWhatItRefersTo) {
+  const TemporaryFolder folder;
+  const auto victim = folder.write("victim", "text"), path = folder.path() / "summary.txt";
+  std::filesystem::create_symlink(victim, path);
+  // What it is called until it is complete.
+  std::filesystem::create_symlink(victim, path.string() + ".tmp-" + std::to_string(::getpid()));
+  bool warned = false;
+  EXPECT_TRUE(replace_text(path, "new", warned));
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
+  EXPECT_EQ(read_whole_file(path), "new");
+  EXPECT_EQ(read_whole_file(victim), "text");
+}
+
+}  // namespace
+}  // namespace capstan::io
