@@ -114,6 +114,18 @@ void check_parts_present(const fs::path& folder, std::span<const PartReport> par
   for (const PartReport& part : parts) check_hdf5_file(folder / part.file, part.bytes);
 }
 
+/// Removes parts of attempts that were given up, such as those of a ps that was fenced while it wrote.
+void remove_other_parts(const fs::path& folder, std::span<const PartReport> parts) {
+  std::vector<fs::path> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    const auto has_name = [&](const PartReport& part) { return part.file == name; };
+    if (part_of_name(name) && std::none_of(parts.begin(), parts.end(), has_name))
+      others.push_back(entry.path());
+  }
+  for (const fs::path& other : others) remove_path(other);
+}
+
 void write_manifest(const fs::path& folder, Manifest manifest) {
   const std::string master = read_whole_file(folder / kMasterFile);
   manifest.master_bytes = master.size();
@@ -191,6 +203,7 @@ fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartRep
   const fs::path& bases = options.bases.empty() ? directory_ : options.bases;
   if (manifest.base) (void)find_base(bases / checkpoint_name(step), *manifest.base);
   check_parts_present(unfinished, manifest.parts);
+  remove_other_parts(unfinished, manifest.parts);
 
   step_done("master");
   write_master(unfinished, manifest);

@@ -28,6 +28,11 @@ std::optional<std::int64_t> parse_number(std::string_view digits, std::size_t mi
   return value;
 }
 
+/// 16 lower-case hexadecimal digits.
+bool is_attempt(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
 /// Length of the UTF-8 sequence that starts `text`, 0 when it is not a valid one.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -75,6 +80,10 @@ std::string part_file_name(int ps, int ps_count) {
   return fmt::format("part-{:05}-of-{:05}.h5", ps, ps_count);
 }
 
+std::string part_file_name(int ps, int ps_count, std::uint64_t attempt) {
+  return fmt::format("part-{:05}-of-{:05}-{:016x}.h5", ps, ps_count, attempt);
+}
+
 std::string checkpoint_name(std::int64_t step) { return fmt::format("checkpoint-{:08}", step); }
 
 std::optional<std::int64_t> step_of_name(std::string_view name) {
@@ -91,7 +100,12 @@ std::optional<PartNumber> part_of_name(std::string_view name) {
   const auto middle = of + kOf.size();
   if (of < kPrefix.size() || name.size() < middle + kSuffix.size()) return std::nullopt;
   const auto index = parse_number(name.substr(kPrefix.size(), of - kPrefix.size()), 5);
-  const auto count = parse_number(name.substr(middle, name.size() - kSuffix.size() - middle), 5);
+  std::string_view rest = name.substr(middle, name.size() - kSuffix.size() - middle);
+  if (const auto dash = rest.find('-'); dash != rest.npos) {
+    if (!is_attempt(rest.substr(dash + 1))) return std::nullopt;
+    rest = rest.substr(0, dash);
+  }
+  const auto count = parse_number(rest, 5);
   if (!index || !count || *index >= *count) return std::nullopt;
   return PartNumber{*index, *count};
 }

@@ -41,7 +41,7 @@ struct PartNumber {
   std::int64_t index = 0;
   std::int64_t count = 0;
 };
-/// Of "part-00000-of-00002.h5" and nothing else.
+/// Of "part-00000-of-00002.h5" or "part-00000-of-00002-9f86d081884c7d65.h5", and nothing else.
 std::optional<PartNumber> part_of_name(std::string_view name);
 
 /// "variables/entities/embedding/value", "variables/entities/embedding/slots/m".

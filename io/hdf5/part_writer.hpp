@@ -1,6 +1,7 @@
 // part_writer.hpp -- a ps writes its rows into its own HDF5 file.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -9,8 +10,11 @@
 
 namespace capstan::io {
 
-/// "part-00000-of-00002.h5" for the first of two ps.
+/// "part-00000-of-00002.h5" for the first of two ps: where one process writes all parts.
 std::string part_file_name(int ps, int ps_count);
+/// "part-00000-of-00002-9f86d081884c7d65.h5". A ps takes another random number for each attempt to save, so
+/// that no attempt writes to a file of another: one that was fenced may still be writing.
+std::string part_file_name(int ps, int ps_count, std::uint64_t attempt);
 
 /// Writes, checksums and fsyncs `file` (and its folder), replacing one of the same name. An empty `arrays` is
 /// a ps without rows and gives a valid part. Any thread; calls into HDF5 are serialised within the process,

@@ -2,6 +2,7 @@
 #include "store/part_saver.hpp"
 
 #include <filesystem>
+#include <random>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +12,14 @@
 #include "store/save_pace.hpp"
 
 namespace capstan::store {
+namespace {
+
+std::uint64_t random_number() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+}  // namespace
 
 PartSaver::PartSaver(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake,
                      Report report)
@@ -35,6 +44,7 @@ void PartSaver::begin(const shard::SavePart& request, int ps_count) {
   auto save = std::make_unique<Save>();
   save->request = request;
   save->ps_count = ps_count;
+  save->attempt = random_number();
   save->snapshot = std::make_unique<StoreSnapshot>(store_, request.rows);
   saves_.push_back(std::move(save));
   advance();
@@ -65,7 +75,7 @@ void PartSaver::write_files(Save& save, FastParts& fast, const std::stop_token& 
       save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { pace->rest(bytes, stop); });
   const int count = save.ps_count;
   for (int file = 0; file < save.request.parts; ++file) {
-    const std::string name = io::part_file_name(ps_ + file * count, count * save.request.parts);
+    const std::string name = io::part_file_name(ps_ + file * count, count * save.request.parts, save.attempt);
     const auto& arrays = files[static_cast<std::size_t>(file)];
     pace = &as_fast_as_it_goes;
     std::optional<io::PartReport> report = fast.write(name, arrays);

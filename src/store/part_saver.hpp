@@ -47,6 +47,7 @@ class PartSaver {
   struct Save {
     shard::SavePart request;
     int ps_count;
+    std::uint64_t attempt = 0;  // in the names of its files
     std::unique_ptr<StoreSnapshot> snapshot;
     bool given_up = false;
     std::vector<io::PartReport> reports;

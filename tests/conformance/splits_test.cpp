@@ -14,6 +14,7 @@
 #include "capstan/readers.hpp"
 #include "capstan/sidecar_evaluator.hpp"
 #include "cluster/message_types.hpp"
+#include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"
 #include "strategy/context.hpp"
 #include "support/end_worker.hpp"
@@ -403,7 +404,8 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
     }
   }
   const milliseconds soon(1);
-  const auto part = folder.path() / "checkpoint-00000002" / "part-00000-of-00002.h5";
+  const auto checkpoint = folder.path() / "checkpoint-00000002";
+  const auto part = checkpoint / io::read_manifest(checkpoint).parts.at(0).file;
   std::fstream(part, std::ios::binary | std::ios::in | std::ios::out).seekp(-1, std::ios::end).put('x');
   const SidecarEvaluatorOptions options{
       .checkpoint_dir = folder.path(), .poll_interval = soon, .timeout = soon};

@@ -68,7 +68,7 @@ class ClosureFaults(JobTest):
         lines = self.lines("disk-of-one", disk)
         self.assertEqual([what for what, _ in lines], ["save", "save", "restored", "there", "there", "restored"])
         for _, save in lines[:2]:
-            self.assertRegex(save, rf"^resource_exhausted: .*{disk}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002.h5: "
+            self.assertRegex(save, rf"^resource_exhausted: .*{disk}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002-[0-9a-f]{{16}}.h5: "
                                    "No space left on device")
         self.assertEqual([rest for _, rest in lines[2:]], ["1 1 1", "checkpoint-00000001", "checkpoint-00000003", "3 3 3"])
 
@@ -98,7 +98,7 @@ class ClosureFaults(JobTest):
         lines = self.lines("disk-of-one", folder)
         self.assertEqual([what for what, _ in lines], ["save", "save", "restored", "there", "there", "restored"])
         for _, save in lines[:2]:
-            self.assertRegex(save, rf"^resource_exhausted: .*{folder}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002.h5: "
+            self.assertRegex(save, rf"^resource_exhausted: .*{folder}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002-[0-9a-f]{{16}}.h5: "
                                    "Disk quota exceeded")
         self.assertEqual([rest for _, rest in lines[2:]], ["1 1 1", "checkpoint-00000001", "checkpoint-00000003", "3 3 3"])
 

@@ -195,6 +195,23 @@ TEST(Publish, RefusesStateThatIsNotJson) {
   EXPECT_TRUE(directory.list().empty());
 }
 
+/// A ps that was fenced writes on, while its successor writes the part that counts.
+TEST(Publish, TakesThePartsOfItsAttemptAndRemovesOthers) {
+  const TemporaryFolder folder;
+  CheckpointDirectory directory(folder.path());
+  const auto parts = directory.begin(1);
+  const auto arrays = sample_arrays(), of_the_fenced = sample_arrays(2);
+  std::vector<PartReport> reports;
+  for (int ps = 0; ps < 2; ++ps) {
+    reports.push_back(write_part(parts / part_file_name(ps, 2, 7), part_arrays(arrays, ps, 2)));
+    (void)write_part(parts / part_file_name(ps, 2, 6), part_arrays(of_the_fenced, ps, 2));
+  }
+  const auto saved = directory.publish(1, reports);
+  EXPECT_THAT(names_in(saved), UnorderedElementsAre(reports[0].file, reports[1].file, "checkpoint.h5",
+                                                    "manifest.json", "manifest.xxh3"));
+  expect_holds(open_latest(folder.path()).reader, arrays);
+}
+
 TEST(Publish, RefusesAPartThatWasRemovedMeanwhile) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());

@@ -99,9 +99,15 @@ TEST(Names, PartsAndCheckpointsAreSpelledInOneWay) {
   EXPECT_EQ(part_file_name(0, 2), "part-00000-of-00002.h5");
   EXPECT_EQ(part_of_name("part-00001-of-00002.h5")->index, 1);
   EXPECT_EQ(part_of_name("part-00001-of-00002.h5")->count, 2);
-  for (const char* name : {"part-1-of-2.h5", "part-00002-of-00002.h5", "part-00001-of-00002", "part-of-.h5",
-                           "part--of-00002.h5", "part-000001-of-00002.h5", "part-0000x-of-00002.h5",
-                           "xpart-00001-of-00002.h5", "part-00001-of-.h5", ""}) {
+  EXPECT_EQ(part_file_name(0, 2, 0x12ab), "part-00000-of-00002-00000000000012ab.h5");
+  EXPECT_EQ(part_of_name("part-00001-of-00002-00000000000012ab.h5")->index, 1);
+  EXPECT_EQ(part_of_name("part-00001-of-00002-00000000000012ab.h5")->count, 2);
+  for (const char* name :
+       {"part-1-of-2.h5", "part-00002-of-00002.h5", "part-00001-of-00002", "part-of-.h5", "part--of-00002.h5",
+        "part-000001-of-00002.h5", "part-0000x-of-00002.h5", "part-00001-of-00002-.h5",
+        "part-00001-of-00002-12ab.h5", "part-00001-of-00002-00000000000012AB.h5",
+        "part-00001-of-00002-00000000000012ab-00000000000012ab.h5", "xpart-00001-of-00002.h5",
+        "part-00001-of-.h5", ""}) {
     EXPECT_FALSE(part_of_name(name)) << name;
   }
   EXPECT_EQ(checkpoint_name(12), "checkpoint-00000012");

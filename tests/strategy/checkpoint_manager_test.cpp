@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
+#include <string>
 
 #include "capstan/checkpoint.hpp"
 #include "capstan/update_group.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"
 #include "strategy/strategy.hpp"
 #include "support/rank_threads.hpp"
@@ -196,9 +199,20 @@ TEST(CheckpointManager, ADamagedCheckpointIsPassedOver) {
   const auto first = program.state();
   program.train(1);
   const auto newest = manager.save(2);
-  std::filesystem::remove(newest / "part-00001-of-00002.h5");
+  std::filesystem::remove(newest / io::read_manifest(newest).parts.at(1).file);
   EXPECT_EQ(manager.restore_latest(), 1);
   EXPECT_EQ(program.state(), first);
+}
+
+TEST(CheckpointManager, EachSaveWritesToFilesOfItsOwn) {
+  const io::TemporaryFolder folder;
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  std::set<std::string> files;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    for (const io::PartReport& part : io::read_manifest(manager.save(1)).parts) files.insert(part.file);
+  }
+  EXPECT_EQ(files.size(), 6U) << "two of each save";
 }
 
 TEST(CheckpointManager, WhatDoesNotFitIsListedAndNothingIsChanged) {
