@@ -98,6 +98,22 @@ DirectoryLock::~DirectoryLock() {
   if (::ftruncate(held_->file.get(), 0) != 0) log::debug("{}: cannot be emptied", held_->path.string());
 }
 
+bool DirectoryLock::is_current() const {
+  struct stat held {
+  }, there{};
+  return ::fstat(held_->file.get(), &held) == 0 && ::lstat(held_->path.c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+void DirectoryLock::require_current() const {
+  if (is_current()) return;
+  throw Error(
+      Code::failed_precondition,
+      fmt::format("{} was removed or replaced while a checkpoint was written there, expected the folder "
+                  "that this process has locked; nothing was published: save again",
+                  held_->path.parent_path().string()));
+}
+
 std::shared_ptr<const DirectoryLock> DirectoryLock::take(const std::filesystem::path& folder,
                                                          std::chrono::milliseconds patience) {
   const auto path = folder / kFile;

@@ -19,6 +19,13 @@ class DirectoryLock {
   static std::shared_ptr<const DirectoryLock> take(const std::filesystem::path& folder,
                                                    std::chrono::milliseconds patience);
   ~DirectoryLock();
+
+  /// Returns false once the folder was removed, or another one was put in its place: another job may have
+  /// locked that one. Any thread.
+  bool is_current() const;
+  /// Throws Error(failed_precondition) that names the folder unless `is_current`.
+  void require_current() const;
+
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 

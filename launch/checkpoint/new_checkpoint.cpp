@@ -103,6 +103,7 @@ void NewCheckpoint::write_part(int part, int parts, const std::vector<io::PartAr
 }
 
 fs::path NewCheckpoint::publish(const io::PublishOptions& options) {
+  lock_->require_current();
   fs::path final = directory_.publish(step_, parts_, options);
   published_ = true;
   return final;

@@ -85,6 +85,17 @@ std::uint64_t new_mark() {
 /// A job that goes on where another was killed may come before the last process of that one has gone.
 constexpr std::chrono::seconds kForAnotherJobToEnd{3};
 
+/// Creates the directory where it is missing, and locks it.
+std::shared_ptr<const io::DirectoryLock> lock_directory(const CheckpointOptions& options) {
+  directory_of(options).check_writable();
+  return io::DirectoryLock::take(options.directory, kForAnotherJobToEnd);
+}
+
+/// The public header knows no type of io.
+const io::DirectoryLock& lock_in(const std::shared_ptr<const void>& lock) {
+  return *static_cast<const io::DirectoryLock*>(lock.get());
+}
+
 }  // namespace
 
 struct CheckpointManager::Whole {
@@ -118,8 +129,7 @@ CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, Checkpoi
     options_.settings = strategy.implementation().runtime()->settings().to_json();
   fast_ = std::make_shared<io::FastLevel>(
       strategy.implementation().runtime()->settings().text("checkpoint-fast-dir"), options_.directory);
-  directory_of(options_).check_writable();
-  lock_ = io::DirectoryLock::take(options_.directory, kForAnotherJobToEnd);
+  lock_ = lock_directory(options_);
 }
 
 CheckpointManager::~CheckpointManager() {
@@ -139,6 +149,12 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
                                  transport::deadline_in(strategy::disk_patience(strategy)))) {
     throw Error(Code::deadline_exceeded, fmt::format("waited {} ms for another save of this program to end",
                                                      strategy::disk_patience(strategy).count()));
+  }
+  if (!lock_in(lock_).is_current()) {
+    log::warn(
+        "{} was removed or replaced while this job ran, and its checkpoints with it: it is locked again",
+        options_.directory.string());
+    lock_ = lock_directory(options_);
   }
   const auto states = strategy.states();
   const Hold hold(states, strategy, options.consistency == SaveConsistency::global);
@@ -206,7 +222,9 @@ std::filesystem::path CheckpointManager::finish(Saving& saving) {
   if (*fast_) publish_fast(saving);
   wait_for_ps(saving, [&save] { return save.settled(); });
   io::CheckpointDirectory directory = directory_of(options_);
-  auto folder = directory.publish(saving.step, save.take_parts(), saving.told);
+  const std::vector<io::PartReport> parts = save.take_parts();
+  lock_in(lock_).require_current();
+  auto folder = directory.publish(saving.step, parts, saving.told);
   strategy.note_checkpoint(std::move(saving.for_spares));
   if (saving.rows.mark != 0) note_whole(saving, folder);
   fast_->clear();

@@ -86,6 +86,29 @@ TEST(DirectoryLock, AllOfOneProcessShareIt) {
   EXPECT_NE(DirectoryLock::take(other.path(), milliseconds(0)), first);
 }
 
+TEST(DirectoryLock, NoticesThatItsDirectoryWasReplacedAndLockedByAnotherJob) {
+  const TemporaryFolder parent;
+  const auto folder = parent.path() / "run";
+  std::filesystem::create_directory(folder);
+  const auto first = DirectoryLock::take(folder, milliseconds(0));
+  EXPECT_TRUE(first->is_current());
+  EXPECT_NO_THROW(first->require_current());
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(first->is_current());
+  std::filesystem::create_directory(folder);
+  EXPECT_FALSE(first->is_current());
+  {
+    const Holder another(folder);
+    EXPECT_FALSE(first->is_current());
+    EXPECT_THAT(error_of(Code::failed_precondition, [&] { first->require_current(); }),
+                HasSubstr(folder.string()));
+    (void)error_of(Code::failed_precondition, [&] { (void)DirectoryLock::take(folder, milliseconds(0)); });
+  }
+  const auto again = DirectoryLock::take(folder, milliseconds(0));
+  EXPECT_NE(again, first);
+  EXPECT_TRUE(again->is_current());
+}
+
 TEST(DirectoryLock, RefusesALinkInPlaceOfItsFile) {
   const TemporaryFolder folder;
   const auto victim = folder.write("victim", "text"), file = folder.path() / DirectoryLock::kFile;

@@ -1,6 +1,9 @@
 // checkpoint_manager_test.cpp -- N ps save, M ps restore; what does not fit is refused with a list.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <set>
@@ -12,6 +15,7 @@
 #include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"
 #include "strategy/strategy.hpp"
+#include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -202,6 +206,46 @@ TEST(CheckpointManager, ADamagedCheckpointIsPassedOver) {
   std::filesystem::remove(newest / io::read_manifest(newest).parts.at(1).file);
   EXPECT_EQ(manager.restore_latest(), 1);
   EXPECT_EQ(program.state(), first);
+}
+
+/// As another job would hold it.
+class LockOfAnotherJob {
+ public:
+  explicit LockOfAnotherJob(const std::filesystem::path& folder)
+      : fd_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)),
+        taken_(::flock(fd_, LOCK_EX | LOCK_NB) == 0) {}
+  ~LockOfAnotherJob() { ::close(fd_); }
+  LockOfAnotherJob(const LockOfAnotherJob&) = delete;
+  LockOfAnotherJob& operator=(const LockOfAnotherJob&) = delete;
+  bool taken() const { return taken_; }
+
+ private:
+  int fd_;
+  bool taken_;
+};
+
+TEST(CheckpointManager, LocksADirectoryAgainThatWasRemovedUnlessAnotherJobHas) {
+  const io::TemporaryFolder parent;
+  const auto folder = parent.path() / "run";
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder});
+  program.train(1);
+  manager.save(1);
+  std::filesystem::remove_all(folder);
+  manager.save(2);
+  EXPECT_EQ(manager.latest(), 2);
+  EXPECT_FALSE(LockOfAnotherJob(folder).taken());
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  {
+    const LockOfAnotherJob other(folder);
+    ASSERT_TRUE(other.taken());
+    (void)error_of(Code::failed_precondition, [&] { manager.save(3); });
+    EXPECT_TRUE(manager.checkpoints().empty());
+  }
+  manager.save(3);
+  EXPECT_EQ(manager.latest(), 3);
+  EXPECT_EQ(manager.restore_latest(), 3);
 }
 
 TEST(CheckpointManager, EachSaveWritesToFilesOfItsOwn) {
