@@ -72,6 +72,11 @@ void Journal::keep(const Group& group) {
   in_order();
 }
 
+void Journal::retire() noexcept {
+  page_->valid = 0;
+  in_order();
+}
+
 Journal::Entry Journal::last() const noexcept { return page_->valid != 0 ? page_->entry : Entry{}; }
 
 void Journal::undo(std::byte* const (&bases)[kArrays]) const noexcept {

@@ -50,7 +50,7 @@ class Journal {
   /// In kept memory, zeroed before its first life.
   Journal(std::byte* at, std::uint64_t bytes) : page_(reinterpret_cast<Page*>(at)), bytes_(bytes) {}
 
-  /// Ends the one before.
+  /// Retires the entry before.
   void begin(const shard::PushHeader& header, std::uint64_t position, std::int64_t steps,
              std::uint64_t entered) noexcept;
   /// Before the group changes. Throws Error(internal) where the entry is larger than the journal was made
@@ -58,6 +58,8 @@ class Journal {
   void keep(const Group& group);
   /// The entry begun last.
   Entry last() const noexcept;
+  /// There is nothing to undo any more: `last` returns no entry until the next `begin`.
+  void retire() noexcept;
   /// Of its shard, whose arrays now begin at `bases`; may be cut off, and done again.
   void undo(std::byte* const (&bases)[kArrays]) const noexcept;
 

@@ -107,7 +107,11 @@ void KeptState::set_applied(std::uint64_t rank, std::uint64_t bytes) const noexc
 void KeptState::begin_anew(std::uint64_t rank) noexcept {
   if (rank >= middles_.size()) return;
   middles_[rank] = {};
+  // The positions of the earlier process mean nothing from here on: a committed entry that began at 0 would
+  // look cut off.
+  if (journal_.last().header.rank == rank) journal_.retire();
   set_applied(rank, 0);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 void KeptState::begin(const shard::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept {

@@ -103,7 +103,8 @@ class KeptState {
   /// Entries of the rank that have been applied, in bytes; on the board.
   std::uint64_t applied(std::uint64_t rank) const noexcept;
   void set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept;
-  /// The rank is another process, whose entries begin at 0.
+  /// The rank is another process, whose entries begin at 0. REQUIRES: all that the earlier one has shown was
+  /// applied.
   void begin_anew(std::uint64_t rank) noexcept;
   /// The entry that was cut off, if one was.
   std::optional<Journal::Entry> cut_off() const noexcept;

@@ -34,11 +34,10 @@ shard::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
   } else {
     ring.piece = heap_.allocate(ring.bytes);
   }
-  const auto number = static_cast<std::uint64_t>(rank);
-  word(board_ + layout_.tail(number)).store(0, std::memory_order_release);
-  word(board_ + layout_.applied(number)).store(0, std::memory_order_release);
+  begin_anew(rank);
   rings_.push_back(ring);
   if (kept_ != nullptr) {
+    const auto number = static_cast<std::uint64_t>(rank);
     kept_->append_words(KeptState::Record::ring, {number, ring.piece.region, ring.piece.offset, ring.bytes});
   }
   return place(ring);
@@ -128,8 +127,11 @@ void RingReader::release(int rank) {
 void RingReader::begin_anew(int rank) {
   const auto number = static_cast<std::uint64_t>(rank);
   word(board_ + layout_.tail(number)).store(0, std::memory_order_release);
-  word(board_ + layout_.applied(number)).store(0, std::memory_order_release);
-  if (kept_ != nullptr) kept_->begin_anew(number);
+  if (kept_ != nullptr) {
+    kept_->begin_anew(number);
+  } else {
+    word(board_ + layout_.applied(number)).store(0, std::memory_order_release);
+  }
 }
 
 std::uint64_t RingReader::tail_of(const Ring& ring) const noexcept {

@@ -39,12 +39,15 @@ void Store::undo_cut_off() {
   const bool rows =
       entry->header.kind == shard::PushKind::sparse || entry->header.kind == shard::PushKind::dense;
   const auto found = shards_.find({entry->header.variable, entry->header.shard});
-  if (!rows || found == shards_.end()) return;
-  Shard& shard = found->second;
-  std::byte* bases[Journal::kArrays] = {shard.values};
-  for (std::size_t slot = 0; slot < shard.slots.size(); ++slot) bases[slot + 1] = shard.slots[slot];
-  kept_->journal().undo(bases);
-  *shard.steps = entry->steps;
+  if (rows && found != shards_.end()) {
+    Shard& shard = found->second;
+    std::byte* bases[Journal::kArrays] = {shard.values};
+    for (std::size_t slot = 0; slot < shard.slots.size(); ++slot) bases[slot + 1] = shard.slots[slot];
+    kept_->journal().undo(bases);
+    *shard.steps = entry->steps;
+  }
+  // A restore changes rows without the journal; the process after this one must not undo that.
+  kept_->journal().retire();
 }
 
 void Store::recover(std::span<shard::UnfinishedPush> middles) {

@@ -1,0 +1,155 @@
+// ps_recovery_test.cpp -- state on which a ps that was killed and the ranks that talk to it have to agree.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "io/temporary_folder.hpp"
+#include "store/push_entry.hpp"
+#include "store/push_inbox.hpp"
+#include "store/ring_reader.hpp"
+#include "store/store.hpp"
+#include "transport/ucx_fabric.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::uint64_t kPlaces = 3;
+constexpr std::uint64_t kRingBytes = 64 * 1024;
+constexpr int kCoordinator = 0;
+constexpr int kWorker = 1;
+
+using Values = std::vector<double>;
+
+/// A ps with one variable of four rows. The next one with the same memory is the process that takes its
+/// place.
+class PersistentPs {
+ public:
+  explicit PersistentPs(const std::shared_ptr<transport::KeptMemory>& memory)
+      : kept_(memory, fabric_, kPlaces, kRingBytes / 4),
+        board_(kept_.board(shard::BoardLayout(kPlaces).bytes())),
+        store_(
+            fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
+            &kept_),
+        rings_(board_->memory().data(), kPlaces, store_.heap(), store_, &kept_),
+        inbox_(
+            store_, [](int, std::uint64_t) {}, &kept_) {
+    if (kept_.found()) {
+      auto middles = RingReader::middles(kept_);
+      store_.recover(middles);
+      rings_.recover();
+    }
+    shard::CreateShard request;
+    request.variable = 1;
+    request.name = "w";
+    request.dtype = DType::float64;
+    request.shape = {4};
+    request.rows = 4;
+    store_.create(request);
+  }
+
+  static std::vector<std::byte> assignment(int rank, double value, bool first_part = true,
+                                           bool last_part = true) {
+    auto entry = with_op(push_entry<double>(1, 0, {}, 0, 1, Values(4, value), first_part, last_part),
+                         shard::RowOp::set);
+    shard::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.rank = static_cast<std::uint32_t>(rank);
+    std::memcpy(entry.data(), &header, sizeof header);
+    return entry;
+  }
+
+  shard::RingPlace open_ring(int rank) { return rings_.open(rank, kRingBytes); }
+  /// The first entry of the rank's ring.
+  void assign_by_ring(int rank, double value) {
+    const shard::RingPlace place = open_ring(rank);
+    const auto entry = assignment(rank, value);
+    std::memcpy(store_.heap().at(place.region, place.offset).data, entry.data(), entry.size());
+    word(shard::BoardLayout(kPlaces).tail(static_cast<std::uint64_t>(rank))).store(entry.size());
+    ASSERT_TRUE(rings_.apply_some());
+  }
+  void assign_by_message(int rank, double value, bool first_part = true, bool last_part = true) {
+    const auto entry = assignment(rank, value, first_part, last_part);
+    const transport::Bytes bytes(entry);
+    inbox_.receive(
+        {0, rank, bytes.first(sizeof(shard::PushHeader)), bytes.subspan(sizeof(shard::PushHeader))});
+  }
+  /// Applies it, but is killed before it has committed it.
+  void assign_without_commit(int rank, double value) { apply_entry(store_, assignment(rank, value)); }
+  /// As the ps does when the coordinator was started again (PsServer::greet_coordinator).
+  void greet_coordinator() {
+    rings_.close(kCoordinator);
+    inbox_.close(kCoordinator);
+    rings_.release(kCoordinator);
+    rings_.begin_anew(kCoordinator);
+  }
+  void restore(const std::filesystem::path& folder, double value) {
+    const Values all(4, value);
+    std::ofstream(folder / "part", std::ios::binary)
+        .write(reinterpret_cast<const char*>(all.data()), sizeof(double) * 4);
+    shard::RestoreShard shard{1, 0, 5, {{0, 0, 0, sizeof(double) * 4, 0}}, {}};
+    store_.restore(shard::RestorePart{folder.string(), {"part"}, {shard}});
+  }
+
+  Values values() {
+    const Store::RowsView view = store_.view(1, 0);
+    Values out(4);
+    std::memcpy(out.data(), view.values, sizeof(double) * 4);
+    return out;
+  }
+  bool finds_cut_off() const { return kept_.cut_off().has_value(); }
+
+ private:
+  std::atomic_ref<std::uint64_t> word(std::uint64_t offset) {
+    return std::atomic_ref<std::uint64_t>(
+        *reinterpret_cast<std::uint64_t*>(board_->memory().data() + offset));
+  }
+
+  transport::UcxFabric fabric_;
+  KeptState kept_;
+  std::unique_ptr<transport::Region> board_;
+  Store store_;
+  RingReader rings_;
+  PushInbox inbox_;
+};
+
+TEST(PsRecovery, KeepsTheCoordinatorsFirstPushThoughBothAreKilled) {
+  for (const bool by_ring : {true, false}) {
+    SCOPED_TRACE(by_ring ? "by a ring" : "by a message");
+    const auto memory = transport::KeptMemory::create();
+    std::optional<PersistentPs> ps(std::in_place, memory);
+    by_ring ? ps->assign_by_ring(kCoordinator, 7) : ps->assign_by_message(kCoordinator, 7);
+    ps->greet_coordinator();
+    EXPECT_FALSE(ps->finds_cut_off());
+    ps.emplace(memory);
+    EXPECT_EQ(ps->values(), Values(4, 7));
+  }
+}
+
+TEST(PsRecovery, KeepsAPushByMessageThoughItsRankOpensARingThen) {
+  const auto memory = transport::KeptMemory::create();
+  std::optional<PersistentPs> ps(std::in_place, memory);
+  ps->assign_by_message(kWorker, 7);
+  ps->open_ring(kWorker);
+  ps.emplace(memory);
+  EXPECT_EQ(ps->values(), Values(4, 7));
+}
+
+TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
+  const io::TemporaryFolder folder;
+  const auto memory = transport::KeptMemory::create();
+  std::optional<PersistentPs> ps(std::in_place, memory);
+  ps->assign_by_message(kWorker, 7);
+  ps->assign_without_commit(kWorker, 8);
+  EXPECT_TRUE(ps->finds_cut_off());
+  ps.emplace(memory);
+  EXPECT_EQ(ps->values(), Values(4, 7));
+  ps->restore(folder.path(), 9);
+  ps.emplace(memory);
+  EXPECT_EQ(ps->values(), Values(4, 9));
+}
+
+}  // namespace
+}  // namespace capstan::store
