@@ -27,14 +27,12 @@ enum MessageType : std::uint16_t {
   kCreateGroup,
   kRestartGroup,
   kGroupClocks,
-  kDropVariable,    // some shard of it could not be made
-  kWorkerGone,      // coordinator to ps: a rank that counts as dead; answered with kWorkerClosed
-  kPushEntry,       // an entry that would lie in a ring, where windows are not mapped
-  kListShards,      // coordinator to ps: which shards are there
-  kGatherClosures,  // coordinator to ps: any worker may run again what another one that lives has run
-  kForgetClosures,  // coordinator to ps: none before a number runs again
-  kMemberJoined,    // coordinator to ps: a Member, of a worker that was started again; answered with
-                    // kMemberKnown
+  kDropVariable,  // some shard of it could not be made
+  kWorkerGone,    // coordinator to ps: a rank that counts as dead; answered with kWorkerClosed
+  kPushEntry,     // an entry that would lie in a ring, where windows are not mapped
+  kListShards,    // coordinator to ps: which shards are there
+  kMemberJoined,  // coordinator to ps: a Member, of a worker that was started again; answered with
+                  // kMemberKnown
 
   // ps and its replica (shard/replica_format.hpp)
   kReplicate = 36,  // what changes the ps's state

@@ -33,7 +33,7 @@ void Coordinator::add_workers() {
 }
 
 /// Nothing is dispatched before it is certain what of each closure counts: every worker has ended what it
-/// ran, or is fenced off, and every ps has put together what all of them have pushed.
+/// ran, or is fenced off, and every ps has applied what they had pushed.
 void Coordinator::come_back() {
   lacks_start_ = runtime_.coordinator_memory().read().too_much_open;
   queue_.number_for_one_from(static_cast<std::uint64_t>(runtime_.life()) << 40);
@@ -64,8 +64,6 @@ void Coordinator::come_back() {
                             [&] { return !dispatcher_.any_open() || queue_.broken(); });
   look_for_silent_ps();
   if (queue_.broken()) return;  // every call says why
-  strategy_.ask_every_ps(cluster::kGatherClosures, {}, runtime_.patience(),
-                         "put together what workers have run");
   note_members();
   log::info("the coordinator goes on with {} workers", dispatcher_.alive());
 }
@@ -99,19 +97,9 @@ void Coordinator::record_step(std::int64_t step) {
     record.next_closure = next;
     record.too_much_open = false;
   });
-  if (!runtime_.coordinator_may_return()) return;
-  forget_before_ = next;
-  loop_->nudge();
 }
 
 void Coordinator::look_at_open_closures() {
-  if (const std::uint64_t next = forget_before_; next != told_to_forget_) {
-    told_to_forget_ = next;
-    for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
-      transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
-      peer.send(cluster::kForgetClosures, transport::as_bytes(next));
-    }
-  }
   const auto is_too_much = [this] { return queue_.made() - made_at_record_ > cluster::kMostOpenClosures; };
   const bool too_much = is_too_much();
   if (too_much == std::exchange(too_much_open_, too_much) || !too_much) return;

@@ -116,9 +116,7 @@ class Coordinator {
   bool members_changed_ = false;
   std::atomic<bool> lacks_start_{false};  // it has to go on from a checkpoint, and none has been restored yet
   std::atomic<std::uint64_t> made_at_record_{0};  // closures, when the last step was recorded
-  std::atomic<std::uint64_t> forget_before_{0};   // closures that no ps needs to remember
-  std::uint64_t told_to_forget_ = 0;
-  bool too_much_open_ = false;  // of the thread that drives the loop
+  bool too_much_open_ = false;                    // of the thread that drives the loop
   Metrics metrics_;
   LateWorkers late_;  // last: its thread uses all of the above
 };

@@ -1,4 +1,4 @@
-// closure_ledger.cpp -- the last closures of each worker, and those of the dead.
+// closure_ledger.cpp -- the last closures of each worker, those of dead workers, and all open ones by number.
 #include "store/closure_ledger.hpp"
 
 #include <algorithm>
@@ -6,6 +6,8 @@
 
 namespace capstan::store {
 namespace {
+
+void in_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 /// Of an entry among those of its closure's replica, in the order in which they come.
 std::uint64_t position(const shard::PushHeader& header) {
@@ -25,27 +27,45 @@ ClosureLedger::Count* ClosureLedger::Row::find(const shard::PushHeader& header) 
   return nullptr;
 }
 
+ClosureLedger::ClosureLedger(Capacity capacity, std::span<std::byte> memory) : capacity_(capacity) {
+  const std::size_t slots = capacity_.open * capacity_.replicas;
+  if (memory.empty()) {
+    if (slots != 0) own_open_ = std::make_unique<OpenCount[]>(slots);
+    open_ = {own_open_.get(), slots};
+  } else {
+    open_ = {reinterpret_cast<OpenCount*>(memory.data()), slots};
+    kept_ = memory.subspan(open_bytes(capacity_));
+  }
+}
+
 std::size_t ClosureLedger::ranks() const noexcept {
-  return kept_.empty() ? own_.size() : kept_.size() / row_bytes(remembered_);
+  return kept_.empty() ? own_.size() : kept_.size() / row_bytes(capacity_);
 }
 
 ClosureLedger::Row ClosureLedger::row_at(std::byte* at) const {
   auto* counts = reinterpret_cast<Count*>(at + 2 * sizeof(std::uint64_t));
-  return {reinterpret_cast<std::uint64_t*>(at), {counts, remembered_}};
+  return {reinterpret_cast<std::uint64_t*>(at), {counts, capacity_.of_worker * capacity_.replicas}};
 }
 
 ClosureLedger::Row ClosureLedger::row(std::size_t rank) {
-  if (!kept_.empty()) return row_at(kept_.data() + rank * row_bytes(remembered_));
+  if (!kept_.empty()) return row_at(kept_.data() + rank * row_bytes(capacity_));
   if (rank >= own_.size()) own_.resize(rank + 1);
-  if (!own_[rank]) own_[rank] = std::make_unique<std::byte[]>(row_bytes(remembered_));
+  if (!own_[rank]) own_[rank] = std::make_unique<std::byte[]>(row_bytes(capacity_));
   return row_at(own_[rank].get());
 }
 
 /// Without counts where it has begun none.
 ClosureLedger::Row ClosureLedger::row_or_none(std::size_t rank) const {
   if (rank >= ranks() || (kept_.empty() && !own_[rank])) return {};
-  const Row row = row_at(kept_.empty() ? own_[rank].get() : kept_.data() + rank * row_bytes(remembered_));
+  const Row row = row_at(kept_.empty() ? own_[rank].get() : kept_.data() + rank * row_bytes(capacity_));
   return *row.begun == 0 ? Row{} : row;
+}
+
+ClosureLedger::OpenCount* ClosureLedger::open_slot(const shard::PushHeader& header) const {
+  if (open_.empty() || header.closure >= shard::kForOneWorker || header.replica >= capacity_.replicas)
+    return nullptr;
+  OpenCount& slot = open_[header.closure % capacity_.open * capacity_.replicas + header.replica];
+  return slot.closure > header.closure ? nullptr : &slot;
 }
 
 bool ClosureLedger::enter(const shard::PushHeader& header) {
@@ -55,54 +75,62 @@ bool ClosureLedger::enter(const shard::PushHeader& header) {
   const std::uint64_t before = entered(header);
   Count* count = counts.find(header);
   if (count == nullptr) {
-    counts.counts[*counts.begun % remembered_] = {header.closure, header.replica, before};
+    counts.counts[*counts.begun % counts.counts.size()] = {header.closure, header.replica, before};
     // A process that dies here has begun the closure, or not.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    in_order();
     ++*counts.begun;
     count = &counts.last();
   }
   if (position(header) < before) return false;
   count->entries = position(header) + 1;
+  if (OpenCount* slot = open_slot(header)) {
+    if (slot->closure != header.closure) {
+      slot->entries = before;  // the closure of the slot cannot run again
+      in_order();
+      slot->closure = header.closure;
+      in_order();
+    }
+    slot->entries = position(header) + 1;
+  }
   return true;
 }
 
 std::uint64_t ClosureLedger::entered(const shard::PushHeader& header) const {
   if (header.closure == 0) return 0;
-  if (const Count* count = row_or_none(header.rank).find(header)) return count->entries;
-  if (header.again == 0) return 0;
-  const auto before = of_the_dead_.find({header.closure, header.replica});
-  return before == of_the_dead_.end() ? 0 : before->second;
+  std::uint64_t entries = 0;
+  if (const Count* count = row_or_none(header.rank).find(header)) {
+    entries = count->entries;
+  } else if (header.again != 0) {
+    const auto dead = of_the_dead_.find({header.closure, header.replica});
+    if (dead != of_the_dead_.end()) entries = dead->second;
+  }
+  if (header.again == 0) return entries;
+  // Another worker may have come further for a coordinator that was killed.
+  const OpenCount* slot = open_slot(header);
+  return slot == nullptr || slot->closure != header.closure ? entries : std::max(entries, slot->entries);
 }
 
 void ClosureLedger::set_entered(const shard::PushHeader& header, std::uint64_t entries) {
   if (header.closure == 0) return;
   if (Count* count = row_or_none(header.rank).find(header)) count->entries = entries;
+  if (OpenCount* slot = open_slot(header); slot != nullptr && slot->closure == header.closure)
+    slot->entries = entries;
 }
 
 void ClosureLedger::close(int rank) {
   const auto at = static_cast<std::size_t>(rank);
   const Row counts = row_or_none(at);
   if (counts.begun == nullptr) return;
-  for (std::uint64_t i = *counts.begun - std::min<std::uint64_t>(*counts.begun, remembered_);
-       i < *counts.begun; ++i) {
-    const Count& count = counts.counts[i % remembered_];
-    if (count.closure < floor_ || count.closure >= shard::kForOneWorker) continue;
+  const std::uint64_t size = counts.counts.size();
+  for (std::uint64_t i = *counts.begun - std::min(*counts.begun, size); i < *counts.begun; ++i) {
+    const Count& count = counts.counts[i % size];
+    if (count.closure >= shard::kForOneWorker) continue;
     const auto [entry, added] = of_the_dead_.try_emplace({count.closure, count.replica}, count.entries);
     entry->second = std::max(entry->second, count.entries);
     if (added) order_.push_back(entry->first);
   }
-  for (; order_.size() > kMostOfTheDead * remembered_; order_.pop_front()) of_the_dead_.erase(order_.front());
+  for (; order_.size() > kMostOfTheDead * size; order_.pop_front()) of_the_dead_.erase(order_.front());
   if (kept_.empty()) own_[at].reset();
-}
-
-void ClosureLedger::gather() {
-  for (std::size_t rank = 0; rank < ranks(); ++rank) close(static_cast<int>(rank));
-}
-
-void ClosureLedger::forget_before(std::uint64_t closure) {
-  floor_ = std::max(floor_, closure);
-  std::erase_if(of_the_dead_, [this](const auto& count) { return count.first.first < floor_; });
-  std::erase_if(order_, [this](const Key& key) { return key.first < floor_; });
 }
 
 }  // namespace capstan::store

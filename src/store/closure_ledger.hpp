@@ -1,5 +1,5 @@
-// closure_ledger.hpp -- what a closure has had applied here, so that a second run of it applies the rest
-// only.
+// closure_ledger.hpp -- how many entries of each closure were applied here, so that a second run of the
+// closure applies the rest only.
 #pragma once
 
 #include <cstddef>
@@ -22,26 +22,39 @@ namespace capstan::store {
 /// order in each of its replicas counts exactly once, whoever dies when. A push that sends nothing to a ps,
 /// such as one that a filter drops, has its number too.
 ///
-/// REQUIRES: a closure's second run pushes after close() of the worker of the first, or after gather().
+/// Two questions need two answers. A worker died: which of the closures that it held had begun? They have any
+/// number, but a worker holds few: so each worker has a row of its last ones. The coordinator died: which of
+/// the closures after its last recorded step had begun, on whatever worker? They are many, but their numbers
+/// follow each other: so they share one table by number, in which a later closure takes the slot of one that
+/// cannot run again. Rows and table are the whole state: in memory that outlives the process, nothing is lost
+/// with it.
+///
+/// REQUIRES: a closure's second run pushes after all entries of the first that will ever be applied.
 class ClosureLedger {
  public:
-  /// A worker holds no more closures than --max-inflight-per-worker, so what it ended before the last so many
-  /// has reached the coordinator.
+  /// A worker holds no more closures than --max-inflight-per-worker, so a closure that it ended before its
+  /// last so many has reached the coordinator.
   static constexpr std::size_t kRemembered = 1024;
-  /// Where the coordinator may be killed and have all run again that came after its last recorded step: more
-  /// than those are (cluster::kMostOpenClosures).
-  static constexpr std::size_t kRememberedForTheCoordinator = 64 * kRemembered;
+  /// Closures that a coordinator may run again: more than may be open (cluster::kMostOpenClosures), so that
+  /// no two of them have one slot.
+  static constexpr std::size_t kOpen = 64 * kRemembered;
   /// Closures of dead workers that are kept, for each that is remembered of one that lives; the oldest is
   /// forgotten first.
   static constexpr std::size_t kMostOfTheDead = 64;
 
+  /// In closures, each of which has `replicas` counts.
+  struct Capacity {
+    std::size_t replicas = 1;
+    std::size_t of_worker = kRemembered;
+    std::size_t open = 0;  // kOpen where the coordinator may return; 0: its closures never run again
+  };
   struct Count {
     std::uint64_t closure = 0;
     std::uint64_t replica = 0;
     std::uint64_t entries = 0;  // the position of the first that has not been applied
   };
-  /// Of one worker: how many closures its replicas have begun, of which the last is at (begun - 1) %
-  /// remembered of the counts. All zero at first.
+  /// Of one worker: how many counts its closures have begun, of which the last is at (begun - 1) % counts.
+  /// All zero at first.
   struct Row {
     std::uint64_t* begun = nullptr;
     std::span<Count> counts;
@@ -50,14 +63,15 @@ class ClosureLedger {
     /// Of the closure that the worker has begun last; null where the entry is of another.
     Count* find(const shard::PushHeader& header) const;
   };
-  static constexpr std::size_t row_bytes(std::size_t remembered) noexcept {
-    return sizeof(std::uint64_t) * 2 + remembered * sizeof(Count);
+  /// Bytes of a ledger for so many ranks.
+  static std::size_t bytes_for(std::size_t ranks, const Capacity& capacity) noexcept {
+    return open_bytes(capacity) + ranks * row_bytes(capacity);
   }
 
-  /// `rows`: row_bytes(remembered) for each rank, aligned to 8 bytes, which may have been filled by a process
+  /// `memory`: bytes_for() the ranks that there may be, aligned to 8 bytes, zeroed or filled by a process
   /// that is dead; empty: its own.
-  explicit ClosureLedger(std::span<std::byte> rows = {}, std::size_t remembered = kRemembered)
-      : kept_(rows), remembered_(remembered) {}
+  explicit ClosureLedger(Capacity capacity, std::span<std::byte> memory = {});
+  ClosureLedger() : ClosureLedger(Capacity{}) {}
 
   /// False when an earlier run of the closure has had this entry applied.
   bool enter(const shard::PushHeader& header);
@@ -68,24 +82,36 @@ class ClosureLedger {
   void set_entered(const shard::PushHeader& header, std::uint64_t entries);
   /// The worker has died.
   void close(int rank);
-  /// Any worker may run again what another one that lives has run.
-  void gather();
-  /// None of a smaller number is run again.
-  void forget_before(std::uint64_t closure);
 
  private:
+  /// A slot of the table of open closures.
+  struct OpenCount {
+    std::uint64_t closure;  // 0: none yet
+    std::uint64_t entries;
+  };
+  static std::size_t open_bytes(const Capacity& capacity) noexcept {
+    return capacity.open * capacity.replicas * sizeof(OpenCount);
+  }
+  static std::size_t row_bytes(const Capacity& capacity) noexcept {
+    return sizeof(std::uint64_t) * 2 + capacity.of_worker * capacity.replicas * sizeof(Count);
+  }
+
   Row row(std::size_t rank);
   Row row_or_none(std::size_t rank) const;
   Row row_at(std::byte* at) const;
   std::size_t ranks() const noexcept;
+  /// Null for a closure that never runs again elsewhere, and for one that is older than the slot's.
+  OpenCount* open_slot(const shard::PushHeader& header) const;
 
-  std::span<std::byte> kept_;
-  std::size_t remembered_;
+  Capacity capacity_;
+  std::unique_ptr<OpenCount[]> own_open_;               // null: in kept memory
+  std::span<OpenCount> open_;                           // by closure and replica
+  std::span<std::byte> kept_;                           // rows; empty: `own_`
   std::vector<std::unique_ptr<std::byte[]>> own_;       // by rank
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // closure, replica
-  std::map<Key, std::uint64_t> of_the_dead_;            // entries
-  std::deque<Key> order_;                               // of `of_the_dead_`
-  std::uint64_t floor_ = 0;                             // the first that may run again
+  // Copied from rows of dead workers, which do not change any more.
+  std::map<Key, std::uint64_t> of_the_dead_;  // entries
+  std::deque<Key> order_;                     // of `of_the_dead_`
 };
 
 }  // namespace capstan::store

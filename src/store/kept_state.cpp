@@ -29,19 +29,20 @@ constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8
 }  // namespace
 
 KeptState::KeptState(std::shared_ptr<transport::KeptMemory> memory, transport::Fabric& fabric,
-                     std::uint64_t places, std::uint64_t entry_bytes, std::size_t remembered)
+                     std::uint64_t places, std::uint64_t entry_bytes, const ClosureLedger::Capacity& ledger)
     : memory_(std::move(memory)), fabric_(fabric), layout_(places) {
   const std::uint64_t journal_bytes = Journal::bytes_for(entry_bytes);
   const std::uint64_t journal_at = kPage;
   const std::uint64_t ledger_at = journal_at + to_pages(journal_bytes);
-  const std::uint64_t middles_at = ledger_at + to_pages(places * ClosureLedger::row_bytes(remembered));
+  const std::uint64_t ledger_bytes = ClosureLedger::bytes_for(places, ledger);
+  const std::uint64_t middles_at = ledger_at + to_pages(ledger_bytes);
   const std::uint64_t manifest_at = middles_at + to_pages(places * sizeof(Middles));
   board_at_ = manifest_at + kManifestBytes;
   std::byte* at = memory_->map(transport::KeptMemory::kFirst, board_at_).data();
   head_ = reinterpret_cast<Head*>(at);
   journal_ = Journal(at + journal_at, journal_bytes);
   middles_ = {reinterpret_cast<Middles*>(at + middles_at), places};
-  ledger_rows_ = {at + ledger_at, places * ClosureLedger::row_bytes(remembered)};
+  ledger_ = {at + ledger_at, ledger_bytes};
   manifest_ = at + manifest_at;
   board_at_ += transport::KeptMemory::kFirst;
   found_ = head_->used != 0;

@@ -56,17 +56,17 @@ class KeptState {
     group,          // shard::CreateGroup
     dropped,        // variable, by number: its shards are no more
     place,          // TakenPlace: a spare has become a ps; the last one counts
-    coordinator,    // cluster::Member, of one that was started again; closures have been gathered then
+    coordinator,    // cluster::Member, of one that was started again
   };
   struct Item {
     Record record;
     transport::Bytes bytes;
   };
 
-  /// `places`: ranks that there may ever be; `entry_bytes`: of the largest entry of a push; `remembered`:
-  /// closures of each worker in the ledger. Throws Error(resource_exhausted).
+  /// `places`: ranks that there may ever be; `entry_bytes`: of the largest entry of a push; `ledger`:
+  /// capacity of the ledger of closures. Throws Error(resource_exhausted).
   KeptState(std::shared_ptr<transport::KeptMemory> memory, transport::Fabric& fabric, std::uint64_t places,
-            std::uint64_t entry_bytes, std::size_t remembered = ClosureLedger::kRemembered);
+            std::uint64_t entry_bytes, const ClosureLedger::Capacity& ledger = {});
 
   /// An earlier process has left something here.
   bool found() const noexcept { return found_; }
@@ -94,7 +94,8 @@ class KeptState {
   /// One that was noted.
   std::unique_ptr<transport::Region> again(std::uint64_t offset, std::uint64_t bytes);
 
-  std::span<std::byte> ledger_rows() const noexcept { return ledger_rows_; }
+  /// Memory of the ClosureLedger.
+  std::span<std::byte> ledger() const noexcept { return ledger_; }
 
   Journal& journal() noexcept { return journal_; }
   /// Before an entry is applied: how far its pusher's entries have been, and in the middle of what push they
@@ -131,7 +132,7 @@ class KeptState {
   transport::Fabric& fabric_;
   Head* head_ = nullptr;
   std::byte* manifest_ = nullptr;
-  std::span<std::byte> ledger_rows_;
+  std::span<std::byte> ledger_;
   std::span<Middles> middles_;
   shard::BoardLayout layout_;
   std::byte* board_ = nullptr;

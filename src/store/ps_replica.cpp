@@ -150,8 +150,6 @@ void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {
     forget(from);
   } else if (type == cluster::kMemberJoined) {
     take_member(request);
-  } else if (type == cluster::kForgetClosures) {
-    forget_closures(request);
   } else if (const auto found = changes_.find(type); found != changes_.end()) {
     found->second(from, request);
   } else {

@@ -45,7 +45,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
       kept_(runtime_->kept_memory() == nullptr || runtime_->ps_have_replicas()
                 ? nullptr
                 : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
-                                              entry_bytes(*runtime_), remembered_closures(*runtime_))),
+                                              entry_bytes(*runtime_), ledger_capacity(*runtime_))),
       regions_(kept_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
       board_(allocate_board()),
       layout_(places()),
@@ -55,7 +55,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
             word(board_->memory().data() + layout_.group(group)).store(steps, std::memory_order_release);
           },
           [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get(),
-          regions_.get(), remembered_closures(*runtime_)),
+          regions_.get(), ledger_capacity(*runtime_)),
       replica_(replica_of(*runtime_)),
       rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get(), replica_.get()),
       inbox_(
@@ -193,10 +193,6 @@ void PsServer::serve_requests() {
     return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
   });
   rpc_.serve(cluster::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
-  serve_change(cluster::kGatherClosures, [this](int, transport::Bytes) {
-    store_.gather_closures();
-    return std::vector<std::byte>{};
-  });
   serve_change(cluster::kDropVariable, [this](int, transport::Bytes request) {
     store_.drop(from_bytes<std::uint32_t>(request));
     return std::vector<std::byte>{};
@@ -320,10 +316,6 @@ void PsServer::serve_fabric() {
   });
   fabric_.on_message(cluster::kCoordinatorReturned,
                      [this](const transport::Message& message) { coordinator_.hear(message); });
-  fabric_.on_message(cluster::kForgetClosures, [this](const transport::Message& message) {
-    forget_closures(message.header);
-    if (replica_) replica_->call(cluster::kForgetClosures, message.from, message.header);
-  });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
@@ -386,13 +378,6 @@ void PsServer::greet_coordinator() {
   pulse_.excuse();
   coordinator_.answer();
   if (given_up_ && !replica_->ended()) ask_to_drop_replica();
-}
-
-void PsServer::forget_closures(transport::Bytes before) {
-  std::uint64_t closure = 0;
-  if (before.size() != sizeof closure) return;
-  std::memcpy(&closure, before.data(), sizeof closure);
-  store_.forget_closures_before(closure);
 }
 
 const std::string& PsServer::lost() {

@@ -37,11 +37,9 @@ class PsServer {
   static std::uint64_t entry_bytes(const cluster::Runtime& runtime) {
     return runtime.settings().bytes("push-ring-bytes") / 4;
   }
-  /// Of each rank, by its ledger.
-  static std::size_t remembered_closures(const cluster::Runtime& runtime) {
-    const auto replicas = static_cast<std::size_t>(runtime.settings().integer("replicas"));
-    return runtime.coordinator_may_return() ? ClosureLedger::kRememberedForTheCoordinator
-                                            : ClosureLedger::kRemembered * replicas;
+  static ClosureLedger::Capacity ledger_capacity(const cluster::Runtime& runtime) {
+    return {.replicas = static_cast<std::size_t>(runtime.settings().integer("replicas")),
+            .open = runtime.coordinator_may_return() ? ClosureLedger::kOpen : 0};
   }
   PsServer(const PsServer&) = delete;
   PsServer& operator=(const PsServer&) = delete;
@@ -93,7 +91,6 @@ class PsServer {
   void introduce(std::int32_t rank);
   void say_known(std::int32_t rank);
   void greet_coordinator();
-  void forget_closures(transport::Bytes before);
   /// Why this ps has to end, most often for want of a coordinator; empty as long as it may go on.
   const std::string& lost();
   bool look_at_the_wire();

@@ -60,7 +60,7 @@ void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
   {
     const KeptState kept(runtime->kept_memory(), runtime->control(),
                          static_cast<std::uint64_t>(runtime->table().places()),
-                         PsServer::entry_bytes(*runtime), PsServer::remembered_closures(*runtime));
+                         PsServer::entry_bytes(*runtime), PsServer::ledger_capacity(*runtime));
     place = kept.place();
   }
   if (!place) throw Error(Code::unavailable, "this spare died before it had the shards of a ps; it ends");

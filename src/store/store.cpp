@@ -73,7 +73,7 @@ class Store::Writing {
 };
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
-             Count count, KeptState* kept, SharedRegions* regions, std::size_t remembered_closures)
+             Count count, KeptState* kept, SharedRegions* regions, const ClosureLedger::Capacity& ledger)
     : kept_(kept),
       heap_(
           [&fabric, kept, regions](std::uint64_t bytes) {
@@ -89,7 +89,7 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
             publish(group, steps);
           }),
       count_(std::move(count)),
-      ledger_(kept == nullptr ? std::span<std::byte>() : kept->ledger_rows(), remembered_closures) {}
+      ledger_(ledger, kept == nullptr ? std::span<std::byte>() : kept->ledger()) {}
 
 Piece Store::new_version() {
   constexpr std::uint64_t kPage = 4096;

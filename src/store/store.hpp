@@ -47,7 +47,7 @@ class Store final : public shard::PushSink {
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
       Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr,
-      SharedRegions* regions = nullptr, std::size_t remembered_closures = ClosureLedger::kRemembered);
+      SharedRegions* regions = nullptr, const ClosureLedger::Capacity& ledger = {});
 
   /// The number of the GPU in whose memory shards lie that ask for one. Throws Error where there is none.
   using FindGpu = std::function<int()>;
@@ -68,9 +68,6 @@ class Store final : public shard::PushSink {
 
   /// All that are there.
   std::vector<shard::ListedShard> list();
-  /// See ClosureLedger.
-  void gather_closures();
-  void forget_closures_before(std::uint64_t closure);
 
   /// A push. One that does not fit the shard is a broken client: logged, dropped.
   void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,

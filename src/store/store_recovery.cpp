@@ -67,9 +67,6 @@ void Store::recover(std::span<shard::UnfinishedPush> middles) {
         std::erase_if(shards_, [&](const auto& entry) { return entry.first.first == variable; });
         break;
       }
-      case KeptState::Record::coordinator:
-        ledger_.gather();
-        break;
       case KeptState::Record::gone:
         ledger_.close(static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
         break;
@@ -109,16 +106,6 @@ std::vector<shard::ListedShard> Store::list() {
   std::vector<shard::ListedShard> all;
   for (const auto& [key, shard] : shards_) all.push_back({shard.description, shard.place});
   return all;
-}
-
-void Store::gather_closures() {
-  const std::lock_guard lock(mutex_);
-  ledger_.gather();
-}
-
-void Store::forget_closures_before(std::uint64_t closure) {
-  const std::lock_guard lock(mutex_);
-  ledger_.forget_before(closure);
 }
 
 }  // namespace capstan::store

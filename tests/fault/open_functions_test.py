@@ -56,6 +56,17 @@ class OpenFunctions(JobTest):
         self.kill_both(job)
         self.assert_figures(job)
 
+    def test_all_open_functions_of_two_replicas_count_once(self):
+        """More than a ledger of 65,536 counts holds."""
+        job = self.start_functions(36_000, "--capstan-replicas=2")
+        self.kill_both(job)
+        self.assert_figures(job, sums=72_000)
+
+    def test_functions_count_once_through_two_coordinators_and_a_ps(self):
+        job = self.start_functions(2_000, "--capstan-replicas=2")
+        self.kill_both(job, coordinators=2)
+        self.assert_figures(job, sums=4_000)
+
 
 if __name__ == "__main__":
     main()
