@@ -45,6 +45,19 @@ inline std::int64_t elements_of(const Shape& shape) {
   return elements;
 }
 
+/// The same for an array whose elements have `element_bytes` each. Throws Error(invalid_argument) also where
+/// the array has 2^63 bytes or more.
+inline std::int64_t elements_of(const Shape& shape, std::size_t element_bytes) {
+  const std::int64_t elements = elements_of(shape);
+  if (elements > std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes)) {
+    throw Error(Code::invalid_argument, "an array of shape " + to_string(shape) + " has " +
+                                            std::to_string(elements) + " elements of " +
+                                            std::to_string(element_bytes) +
+                                            " bytes, expected less than 2^63 bytes");
+  }
+  return elements;
+}
+
 template <class T>
 struct Array {
   Shape shape;
@@ -61,9 +74,9 @@ struct Array {
                                               std::to_string(values.size()) + " were given");
     }
   }
-  /// Zeros.
+  /// Zeros. Throws Error(invalid_argument) for a shape of 2^63 bytes or more.
   explicit Array(Shape sizes)
-      : shape(std::move(sizes)), values(static_cast<std::size_t>(elements_of(shape))) {}
+      : shape(std::move(sizes)), values(static_cast<std::size_t>(elements_of(shape, sizeof(Element<T>)))) {}
 
   static Array scalar(Element<T> value) { return Array({}, {value}); }
   static Array vector(std::vector<Element<T>> elements) {

@@ -2,8 +2,11 @@
 #include "shard/descriptor.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "capstan/error.hpp"
 
@@ -36,6 +39,36 @@ Error no_such_row(std::int64_t id, std::size_t position, const std::string& vari
 
 DType slot_dtype(DType dtype) noexcept {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
+}
+
+void check_bytes(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
+                 OptimizerKind optimizer) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  // Of one element, with its part of each slot.
+  std::uint64_t bytes = size_of(dtype) + slots_of(optimizer).size() * size_of(slot_dtype(dtype));
+  bool fits = true;
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0U) != shape.end();
+  for (const std::uint64_t size : shape) {
+    fits = fits &&
+           !__builtin_mul_overflow(bytes, is_empty ? std::max<std::uint64_t>(size, 1) : size, &bytes) &&
+           bytes <= kMost;
+  }
+  if (fits) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable \"{}\" of shape ({}), {}, has {} bytes an element with the optimizer's "
+                          "slots, expected less than 2^63 bytes in all; give it a smaller shape",
+                          name, fmt::join(shape, ", "), to_string(dtype),
+                          size_of(dtype) + slots_of(optimizer).size() * size_of(slot_dtype(dtype))));
+}
+
+void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_t rows,
+                      std::uint64_t all_rows) {
+  if (rows <= kMostShardRows) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable \"{}\": shard {} has {} of {} rows, expected at most {}; set a "
+                          "variable_partitioner that makes {} shards or more",
+                          name, shard, rows, all_rows, kMostShardRows,
+                          (all_rows + kMostShardRows - 1) / kMostShardRows));
 }
 
 namespace {

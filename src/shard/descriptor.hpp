@@ -22,6 +22,10 @@ std::vector<std::uint64_t> stored_shape(const std::vector<std::uint64_t>& shape)
 /// The dtype of an optimizer's slots: float32 for 16-bit variables, whose sums would soon stand still.
 DType slot_dtype(DType dtype) noexcept;
 
+/// Most rows of a shard. Pushes, reads and snapshots number a shard's rows by 32 bits, and tables of a GPU
+/// need one number more than there are rows.
+inline constexpr std::uint64_t kMostShardRows = 0xffff'fffe;
+
 /// In place of a region: nobody but the ps can reach it, which serves what is read.
 inline constexpr std::uint64_t kNoRegion = ~std::uint64_t{0};
 
@@ -61,6 +65,13 @@ struct VariableDescriptor {
 std::string describe_rows(std::uint64_t rows);
 /// The Error for an id that is none of them.
 Error no_such_row(std::int64_t id, std::size_t position, const std::string& variable, std::uint64_t rows);
+
+/// Throws Error(invalid_argument) for a variable whose values and slots have 2^63 bytes or more.
+void check_bytes(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
+                 OptimizerKind optimizer);
+/// Throws Error(invalid_argument) for a shard with more than kMostShardRows of the variable's `all_rows`.
+void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_t rows,
+                      std::uint64_t all_rows);
 
 /// Throws Error(invalid_argument) for an initializer that does not go with a variable's shape or dtype.
 void check_initializer(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,

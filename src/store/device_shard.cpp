@@ -1,8 +1,6 @@
 // device_shard.cpp -- pushes in pieces of pinned memory, operations that a GPU does not know, and copies.
 #include "store/device_shard.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -19,16 +17,6 @@ std::uint64_t rows_a_piece(std::uint64_t row_bytes) {
   return std::max<std::uint64_t>(1, ShardGpu::kPieceBytes / (row_bytes + sizeof(std::uint32_t)));
 }
 
-std::uint32_t checked_rows(const shard::CreateShard& d) {
-  constexpr std::uint64_t kMost = ~std::uint32_t{0} - 1;
-  if (d.rows <= kMost) return static_cast<std::uint32_t>(d.rows);
-  throw Error(
-      Code::invalid_argument,
-      fmt::format("shard {} of variable \"{}\" has {} rows; a shard in the memory of a GPU has at most "
-                  "{}: cut the variable into more shards",
-                  d.shard, d.name, d.rows, kMost));
-}
-
 }  // namespace
 
 DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard& description)
@@ -36,7 +24,7 @@ DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard
       description_(description),
       width_(shard::width_of(description.shape)),
       taken_(gpu_->number()),
-      updater_(gpu_->stream(), checked_rows(description), gpu_->updates()),
+      updater_(gpu_->stream(), static_cast<std::uint32_t>(description.rows), gpu_->updates()),
       collected_(*gpu_, width_ * size_of(description.dtype),
                  rows_a_piece(width_ * size_of(description.dtype)),
                  [this](const CollectedPush::Given& given) {

@@ -26,6 +26,17 @@ namespace {
 void fill(DType dtype, double value, std::uint64_t elements, void* out) {
   initialize({InitializerKind::constant, value, 0, 0}, dtype, 0, elements, out);
 }
+/// What the coordinator has checked as well: memory is laid out by these numbers.
+void check_size(const shard::CreateShard& request) {
+  const std::uint64_t all = shard::rows_of(request.shape);
+  shard::check_bytes(request.name, request.dtype, request.shape, request.optimizer.kind);
+  shard::check_shard_rows(request.name, request.shard, request.rows, all);
+  if (request.first_row <= all && request.rows <= all - request.first_row) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable \"{}\": shard {} has {} rows from row {} on, expected rows among {}",
+                          request.name, request.shard, request.rows, request.first_row, all));
+}
+
 
 void check_optimizer(const shard::CreateShard& request) {
   if (is_floating(request.dtype) || request.dtype == DType::boolean) return;  // nobody pushes to a bool
@@ -91,6 +102,7 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
       count_(std::move(count)),
       ledger_(ledger, kept == nullptr ? std::span<std::byte>() : kept->ledger()) {}
 
+  check_size(request);
 Piece Store::new_version() {
   constexpr std::uint64_t kPage = 4096;
   if (versions_.data == nullptr || versions_used_ == kPage) {

@@ -188,6 +188,7 @@ Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
   const Shape shape(descriptor.shape.begin(), descriptor.shape.end());
   const std::uint64_t shards = shards_of(descriptor.name, descriptor.dtype, shape);
   const shard::DivPartition partition(descriptor.rows(), shards);
+  shard::check_shard_rows(descriptor.name, 0, partition.rows_of(0), descriptor.rows());
   const std::uint64_t slots_width = shard::slots_of(descriptor.optimizer.kind).size() * descriptor.width() *
                                     size_of(shard::slot_dtype(descriptor.dtype));
   auto& rpc = context_.client().rpc();
@@ -307,6 +308,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.memory = options.memory.value_or(options_.memory);
   descriptor.stochastic_rounding = options.stochastic_rounding;
   check_rounding(descriptor);
+  shard::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   if (restored_ && restored_->has(name)) restored_->require_fit(descriptor);
   Created created = create_shards(descriptor, initial);
   fill_new(descriptor, created, initial, whole);

@@ -28,5 +28,15 @@ TEST(Array, WhatIsNotAShapeIsRefused) {
   }
 }
 
+TEST(Array, ZerosOfMoreBytesThanCanBeAddressedAreRefused) {
+  for (const int beyond : {0, 512}) {
+    const Shape shape{(std::int64_t{1} << 61) + beyond};
+    const std::string text = error_of(Code::invalid_argument, [&] { Array<double>{shape}; });
+    EXPECT_NE(text.find(to_string(shape)), text.npos) << text;
+    EXPECT_EQ(elements_of(shape, 1), shape[0]);
+  }
+  error_of(Code::invalid_argument, [] { Array<double>(Shape{std::int64_t{1} << 60}); });
+}
+
 }  // namespace
 }  // namespace capstan

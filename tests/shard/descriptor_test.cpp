@@ -5,6 +5,7 @@
 
 #include "capstan/serialize.hpp"
 #include "shard/protocol.hpp"
+#include "support/expect_error.hpp"
 
 namespace capstan::shard {
 namespace {
@@ -19,6 +20,38 @@ TEST(Descriptor, RowsAndWidthComeFromTheShape) {
   d.dtype = DType::float64;
   EXPECT_EQ(d.width(), 3U);
   EXPECT_EQ(d.row_bytes(), 24U);
+}
+
+TEST(Descriptor, AVariableWhoseBytesCannotBeCountedIsRefused) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
+  const auto check = [](DType dtype, const std::vector<std::uint64_t>& shape, OptimizerKind optimizer) {
+    check_bytes("huge", dtype, shape, optimizer);
+  };
+  const std::vector<std::vector<std::uint64_t>> refused{
+      {kHuge}, {kHuge + 512}, {kHuge / 2}, {kHuge, 2}, {1, kHuge}, {0, kHuge}, {kHuge, kHuge, kHuge}};
+  for (const auto& shape : refused) {
+    const std::string text =
+        error_of(Code::invalid_argument, [&] { check(DType::float64, shape, OptimizerKind::sgd); });
+    EXPECT_NE(text.find("\"huge\""), text.npos) << text;
+    EXPECT_NE(text.find(std::to_string(shape[0])), text.npos) << text;
+  }
+  check(DType::float64, {kHuge / 2 - 1}, OptimizerKind::sgd);
+  check(DType::boolean, {kHuge}, OptimizerKind::sgd);
+  check(DType::float64, {0, 3}, OptimizerKind::adam);
+  check(DType::float64, {}, OptimizerKind::adam);
+  // With both slots of Adam an element has 24 bytes, and 10 where it is of 16 bits.
+  check(DType::float64, {kHuge / 8}, OptimizerKind::adam);
+  error_of(Code::invalid_argument, [&] { check(DType::float64, {kHuge / 4}, OptimizerKind::adam); });
+  error_of(Code::invalid_argument, [&] { check(DType::bfloat16, {kHuge / 2}, OptimizerKind::adam); });
+}
+
+TEST(Descriptor, AShardWhoseRowsCannotBeNumberedIsRefused) {
+  check_shard_rows("wide", 0, kMostShardRows, kMostShardRows);
+  const std::string text = error_of(Code::invalid_argument, [] {
+    check_shard_rows("wide", 3, kMostShardRows + 1, 2 * kMostShardRows + 1);
+  });
+  for (const char* part : {"\"wide\"", "4294967295", "4294967294", "variable_partitioner", "3 shards"})
+    EXPECT_NE(text.find(part), text.npos) << text;
 }
 
 TEST(Descriptor, OptimizersAreDescribedWithTheirNumbers) {

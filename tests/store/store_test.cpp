@@ -12,6 +12,7 @@
 #include "capstan/error.hpp"
 #include "store/plain_update.hpp"
 #include "store/push_entry.hpp"
+#include "support/expect_error.hpp"
 #include "transport/loop.hpp"
 
 namespace capstan::store {
@@ -264,6 +265,23 @@ TEST_F(StoreTest, WhatIsNotThereIsRefusedByName) {
   });
   expect(Code::not_found, "ps 3 has no shard 1 of variable 1", [&] { (void)store_.view(1, 1); });
   expect(Code::not_found, "ps 3 has no shard 0 of variable 8", [&] { (void)store_.view(8, 0); });
+}
+
+TEST_F(StoreTest, RefusesAShardThatItCannotCountThoughTheCoordinatorAskedForIt) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
+  const auto refused = [&](const shard::CreateShard& request) {
+    const std::string text = error_of(Code::invalid_argument, [&] { store_.create(request); });
+    EXPECT_THAT(text, HasSubstr("\"v\""));
+    EXPECT_TRUE(store_.list().empty());
+    EXPECT_EQ(store_.heap().bytes(), 0U);
+  };
+  refused({1, 0, "v", DType::float64, {kHuge}, 0, kHuge, {}, {}});
+  refused({1, 0, "v", DType::float64, {kHuge + 512}, 0, kHuge + 512, {}, {}});
+  refused({1, 0, "v", DType::float64, {2, kHuge}, 0, 1, {}, {}});
+  const std::uint64_t rows = (std::uint64_t{1} << 32) + 16;
+  refused({1, 0, "v", DType::boolean, {rows}, 0, rows, {}, {}});
+  refused({1, 1, "v", DType::float64, {10}, 5, 6, {}, {}});
+  refused({1, 1, "v", DType::float64, {10}, ~std::uint64_t{0}, 6, {}, {}});
 }
 
 TEST_F(StoreTest, IntegersTakeSgdWithAWholeLearningRateOnly) {

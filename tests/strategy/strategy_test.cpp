@@ -209,6 +209,25 @@ TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
   EXPECT_EQ(v.pull(), std::vector<float>(4, 2));
 }
 
+TEST_F(StrategyTest, RefusesVariablesWhoseBytesOrRowsCannotBeCountedAndTheRestGoesOn) {
+  RankThreads ranks(with_ps(1));
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  constexpr std::int64_t kHuge = std::int64_t{1} << 61;
+  for (const Shape& shape : {Shape{kHuge}, Shape{kHuge + 512}, Shape{2, kHuge}}) {
+    const std::string text = error_of(Code::invalid_argument, [&] { Variable<double>("large", shape); });
+    EXPECT_THAT(text, HasSubstr("\"large\""));
+    EXPECT_THAT(text, HasSubstr(std::to_string(kHuge).substr(0, 12)));
+  }
+  const Shape rows{(std::int64_t{1} << 32) + 16};
+  const std::string text = error_of(Code::invalid_argument, [&] { Variable<bool>("large", rows); });
+  for (const std::string& part : {std::string("\"large\""), std::to_string(rows[0]),
+                                  std::to_string(shard::kMostShardRows), std::string("2 shards")})
+    EXPECT_THAT(text, HasSubstr(part));
+  const Variable<bool> free("large", {3});
+  EXPECT_EQ(free.pull(), std::vector<std::uint8_t>(3));
+}
+
 TEST_F(StrategyTest, CountersAddUpAndLieOnThePsInTurn) {
   RankThreads ranks(with_ps(2));
   ParameterServerStrategy strategy(ranks.cluster());
