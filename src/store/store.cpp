@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 
-#include "base/fence.hpp"
 #include "base/log.hpp"
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
@@ -17,6 +15,7 @@
 #include "shard/row_copy.hpp"
 #include "store/kernels.hpp"
 #include "store/row_ops.hpp"
+#include "store/shard_writing.hpp"
 #include "store/sum_of_pushes.hpp"
 #include "store/update_in_groups.hpp"
 
@@ -62,26 +61,6 @@ void fill_by_function(const shard::CreateShard& request, std::byte* out) {
   }
   detail::registered_fill(request.fill)(partition, out);
 }
-
-class Store::Writing {
- public:
-  explicit Writing(Shard& shard) : shard_(shard), version_(*shard.version) {
-    if (shard_.unfinished != 0) return;
-    // It is odd already where a process died while it wrote.
-    version_.store(version_.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
-    thread_fence(std::memory_order_release);  // odd before any element changes
-  }
-  ~Writing() {
-    if (shard_.unfinished == 0)
-      version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-
- private:
-  Shard& shard_;
-  std::atomic_ref<std::uint64_t> version_;
-};
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
              Count count, KeptState* kept, SharedRegions* regions, const ClosureLedger::Capacity& ledger)

@@ -6,6 +6,7 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/verify.hpp"
 #include "store/restore_files.hpp"
+#include "store/shard_writing.hpp"
 #include "store/store.hpp"
 
 namespace capstan::store {
@@ -44,6 +45,7 @@ void Store::restore(const shard::RestorePart& part) {
     for (const auto& snapshot : to.snapshots) snapshot->preserve_all();
     if (to.touched) to.touched->add_all();
     check_bounds(from, to);
+    const Writing writing(to);  // a consistent read sees the shard as before the restore, or as after it
     if (to.on_gpu) {
       restore_on_gpu(from, *to.on_gpu, files);
     } else {

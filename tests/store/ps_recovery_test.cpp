@@ -99,6 +99,12 @@ class PersistentPs {
     std::memcpy(out.data(), view.values, sizeof(double) * 4);
     return out;
   }
+  std::uint64_t version() {
+    const shard::ShardPlace place = store_.list().at(0).place;
+    std::uint64_t version = 0;
+    std::memcpy(&version, store_.heap().at(place.version_region, place.version_offset).data, sizeof version);
+    return version;
+  }
   bool finds_cut_off() const { return kept_.cut_off().has_value(); }
 
  private:
@@ -149,6 +155,15 @@ TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
   ps->restore(folder.path(), 9);
   ps.emplace(memory);
   EXPECT_EQ(ps->values(), Values(4, 9));
+}
+
+TEST(PsRecovery, ARestoreChangesTheVersionThatConsistentReadersCompare) {
+  const io::TemporaryFolder folder;
+  PersistentPs ps(transport::KeptMemory::create());
+  const std::uint64_t before = ps.version();
+  ps.restore(folder.path(), 9);
+  EXPECT_EQ(ps.version() % 2, 0U);
+  EXPECT_NE(ps.version(), before);
 }
 
 }  // namespace
