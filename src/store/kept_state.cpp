@@ -107,12 +107,12 @@ void KeptState::set_applied(std::uint64_t rank, std::uint64_t bytes) const noexc
 
 void KeptState::begin_anew(std::uint64_t rank) noexcept {
   if (rank >= middles_.size()) return;
-  middles_[rank] = {};
   // The positions of the earlier process mean nothing from here on: a committed entry that began at 0 would
   // look cut off.
   if (journal_.last().header.rank == rank) journal_.retire();
-  set_applied(rank, 0);
+  middles_[rank] = {};
   std::atomic_signal_fence(std::memory_order_seq_cst);
+  set_applied(rank, 0);
 }
 
 void KeptState::begin(const shard::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept {
@@ -136,6 +136,7 @@ std::optional<Journal::Entry> KeptState::cut_off() const noexcept {
 
 shard::UnfinishedPush KeptState::unfinished(std::uint64_t rank) const noexcept {
   const std::uint64_t now = applied(rank);
+  if (now == shard::kFenced) return {};
   const Middle* latest = nullptr;
   for (const Middle& middle : middles_[rank].of) {
     if (middle.applied <= now && (latest == nullptr || middle.applied > latest->applied)) latest = &middle;
@@ -143,6 +144,14 @@ shard::UnfinishedPush KeptState::unfinished(std::uint64_t rank) const noexcept {
   shard::UnfinishedPush push;
   if (latest != nullptr && latest->open != 0) push.set(latest->variable, latest->shard);
   return push;
+}
+
+std::map<int, shard::UnfinishedPush> KeptState::unfinished_pushes() const {
+  std::map<int, shard::UnfinishedPush> pushes;
+  for (std::uint64_t rank = 0; rank < middles_.size(); ++rank) {
+    if (const auto push = unfinished(rank); push.open()) pushes.emplace(static_cast<int>(rank), push);
+  }
+  return pushes;
 }
 
 std::unique_ptr<transport::Region> KeptState::allocate(std::uint64_t bytes) {

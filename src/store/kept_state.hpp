@@ -109,8 +109,10 @@ class KeptState {
   void begin_anew(std::uint64_t rank) noexcept;
   /// The entry that was cut off, if one was.
   std::optional<Journal::Entry> cut_off() const noexcept;
-  /// The push that the rank is in the middle of, after what has been applied.
+  /// The push that the rank is in the middle of, after what has been applied. None of a rank that is fenced.
   shard::UnfinishedPush unfinished(std::uint64_t rank) const noexcept;
+  /// Those of all ranks, by rank. The shards count them.
+  std::map<int, shard::UnfinishedPush> unfinished_pushes() const;
 
  private:
   struct Head {

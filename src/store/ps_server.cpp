@@ -138,9 +138,9 @@ void PsServer::recover() {
   }
   if (const auto place = kept_->place()) life_ = place->life;
   undo_cut_off_count();
-  std::vector<shard::UnfinishedPush> middles = RingReader::middles(*kept_);
-  store_.recover(middles);
+  store_.recover();
   rings_.recover();
+  inbox_.recover([this](int rank) { return rings_.applied(rank).has_value(); });
 }
 
 /// Whoever can be reached from here has lost its connection to the process that was here before.

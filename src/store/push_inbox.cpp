@@ -18,7 +18,7 @@ void PushInbox::receive(const transport::Message& message) {
   header.rank = static_cast<std::uint32_t>(message.from);
   Pusher& pusher = this->pusher(message.from);
   const std::uint64_t record = replica_ != nullptr ? replica_->push(header, message.payload) : 0;
-  if (replica_ != nullptr || !pusher.waiting.empty() || !sink_.ready(header)) {
+  if (replica_ != nullptr || !pusher.waiting.empty() || !ready(pusher, header)) {
     pusher.waiting.push_back({header, {message.payload.begin(), message.payload.end()}, record});
     news_ = true;
     return;
@@ -37,6 +37,12 @@ PushInbox::Pusher& PushInbox::pusher(int rank) {
   return found->second;
 }
 
+void PushInbox::recover(const std::function<bool(int rank)>& has_ring) {
+  for (const auto& [rank, push] : kept_->unfinished_pushes()) {
+    if (!has_ring(rank)) pusher(rank).unfinished = push;
+  }
+}
+
 std::uint64_t PushInbox::settle(int rank) {
   Pusher& pusher = this->pusher(rank);
   for (const Entry& entry : std::exchange(pusher.waiting, {}))
@@ -50,8 +56,10 @@ void PushInbox::apply(int rank, Pusher& pusher, const shard::PushHeader& header,
     log::error("dropped a push to variable {} shard {}: {} bytes came where its header says {}",
                header.variable, header.shard, payload.size() + sizeof header, header.bytes);
   } else {
-    pusher.unfinished.note(header, sink_);
+    // In this order a push that ends another, which it is the second run of, leaves the shard no moment in
+    // which it looks complete.
     shard::apply_entry(header, payload.data(), sink_);
+    pusher.unfinished.note(header, sink_);
   }
   pusher.applied += header.bytes;
   if (kept_ != nullptr) kept_->set_applied(static_cast<std::uint64_t>(rank), pusher.applied);
@@ -63,7 +71,7 @@ bool PushInbox::apply_some() {
   news_ = false;
   bool any = false;
   for (auto& [rank, pusher] : pushers_) {
-    while (!pusher.waiting.empty() && may_apply(pusher.waiting.front())) {
+    while (!pusher.waiting.empty() && may_apply(pusher, pusher.waiting.front())) {
       const Entry entry = std::move(pusher.waiting.front());
       pusher.waiting.pop_front();
       apply(rank, pusher, entry.header, entry.payload);

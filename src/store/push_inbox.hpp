@@ -27,6 +27,9 @@ class PushInbox {
             ReplicaStream* replica = nullptr)
       : sink_(sink), acknowledge_(std::move(acknowledge)), kept_(kept), replica_(replica) {}
 
+  /// Pushes that ranks were in the middle of when the earlier process died: their closures run again, or they
+  /// are closed. `has_ring`: the rank's pushes come by its ring.
+  void recover(const std::function<bool(int rank)>& has_ring);
   /// The rank has pushed.
   bool knows(int rank) const { return pushers_.contains(rank); }
   /// Bytes of the rank's entries that have been applied, after all that has come.
@@ -53,8 +56,13 @@ class PushInbox {
   };
 
   Pusher& pusher(int rank);
-  bool may_apply(const Entry& entry) {
-    return (replica_ == nullptr || replica_->safe(entry.record)) && sink_.ready(entry.header);
+  /// A push that its pusher has given up ends with the next entry, whatever that begins: a read that waits
+  /// for the end must not hold it back.
+  bool ready(const Pusher& pusher, const shard::PushHeader& header) {
+    return pusher.unfinished.open() || sink_.ready(header);
+  }
+  bool may_apply(const Pusher& pusher, const Entry& entry) {
+    return (replica_ == nullptr || replica_->safe(entry.record)) && ready(pusher, entry.header);
   }
   void apply(int rank, Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload);
 

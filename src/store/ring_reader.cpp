@@ -68,14 +68,6 @@ void RingReader::replay(const KeptState& kept, std::vector<Ring>& open, std::vec
   }
 }
 
-std::vector<shard::UnfinishedPush> RingReader::middles(const KeptState& kept) {
-  std::vector<Ring> open, closed, unused;
-  replay(kept, open, closed, unused);
-  std::vector<shard::UnfinishedPush> middles;
-  for (const Ring& ring : open) middles.push_back(ring.unfinished);
-  return middles;
-}
-
 void RingReader::recover() {
   replay(*kept_, rings_, closed_, unused_);
   for (auto* rings : {&rings_, &closed_, &unused_}) {
@@ -220,7 +212,9 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
     const shard::PushHeader& header = entry->header;
     if (header.in_room == 0) most = kMaxBatch;
     if (header.kind != shard::PushKind::padding) {
-      if (!whatever_waits && !sink_.ready(header)) break;
+      // A push that its pusher has given up ends here, whatever this entry begins: a read that waits for the
+      // end must not hold it back.
+      if (!whatever_waits && !ring.unfinished.open() && !sink_.ready(header)) break;
       ring.unfinished.note(header, sink_);
       shard::apply_entry(header, entry->rest, sink_);
     }

@@ -27,8 +27,6 @@ class RingReader {
 
   /// The rings of an earlier process, with what lies in them. REQUIRES: the heap has been recovered.
   void recover();
-  /// Pushes that ranks are in the middle of. The shards count them.
-  static std::vector<shard::UnfinishedPush> middles(const KeptState& kept);
 
   /// A ring of `bytes` for one rank; the one that it has when it asks again. A ring that was released is used
   /// again.

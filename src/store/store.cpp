@@ -25,6 +25,7 @@ namespace {
 void fill(DType dtype, double value, std::uint64_t elements, void* out) {
   initialize({InitializerKind::constant, value, 0, 0}, dtype, 0, elements, out);
 }
+
 /// What the coordinator has checked as well: memory is laid out by these numbers.
 void check_size(const shard::CreateShard& request) {
   const std::uint64_t all = shard::rows_of(request.shape);
@@ -35,7 +36,6 @@ void check_size(const shard::CreateShard& request) {
               fmt::format("variable \"{}\": shard {} has {} rows from row {} on, expected rows among {}",
                           request.name, request.shard, request.rows, request.first_row, all));
 }
-
 
 void check_optimizer(const shard::CreateShard& request) {
   if (is_floating(request.dtype) || request.dtype == DType::boolean) return;  // nobody pushes to a bool
@@ -81,7 +81,6 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
       count_(std::move(count)),
       ledger_(ledger, kept == nullptr ? std::span<std::byte>() : kept->ledger()) {}
 
-  check_size(request);
 Piece Store::new_version() {
   constexpr std::uint64_t kPage = 4096;
   if (versions_.data == nullptr || versions_used_ == kPage) {
@@ -103,6 +102,7 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
     throw Error(Code::already_exists, fmt::format("variable {} (\"{}\") has a shard {} here",
                                                   request.variable, request.name, request.shard));
   }
+  check_size(request);
   check_optimizer(request);
   const Room before = room();
   try {

@@ -55,9 +55,9 @@ class Store final : public shard::PushSink {
   void use_gpu(FindGpu find, bool deterministic);
 
   /// What an earlier process left in the kept memory: its shards, as after the last push that it ended.
-  /// `middles`: of ranks whose entries go on where they were. Throws Error(unavailable) where there
-  /// is an update group, whose steps died with the process, or a shard in a GPU's memory, which died, too.
-  void recover(std::span<shard::UnfinishedPush> middles);
+  /// Throws Error(unavailable) where there is an update group, whose steps died with the process, or a shard
+  /// in a GPU's memory, which died, too.
+  void recover();
 
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
   /// with the dtype), resource_exhausted, failed_precondition (no GPU).

@@ -50,7 +50,7 @@ void Store::undo_cut_off() {
   kept_->journal().retire();
 }
 
-void Store::recover(std::span<shard::UnfinishedPush> middles) {
+void Store::recover() {
   const std::lock_guard lock(mutex_);
   for (const KeptState::Item& item : kept_->items()) {
     switch (item.record) {
@@ -87,8 +87,7 @@ void Store::recover(std::span<shard::UnfinishedPush> middles) {
                     key.second, shard.description.name));
   }
   undo_cut_off();
-  for (auto& push : middles) {
-    if (!push.open()) continue;
+  for (const auto& [rank, push] : kept_->unfinished_pushes()) {
     const auto found = shards_.find({push.variable(), push.shard()});
     if (found != shards_.end()) ++found->second.unfinished;
   }

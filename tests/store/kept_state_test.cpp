@@ -113,8 +113,7 @@ class Life {
         rings_(board_->memory().data(), kRanks, store_.heap(), store_, &kept_) {
     if (kept_.found()) {
       cut_off_ = kept_.cut_off().has_value();
-      auto middles = RingReader::middles(kept_);
-      store_.recover(middles);
+      store_.recover();
       rings_.recover();
     }
     for (std::uint32_t t = 0; t < tables().size(); ++t) {

@@ -37,9 +37,9 @@ class PersistentPs {
         inbox_(
             store_, [](int, std::uint64_t) {}, &kept_) {
     if (kept_.found()) {
-      auto middles = RingReader::middles(kept_);
-      store_.recover(middles);
+      store_.recover();
       rings_.recover();
+      inbox_.recover([this](int rank) { return rings_.applied(rank).has_value(); });
     }
     shard::CreateShard request;
     request.variable = 1;
@@ -78,6 +78,11 @@ class PersistentPs {
   }
   /// Applies it, but is killed before it has committed it.
   void assign_without_commit(int rank, double value) { apply_entry(store_, assignment(rank, value)); }
+  void close(int rank) {
+    rings_.close(rank);
+    inbox_.close(rank);
+  }
+  void begin_waiting_read() { store_.add_waiting_read(1, 0, 1); }
   /// As the ps does when the coordinator was started again (PsServer::greet_coordinator).
   void greet_coordinator() {
     rings_.close(kCoordinator);
@@ -155,6 +160,28 @@ TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
   ps->restore(folder.path(), 9);
   ps.emplace(memory);
   EXPECT_EQ(ps->values(), Values(4, 9));
+}
+
+TEST(PsRecovery, AConsistentReadDoesNotSeeAPushByMessageThatTheDeathCutInTwo) {
+  const auto memory = transport::KeptMemory::create();
+  for (const bool closed : {false, true}) {
+    std::optional<PersistentPs> ps(std::in_place, memory);
+    ps->assign_by_message(kWorker, 7, true, false);
+    EXPECT_EQ(ps->version() % 2, 1U);
+    const std::uint64_t before = ps->version();
+    ps.emplace(memory);
+    EXPECT_EQ(ps->version() % 2, 1U);
+    EXPECT_NE(ps->version(), before);
+    if (closed) {
+      ps->close(kWorker);
+    } else {  // its closure runs again; the read that waits is not waited for
+      ps->begin_waiting_read();
+      ps->assign_by_message(kWorker, 7, true, false);
+      EXPECT_EQ(ps->version() % 2, 1U);
+      ps->assign_by_message(kWorker, 7, false, true);
+    }
+    EXPECT_EQ(ps->version() % 2, 0U);
+  }
 }
 
 TEST(PsRecovery, ARestoreChangesTheVersionThatConsistentReadersCompare) {

@@ -205,6 +205,21 @@ TEST_F(RingReaderTest, APushWhosePusherDiesOrGivesUpInTheMiddleIsAbandoned) {
   EXPECT_EQ(sink_.abandoned.size(), 2U);
 }
 
+TEST_F(RingReaderTest, AWaitingReadDoesNotHoldBackTheEntryThatEndsAPushThatWasGivenUp) {
+  Pusher one = open(1);
+  one.write(entry(1, 1, false, true, false));
+  one.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  sink_.held = true;
+  one.write(entry(2));  // it gave 1 up
+  one.write(entry(3));
+  one.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(sink_.abandoned, std::vector<std::uint32_t>{1});
+  EXPECT_FALSE(reader_.apply_some());
+}
+
 TEST_F(RingReaderTest, WhatADeadRankPublishedIsAppliedThoughAReadWaits) {
   Pusher one = open(1);
   one.write(entry(1));
