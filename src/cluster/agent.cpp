@@ -135,8 +135,7 @@ class Agent {
         kept_(std::move(kept)),
         run_dir_(options.run_dir),
         name_(options.name),
-        has_launcher_(options.has_launcher),
-        most_silence_(options.most_silence) {}
+        has_launcher_(options.has_launcher) {}
 
   /// Returns in a child that was started again; never in the agent.
   AgentLink run() {
@@ -261,6 +260,7 @@ class Agent {
       if (child_ == 0 && ending) _exit(128 + SIGTERM);
       if (child_ == 0 && Clock::now() >= start_at_) {
         Pulse::rest();
+        silent_ = false;
         child_ = fork_child();
         if (child_ == 0) return child_again();
         began_ = Clock::now();
@@ -283,13 +283,14 @@ class Agent {
     if (now >= looked_ + kLongLook) excused_ = now;
     looked_ = now;
     const auto beat = Pulse::last();
-    if (!beat || child_ <= 0 || most_silence_.count() == 0) return;
-    if (now < std::max(*beat, excused_) + most_silence_) return;
-    std::fprintf(
-        stderr, "capstan: %s, pid %d, is stopped or hangs: no sign of life for %.1f s; it is killed\n",
-        self_.name().c_str(), static_cast<int>(child_), std::chrono::duration<double>(now - *beat).count());
+    if (!beat || child_ <= 0 || now < std::max(beat->at, excused_) + beat->most_silence) return;
+    std::fprintf(stderr,
+                 "capstan: %s, pid %d, is stopped or hangs: no sign of life for %.1f s; it is killed\n",
+                 self_.name().c_str(), static_cast<int>(child_),
+                 std::chrono::duration<double>(now - beat->at).count());
     kill(child_, SIGKILL);
     Pulse::rest();
+    silent_ = true;
   }
 
   timespec until_next_look() const {
@@ -314,11 +315,15 @@ class Agent {
     return signal != SIGTERM && signal != SIGINT && signal != SIGHUP;
   }
 
-  /// A worker that has ended neither well nor with the job; sets when it is to be started, and as whom.
+  /// Whether the coordinator has given the child up, which the agent has killed for its silence, and goes on
+  /// without it or has ended the job. A worker is the exception: it begins with a new rank.
+  bool was_given_up() const { return silent_ && self_.role != Role::worker; }
+
+  /// Sets when the child is to be started again, and as whom.
   bool starts_again(int status, bool ending) {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
     if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
-    if (Pulse::was_the_last()) return false;
+    if (Pulse::was_the_last() || was_given_up()) return false;
     // A ps that has ended by itself would find in its memory what made it end. A spare that uses memory is a
     // ps.
     const bool returns =
@@ -369,7 +374,7 @@ class Agent {
                    : coordinator_was_last()   ? "; it had ended the job, or could not go on with it"
                                               : "");
     }
-    if (has_launcher_ && (job_goes_on || is_replaced(by_signal))) _exit(0);
+    if (has_launcher_ && (job_goes_on || is_replaced(by_signal) || was_given_up())) _exit(0);
     if (self_.role == Role::ps) {
       // How the job ended is for the coordinator's agent to say: alone, where one code is made of all; and
       // where this ps was killed when the job was about to end, and came back to nobody.
@@ -424,7 +429,7 @@ class Agent {
   Clock::time_point began_{};  // the child
   Clock::time_point start_at_{};
   std::chrono::milliseconds pause_ = kFirstPause / 2;
-  std::chrono::milliseconds most_silence_;  // 0: it may last for ever
+  bool silent_ = false;  // the child was killed because it did not beat
   Clock::time_point looked_{};
   Clock::time_point excused_{};  // silence before does not count
 };

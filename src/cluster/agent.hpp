@@ -46,8 +46,6 @@ using HelloSource = std::function<std::optional<Hello>()>;
 struct AgentOptions {
   /// What finds the others at the start, in a process of its own; throws Error. It has a deadline.
   std::function<Table(const HelloSource&)> exchange;
-  /// Of a child that has begun to beat (pulse.hpp); it is killed then. 0: never.
-  std::chrono::milliseconds most_silence{0};
   /// The agent takes the coordinator's file out of it when the coordinator has ended, however; "" for none.
   std::string run_dir = {};
   /// "rank 3", for messages before there is a table.
@@ -63,12 +61,16 @@ struct AgentOptions {
 /// a coordinator that is killed, where Table::coordinator_may_return. None follows who has said that it is
 /// the last (pulse.hpp). REQUIRES: no other thread runs.
 ///
+/// A child that beats (pulse.hpp), and then does not for as long as it has said, is killed: it is stopped, or
+/// hangs, and would keep the launcher waiting when the job is over. A worker is started again then.
+///
 /// How the agent's exit code follows from its child's end:
 ///  * coordinator that is not started again: the child's own code, or 128 + signal: it decides about the job.
 ///  * worker that is not started again, evaluator, spare: 0 however the child ended once the cluster was up,
 ///  with a line that says so: the job goes on.
 ///  * ps that is not started again: the child's own code; when it was lost, or has lost the coordinator, 4,
-///  after a pause in which the coordinator ends the job by itself.
+///  after a pause in which the coordinator ends the job by itself; 0 when it was killed for its silence,
+///  since the coordinator gives such a ps up before.
 ///  * any, killed by a signal before the cluster was up: 4, with a line that says so.
 /// A child never outlives its agent.
 AgentLink split_into_agent_and_child(const AgentOptions& options);

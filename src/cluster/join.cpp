@@ -189,10 +189,8 @@ Cluster join_with_agent(const Settings& settings, const Start& start) {
                     ": GPUs were used before Cluster::join, which forks, and a forked process finds "
                     "none that works; call it first in main, or set --supervise off");
   }
-  // The others give it up first: it may wake up.
   cluster::AgentLink agent = cluster::split_into_agent_and_child(
       {.exchange = [&](const cluster::HelloSource& hello) { return start.exchange(hello, timeout); },
-       .most_silence = 2 * settings.duration("heartbeat-timeout"),
        .run_dir = settings.text("run-dir"),
        .name = start.name,
        .has_launcher = start.has_launcher});

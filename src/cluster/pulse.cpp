@@ -15,7 +15,8 @@ namespace capstan::cluster {
 namespace {
 
 struct Words {
-  std::atomic<std::int64_t> beat{0};  // nanoseconds of the clock; 0: no beat is to be expected
+  std::atomic<std::int64_t> beat{0};     // nanoseconds of the clock; 0: no beat is to be expected
+  std::atomic<std::int64_t> silence{0};  // milliseconds after it
   std::atomic<bool> last{false};
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
@@ -31,8 +32,11 @@ void Pulse::share() {
 
 bool Pulse::watched() noexcept { return words != nullptr; }
 
-void Pulse::beat() noexcept {
-  if (words != nullptr) words->beat.store(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+void Pulse::beat(std::chrono::milliseconds most_silence) noexcept {
+  if (most_silence.count() == 0) return rest();
+  if (words == nullptr) return;
+  words->silence.store(most_silence.count());
+  words->beat.store(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
 void Pulse::rest() noexcept {
@@ -45,10 +49,11 @@ void Pulse::be_the_last() noexcept {
 
 bool Pulse::was_the_last() noexcept { return words != nullptr && words->last.load(); }
 
-std::optional<Pulse::Clock::time_point> Pulse::last() noexcept {
+std::optional<Pulse::Beat> Pulse::last() noexcept {
   const std::int64_t at = words != nullptr ? words->beat.load() : 0;
   if (at == 0) return std::nullopt;
-  return Clock::time_point(std::chrono::nanoseconds(at));
+  return Beat{Clock::time_point(std::chrono::nanoseconds(at)),
+              std::chrono::milliseconds(words->silence.load())};
 }
 
 }  // namespace capstan::cluster

@@ -18,7 +18,8 @@ class Pulse {
 
   /// This process has an agent, which ends the rank's job when the process ends.
   static bool watched() noexcept;
-  static void beat() noexcept;
+  /// This process runs. Its agent kills it if it does not beat again within `most_silence`; 0: never.
+  static void beat(std::chrono::milliseconds most_silence) noexcept;
   /// There will be no more beats, and that means nothing. For the agent: of the next child.
   static void rest() noexcept;
 
@@ -26,8 +27,12 @@ class Pulse {
   static void be_the_last() noexcept;
   static bool was_the_last() noexcept;
 
+  struct Beat {
+    Clock::time_point at;
+    std::chrono::milliseconds most_silence;  // until the next one
+  };
   /// The last beat; nothing while there is none to expect.
-  static std::optional<Clock::time_point> last() noexcept;
+  static std::optional<Beat> last() noexcept;
 };
 
 }  // namespace capstan::cluster

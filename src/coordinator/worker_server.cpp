@@ -288,7 +288,7 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
   if (beat_every_.count() > 0) {
     if (now >= next_beat_) {
       coordinator_->send(cluster::kHeartbeat, {});
-      cluster::Pulse::beat();
+      cluster::Pulse::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
       next_beat_ = now + beat_every_;
     }
     no_later_than(next_beat_);

@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "cluster/message_types.hpp"
+#include "cluster/pulse.hpp"
 #include "shard/protocol.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::store {
 namespace {
 
-constexpr std::chrono::milliseconds kNobodyListens{500};
+constexpr std::chrono::milliseconds kLongestSleep{500};
 
 /// Five in the time that a rank may be silent.
 std::chrono::milliseconds period_of(const cluster::Runtime& runtime) {
@@ -22,7 +23,12 @@ std::chrono::milliseconds period_of(const cluster::Runtime& runtime) {
 }  // namespace
 
 PsPulse::PsPulse(cluster::Runtime& runtime)
-    : runtime_(runtime), period_(period_of(runtime)), silence_(period_, runtime.patience()) {}
+    : runtime_(runtime), period_(period_of(runtime)), silence_(period_, runtime.patience()) {
+  // The coordinator waits for it that long, and a heartbeat's time is left for what it does then.
+  const auto& settings = runtime.settings();
+  const auto heartbeat = settings.duration("heartbeat-timeout");
+  if (period_.count() != 0) most_silence_ = heartbeat + std::max(heartbeat, settings.duration("ps-wait"));
+}
 
 void PsPulse::take(const transport::Message& message) {
   if (period_.count() == 0) return;
@@ -37,22 +43,32 @@ void PsPulse::send(bool busy) {
   const shard::PsBeat beat{busy ? 1 : 0};
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
       .send(cluster::kHeartbeat, transport::as_bytes(beat));
-  next_ = Clock::now() + period_;
 }
 
 void PsPulse::beat() {
-  if (silence_.expected() && Clock::now() >= next_) send(false);
+  if (period_.count() == 0) return;
+  const auto now = Clock::now();
+  if (now < next_) return;
+  next_ = now + period_;
+  cluster::Pulse::beat(most_silence_);
+  if (silence_.expected()) send(false);
 }
 
 void PsPulse::be_busy() {
+  if (period_.count() == 0) return;
+  cluster::Pulse::rest();
+  next_ = {};  // as soon as it is done
   if (!silence_.expected()) return;
   send(true);
   runtime_.control().progress();
-  next_ = {};  // as soon as it is done
+}
+
+void PsPulse::end() {
+  if (period_.count() != 0) cluster::Pulse::beat(runtime_.patience());
 }
 
 std::chrono::milliseconds PsPulse::period() const noexcept {
-  return silence_.expected() ? std::min(period_, kNobodyListens) : kNobodyListens;
+  return period_.count() != 0 ? std::min(period_, kLongestSleep) : kLongestSleep;
 }
 
 }  // namespace capstan::store

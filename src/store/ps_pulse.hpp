@@ -1,4 +1,4 @@
-// ps_pulse.hpp -- a ps says that it can be reached, and notices when the coordinator cannot.
+// ps_pulse.hpp -- heartbeats of a ps, to the coordinator and to its agent, and the coordinator's silence.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace capstan::store {
 
-/// From the coordinator's first kHeartbeat on. Of the ps's thread.
+/// To the coordinator from its first kHeartbeat on, to the agent always. Used by the ps's thread.
 class PsPulse {
  public:
   using Clock = std::chrono::steady_clock;
@@ -17,15 +17,18 @@ class PsPulse {
   explicit PsPulse(cluster::Runtime& runtime);
   /// Handler of kHeartbeat: it has heard this ps, or will listen no more.
   void take(const transport::Message& message);
-  /// Often: once a period it says that this ps runs.
+  /// Sends a heartbeat once a period; called in each turn. The agent kills a ps that stops beating as soon as
+  /// the coordinator has certainly given it up.
   void beat();
   /// Before work that takes longer than the period: silence means nothing until the next beat.
   void be_busy();
   /// Nothing has come from the coordinator for --wait-timeout, though it was told to answer.
   bool is_alone() { return silence_.too_long(Clock::now()); }
+  /// The last beat: what is left to do takes no longer than --wait-timeout.
+  void end();
   /// There is a new coordinator, which has not spoken yet.
   void excuse() { silence_.excuse(); }
-  /// Between two beats; a long time when nobody listens.
+  /// The longest sleep between two beats.
   std::chrono::milliseconds period() const noexcept;
 
  private:
@@ -33,6 +36,7 @@ class PsPulse {
 
   cluster::Runtime& runtime_;
   std::chrono::milliseconds period_;
+  std::chrono::milliseconds most_silence_{0};  // for the agent
   cluster::Silence silence_;
   Clock::time_point next_{};
 };

@@ -126,7 +126,7 @@ std::optional<shard::TakeOver> PsServer::follow() {
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
   while (!order && !over_ && lost().empty()) {
-    cluster::Pulse::beat();  // its agent ends one that stands still
+    cluster::Pulse::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
     if (!look_at_the_wire()) fabric_.wait(kBeat);
   }
   cluster::Pulse::rest();

@@ -429,6 +429,7 @@ void PsServer::run() {
       wire_is_busy = true;
     }
   }
+  pulse_.end();
   if (!over_) throw Error(Code::unavailable, lost() + "; this ps ends");
   while (rings_.apply_some()) {
   }
@@ -445,7 +446,7 @@ bool PsServer::look_at_the_wire() {
   if (saver_.is_at_a_gpu()) pulse_.be_busy();
   busy |= saver_.advance();
   if (replica_) busy |= look_at_replica();
-  pulse_.beat();
+  if (!following_) pulse_.beat();  // a replica beats for its agent alone: follow()
   if (!coordinator_.until() && pulse_.is_alone())
     reason_to_end_ = runtime_->member(Role::coordinator, 0).name() + " is gone";
   return busy;

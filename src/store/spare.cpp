@@ -9,6 +9,7 @@
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/message_types.hpp"
+#include "cluster/pulse.hpp"
 #include "shard/takeover.hpp"
 #include "store/kept_state.hpp"
 #include "store/ps_server.hpp"
@@ -19,6 +20,8 @@ namespace {
 
 /// How long word that it has failed may take to leave.
 constexpr std::chrono::milliseconds kLastWord{500};
+/// Between two beats of a spare that waits.
+constexpr std::chrono::milliseconds kSpareBeat{200};
 
 /// Nothing when the job is over.
 std::optional<shard::TakeOver> wait_for_order(cluster::Runtime& runtime) {
@@ -36,8 +39,10 @@ std::optional<shard::TakeOver> wait_for_order(cluster::Runtime& runtime) {
   // Traffic both ways is what makes either end's death visible to the other.
   runtime.control_peer(runtime.member(Role::coordinator, 0)).send(cluster::kHello, {});
   while (!order && !over && lost.empty()) {
-    if (fabric.progress() == 0) fabric.wait(std::chrono::milliseconds(500));
+    cluster::Pulse::beat(2 * runtime.settings().duration("heartbeat-timeout"));
+    if (fabric.progress() == 0) fabric.wait(kSpareBeat);
   }
+  cluster::Pulse::rest();
   fabric.on_message(cluster::kTakeOver, [](const transport::Message&) {});
   fabric.on_message(cluster::kShutdown, [](const transport::Message&) {});
   fabric.on_failure({});

@@ -1,13 +1,15 @@
 // sums_until_death.cpp -- closures that each count 1 in three places, while ranks are killed.
 //
-//   mpirun -np 7 sums_until_death CLOSURES|FILE [MICROSECONDS [endless]] --capstan-ps=2
+//   mpirun -np 7 sums_until_death CLOSURES|FILE [MICROSECONDS [endless|LEAVE]] --capstan-ps=2
 //
 // With a FILE that is not there, closures are scheduled until it is. Says "begins" when every worker has
 // reached every ps. With a FILE all workers that are there reach every ps again and again, and "reached N" is
 // said each time: what has come back before one of these lines is known to all after the next but one.
 //
 // Each closure takes MICROSECONDS, of which most are between two of its pushes; without them, one in 16 takes
-// 300. With `endless` a last one, whose result is not among the sums, has a deadline and no end.
+// 300. With `endless` a last one, whose result is not among the sums, has a deadline and no end. With LEAVE,
+// a file that is not there, the coordinator says "lingers" when it has printed the sums, and ends the job
+// once the file is there.
 //
 // Prints how many closures were scheduled, and what the three sums are at the end: a counter, a sharded table
 // (one row of it, by turns), and a table on the last ps.
@@ -131,6 +133,13 @@ int main(int argc, char** argv) {
   coordinator.join();
   job.print();
   if (argc <= 3) return 0;
+  if (const std::string last = argv[3]; last != "endless") {
+    std::fflush(stdout);
+    std::fprintf(stderr, "lingers\n");
+    for (const Until leave(last); !leave.reached(0);)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 0;
+  }
   const auto endless = coordinator.schedule_with<&never_end>({.deadline = std::chrono::milliseconds(50)});
   try {
     endless.fetch();
