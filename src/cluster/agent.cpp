@@ -374,7 +374,8 @@ class Agent {
                    : coordinator_was_last()   ? "; it had ended the job, or could not go on with it"
                                               : "");
     }
-    if (has_launcher_ && (job_goes_on || is_replaced(by_signal) || was_given_up())) _exit(0);
+    if (has_launcher_ && (job_goes_on || is_replaced(by_signal || lost_coordinator) || was_given_up()))
+      _exit(0);
     if (self_.role == Role::ps) {
       // How the job ended is for the coordinator's agent to say: alone, where one code is made of all; and
       // where this ps was killed when the job was about to end, and came back to nobody.
@@ -390,9 +391,10 @@ class Agent {
     return self_.role == Role::coordinator && table_.coordinator_may_return() && Pulse::was_the_last();
   }
 
-  /// Where the spare cannot, the coordinator ends the job.
-  bool is_replaced(bool by_signal) const {
-    return by_signal && self_.role == Role::ps && table_.count(Role::spare) > 0;
+  /// Where the spare cannot, the coordinator ends the job. A ps that has lost its connection to the
+  /// coordinator may be the only one: a spare has its place then, and the job goes on.
+  bool is_replaced(bool lost) const {
+    return lost && self_.role == Role::ps && table_.count(Role::spare) > 0;
   }
 
   /// The launcher ends the job when the coordinator's agent exits; a signal from it, or its own end, ends

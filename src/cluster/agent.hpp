@@ -70,7 +70,7 @@ struct AgentOptions {
 ///  with a line that says so: the job goes on.
 ///  * ps that is not started again: the child's own code; when it was lost, or has lost the coordinator, 4,
 ///  after a pause in which the coordinator ends the job by itself; 0 when it was killed for its silence,
-///  since the coordinator gives such a ps up before.
+///  since the coordinator gives such a ps up before, and where there are spares, one of which has its place.
 ///  * any, killed by a signal before the cluster was up: 4, with a line that says so.
 /// A child never outlives its agent.
 AgentLink split_into_agent_and_child(const AgentOptions& options);

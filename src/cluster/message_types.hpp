@@ -56,7 +56,7 @@ enum MessageType : std::uint16_t {
   kJoin,          // worker that was started again to coordinator: its Member
   kMemberKnown,   // ps to coordinator: it takes pushes and questions from a rank, by number
   kHeartbeat,     // worker, or ps that has had one, to coordinator: its process runs; answered with the same
-  kFenced,        // coordinator to worker: it counts as dead, and nothing of it is taken any more
+  kFenced,        // coordinator to worker or ps: it counts as dead, and nothing of it is taken any more
   kLeave,         // worker to coordinator: it wants to end; answered with kShutdown when it holds nothing
 
   // a ps that is lost, and the spare in its place (shard/takeover.hpp)

@@ -28,6 +28,7 @@ std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worke
 }
 
 void Coordinator::lose_ps(transport::Peer& peer) {
+  if (takeovers_.is_being_replaced(peer.rank())) return;  // the process that was fenced off has ended
   metrics_.count_lost(runtime_.member(peer.rank()));
   ps_watch_.forget(peer.rank());
   strategy_.save_under_way().lose(runtime_.member(peer.rank()).index, peer.name());
@@ -142,6 +143,7 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
   } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
     shard::PsBeat beat;
     std::memcpy(&beat, message.header.data(), std::min(sizeof beat, message.header.size()));
+    if (beat.life != takeovers_.life_of(message.from)) return;  // of a process that was fenced off
     if (ps_watch_.heard(message.from, beat.busy != 0, now)) {
       away_.erase(message.from);
       lost_ranks_.remove(message.from);

@@ -112,15 +112,25 @@ bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<
       takeover.source == shard::TakeOver::Source::replica
           ? "with all that it had acknowledged"
           : fmt::format("from checkpoint {} (step {})", takeover.folder, checkpoint ? checkpoint->step : 0));
+  runtime_.control_peer(ps).send(cluster::kFenced, {});
   runtime_.control_peer(runtime_.member(spare.rank)).send(cluster::kTakeOver, {}, to_bytes(takeover));
   return true;
 }
 
+bool Takeovers::is_being_replaced(int ps) const {
+  return std::any_of(spares_.begin(), spares_.end(),
+                     [ps](const Spare& spare) { return spare.state == State::takes && spare.ps == ps; });
+}
+
+std::uint32_t Takeovers::life_of(int ps) const {
+  const auto lives = lives_.find(ps);
+  return lives == lives_.end() ? 0 : lives->second;
+}
+
 bool Takeovers::welcome(const cluster::Member& ps, std::uint32_t life) {
-  const auto lives = lives_.find(ps.rank);
-  if (life != (lives == lives_.end() ? 0 : lives->second)) {
+  if (life != life_of(ps.rank)) {
     log::warn("{}, pid {}, is told to end: a spare has its place, or is about to take it", ps.name(), ps.pid);
-    runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(cluster::kShutdown, {});
+    runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(cluster::kFenced, {});
     return false;
   }
   for (Spare& spare : spares_) {

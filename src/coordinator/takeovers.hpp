@@ -23,12 +23,17 @@ class Takeovers {
 
   Takeovers(cluster::Runtime& runtime, const strategy::PsContents& contents);
 
-  /// To be called again and again as long as a ps is gone, after its own host's time is up: tells the next
-  /// spare to take its place. `gone` are the ranks that count as dead. False when it is lost for good; then
+  /// To be called again and again as long as a ps is gone, after its own host's time is up: fences off the
+  /// process that was the ps, which may be stopped and resume, and tells the next spare to take its place.
+  /// `gone` are the ranks that count as dead. False when it is lost for good; then
   /// `why` says why, by the ps's rank.
   bool advance(const cluster::Member& ps, const std::vector<std::int32_t>& gone, Clock::time_point now);
   const std::string& why(int ps) { return why_[ps]; }
 
+  /// A spare has been told to take the place of this ps, and has not said yet that it has.
+  bool is_being_replaced(int ps) const;
+  /// Of the process that is the ps, or is about to be; beats of others do not count.
+  std::uint32_t life_of(int ps) const;
   /// A process says that it is this ps. False when its place is another one's: it is told to end.
   bool welcome(const cluster::Member& ps, std::uint32_t life);
   /// The rank of the spare that is in its place; -1 when none is.

@@ -160,7 +160,8 @@ struct FetchAdd {
 /// Header of a ps's kHeartbeat. The coordinator's to a ps has one of the same size, or none when it listens
 /// no more.
 struct PsBeat {
-  std::int32_t busy = 0;  // 1: until the next one it may be silent for long
+  std::int32_t busy = 0;   // 1: until the next one it may be silent for long
+  std::uint32_t life = 0;  // which process speaks, of those that have been this ps: see PsReturned
 };
 
 /// Header of kWorkerGone; kWorkerClosed answers with the same.

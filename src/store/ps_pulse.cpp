@@ -22,8 +22,8 @@ std::chrono::milliseconds period_of(const cluster::Runtime& runtime) {
 
 }  // namespace
 
-PsPulse::PsPulse(cluster::Runtime& runtime)
-    : runtime_(runtime), period_(period_of(runtime)), silence_(period_, runtime.patience()) {
+PsPulse::PsPulse(cluster::Runtime& runtime, const std::uint32_t& life)
+    : runtime_(runtime), life_(life), period_(period_of(runtime)), silence_(period_, runtime.patience()) {
   // The coordinator waits for it that long, and a heartbeat's time is left for what it does then.
   const auto& settings = runtime.settings();
   const auto heartbeat = settings.duration("heartbeat-timeout");
@@ -40,7 +40,7 @@ void PsPulse::take(const transport::Message& message) {
 }
 
 void PsPulse::send(bool busy) {
-  const shard::PsBeat beat{busy ? 1 : 0};
+  const shard::PsBeat beat{busy ? 1 : 0, life_};
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
       .send(cluster::kHeartbeat, transport::as_bytes(beat));
 }

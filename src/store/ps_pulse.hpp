@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "cluster/runtime.hpp"
 #include "cluster/silence.hpp"
@@ -14,7 +15,8 @@ class PsPulse {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit PsPulse(cluster::Runtime& runtime);
+  /// `life` may change, and outlives this object.
+  PsPulse(cluster::Runtime& runtime, const std::uint32_t& life);
   /// Handler of kHeartbeat: it has heard this ps, or will listen no more.
   void take(const transport::Message& message);
   /// Sends a heartbeat once a period; called in each turn. The agent kills a ps that stops beating as soon as
@@ -35,6 +37,7 @@ class PsPulse {
   void send(bool busy);
 
   cluster::Runtime& runtime_;
+  const std::uint32_t& life_;
   std::chrono::milliseconds period_;
   std::chrono::milliseconds most_silence_{0};  // for the agent
   cluster::Silence silence_;

@@ -108,13 +108,14 @@ bool PsServer::look_at_replica() {
 void PsServer::await_replica() {
   // One that is given up may have answered everything, and not be what this ps is.
   const auto settled = [this] {
-    return replica_->ended() || (!given_up_ && !replica_->waits()) || !lost().empty();
+    return replica_->ended() || (!given_up_ && !replica_->waits()) || cut_off();
   };
   while (!settled()) {
     transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)), settled);
     look_at_replica();
     pulse_.beat();
   }
+  if (cut_off()) throw CutOff{};  // the replica may have this ps's place, and not have done it
 }
 
 std::optional<shard::TakeOver> PsServer::follow() {

@@ -84,7 +84,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
           [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
           [this](const shard::ReplicaProgress& progress) { say_progress(progress); }),
       coordinator_(*runtime_),
-      pulse_(*runtime_) {
+      pulse_(*runtime_, life_) {
   store_.use_gpu([this] { return cluster::own_gpus(*runtime_, 1).front(); },
                  runtime_->settings().flag("gpu-deterministic"));
   serve_requests();
@@ -298,6 +298,7 @@ void PsServer::serve_fabric() {
     shard::WorkerGone worker;
     if (message.header.size() != sizeof worker) return;
     std::memcpy(&worker, message.header.data(), sizeof worker);
+    if (fenced_) return;  // the answer of another process counts
     const bool fenced = inbox_.knows(worker.rank) && worker.may_live != 0;
     take_gone(worker);
     // UCX 1.13 may abort a process that sends to one that has just been killed.
@@ -310,6 +311,7 @@ void PsServer::serve_fabric() {
     });
   });
   fabric_.on_message(cluster::kMemberJoined, [this](const transport::Message& message) {
+    if (fenced_) return;
     const auto rank = from_bytes<cluster::Member>(message.payload).rank;
     take_member(message.payload);
     when_safe([this, rank] { say_known(rank); });
@@ -317,6 +319,7 @@ void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kCoordinatorReturned,
                      [this](const transport::Message& message) { coordinator_.hear(message); });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
+  fabric_.on_message(cluster::kFenced, [this](const transport::Message&) { fenced_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
     forget(peer.rank());
@@ -415,9 +418,26 @@ void PsServer::run() {
   word(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);
   const transport::LifeWord life(board_->memory().data() + layout_.life());
   if (came_back()) say_that_it_is_back();
+  try {
+    serve();
+  } catch (const CutOff&) {
+    // `fenced_` or lost() tells why.
+  }
+  pulse_.end();
+  if (fenced_) {
+    log::warn("this ps counts as lost, and a spare has its place, or is about to take it: it ends");
+    return;
+  }
+  if (!over_) throw Error(Code::unavailable, lost() + "; this ps ends");
+  while (rings_.apply_some()) {
+  }
+  send_what_is_left();
+}
+
+void PsServer::serve() {
   Backoff backoff(kLookAlone, kLookOnASharedCore);
   bool wire_is_busy = true;
-  for (unsigned turn = 0; !over_ && lost().empty(); ++turn) {
+  for (unsigned turn = 0; !over_ && !cut_off(); ++turn) {
     bool busy = rings_.apply_some();
     store_.require_gpu();
     if (wire_is_busy || turn % kTurnsALookAtTheWire == 0) busy |= wire_is_busy = look_at_the_wire();
@@ -429,11 +449,6 @@ void PsServer::run() {
       wire_is_busy = true;
     }
   }
-  pulse_.end();
-  if (!over_) throw Error(Code::unavailable, lost() + "; this ps ends");
-  while (rings_.apply_some()) {
-  }
-  send_what_is_left();
 }
 
 bool PsServer::look_at_the_wire() {

@@ -44,8 +44,9 @@ class PsServer {
   PsServer(const PsServer&) = delete;
   PsServer& operator=(const PsServer&) = delete;
 
-  /// Until the coordinator says that the job is over. Throws Error(unavailable) when the coordinator dies and
-  /// does not come back, or with the reason that it gave when the job failed.
+  /// Until the coordinator says that the job is over, or that this ps counts as lost (kFenced), whose place
+  /// another process has. Throws Error(unavailable) when the coordinator dies and does not come back, or with
+  /// the reason that it gave when the job failed.
   void run();
   /// As the replica of the ps with this spare's index: does what that ps does, until the coordinator says
   /// that it is to take its place, or that the job is over: then there is nothing to take over.
@@ -56,14 +57,17 @@ class PsServer {
 
  private:
   using Request = cluster::RpcServer::Handler;
+  /// Thrown in the middle of a request whose answer nobody may get.
+  struct CutOff {};
 
+  void serve();
   void serve_requests();
   /// A request that changes what this ps holds: its replica does it as well.
   void serve_change(std::uint16_t type, Request handler);
   std::vector<std::byte> change(std::uint16_t type, int from, transport::Bytes request);
   void serve_fabric();
   void serve_replica();
-  /// Returns when the replica has done all that it was told, or is no more, or this ps is to end.
+  /// Returns when the replica has done all that it was told, or is no more. Throws CutOff.
   void await_replica();
   /// It does not answer, or not as it should: goes on without it when the coordinator knows.
   void give_up_replica(const std::string& why);
@@ -93,6 +97,8 @@ class PsServer {
   void greet_coordinator();
   /// Why this ps has to end, most often for want of a coordinator; empty as long as it may go on.
   const std::string& lost();
+  /// Nothing that it does counts any more.
+  bool cut_off() { return fenced_ || !lost().empty(); }
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();
@@ -121,6 +127,7 @@ class PsServer {
   std::optional<std::chrono::steady_clock::time_point> given_up_;  // the replica, as the coordinator was told
   bool following_ = false;                                         // this is a replica
   bool over_ = false;
+  bool fenced_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
   cluster::CoordinatorWatch coordinator_;
   PsPulse pulse_;

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""A ps or spare that is stopped (SIGSTOP) does not delay the end of the job."""
+"""A ps or spare is stopped (SIGSTOP): one that resumes after its place was taken ends by itself, one that never resumes delays neither a
+save nor the end of the job."""
 import os
 import pathlib
 import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import HOST, main
+from job import BIN, HOST, MPIEXEC, main
 from sums import SumsTest
 
 # Long enough that no other rank counts as silent because the machine is busy.
@@ -14,11 +15,49 @@ HEARTBEAT = "--capstan-heartbeat-timeout=5s"
 PS_WAIT = "--capstan-ps-wait=1s"
 
 
+def has_ended(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
 class PsStopped(SumsTest):
     def stop(self, job, rank):
         child = job.ranks()[rank][1]
         os.kill(child, signal.SIGSTOP)
         return child
+
+    def resume(self, job, child):
+        """The process that resumes ends, and says why."""
+        os.kill(child, signal.SIGCONT)
+        self.assertTrue(job.wait_for(lambda: has_ended(child)), job.stderr)
+        self.assert_says(job, r"ps 1@.*counts as lost")
+
+    def resumes_after_its_replica_took_over(self, *options):
+        job = self.start_sums(7, "--capstan-ps=2", "--capstan-replicas-of-ps=2", HEARTBEAT, PS_WAIT, *options, microseconds=600)
+        child = self.stop(job, 6)
+        self.assert_says(job, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over(.*\n)+.*ps 1 \(rank 6 on {HOST}\) is back")
+        self.resume(job, child)
+        self.wait_until_connected(job)
+        self.assert_exact(job)
+
+    def test_resumed_after_its_replica_took_over_it_leaves_and_sums_are_exact(self):
+        self.resumes_after_its_replica_took_over()
+
+    def test_the_same_by_messages_and_with_a_coordinator_that_may_return(self):
+        self.resumes_after_its_replica_took_over("--capstan-window=am", "--capstan-coordinator-wait=40s")
+
+    def test_resumed_after_a_spare_took_over_it_leaves(self):
+        end = self.folder / "end"
+        job = self.start([BIN / "ps_lost", self.folder / "checkpoints", 100, 1000, end, "--capstan-ps=2", "--capstan-spares=1", HEARTBEAT, PS_WAIT], 6)
+        self.assert_says(job, "reached 1")
+        child = self.stop(job, 5)
+        self.assert_says(job, rf"ps 1 \(rank 5 on {HOST}\) is lost; spare 0 .* takes(.*\n)+.*ps 1 \(rank 5 on {HOST}\) is back")
+        self.resume(job, child)
+        self.wait_until_connected(job)
+        end.touch()
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
 
     def lingers(self, ranks, *options):
         """All functions have ended, and the coordinator ends the job once the file is there."""
