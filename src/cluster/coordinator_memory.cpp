@@ -1,6 +1,7 @@
 // coordinator_memory.cpp -- every change is written at once, whole.
 #include "cluster/coordinator_memory.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,12 @@
 #include "capstan/serialize.hpp"
 
 namespace capstan::cluster {
+
+bool CoordinatorRecord::waits(int spare_rank) const {
+  return std::none_of(spares.begin(), spares.end(), [spare_rank](const SpareRecord& spare) {
+    return spare.rank == spare_rank && spare.state != SpareRecord::State::waits;
+  });
+}
 
 void CoordinatorRecord::require_not_too_much_open() const {
   if (!too_much_open) return;

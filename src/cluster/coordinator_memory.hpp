@@ -18,6 +18,16 @@ namespace capstan::cluster {
 /// but from a checkpoint: every ps remembers some more of them.
 inline constexpr std::uint64_t kMostOpenClosures = 50'000;
 
+/// A spare, and the ps whose place it takes.
+struct SpareRecord {
+  enum class State : std::uint8_t { waits, takes, stands, gone };
+  std::int32_t rank = 0;
+  State state = State::waits;
+  std::int32_t ps = 0;  // rank; this and what follows once it was told to take its place
+  std::int32_t ps_index = 0;
+  std::uint32_t life = 0;  // of the ps: shard::TakeOver
+};
+
 struct CoordinatorRecord {
   std::optional<std::int64_t> step;  // recorded last
   std::uint64_t next_closure = 1;    // the number of the first one after it
@@ -29,7 +39,11 @@ struct CoordinatorRecord {
   std::vector<std::string> counters;
   std::vector<std::string> groups;     // of updates
   std::vector<std::string> variables;  // which have their first values
+  std::vector<SpareRecord> spares;     // empty: all wait
+  std::vector<std::byte> checkpoint;   // strategy::PsContents::Checkpoint; empty: there is none
 
+  /// Nothing has been asked of that spare, and it was not lost.
+  bool waits(int spare_rank) const;
   /// Throws Error(data_loss): what has run since the recorded step cannot be told from what has not.
   void require_not_too_much_open() const;
 };

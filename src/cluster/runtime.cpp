@@ -153,6 +153,16 @@ void Runtime::remember(std::shared_ptr<transport::KeptMemory> memory, int life) 
     ps_returned_to_control(ps);
     ps_returned_to_data(ps);
   }
+  for (const SpareRecord& spare : found.spares) {
+    // The process that was the ps is fenced off; where the spare is not the ps yet, it is about to be.
+    if (spare.state != SpareRecord::State::takes) continue;
+    Member ps = member(spare.rank);
+    ps.role = Role::ps;
+    ps.rank = spare.ps;
+    ps.index = spare.ps_index;
+    ps_returned_to_control(ps);
+    ps_returned_to_data(ps);
+  }
   for (const Member& worker : found.workers) add(worker);
 }
 

@@ -16,7 +16,10 @@ void Coordinator::add_workers() {
   const std::vector<std::int32_t> lost = runtime_.coordinator_memory().read().lost;
   for (const cluster::Member& member : runtime_.members()) {
     // Traffic both ways is what makes either end's death visible to the other.
-    if (member.role != Role::coordinator && (member.role != Role::worker || runtime_.life() == 0))
+    const bool no_spare_any_more = member.role == Role::spare && !takeovers_.waits(member.rank);
+    if (no_spare_any_more && takeovers_.now_of(member.rank).empty()) lost_ranks_.add(member.rank);
+    if (member.role != Role::coordinator && !no_spare_any_more &&
+        (member.role != Role::worker || runtime_.life() == 0))
       runtime_.control_peer(member).send(cluster::kHello, {});
     if (member.role == Role::ps)
       runtime_.control_peer(member).send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
@@ -45,10 +48,15 @@ void Coordinator::come_back() {
     }
     return peers;
   };
+  // Reported before there was a coordinator to hear of it.
   for (int index = 0; index < dispatcher_.workers(); ++index) {
-    // Reported before there was a coordinator to hear of it.
     if (transport::Peer* peer = dispatcher_.worker(index); !queue_.lost(index) && peer->failed())
       lose_worker(*peer);
+  }
+  for (const cluster::Member& member : runtime_.members()) {
+    if (member.role != Role::ps && !takeovers_.waits(member.rank)) continue;
+    if (transport::Peer& peer = runtime_.control_peer(runtime_.member(member.rank)); peer.failed())
+      on_failure(peer);
   }
   transport::progress_until(runtime_.control(), strategy_.recovery().deadline(),
                             [&] { return silent().empty() || queue_.broken(); });

@@ -28,14 +28,28 @@ std::chrono::milliseconds reading(const shard::TakeOver& takeover) {
 
 Takeovers::Takeovers(cluster::Runtime& runtime, const strategy::PsContents& contents)
     : runtime_(runtime), contents_(contents) {
+  for (const cluster::SpareRecord& found : runtime_.coordinator_memory().read().spares) {
+    spares_.push_back({found});
+    // Every ps has answered, and this one's other process was not asked.
+    if (found.state == State::takes) spares_.back().state = State::stands;
+  }
+  if (!spares_.empty()) return;
   for (const cluster::Member& member : runtime_.members()) {
-    if (member.role == Role::spare) spares_.push_back({member.rank});
+    if (member.role == Role::spare) spares_.push_back({{.rank = member.rank}});
   }
 }
 
 void Takeovers::set(Spare& spare, State state) {
-  const std::lock_guard lock(mutex_);
-  spare.state = state;
+  {
+    const std::lock_guard lock(mutex_);
+    spare.state = state;
+  }
+  note();
+}
+
+void Takeovers::note() {
+  runtime_.coordinator_memory().change(
+      [this](cluster::CoordinatorRecord& record) { record.spares.assign(spares_.begin(), spares_.end()); });
 }
 
 Takeovers::Spare* Takeovers::find(State state, int ps) {
@@ -95,7 +109,7 @@ bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<
     return false;
   }
   takeover.rank = ps.rank;
-  takeover.life = ++lives_[ps.rank];
+  takeover.life = life_of(ps.rank) + 1;
   takeover.gone = gone;
   const int places = runtime_.table().places();
   for (int rank = static_cast<int>(runtime_.members().size()); rank < places; ++rank) {
@@ -103,9 +117,10 @@ bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<
   }
   {
     const std::lock_guard lock(mutex_);
-    spare = {spare.rank, State::takes,  ps.rank,
-             ps.index,   takeover.life, now + runtime_.patience() + reading(takeover)};
+    spare = {{spare.rank, State::takes, ps.rank, ps.index, takeover.life},
+             now + runtime_.patience() + reading(takeover)};
   }
+  note();
   const auto checkpoint = contents_.checkpoint();
   log::warn(
       "{} is lost; {} takes its shards over {}", ps.name(), runtime_.name_of(spare.rank),
@@ -122,9 +137,18 @@ bool Takeovers::is_being_replaced(int ps) const {
                      [ps](const Spare& spare) { return spare.state == State::takes && spare.ps == ps; });
 }
 
+bool Takeovers::waits(int rank) const {
+  return std::any_of(spares_.begin(), spares_.end(), [rank](const Spare& spare) {
+    return spare.state == State::waits && spare.rank == rank;
+  });
+}
+
 std::uint32_t Takeovers::life_of(int ps) const {
-  const auto lives = lives_.find(ps);
-  return lives == lives_.end() ? 0 : lives->second;
+  std::uint32_t life = 0;  // no spare has been told yet
+  for (const Spare& spare : spares_) {
+    if (spare.ps == ps) life = std::max(life, spare.life);
+  }
+  return life;
 }
 
 bool Takeovers::welcome(const cluster::Member& ps, std::uint32_t life) {

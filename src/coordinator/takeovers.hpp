@@ -16,7 +16,7 @@
 namespace capstan::coordinator {
 
 /// Belongs to the thread that drives the control fabric, but for `now_of` and `waiting`. Not inside
-/// progress().
+/// progress(). A coordinator that is started again goes on with the states that the earlier process noted.
 class Takeovers {
  public:
   using Clock = std::chrono::steady_clock;
@@ -32,6 +32,8 @@ class Takeovers {
 
   /// A spare has been told to take the place of this ps, and has not said yet that it has.
   bool is_being_replaced(int ps) const;
+  /// Nothing has been asked of that spare yet, and it lives.
+  bool waits(int rank) const;
   /// Of the process that is the ps, or is about to be; beats of others do not count.
   std::uint32_t life_of(int ps) const;
   /// A process says that it is this ps. False when its place is another one's: it is told to end.
@@ -55,13 +57,8 @@ class Takeovers {
   std::string now_of(int rank) const;
 
  private:
-  enum class State : std::uint8_t { waits, takes, stands, gone };
-  struct Spare {
-    int rank = 0;
-    State state = State::waits;
-    int ps = 0;  // rank, when it takes or stands
-    int ps_index = 0;
-    std::uint32_t life = 0;
+  using State = cluster::SpareRecord::State;
+  struct Spare : cluster::SpareRecord {
     Clock::time_point by{};  // when it takes
   };
   Spare* find(State state, int ps);
@@ -70,12 +67,13 @@ class Takeovers {
   bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
             Clock::time_point now);
   void set(Spare& spare, State state);
+  /// For the coordinator's next process, before anything of it is said to others.
+  void note();
 
   cluster::Runtime& runtime_;
   const strategy::PsContents& contents_;
   mutable std::mutex mutex_;  // of the spares' states
   std::vector<Spare> spares_;
-  std::map<int, std::uint32_t> lives_;  // of ps, by rank: how many spares have been told
   std::map<int, std::string> why_;
 };
 

@@ -115,6 +115,8 @@ void PsServer::take_over(const shard::TakeOver& takeover) {
   for (const cluster::Member& member : takeover.members) take_member(to_bytes(member));
   for (const std::int32_t rank : takeover.gone) take_gone({rank, 0});
   if (!kept_) return;
+  // The table that the agent keeps has the first one's address.
+  kept_->append(KeptState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
   const TakenPlace place{takeover.rank, takeover.index, takeover.life};  // last: all is there
   kept_->append(KeptState::Record::place, transport::as_bytes(place));
 }
@@ -322,9 +324,11 @@ void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kFenced, [this](const transport::Message&) { fenced_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
-    forget(peer.rank());
-    rings_.release(peer.rank());
-    store_.release_gpu_rooms(peer.rank());
+    if (!following_) {  // the ps that is followed tells what of a rank counts
+      forget(peer.rank());
+      rings_.release(peer.rank());
+      store_.release_gpu_rooms(peer.rank());
+    }
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
   });
@@ -362,6 +366,10 @@ void PsServer::take_member(transport::Bytes bytes) {
 /// Nothing of its predecessor's counts any more, and its own begins from the beginning. It has been told of
 /// some members that this ps has not heard of, perhaps.
 void PsServer::greet_coordinator() {
+  if (following_) {  // the ps that it follows tells the rest
+    (void)coordinator_.take_up();
+    return coordinator_.answer();
+  }
   const int rank = runtime_->member(Role::coordinator, 0).rank;
   forget(rank);
   rings_.release(rank);

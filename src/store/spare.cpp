@@ -8,6 +8,7 @@
 #include "base/stacks.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+#include "cluster/coordinator_watch.hpp"
 #include "cluster/message_types.hpp"
 #include "cluster/pulse.hpp"
 #include "shard/takeover.hpp"
@@ -28,27 +29,33 @@ std::optional<shard::TakeOver> wait_for_order(cluster::Runtime& runtime) {
   transport::Fabric& fabric = runtime.control();
   std::optional<std::vector<std::byte>> order;
   bool over = false;
-  std::string lost;
+  cluster::CoordinatorWatch coordinator(runtime);
   fabric.on_message(cluster::kTakeOver, [&](const transport::Message& message) {
     order.emplace(message.payload.begin(), message.payload.end());
   });
   fabric.on_message(cluster::kShutdown, [&](const transport::Message&) { over = true; });
   fabric.on_message(cluster::kHello, [](const transport::Message&) {});
   fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
-  fabric.on_failure([&](transport::Peer& peer) { lost = peer.name(); });
+  fabric.on_message(cluster::kCoordinatorReturned,
+                    [&](const transport::Message& message) { coordinator.hear(message); });
+  fabric.on_failure([&](transport::Peer& peer) { coordinator.lose(peer); });
   // Traffic both ways is what makes either end's death visible to the other.
   runtime.control_peer(runtime.member(Role::coordinator, 0)).send(cluster::kHello, {});
-  while (!order && !over && lost.empty()) {
+  while (!order && !over && coordinator.verdict().empty()) {
     cluster::Pulse::beat(2 * runtime.settings().duration("heartbeat-timeout"));
     if (fabric.progress() == 0) fabric.wait(kSpareBeat);
+    if (!coordinator.news()) continue;
+    (void)coordinator.take_up();
+    coordinator.answer();
   }
   cluster::Pulse::rest();
   fabric.on_message(cluster::kTakeOver, [](const transport::Message&) {});
   fabric.on_message(cluster::kShutdown, [](const transport::Message&) {});
+  fabric.on_message(cluster::kCoordinatorReturned, [](const transport::Message&) {});
   fabric.on_failure({});
   if (over) return std::nullopt;
-  if (!lost.empty()) throw Error(Code::unavailable, lost + " is gone; this spare ends");
-  return from_bytes<shard::TakeOver>(*order);
+  if (order) return from_bytes<shard::TakeOver>(*order);
+  throw Error(Code::unavailable, coordinator.verdict() + "; this spare ends");
 }
 
 cluster::Member as_ps(const cluster::Runtime& runtime, int rank, int index) {

@@ -4,8 +4,20 @@
 #include <fmt/format.h>
 
 #include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
 
 namespace capstan::strategy {
+
+PsContents::PsContents(cluster::CoordinatorMemory& memory) : memory_(memory) {
+  const auto found = memory_.read().checkpoint;
+  if (!found.empty()) checkpoint_ = from_bytes<Checkpoint>(found);
+}
+
+void PsContents::note() {
+  memory_.change([this](cluster::CoordinatorRecord& record) {
+    record.checkpoint = checkpoint_ ? to_bytes(*checkpoint_) : std::vector<std::byte>();
+  });
+}
 
 void PsContents::add(int ps, shard::CreateShard shard) {
   const std::lock_guard lock(mutex_);
@@ -20,26 +32,34 @@ void PsContents::add_group(const std::string& name) {
 void PsContents::set_checkpoint(Checkpoint checkpoint) {
   const std::lock_guard lock(mutex_);
   checkpoint_ = std::move(checkpoint);
+  note();
 }
 
 void PsContents::move_checkpoint(const std::string& from, const std::string& to) {
   const std::lock_guard lock(mutex_);
-  if (checkpoint_ && checkpoint_->folder == from) checkpoint_->folder = to;
+  if (!checkpoint_ || checkpoint_->folder != from) return;
+  checkpoint_->folder = to;
+  note();
 }
 
 void PsContents::forget_checkpoint() {
   const std::lock_guard lock(mutex_);
   checkpoint_.reset();
+  note();
 }
 
 void PsContents::extend_checkpoint(std::uint32_t variable) {
   const std::lock_guard lock(mutex_);
-  if (checkpoint_ && checkpoint_->restored) checkpoint_->last_variable = variable;
+  if (!checkpoint_ || !checkpoint_->restored) return;
+  checkpoint_->last_variable = variable;
+  note();
 }
 
 void PsContents::extend_checkpoint(const Counter& counter) {
   const std::lock_guard lock(mutex_);
-  if (checkpoint_ && checkpoint_->restored) checkpoint_->counters.push_back(counter);
+  if (!checkpoint_ || !checkpoint_->restored) return;
+  checkpoint_->counters.push_back(counter);
+  note();
 }
 
 std::optional<PsContents::Checkpoint> PsContents::checkpoint() const {

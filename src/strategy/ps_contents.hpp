@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/coordinator_memory.hpp"
 #include "shard/takeover.hpp"
 
 namespace capstan::strategy {
@@ -28,6 +29,9 @@ class PsContents {
     Counters counters;                // as they were then
     bool restored = false;            // and not saved, so that variables made later may be in it
   };
+
+  /// The checkpoint is what an earlier process of this coordinator has noted in `memory`, if it has.
+  explicit PsContents(cluster::CoordinatorMemory& memory);
 
   /// A shard that is there now.
   void add(int ps, shard::CreateShard shard);
@@ -51,7 +55,10 @@ class PsContents {
 
  private:
   void check_group() const;
+  /// For the coordinator's next process. REQUIRES: the mutex.
+  void note();
 
+  cluster::CoordinatorMemory& memory_;
   mutable std::mutex mutex_;
   std::vector<std::pair<int, shard::CreateShard>> shards_;  // in the order of their creation
   std::string group_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/log.hpp"
 #include "capstan/error.hpp"
@@ -57,7 +58,9 @@ void Recovery::call_out() {
   const auto to_ps =
       to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), found.workers, found.lost});
   for (const cluster::Member& member : runtime_.members()) {
-    if (member.role != Role::ps && member.role != Role::evaluator) continue;
+    // One that was told to be a ps is asked as that ps.
+    const bool spare = member.role == Role::spare && found.waits(member.rank);
+    if (member.role != Role::ps && member.role != Role::evaluator && !spare) continue;
     runtime_.control_peer(member).send(cluster::kCoordinatorReturned, {},
                                        member.role == Role::ps ? to_ps : to_others);
   }
@@ -122,6 +125,16 @@ void Recovery::list_shards(client::Client& client) {
       "shards; {}",
       runtime_.life(), runtime_.table().restarts, shards_.size(), count,
       step ? fmt::format("the last recorded step is {}", *step) : "no step was recorded");
+}
+
+std::vector<shard::ListedShard> Recovery::shards() const {
+  std::vector<shard::ListedShard> all;
+  for (const auto& [name, of_name] : shards_) all.insert(all.end(), of_name.begin(), of_name.end());
+  std::sort(all.begin(), all.end(), [](const shard::ListedShard& a, const shard::ListedShard& b) {
+    return std::pair(a.description.variable, a.description.shard) <
+           std::pair(b.description.variable, b.description.shard);
+  });
+  return all;
 }
 
 bool Recovery::find(shard::VariableDescriptor& variable, std::uint64_t shards, Places& places) const {

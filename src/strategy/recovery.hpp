@@ -34,6 +34,9 @@ class Recovery {
   /// It has had its first values.
   bool complete(const std::string& variable) const { return complete_.contains(variable); }
 
+  /// All shards that are there, in the order of their creation.
+  std::vector<shard::ListedShard> shards() const;
+
   /// Update groups of the earlier process, by name.
   const std::vector<std::string>& groups() const noexcept { return groups_; }
 

@@ -76,7 +76,12 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
       placed_bytes_(static_cast<std::size_t>(runtime_->count(Role::ps))),
       placed_shards_(placed_bytes_.size()),
       counters_(runtime_->coordinator_memory().read().counters),
+      contents_(runtime_->coordinator_memory()),
       save_(static_cast<std::uint64_t>(runtime_->life()) << 40) {
+  // Those that the program has not created again are lost with a ps as well.
+  for (shard::ListedShard& there : recovery_.shards())
+    contents_.add(there.place.ps, std::move(there.description));
+  for (const std::string& group : recovery_.groups()) contents_.add_group(group);
   listen();
   start_embedded_ps();
   if (!of_this_process_) Context::set_current(&context_);
@@ -110,7 +115,8 @@ Strategy::~Strategy() {
   // By now the coordinator's dispatcher has ended, so the control fabric is ours.
   if (!runtime_->in_process()) cluster::Pulse::be_the_last();  // whoever came back would find nobody
   const std::vector<int> workers = runtime_->worker_ranks();
-  const std::vector<std::int32_t> lost = runtime_->coordinator_memory().read().lost;
+  const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
+  const auto& lost = record.lost;
   for (const cluster::Member& member : runtime_->members()) {
     if (member.role == Role::coordinator) continue;
     // One that has died or was followed by another: a coordinator that came back has not connected to it.
@@ -119,6 +125,8 @@ Strategy::~Strategy() {
                                         std::any_of(lost.begin(), lost.end(), is_it))) {
       continue;
     }
+    if (member.role == Role::spare && !record.waits(member.rank))
+      continue;  // one that is a ps is told as that
     try {
       runtime_->control_peer(member).send(cluster::kShutdown, {});
     } catch (const Error& error) {
@@ -220,8 +228,8 @@ Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
                                      initial.fill,
                                      descriptor.memory,
                                      descriptor.stochastic_rounding};
-    created.requests.emplace_back(place != there.end() ? place->second.ps : ps, request);
     if (place != there.end()) continue;
+    created.requests.emplace_back(ps, request);
     log::debug("variable \"{}\" shard {} of {}: {} rows on ps {}", descriptor.name, s, shards,
                partition.rows_of(s), ps);
     client::PsLink& link = context_.client().link(ps);

@@ -152,7 +152,7 @@ class Strategy {
   int next_place(std::uint64_t bytes);
   struct Created {
     bool was_there = false;                                    // all or some of it, of an earlier coordinator
-    std::vector<std::pair<int, shard::CreateShard>> requests;  // for all shards, and of which ps
+    std::vector<std::pair<int, shard::CreateShard>> requests;  // for new shards, and of which ps
   };
   Created create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
   void drop_variable(const shard::VariableDescriptor& descriptor);

@@ -77,6 +77,25 @@ TEST(CoordinatorMemory, TheNextProcessFindsWhatTheLastOneNoted) {
   EXPECT_EQ(found.workers[0].name(), "worker 1 (rank 9 on n1)");
 }
 
+TEST(CoordinatorMemory, TheNextProcessKnowsWhichSparesWait) {
+  using State = SpareRecord::State;
+  const auto memory = transport::KeptMemory::create();
+  CoordinatorMemory first;
+  first.keep_in(memory);
+  EXPECT_TRUE(first.read().waits(3)) << "none has been told anything yet";
+  first.change([](CoordinatorRecord& record) {
+    record.spares = {
+        {3, State::waits}, {4, State::takes, 6, 1, 1}, {5, State::stands, 7, 2, 2}, {8, State::gone}};
+  });
+  CoordinatorMemory second;
+  second.keep_in(memory);
+  const CoordinatorRecord found = second.read();
+  EXPECT_TRUE(found.waits(3));
+  for (const int rank : {4, 5, 8}) EXPECT_FALSE(found.waits(rank)) << rank;
+  EXPECT_EQ(found.spares[2].ps, 7);
+  EXPECT_EQ(found.spares[2].life, 2U);
+}
+
 TEST(CoordinatorMemory, WithoutMemoryItIsThisProcessesAlone) {
   CoordinatorMemory memory;
   memory.change([](CoordinatorRecord& record) { record.step = 3; });
