@@ -91,6 +91,9 @@ void Coordinator::wait_for_ps() {
   const auto now = std::chrono::steady_clock::now();
   for (const auto& [rank, until] : away_) {
     if (now < until) continue;
+    // Also of one that is only silent: a save does not wait for what its process may still write.
+    if (!takeovers_.is_being_replaced(rank))
+      strategy_.save_under_way().lose(runtime_.member(rank).index, runtime_.name_of(rank));
     const bool spares = runtime_.count(Role::spare) > 0;
     if (spares && takeovers_.advance(runtime_.member(rank), dead_workers(), now)) continue;
     const std::string waited = runtime_.ps_may_return()

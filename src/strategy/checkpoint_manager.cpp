@@ -297,7 +297,7 @@ std::filesystem::path CheckpointManager::save_now(std::int64_t step, const std::
       return finish(saving);
     } catch (const Error& error) {
       // The next attempt waits until the ps is back, or throws when it does not come.
-      if (error.code() != Code::unavailable) throw;
+      if (error.code() != Code::unavailable || strategy_.implementation().runtime()->ps_given_up()) throw;
       log::warn("{}; all ps write theirs anew", error.what());
     }
   }

@@ -104,6 +104,17 @@ class SavesWhileTraining(JobTest):
         self.check(job, 2, exact=True)
         self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
 
+    def test_a_ps_that_is_stopped_while_it_writes_is_replaced_and_all_write_again(self):
+        # Coordinator, two workers, two replicas, two ps, which write for eight seconds.
+        job = self.begin(1, "global", "wait", "--capstan-checkpoint-bandwidth=1MiB", "--capstan-replicas-of-ps=2",
+                         "--capstan-heartbeat-timeout=5s", "--capstan-ps-wait=1s", workers=4, mebibytes=16)
+        folder = self.folder / "checkpoints" / "checkpoint-00000001.tmp"
+        self.assertTrue(job.wait_for(lambda: list(folder.glob("part-*"))), job.stderr)
+        os.kill(job.ranks()[Roles(7, 2).ps[1]][1], signal.SIGSTOP)
+        self.check(job, 1, exact=True)
+        self.assertRegex(job.stderr, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over")
+        self.assertRegex(job.stderr, "all ps write theirs anew")
+
 
 if __name__ == "__main__":
     main()
