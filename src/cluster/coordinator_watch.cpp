@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 
 #include "base/log.hpp"
@@ -30,6 +31,10 @@ void CoordinatorWatch::hear(const transport::Message& message) {
   } catch (const Error& error) {
     log::error("a coordinator says that it is back, but not how: {}", error.what());
   }
+}
+
+void CoordinatorWatch::meet(const transport::Message& message) {
+  if (message.header.size() == sizeof life_) std::memcpy(&life_, message.header.data(), sizeof life_);
 }
 
 CoordinatorBack CoordinatorWatch::take_up() {

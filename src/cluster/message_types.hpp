@@ -7,9 +7,9 @@ namespace capstan::cluster {
 
 /// Sent over the wire between ranks of one binary.
 enum MessageType : std::uint16_t {
-  kReply = 1,                // header: ReplyHeader; payload: result, or text of an error
-  kShutdown = 2,             // coordinator to all: the job is over
-  kHello = 3,                // says nothing; opens the connection
+  kReply = 1,     // header: ReplyHeader; payload: result, or text of an error
+  kShutdown = 2,  // coordinator to all: the job is over
+  kHello = 3,     // opens the connection; to a worker that is taken in, with the coordinator's life
   kCoordinatorReturned = 4,  // coordinator to all: a CoordinatorBack, of one that was started again
   kCoordinatorKnown = 5,     // the answer: it may be asked (ps), has ended what it ran (worker)
 

@@ -13,6 +13,7 @@
 #include "capstan/serialize.hpp"
 #include "cluster/message_types.hpp"
 #include "io/events/trace_file.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::coordinator {
 
@@ -61,7 +62,8 @@ void ReturningWorkers::begin(const cluster::Member& member) {
   Returning worker{
       &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.patience())};
   // Traffic both ways is what makes either end's death visible to the other.
-  worker.peer->send(cluster::kHello, {});
+  const std::int32_t life = runtime_.life();
+  worker.peer->send(cluster::kHello, transport::as_bytes(life));
   const auto bytes = to_bytes(member);
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));

@@ -168,7 +168,10 @@ void WorkerServer::listen() {
 void WorkerServer::come_in() {
   transport::Fabric& fabric = runtime_->control();
   bool heard = false;
-  fabric.on_message(cluster::kHello, [&heard](const transport::Message&) { heard = true; });
+  fabric.on_message(cluster::kHello, [this, &heard](const transport::Message& message) {
+    watch_.meet(message);
+    heard = true;
+  });
   const bool late = runtime_->came_late();
   if (!late) coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
   const auto answered = [&] {

@@ -69,6 +69,16 @@ class CoordinatorRestarted(JobTest):
         self.assertIn('refused: variable "sharded" is on the ps from before the coordinator was killed, with shape (64, 16), '
                       "float64, sgd(learning_rate=-1), in 2 shards; the program creates one with shape (65, 16)", job.stdout)
 
+    def test_a_worker_that_is_started_again_after_it_is_given_functions(self):
+        job = self.start_steps(5, 150, 1500, "--capstan-ps=2", WAIT)
+        self.kill_coordinator(job, 1, random.Random(4))
+        self.assert_says(job, rf"(?s)({BEGINS}.*){{2}}recorded")
+        os.kill(job.ranks()[1][1], signal.SIGKILL)
+        self.assert_says(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
+        self.file.touch()
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
+
     def test_by_active_messages(self):
         job, sum_of_all = self.goes_on(2, 1, "--capstan-window=am", "--capstan-ps-restart=off")
         self.check_sums(job.stdout, sum_of_all)
