@@ -27,7 +27,9 @@ void CoordinatorWatch::lose(const transport::Peer& peer) {
 void CoordinatorWatch::hear(const transport::Message& message) {
   try {
     auto back = from_bytes<CoordinatorBack>(message.payload);
-    if (back.life > life_) back_ = std::move(back);
+    if (back.life <= life_) return;
+    life_ = back.life;  // what an earlier process has sent and comes from now on is told by it
+    back_ = std::move(back);
   } catch (const Error& error) {
     log::error("a coordinator says that it is back, but not how: {}", error.what());
   }
@@ -40,7 +42,6 @@ void CoordinatorWatch::meet(const transport::Message& message) {
 CoordinatorBack CoordinatorWatch::take_up() {
   CoordinatorBack back = *std::exchange(back_, std::nullopt);
   until_.reset();
-  life_ = back.life;
   runtime_.coordinator_returned(back.coordinator);
   return back;
 }

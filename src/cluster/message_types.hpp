@@ -53,7 +53,7 @@ enum MessageType : std::uint16_t {
   kGiveBack,
   kGivenBack,
   kWorkerClosed,  // ps to coordinator: all that a rank pushed, by number, has been applied
-  kJoin,          // worker that was started again to coordinator: its Member
+  kJoin,          // worker that was started again to coordinator, if need be by way of a ps: its Member
   kMemberKnown,   // ps to coordinator: it takes pushes and questions from a rank, by number
   kHeartbeat,     // worker, or ps that has had one, to coordinator: its process runs; answered with the same
   kFenced,        // coordinator to worker or ps: it counts as dead, and nothing of it is taken any more

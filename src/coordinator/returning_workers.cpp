@@ -19,7 +19,9 @@ namespace capstan::coordinator {
 
 void ReturningWorkers::ask(const transport::Message& message) {
   try {
-    ask(from_bytes<cluster::Member>(message.payload));
+    auto member = from_bytes<cluster::Member>(message.payload);
+    const bool by_a_ps = member.rank != message.from;
+    asking_.push_back({std::move(member), by_a_ps});
   } catch (const Error& error) {
     log::error("rank {} asks to be taken in, but not how: {}", message.from, error.what());
   }
@@ -40,7 +42,9 @@ bool ReturningWorkers::acceptable(const cluster::Member& member) const {
          });
 }
 
-void ReturningWorkers::begin(const cluster::Member& member) {
+void ReturningWorkers::begin(const Asking& asking) {
+  const cluster::Member& member = asking.member;
+  if (asking.by_a_ps && runtime_.knows(member.rank)) return;  // another ps has asked as well
   if (!acceptable(member)) {
     log::error("{} cannot be taken in: a later one has its place, or it never was a worker", member.name());
     return;
@@ -61,6 +65,10 @@ void ReturningWorkers::begin(const cluster::Member& member) {
   if (before == nullptr) dispatcher_.expect(runtime_.control_peer(member));
   Returning worker{
       &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.patience())};
+  if (asking.by_a_ps) {
+    worker.peer->send(cluster::kCoordinatorReturned, {},
+                      to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}}));
+  }
   // Traffic both ways is what makes either end's death visible to the other.
   const std::int32_t life = runtime_.life();
   worker.peer->send(cluster::kHello, transport::as_bytes(life));
@@ -106,7 +114,7 @@ void ReturningWorkers::give_up(const Returning& worker) {
 bool ReturningWorkers::advance() {
   if (asking_.empty() && returning_.empty()) return false;
   bool any = !asking_.empty();
-  for (const cluster::Member& member : std::exchange(asking_, {})) begin(member);
+  for (const Asking& asking : std::exchange(asking_, {})) begin(asking);
   const auto now = std::chrono::steady_clock::now();
   std::erase_if(returning_, [&](const Returning& worker) {
     if (worker.open.empty()) {

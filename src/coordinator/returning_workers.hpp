@@ -25,10 +25,11 @@ class ReturningWorkers {
   ReturningWorkers(cluster::Runtime& runtime, Dispatcher& dispatcher, Lose lose)
       : runtime_(runtime), dispatcher_(dispatcher), lose_(std::move(lose)) {}
 
-  /// Handler of kJoin.
+  /// Handler of kJoin, from the worker, or from a ps on behalf of one that does not know where the
+  /// coordinator is: that one is told.
   void ask(const transport::Message& message);
   /// The same of one that came by the late door.
-  void ask(cluster::Member member) { asking_.push_back(std::move(member)); }
+  void ask(cluster::Member member) { asking_.push_back({std::move(member), false}); }
   /// A ps knows the rank.
   void known(int rank, int ps);
   /// A ps that has not answered may not have been told: it has come back.
@@ -41,6 +42,10 @@ class ReturningWorkers {
   void send_to_all(std::uint16_t type);
 
  private:
+  struct Asking {
+    cluster::Member member;
+    bool by_a_ps = false;
+  };
   struct Returning {
     transport::Peer* peer;
     int index;
@@ -49,13 +54,13 @@ class ReturningWorkers {
   };
 
   bool acceptable(const cluster::Member& member) const;
-  void begin(const cluster::Member& member);
+  void begin(const Asking& asking);
   void give_up(const Returning& worker);
 
   cluster::Runtime& runtime_;
   Dispatcher& dispatcher_;
   Lose lose_;
-  std::vector<cluster::Member> asking_;
+  std::vector<Asking> asking_;
   std::vector<Returning> returning_;
 };
 

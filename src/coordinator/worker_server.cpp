@@ -60,6 +60,8 @@ constexpr ControlLoop::Looks kLooks{std::chrono::seconds(1), std::chrono::micros
 /// do.
 constexpr std::size_t kAnswerBytes = transport::kPieceBytes / 2;
 constexpr std::chrono::microseconds kAnswerWaits{200};
+/// How often a worker that was started again asks the ps for a coordinator, when it finds none.
+constexpr std::chrono::milliseconds kAsksAPs{200};
 /// A function that still runs when nobody wants its result gets so long: at the end of the job, and when this
 /// worker counts as dead and could begin anew. Only a process that has an agent may be ended under it.
 constexpr std::chrono::seconds kGraceAtTheEnd{2};
@@ -145,9 +147,17 @@ void WorkerServer::listen() {
     }
     end_by_ = std::chrono::steady_clock::now() + kGraceOfTheFenced;
   });
-  fabric.on_message(cluster::kCoordinatorReturned,
-                    [this](const transport::Message& message) { watch_.hear(message); });
+  fabric.on_message(cluster::kCoordinatorReturned, [this](const transport::Message& message) {
+    watch_.hear(message);
+    if (!watch_.news()) return;
+    const std::lock_guard lock(mutex_);
+    tasks_.clear();  // of the earlier one; the new one's may follow at once
+    news_.clear();
+    revoked_.clear();
+    to_give_back_.clear();
+  });
   fabric.on_failure([this](transport::Peer& peer) {
+    if (runtime_->member(peer.rank()).role != Role::coordinator) return;
     const std::lock_guard lock(mutex_);
     if (!over_) watch_.lose(peer);
     tasks_.clear();  // it will have them run again
@@ -174,8 +184,17 @@ void WorkerServer::come_in() {
   });
   const bool late = runtime_->came_late();
   if (!late) coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
+  auto next = std::chrono::steady_clock::now();
   const auto answered = [&] {
     take_up_coordinator();
+    // One that was killed as well comes back without knowing this process; the ps know where.
+    if (const auto now = std::chrono::steady_clock::now(); !late && watch_.until() && now >= next) {
+      next = now + kAsksAPs;
+      for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
+        runtime_->control_peer(runtime_->member(Role::ps, ps))
+            .send(cluster::kJoin, {}, to_bytes(runtime_->self()));
+      }
+    }
     return heard || ended() || anew_;
   };
   if (!transport::progress_until(fabric, transport::deadline_in(runtime_->patience()), answered)) {
@@ -249,10 +268,6 @@ void WorkerServer::take_up_coordinator() {
   // For the process that its agent starts when this one dies.
   if (runtime_->kept_memory()) cluster::KeptRecord(runtime_->kept_memory()).write(to_bytes(back));
   const std::lock_guard lock(mutex_);
-  tasks_.clear();
-  news_.clear();
-  revoked_.clear();
-  to_give_back_.clear();
   anew_ = true;
 }
 

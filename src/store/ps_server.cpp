@@ -320,6 +320,11 @@ void PsServer::serve_fabric() {
   });
   fabric_.on_message(cluster::kCoordinatorReturned,
                      [this](const transport::Message& message) { coordinator_.hear(message); });
+  // Of a worker that finds no coordinator, and asks until one takes it in.
+  fabric_.on_message(cluster::kJoin, [this](const transport::Message& message) {
+    if (coordinator_.until()) return;
+    runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kJoin, {}, message.payload);
+  });
   fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
   fabric_.on_message(cluster::kFenced, [this](const transport::Message&) { fenced_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {

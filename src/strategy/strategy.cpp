@@ -57,7 +57,8 @@ std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtim
   }
   // Ps and workers say something as soon as they run, which may be before a coordinator listens.
   runtime->control().on_message(cluster::kHello, [](const transport::Message&) {});
-  runtime->control().on_message(cluster::kHeartbeat, [](const transport::Message&) {});
+  for (const auto type : {cluster::kHeartbeat, cluster::kJoin})
+    runtime->control().on_message(type, [](const transport::Message&) {});
   return runtime;
 }
 

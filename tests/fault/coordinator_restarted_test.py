@@ -79,6 +79,16 @@ class CoordinatorRestarted(JobTest):
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
 
+    def test_a_worker_that_is_killed_together_with_it_is_taken_in(self):
+        job = self.start_steps(5, 150, 1500, "--capstan-ps=2", WAIT)
+        self.assert_says(job, rf"(?s){BEGINS}.*recorded")
+        for rank in (1, 0):
+            os.kill(job.ranks()[rank][1], signal.SIGKILL)
+        self.assert_says(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
+        self.file.touch()
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
+
     def test_by_active_messages(self):
         job, sum_of_all = self.goes_on(2, 1, "--capstan-window=am", "--capstan-ps-restart=off")
         self.check_sums(job.stdout, sum_of_all)
