@@ -29,8 +29,9 @@ std::shared_ptr<void> worker_resource(std::uint64_t id);
 /// The calling thread is in a strategy's scope.
 bool in_scope() noexcept;
 /// Announces a recipe to every worker of the strategy whose scope this is, so that its number is enough from
-/// then on. `what` is for the Error(failed_precondition) outside of a scope.
-std::uint64_t add_worker_resource(const std::string& what, std::uint32_t function,
+/// then on. `kind` and `name` are for errors: "table", "words". Throws Error: failed_precondition outside of
+/// a scope, invalid_argument for a name that no checkpoint could hold.
+std::uint64_t add_worker_resource(const std::string& kind, const std::string& name, std::uint32_t function,
                                   std::vector<std::byte> arguments);
 
 }  // namespace detail

@@ -120,7 +120,7 @@ class PerWorkerVariable {
   friend struct Serializer<PerWorkerVariable<T>>;
   PerWorkerVariable() = default;
   explicit PerWorkerVariable(detail::CopyRecipe recipe)
-      : id_(detail::add_worker_resource("per-worker variable \"" + recipe.name + "\"",
+      : id_(detail::add_worker_resource("per-worker variable", recipe.name,
                                         detail::Registered<&detail::make_copy<T>>::number,
                                         to_bytes(std::tuple(recipe)))),
         name_(std::move(recipe.name)),

@@ -51,7 +51,8 @@ struct SplitOptions {
   /// The order of splits follows from it and from the number of the epoch, on every machine. None: the order
   /// of the data, in every epoch.
   std::optional<std::uint64_t> shuffle_seed = {};
-  /// Of its position in checkpoints; empty: "splits", "splits-2", ... in the order of their creation.
+  /// Name of its position in checkpoints, by the rules for variables; empty: "splits", "splits-2", ... in the
+  /// order of their creation.
   std::string name = {};
 };
 

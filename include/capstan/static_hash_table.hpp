@@ -66,9 +66,9 @@ class StaticHashTable {
                   Element<V> default_value)
       : table_(std::make_shared<const detail::HashTable<K, V>>(name, keys, values, default_value)) {
     if (!detail::in_scope()) return;
-    id_ = detail::add_worker_resource("table \"" + name + "\"",
-                                      detail::Registered<&detail::make_hash_table<K, V>>::number,
-                                      to_bytes(std::tuple(name, keys, values, default_value)));
+    id_ =
+        detail::add_worker_resource("table", name, detail::Registered<&detail::make_hash_table<K, V>>::number,
+                                    to_bytes(std::tuple(name, keys, values, default_value)));
   }
 
   const std::string& name() const { return table_->name; }

@@ -34,8 +34,8 @@ using Synchronization = std::variant<Asynchronous, StaleSynchronous, Synchronous
 /// it leaves or dies. docs/consistency.md says what each mode promises.
 class UpdateGroup {
  public:
-  /// Throws Error: failed_precondition outside of a scope, invalid_argument for a negative bound, or backup
-  /// workers that leave nobody to wait for.
+  /// Throws Error: failed_precondition outside of a scope, invalid_argument for a negative bound, backup
+  /// workers that leave no worker to wait for, or a name that no variable could have.
   UpdateGroup(std::string name, const Synchronization& synchronization);
 
   /// In a closure: ends this worker's step. Returns when what was pushed before has been applied, or dropped,

@@ -185,7 +185,8 @@ class Variable : public AnyVariable {
   using element_type = Element<T>;
 
   /// Throws Error: failed_precondition on another rank than the coordinator; invalid_argument for a size
-  /// below 0, or values of another shape; already_exists for a name that is taken.
+  /// below 0, values of another shape, and a name that no checkpoint could hold
+  /// (docs/checkpoint_format.md#names); already_exists for a name that is taken.
   Variable(std::string name, const Shape& shape, const InitialValue<T>& initial = {},
            const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, &shape, initial.any(), options) {}
@@ -406,7 +407,8 @@ struct Serializer<Variable<T>> {
 /// A 64-bit number on a ps that any rank may add to: a global step.
 class Counter {
  public:
-  /// REQUIRES: a strategy's scope. Starts at 0.
+  /// REQUIRES: a strategy's scope. Starts at 0. Throws Error: already_exists for a name that is taken,
+  /// invalid_argument for one that no variable could have.
   explicit Counter(std::string name);
 
   /// Adds, as a push does: in a closure it has been done when that counts as done, and counts once though the

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "capstan/readers.hpp"
 #include "io/data/line_cursor.hpp"
 #include "io/data/numbers.hpp"
@@ -40,7 +41,7 @@ struct CriteoParser {
     if (field == 0) {
       if (io::parse_float(text.data(), end, example.label) != end ||
           (example.label != 0 && example.label != 1)) {
-        reader.refuse("expected 0 or 1 as the label, found " + io::quoted(text));
+        reader.refuse("expected 0 or 1 as the label, found " + printable(text));
       }
       return;
     }
@@ -48,8 +49,7 @@ struct CriteoParser {
     if (field <= CriteoExample::kIntegers) {
       const std::size_t i = field - 1;
       if (io::parse_integer(text.data(), end, example.integers[i]) != end) {
-        reader.refuse(
-            fmt::format("expected a whole number as integer {}, found {}", i + 1, io::quoted(text)));
+        reader.refuse(fmt::format("expected a whole number as integer {}, found {}", i + 1, printable(text)));
       }
       example.integers_present |= std::uint32_t{1} << i;
     } else {
@@ -57,7 +57,7 @@ struct CriteoParser {
       const auto [behind, error] = std::from_chars(text.data(), end, example.categories[i], 16);
       if (error != std::errc() || behind != end) {
         reader.refuse(fmt::format("expected up to 8 hexadecimal digits as category {}, found {}", i + 1,
-                                  io::quoted(text)));
+                                  printable(text)));
       }
       example.categories_present |= std::uint32_t{1} << i;
     }

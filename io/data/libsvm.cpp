@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printable.hpp"
 #include "capstan/readers.hpp"
 #include "io/data/line_cursor.hpp"
 #include "io/data/numbers.hpp"
@@ -22,7 +23,7 @@ inline bool parse_line(std::string_view line, const LibsvmOptions& options, cons
   const auto word = [&](const char* from) {  // for messages
     const char* to = from;
     while (to != end && !is_blank(*to)) ++to;
-    return io::quoted({from, static_cast<std::size_t>(to - from)});
+    return printable({from, static_cast<std::size_t>(to - from)});
   };
   while (at != end && is_blank(*at)) ++at;
   if (at == end || *at == '#') return false;

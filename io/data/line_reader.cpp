@@ -84,20 +84,4 @@ void LineReader::seek(std::uint64_t offset, std::uint64_t line) {
   ended_ = false;
 }
 
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kMaxShown = 60;
-  std::string shown = "\"";
-  for (const char c : text.substr(0, kMaxShown)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\t') {
-      shown += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      shown += fmt::format("\\x{:02x}", byte);
-    } else {
-      shown += c;
-    }
-  }
-  return shown + (text.size() > kMaxShown ? "...\"" : "\"");
-}
-
 }  // namespace capstan::io

@@ -48,7 +48,4 @@ class LineReader {
   bool carriage_return_ = false;
 };
 
-/// For an error message: short, and safe to print whatever the file holds.
-std::string quoted(std::string_view text);
-
 }  // namespace capstan::io

@@ -1,6 +1,7 @@
 // text.cpp -- lines as they are, and records of fields between separators.
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "capstan/readers.hpp"
 #include "capstan/split_dataset.hpp"
 #include "io/data/line_cursor.hpp"
@@ -118,7 +119,7 @@ class SeparatedParser {
       if (line.empty() || line[0] == options_.separator) return field;
       if (line[0] != options_.quote) {
         reader.refuse(fmt::format("expected {} or the end of the line behind a quoted field, found {}",
-                                  io::quoted({&options_.separator, 1}), io::quoted(line)));
+                                  printable({&options_.separator, 1}), printable(line)));
       }
       field += options_.quote;
       line.remove_prefix(1);

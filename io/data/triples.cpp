@@ -9,6 +9,7 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "base/printable.hpp"
 #include "capstan/error.hpp"
 #include "io/data/line_reader.hpp"
 #include "io/file.hpp"
@@ -76,13 +77,13 @@ class TripleFile {
     if (count != fields.size()) {
       throw Error(Code::invalid_argument,
                   fmt::format("{}: expected head<TAB>relation<TAB>tail, found {} field{}: {}", place(), count,
-                              count == 1 ? "" : "s", quoted(line)));
+                              count == 1 ? "" : "s", printable(line)));
     }
     static constexpr std::array<const char*, 3> kNames{"head", "relation", "tail"};
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (fields[i].empty()) {
         throw Error(Code::invalid_argument,
-                    fmt::format("{}: the {} is empty: {}", place(), kNames[i], quoted(line)));
+                    fmt::format("{}: the {} is empty: {}", place(), kNames[i], printable(line)));
       }
     }
   }
@@ -117,7 +118,7 @@ class UnseenCounter {
   static bool note(std::int32_t number, std::size_t of_train, const char* kind, std::string_view name,
                    const TripleFile& file, std::string& example) {
     if (static_cast<std::size_t>(number) < of_train) return false;
-    if (example.empty()) example = fmt::format("{}: {} {}", file.place(), kind, quoted(name));
+    if (example.empty()) example = fmt::format("{}: {} {}", file.place(), kind, printable(name));
     return true;
   }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/name.hpp"
 #include "capstan/error.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
@@ -118,7 +119,7 @@ std::vector<VariableInfo> variables_of(std::span<const PartReport> parts) {
   std::map<std::string, std::map<std::string, Pieces>> arrays;
   for (const PartReport& part : parts) {
     for (const DatasetReport& dataset : part.datasets) {
-      check_variable_name(dataset.variable);
+      check_name("variable", dataset.variable);
       check_which(dataset.which);
       arrays[dataset.variable][dataset.which].push_back({&part, &dataset});
     }

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <limits>
 
+#include "base/name.hpp"
+#include "base/printable.hpp"
 #include "capstan/error.hpp"
 #include "io/hdf5/part_writer.hpp"
 
@@ -15,8 +17,6 @@ namespace {
 
 /// H5S_MAX_RANK.
 constexpr std::size_t kMostAxes = 32;
-
-constexpr std::size_t kMaxNameBytes = 512;  // well below HDF5's object header limit of 64 KiB
 
 /// Decimal digits and nothing else, at least `min_digits` of them.
 std::optional<std::int64_t> parse_number(std::string_view digits, std::size_t min_digits) {
@@ -31,47 +31,6 @@ std::optional<std::int64_t> parse_number(std::string_view digits, std::size_t mi
 /// 16 lower-case hexadecimal digits.
 bool is_attempt(std::string_view text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
-/// Length of the UTF-8 sequence that starts `text`, 0 when it is not a valid one.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = first == 0xed && byte(1) > 0x9f;
-  const bool too_large = first == 0xf4 && byte(1) > 0x8f;
-  return overlong || surrogate || too_large ? 0 : length;
-}
-
-void check_text(std::string_view kind, std::string_view name) {
-  if (name.empty()) throw Error(Code::invalid_argument, fmt::format("{} has an empty name", kind));
-  if (name.size() > kMaxNameBytes) {
-    throw Error(Code::invalid_argument,
-                fmt::format("{} has a name of {} bytes; at most {} fit", kind, name.size(), kMaxNameBytes));
-  }
-  for (std::size_t at = 0; at < name.size();) {
-    const std::size_t length = utf8_length(name.substr(at));
-    const bool control = static_cast<unsigned char>(name[at]) < 0x20 || name[at] == 0x7f;
-    if (length == 0 || control) {
-      throw Error(Code::invalid_argument,
-                  fmt::format("{} has a name with {} at byte {}", kind,
-                              control ? "a control character" : "a byte that is not UTF-8", at));
-    }
-    at += length;
-  }
-}
-
-void check_component(std::string_view kind, std::string_view name, std::string_view component) {
-  if (component.empty() || component == "." || component == "..") {
-    throw Error(Code::invalid_argument, fmt::format("{} \"{}\": a component between slashes is {}", kind,
-                                                    name, component.empty() ? "empty" : component));
-  }
 }
 
 }  // namespace
@@ -115,21 +74,12 @@ std::string dataset_path(std::string_view variable, std::string_view which) {
                      which);
 }
 
-void check_variable_name(std::string_view name) {
-  check_text("a variable", name);
-  for (std::size_t from = 0;;) {
-    const auto slash = name.find('/', from);
-    check_component("variable", name, name.substr(from, slash - from));
-    if (slash == std::string_view::npos) return;
-    from = slash + 1;
-  }
-}
-
 void check_which(std::string_view which) {
-  check_text("an optimizer slot", which);
-  check_component("optimizer slot", which, which);
+  check_name("optimizer slot", which);
   if (which.find('/') != std::string_view::npos) {
-    throw Error(Code::invalid_argument, fmt::format("optimizer slot \"{}\" has a '/' in its name", which));
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("optimizer slot {}: the name has a '/', expected one component", printable(which)));
   }
 }
 
@@ -149,6 +99,19 @@ void check_names_apart(std::span<const std::string> names, bool increment) {
       }
     }
   }
+}
+
+void check_name_apart(const std::set<std::string>& names, const std::string& added) {
+  std::vector<std::string> related{added};
+  for (auto slash = added.find('/'); slash != std::string::npos; slash = added.find('/', slash + 1)) {
+    if (std::string prefix = added.substr(0, slash); names.contains(prefix)) related.push_back(prefix);
+  }
+  const std::string inside = added + "/";
+  for (auto name = names.lower_bound(inside); name != names.end() && name->starts_with(inside); ++name) {
+    related.push_back(*name);
+  }
+  std::sort(related.begin(), related.end());
+  check_names_apart(related, /*increment=*/true);
 }
 
 void check_shape(std::string_view array, std::span<const std::uint64_t> shape, DType dtype) {

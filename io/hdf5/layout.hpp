@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,14 +48,15 @@ std::optional<PartNumber> part_of_name(std::string_view name);
 /// "variables/entities/embedding/value", "variables/entities/embedding/slots/m".
 std::string dataset_path(std::string_view variable, std::string_view which);
 
-/// A variable's name: UTF-8, components between '/', none of them empty, "." or "..", no control characters,
-/// at most 512 bytes. Throws Error invalid_argument.
-void check_variable_name(std::string_view name);
-/// "value", or a slot: a component without '/'.
+/// Throws Error(invalid_argument) unless `which` is a name (base/name.hpp) of one component: "value", or a
+/// slot.
 void check_which(std::string_view which);
 /// Refuses "a" beside "a/value/b" or "a/slots", in an increment also "a/changed_rows", whose datasets would
 /// lie inside one another. `names` is sorted.
 void check_names_apart(std::span<const std::string> names, bool increment = false);
+/// Throws Error(invalid_argument) unless variable `added` can be in one checkpoint, increments included, with
+/// `names`, which can be in one themselves.
+void check_name_apart(const std::set<std::string>& names, const std::string& added);
 /// Rank 1 or 2, no zero, element count in 63 bits.
 void check_shape(std::string_view array, std::span<const std::uint64_t> shape, DType dtype);
 

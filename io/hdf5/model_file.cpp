@@ -6,6 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/name.hpp"
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
 #include "io/hdf5/layout.hpp"
@@ -61,7 +62,7 @@ DatasetReport array_from_json(const Json& json) {
   if (!dtype) throw Error(Code::invalid_argument, "unknown dtype " + json.at("dtype").dump());
   array.dtype = *dtype;
   array.shape = json.at("shape").get<std::vector<std::uint64_t>>();
-  check_variable_name(array.variable);
+  check_name("variable", array.variable);
   check_which(array.which);
   check_shape(array.variable, array.shape, array.dtype);
   array.rows = array.shape[0];

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/name.hpp"
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
 #include "io/direct_writer.hpp"
@@ -32,7 +33,7 @@ bool is_increment(std::span<const PartArray> arrays) {
 void check_arrays(std::span<const PartArray> arrays) {
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const PartArray& array : arrays) {
-    check_variable_name(array.variable);
+    check_name("variable", array.variable);
     check_which(array.which);
     const std::string name = fmt::format("{} of \"{}\"", array.which, array.variable);
     check_shape(name, array.shape, array.dtype);

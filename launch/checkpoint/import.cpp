@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/name.hpp"
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
 #include "capstan/optimizers.hpp"
@@ -86,7 +87,7 @@ void write(const Request& request, const ImportSource& source, const Optimizer& 
 
 int import_from(const Request& request) {
   const std::string& name = request.variables.back();
-  io::check_variable_name(name);
+  check_name("variable", name);
   const ImportSource source = open_import_source(request.from, request.dataset);
   const Optimizer optimizer = optimizer_of(request, source.dtype);
   NewCheckpoint to(without_slash(request.to), request.step, request.force);

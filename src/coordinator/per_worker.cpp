@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/name.hpp"
 #include "capstan/per_worker_variable.hpp"
 #include "shard/descriptor.hpp"
 #include "store/store.hpp"
@@ -15,13 +16,15 @@ namespace capstan::detail {
 
 bool in_scope() noexcept { return strategy::Strategy::current() != nullptr; }
 
-std::uint64_t add_worker_resource(const std::string& what, std::uint32_t function,
+std::uint64_t add_worker_resource(const std::string& kind, const std::string& name, std::uint32_t function,
                                   std::vector<std::byte> arguments) {
+  check_name(kind, name);
   strategy::Strategy* strategy = strategy::Strategy::current();
   if (strategy == nullptr) {
-    throw Error(Code::failed_precondition, what +
-                                               " is created outside of a strategy's scope: open one on the "
-                                               "coordinator, auto scope = strategy.scope()");
+    throw Error(Code::failed_precondition,
+                fmt::format("{} \"{}\" is created outside of a strategy's scope: open one on the "
+                            "coordinator, auto scope = strategy.scope()",
+                            kind, name));
   }
   return strategy->add_resource(function, std::move(arguments));
 }

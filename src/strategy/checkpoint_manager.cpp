@@ -68,14 +68,6 @@ io::CheckpointDirectory directory_of(const CheckpointOptions& options) {
   return io::CheckpointDirectory(options.directory, options.max_to_keep, options.keep_every_n_hours);
 }
 
-/// Throws Error(invalid_argument).
-void check_names_for_increments(const strategy::Strategy& strategy) {
-  std::vector<std::string> names;
-  for (const auto& variable : strategy.variables()) names.push_back(variable->descriptor.name);
-  std::sort(names.begin(), names.end());
-  io::check_names_apart(names, /*increment=*/true);
-}
-
 /// Not that of any other save, whoever made it.
 std::uint64_t new_mark() {
   std::random_device random;
@@ -159,7 +151,6 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
   const auto states = strategy.states();
   const Hold hold(states, strategy, options.consistency == SaveConsistency::global);
   Saving saving{.step = step, .told = {.user_state = user_state, .settings = options_.settings}};
-  if (options.incremental) check_names_for_increments(strategy);
   increments_ = increments_ || options.incremental;
   if (const auto whole = options.incremental ? whole_for(step) : nullptr) {
     saving.rows.since = whole->mark;

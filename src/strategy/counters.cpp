@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "base/name.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::strategy {
 
 std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::string& name) {
+  check_name("counter", name);
   if (!created_counters_.insert(name).second) {
     throw Error(Code::already_exists, "there is a counter \"" + name + "\" already");
   }

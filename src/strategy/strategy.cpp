@@ -11,8 +11,10 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "base/name.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/pulse.hpp"
+#include "io/hdf5/layout.hpp"
 #include "shard/partition.hpp"
 #include "store/ps_server.hpp"
 #include "strategy/disk_patience.hpp"
@@ -175,7 +177,6 @@ int Strategy::next_place(std::uint64_t bytes) {
 }
 
 void Strategy::check_new(const std::string& name, const Shape& shape) const {
-  if (name.empty()) throw Error(Code::invalid_argument, "a variable needs a name");
   if (!std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 0; })) {
     throw Error(
         Code::invalid_argument,
@@ -183,11 +184,10 @@ void Strategy::check_new(const std::string& name, const Shape& shape) const {
   }
   (void)elements_of(shape);
   if (of_this_process_) return;  // nobody looks for these by name
-  for (const auto& other : variables()) {
-    if (other->descriptor.name == name) {
-      throw Error(Code::already_exists, "there is a variable \"" + name + "\" already");
-    }
+  if (variable_names_.contains(name)) {
+    throw Error(Code::already_exists, "there is a variable \"" + name + "\" already");
   }
+  io::check_name_apart(variable_names_, name);
 }
 
 Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
@@ -287,6 +287,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
                                                                const Shape* shape,
                                                                const detail::AnyInitialValue& initial,
                                                                const VariableOptions& options) {
+  check_name("variable", name);
   detail::WholeValue whole;
   if (shape != nullptr) check_new(name, *shape);
   if (initial.whole) whole = initial.whole();
@@ -324,6 +325,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   for (auto& [ps, request] : created.requests) contents_.add(ps, std::move(request));
   if (restored_ && restored_->whole()) contents_.extend_checkpoint(descriptor.id);
   auto bound = context_.add(std::move(descriptor), of_this_process_);
+  variable_names_.insert(name);
   const std::lock_guard lock(variables_mutex_);
   variables_.push_back(bound);
   return bound;
@@ -367,6 +369,7 @@ std::vector<PsLoad> Strategy::loads() {
 }
 
 std::uint32_t Strategy::create_group(const std::string& name, const Synchronization& synchronization) {
+  check_name("update group", name);
   if (std::find(groups_.begin(), groups_.end(), name) != groups_.end()) {
     throw Error(Code::already_exists, "there is an update group \"" + name + "\" already");
   }

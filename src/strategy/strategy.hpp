@@ -170,6 +170,7 @@ class Strategy {
   Recovery recovery_;
   mutable std::mutex variables_mutex_;  // and of resources_ and groups_
   std::vector<std::shared_ptr<const BoundVariable>> variables_;
+  std::set<std::string> variable_names_;  // of the thread that creates variables
   std::vector<std::shared_ptr<const detail::ResourceRecipe>> resources_;
   std::uint64_t next_resource_ = 1;
   std::uint32_t next_variable_;  // of every attempt: one that failed may have left shards behind

@@ -3,12 +3,14 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/name.hpp"
 #include "strategy/disk_patience.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::strategy {
 
 void Strategy::add_state(const std::string& name, const std::shared_ptr<SavedState>& state) {
+  check_name("dataset of splits", name);
   std::weak_ptr<SavedState>& place = states_[name];
   if (!place.expired()) {
     throw Error(Code::already_exists, "there is a dataset of splits \"" + name + "\" already");

@@ -1,6 +1,7 @@
 // checkpoint_names_test.cpp -- names that a file can hold, and names that would escape or collide.
 #include <gmock/gmock.h>
 
+#include "base/name.hpp"
 #include "checkpoint_sample.hpp"
 #include "io/hdf5/layout.hpp"
 #include "temporary_folder.hpp"
@@ -52,7 +53,7 @@ TEST(Names, OnesThatEscapeAreRefused) {
                                  "..",   "../w",  "a/../b",   "a/..",         ".",
                                  "./w",  "a/./b", "a\nb",     "tab\t",        "\x7f",
                                  "\xff", "\xc3",  "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80"}) {
-    error_of(Code::invalid_argument, [&] { check_variable_name(name); });
+    error_of(Code::invalid_argument, [&] { check_name("variable", name); });
     const TemporaryFolder folder;
     error_of(Code::invalid_argument, [&] {
       write_part(folder.path() / part_file_name(0, 1),
@@ -60,8 +61,8 @@ TEST(Names, OnesThatEscapeAreRefused) {
     });
     EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << name;
   }
-  error_of(Code::invalid_argument, [] { check_variable_name(std::string("a\0b", 3)); });
-  error_of(Code::invalid_argument, [] { check_variable_name(std::string(513, 'x')); });
+  error_of(Code::invalid_argument, [] { check_name("variable", std::string("a\0b", 3)); });
+  error_of(Code::invalid_argument, [] { check_name("variable", std::string(513, 'x')); });
 }
 
 TEST(Names, SlotsHaveOneComponent) {

@@ -321,7 +321,7 @@ class Import(CheckpointTest):
         numpy.save(self.file, numpy.arange(3))
         self.refused(USAGE, "--dataset a: ", words=["import", self.file, self.out, "--variable", "w", "--dataset", "a"])
         self.refused(USAGE, "--variable is required", words=["import", self.file, self.out])
-        self.refused(USAGE, "a component between slashes", words=["import", self.file, self.out, "--variable", "a//b"])
+        self.refused(USAGE, '"a//b"', words=["import", self.file, self.out, "--variable", "a//b"])
         self.refused(USAGE, "a checkpoint of step -1", words=["import", self.file, self.out, "--variable", "w", "--step", -1])
         self.assertEqual([path for path in self.folder.iterdir() if path != self.file], [])
 

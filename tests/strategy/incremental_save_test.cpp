@@ -1,6 +1,5 @@
 // incremental_save_test.cpp -- saves of the rows that were pushed to: exact when restored, whatever came
 // between.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -129,17 +128,6 @@ TEST(IncrementalSave, AfterARestoreIsWhole) {
   std::filesystem::remove_all(folder.path() / "checkpoint-00000004");
   EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(3));
   EXPECT_EQ(program.state(), saved);
-}
-
-TEST(IncrementalSave, RefusesNamesThatNoIncrementCanHaveAtOnce) {
-  const io::TemporaryFolder folder;
-  SavingProgram program(1);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
-  const auto scope = program.strategy.scope();
-  const Variable<float> inside("table/changed_rows", {2});
-  manager.save(1);
-  EXPECT_THAT(error_of(Code::invalid_argument, [&] { manager.save(2, "null", kIncremental); }),
-              testing::HasSubstr("table/changed_rows"));
 }
 
 TEST(IncrementalSave, IsWholeWhereTheEarlierOneIsGone) {

@@ -177,7 +177,6 @@ TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
   const auto shape_text = [](const std::string& text) {
     return "variable \"v\" has shape (" + text + "); expected sizes of 0 or more";
   };
-  expect_error(Code::invalid_argument, "a variable needs a name", [] { Variable<float> v("", {1}); });
   expect_error(Code::invalid_argument, shape_text("3, -1"), shape({3, -1}));
   expect_error(Code::invalid_argument, shape_text("-2, 2, 0"), shape({-2, 2, 0}));
   for (const std::int64_t wrong : {0, -3}) {
