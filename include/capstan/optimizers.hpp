@@ -41,6 +41,11 @@ struct Optimizer {
 /// Update rules, with w the value and g the gradient of one element; every other letter is a slot, kept
 /// beside w and 0 at first unless the rule says otherwise. A sparse push touches the rows it names and no
 /// others; rows named twice in one push count as one with the sum of their gradients.
+///
+/// The creation of a variable throws Error(invalid_argument) for a parameter that is not finite in the
+/// arithmetic of the rule (float, of double variables double) or out of range: momentum and rho are from 0 to
+/// 1, beta1 and beta2 from 0 to below 1, learning_rate_power is at most 0, all others but the learning rate
+/// are at least 0, and FTRL's learning rate is above 0. A negative learning rate ascends.
 namespace optimizers {
 
 /// w -= learning_rate g

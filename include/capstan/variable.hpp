@@ -185,8 +185,9 @@ class Variable : public AnyVariable {
   using element_type = Element<T>;
 
   /// Throws Error: failed_precondition on another rank than the coordinator; invalid_argument for a size
-  /// below 0, values of another shape, and a name that no checkpoint could hold
-  /// (docs/checkpoint_format.md#names); already_exists for a name that is taken.
+  /// below 0, values of another shape, parameters of the optimizer or initializer that are out of range, and
+  /// a name that no checkpoint could hold (docs/checkpoint_format.md#names); already_exists for a name that
+  /// is taken.
   Variable(std::string name, const Shape& shape, const InitialValue<T>& initial = {},
            const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, &shape, initial.any(), options) {}

@@ -80,6 +80,11 @@ void check_numbers(const std::string& name, DType dtype, const Initializer& init
                 fmt::format("variable \"{}\" is {}; {}", name, to_string(dtype), reason));
   };
   const bool whole = dtype == DType::int32 || dtype == DType::int64;
+  // The largest number of the dtype: what is above it would be infinite.
+  const double most_real = dtype == DType::float64   ? std::numeric_limits<double>::max()
+                           : dtype == DType::float16 ? 65504
+                                                     : std::numeric_limits<float>::max();
+  const auto is_real = [most_real](double number) { return std::abs(number) <= most_real; };
   // The largest double below 2^63 is 2^63 - 1024.
   const double least = dtype == DType::int32 ? -0x1p31 : -0x1p63;
   const double most = dtype == DType::int32 ? 0x1p31 - 1 : 0x1p63 - 1024;
@@ -90,7 +95,8 @@ void check_numbers(const std::string& name, DType dtype, const Initializer& init
       }
       return;
     case InitializerKind::uniform:
-      if (!(init.a <= init.b) || !std::isfinite(init.b - init.a)) {
+      if (!(init.a <= init.b) || !std::isfinite(init.b - init.a) ||
+          (!whole && !(is_real(init.a) && is_real(init.b)))) {
         refuse(
             fmt::format("uniform({}, {}) is no range: expected two numbers, the first not above the second",
                         init.a, init.b));
@@ -102,7 +108,7 @@ void check_numbers(const std::string& name, DType dtype, const Initializer& init
       return;
     case InitializerKind::normal:
     case InitializerKind::truncated_normal:
-      if (!std::isfinite(init.a) || !(init.b >= 0) || !std::isfinite(init.b)) {
+      if (!is_real(init.a) || !(init.b >= 0) || !is_real(init.b)) {
         refuse(
             fmt::format("a mean of {} and a stddev of {} are given; expected numbers, the stddev 0 or more",
                         init.a, init.b));
@@ -110,8 +116,11 @@ void check_numbers(const std::string& name, DType dtype, const Initializer& init
       return;
     case InitializerKind::orthogonal:
     case InitializerKind::identity:
+      if (!is_real(init.a)) refuse(fmt::format("a gain of {} is given; expected a finite number", init.a));
       return;
   }
+  refuse(fmt::format("its initializer is of kind {}, expected 1 to {} (InitializerKind)",
+                     static_cast<int>(init.kind), static_cast<int>(InitializerKind::identity)));
 }
 
 }  // namespace

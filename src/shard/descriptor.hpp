@@ -77,6 +77,11 @@ void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_
 void check_initializer(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,
                        const Initializer& initializer);
 
+/// Throws Error(invalid_argument) for a parameter that the optimizer uses and that is NaN, infinite in the
+/// arithmetic of `dtype`, or out of its range; for an integer variable, anything but SGD with a whole
+/// learning rate.
+void check_optimizer(const std::string& name, DType dtype, const Optimizer& optimizer);
+
 /// "sgd(learning_rate=0.1)": what checkpoints keep and errors show.
 std::string describe(const Optimizer& optimizer);
 /// The slots that an optimizer keeps beside each value: {"accumulator"}, {"m", "v"}, {}.

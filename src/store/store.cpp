@@ -37,17 +37,6 @@ void check_size(const shard::CreateShard& request) {
                           request.name, request.shard, request.rows, request.first_row, all));
 }
 
-void check_optimizer(const shard::CreateShard& request) {
-  if (is_floating(request.dtype) || request.dtype == DType::boolean) return;  // nobody pushes to a bool
-  const Optimizer& o = request.optimizer;
-  if (o.kind != OptimizerKind::sgd || o.learning_rate != std::round(o.learning_rate)) {
-    throw Error(
-        Code::invalid_argument,
-        fmt::format("variable \"{}\" is {} and cannot use {}: integers take SGD with a whole learning rate",
-                    request.name, to_string(request.dtype), shard::describe(o)));
-  }
-}
-
 }  // namespace
 
 void fill_by_function(const shard::CreateShard& request, std::byte* out) {
@@ -103,7 +92,9 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
                                                   request.variable, request.name, request.shard));
   }
   check_size(request);
-  check_optimizer(request);
+  shard::check_optimizer(request.name, request.dtype, request.optimizer);
+  shard::check_initializer(request.name, request.dtype, {request.shape.begin(), request.shape.end()},
+                           request.initializer);
   const Room before = room();
   try {
     Shard made = make(request, filled);

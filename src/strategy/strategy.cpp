@@ -317,6 +317,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.group = options.group ? options.group->id() : 0;
   descriptor.memory = options.memory.value_or(options_.memory);
   descriptor.stochastic_rounding = options.stochastic_rounding;
+  shard::check_optimizer(name, dtype, descriptor.optimizer);
   check_rounding(descriptor);
   shard::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   if (restored_ && restored_->has(name)) restored_->require_fit(descriptor);

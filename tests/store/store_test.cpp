@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -297,6 +298,18 @@ TEST_F(StoreTest, IntegersTakeSgdWithAWholeLearningRateOnly) {
     }
   }
   EXPECT_NO_THROW(create<std::int64_t>(1, {4}, optimizers::SGD{.learning_rate = -3}));
+}
+
+TEST_F(StoreTest, AShardWithParametersOutOfRangeIsRejected) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto expect_rejected = [this](const Optimizer& optimizer, const Initializer& initializer) {
+    (void)error_of(Code::invalid_argument, [&] { create<float>(1, {4}, optimizer, initializer); });
+  };
+  expect_rejected(optimizers::SGD{.learning_rate = kNan}, {});
+  expect_rejected(optimizers::Adam{.beta1 = 1}, {});
+  expect_rejected({.kind = static_cast<OptimizerKind>(99)}, {});
+  expect_rejected({}, initializers::normal(0, kNan));
+  EXPECT_NO_THROW(create<float>(1, {4}, optimizers::SGD{}));
 }
 
 TEST_F(StoreTest, APushThatDoesNotFitIsDroppedAndLogged) {

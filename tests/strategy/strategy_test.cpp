@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <thread>
 
 #include "capstan/variable.hpp"
@@ -189,7 +190,6 @@ TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
         shape({4}));
   }
   shards = 2;
-  // The ps refuse this one, each for its shard.
   expect_error(
       Code::invalid_argument,
       "variable \"n\" is int64 and cannot use sgd(learning_rate=0.5): integers take SGD with a whole "
@@ -225,6 +225,24 @@ TEST_F(StrategyTest, RefusesVariablesWhoseBytesOrRowsCannotBeCountedAndTheRestGo
     EXPECT_THAT(text, HasSubstr(part));
   const Variable<bool> free("large", {3});
   EXPECT_EQ(free.pull(), std::vector<std::uint8_t>(3));
+}
+
+TEST_F(StrategyTest, ParametersOutOfRangeAreRejectedBeforeAnyPsIsAsked) {
+  RankThreads ranks(with_ps(1));
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  const auto create = [](const Optimizer& optimizer, const Initializer& initializer) {
+    return [=] { Variable<float> v("v", Shape{4}, initializer, {optimizer}); };
+  };
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& rejected :
+       {create(optimizers::SGD{.learning_rate = kNan}, {}), create(optimizers::RMSProp{.rho = 2}, {}),
+        create({}, initializers::truncated_normal(0, kNan))}) {
+    const std::string text = error_of(Code::invalid_argument, rejected);
+    EXPECT_THAT(text, HasSubstr("\"v\""));
+  }
+  EXPECT_EQ(strategy.loads()[0].shards, 0U);
+  create({}, {})();
 }
 
 TEST_F(StrategyTest, CountersAddUpAndLieOnThePsInTurn) {
