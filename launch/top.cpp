@@ -7,9 +7,9 @@
 
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/json.hpp"
 #include "capstan/error.hpp"
 #include "cluster/door_knock.hpp"
 #include "launch/running_job.hpp"
@@ -29,7 +29,7 @@ nlohmann::json ask(const cluster::RunFile& file) {
   const cluster::DoorAnswer answer =
       cluster::ask_door(file.address, file.token, cluster::DoorRequest::figures, {}, deadline);
   if (answer.code != Code::ok) throw Error(answer.code, answer.message);
-  return nlohmann::json::parse(answer.message);
+  return parse_json(answer.message, "the coordinator's answer", Code::data_loss);
 }
 
 Screen screen_of_terminal() {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.hpp"
 #include "capstan/capstan.hpp"
 #include "launch/progress.hpp"
 #include "launch/training_output.hpp"
@@ -47,7 +48,7 @@ void write_summary(const std::string& path, const Cluster& cluster, const kge::P
   const json summary{{"program", "capstan train kge"},
                      {"version", launch::version_text()},
                      {"cluster", launch::cluster_json(cluster)},
-                     {"settings", json::parse(options.settings_json)},
+                     {"settings", parse_json(options.settings_json, "the settings", Code::internal)},
                      {"used",
                       {{"model", std::string(kge::to_string(options.model))},
                        {"dim", options.dim},

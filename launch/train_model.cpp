@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.hpp"
 #include "capstan/capstan.hpp"
 #include "launch/progress.hpp"
 #include "launch/training_output.hpp"
@@ -48,7 +49,7 @@ json summary_of(const Cluster& cluster, const train::ModelOptions& options,
   json summary{{"program", fmt::format("capstan train {}", to_string(options.program))},
                {"version", launch::version_text()},
                {"cluster", launch::cluster_json(cluster)},
-               {"settings", json::parse(options.settings_json)},
+               {"settings", parse_json(options.settings_json, "the settings", Code::internal)},
                {"used", used},
                {"data",
                 {{"train", report.data.train},

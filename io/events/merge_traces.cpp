@@ -7,11 +7,11 @@
 #include <charconv>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "capstan/error.hpp"
 #include "io/file.hpp"
 #include "io/output_file.hpp"
@@ -79,8 +79,9 @@ void write_clocks(const fs::path& folder, const std::map<int, ClockOffset>& cloc
 
 std::map<int, ClockOffset> read_clocks(const fs::path& folder) {
   std::map<int, ClockOffset> clocks;
-  std::ifstream in(folder / kClocks);
-  const json all = json::parse(in, nullptr, false);
+  std::error_code none;
+  if (!fs::exists(folder / kClocks, none)) return clocks;
+  const json all = try_parse_json(read_whole_file(folder / kClocks));
   if (!all.is_object()) return clocks;
   for (const auto& [rank, clock] : all.items())
     clocks[std::stoi(rank)] = {clock.value("ahead_ns", std::int64_t{0}),

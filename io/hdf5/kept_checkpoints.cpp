@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
+#include "base/json.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "io/file.hpp"
@@ -29,7 +29,7 @@ KeptCheckpoints::KeptCheckpoints(std::filesystem::path directory) : directory_(s
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return;
   try {
-    const auto json = nlohmann::json::parse(read_whole_file(file));
+    const auto json = parse_json(read_whole_file(file), "its text", Code::data_loss);
     last_ = json.at("last").get<double>();
     names_ = json.at("kept").get<std::set<std::string>>();
   } catch (const std::exception& fault) {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
 #include "io/file.hpp"
@@ -17,6 +17,31 @@ namespace capstan::io {
 namespace {
 
 using Json = nlohmann::json;
+
+/// Values of a program lie up to two levels below the manifest's root, in "user_state" and "positions".
+constexpr std::size_t kMaxValueDepth = kMaxJsonDepth - 2;
+
+Json value_of(const std::string& text, const std::string& source) {
+  return parse_json(text, source, Code::invalid_argument, kMaxValueDepth);
+}
+
+Json user_state_of(const Manifest& manifest) {
+  return value_of(manifest.user_state, "the user state of a checkpoint");
+}
+
+Json settings_of(const Manifest& manifest) {
+  Json settings = value_of(manifest.settings, "the settings of a checkpoint");
+  if (settings.is_object()) return settings;
+  throw Error(Code::invalid_argument, "the settings of a checkpoint are not a JSON object");
+}
+
+Json positions_of(const Manifest& manifest) {
+  Json positions = Json::object();
+  for (const auto& [name, position] : manifest.positions) {
+    positions[name] = value_of(position, fmt::format("the position of \"{}\"", name));
+  }
+  return positions;
+}
 
 Json dataset_to_json(const DatasetReport& dataset) {
   Json json{{"variable", dataset.variable},
@@ -57,7 +82,7 @@ Json optimizer_to_json(const std::string& description) {
     if (equals == std::string_view::npos) continue;
     const std::string name(entry.substr(0, equals));
     const std::string text(entry.substr(equals + 1));
-    const Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const Json value = try_parse_json(text);
     json[name] = value.is_discarded() ? Json(text) : value;  // infinity is no JSON
   }
   return json;
@@ -159,7 +184,7 @@ Manifest manifest_from_json(const Json& json) {
 
 /// Format and version first: a newer version may say the rest in another way.
 Json parse_checked(const std::string& text, const std::filesystem::path& folder) {
-  Json json = Json::parse(text);
+  Json json = parse_json(text, "its text", Code::data_loss);
   if (!json.is_object() || json.value("format", Json()) != kFormatName) {
     throw Error(Code::invalid_argument, "is not the manifest of a Capstan checkpoint");
   }
@@ -195,15 +220,9 @@ void check_extents(const PartReport& part) {
 }
 
 void check_json(const Manifest& manifest) {
-  if (!Json::accept(manifest.user_state))
-    throw Error(Code::invalid_argument, "the user state of a checkpoint is not JSON");
-  if (!Json::accept(manifest.settings) || !Json::parse(manifest.settings).is_object()) {
-    throw Error(Code::invalid_argument, "the settings of a checkpoint are not a JSON object");
-  }
-  for (const auto& [name, position] : manifest.positions) {
-    if (Json::accept(position)) continue;
-    throw Error(Code::invalid_argument, fmt::format("the position of \"{}\" is not JSON", name));
-  }
+  (void)user_state_of(manifest);
+  (void)settings_of(manifest);
+  (void)positions_of(manifest);
 }
 
 void check_base(const Manifest& manifest) {
@@ -222,8 +241,6 @@ std::string to_json(const Manifest& manifest) {
   Json variables = Json::object();
   for (const VariableInfo& variable : manifest.variables)
     variables[variable.name] = variable_to_json(variable);
-  Json positions = Json::object();
-  for (const auto& [name, position] : manifest.positions) positions[name] = Json::parse(position);
   Json json{
       {"format", kFormatName},
       {"version", manifest.base ? kIncrementVersion : kFormatVersion},
@@ -231,11 +248,11 @@ std::string to_json(const Manifest& manifest) {
       {"master", {{"file", kMasterFile}, {"bytes", manifest.master_bytes}, {"xxh3", manifest.master_xxh3}}},
       {"parts", std::move(parts)},
       {"variables", std::move(variables)},
-      {"user_state", Json::parse(manifest.user_state)},
-      {"positions", std::move(positions)},
+      {"user_state", user_state_of(manifest)},
+      {"positions", positions_of(manifest)},
       {"counters", manifest.counters},
       {"written_by", {{"capstan", CAPSTAN_VERSION}, {"commit", CAPSTAN_COMMIT}}},
-      {"settings", Json::parse(manifest.settings)}};
+      {"settings", settings_of(manifest)}};
   if (manifest.base)
     json["base"] = {{"checkpoint", manifest.base->checkpoint},
                     {"manifest_xxh3", manifest.base->manifest_xxh3}};
@@ -278,7 +295,7 @@ std::optional<Base> base_of(const std::filesystem::path& folder) {
   const auto file = folder / kManifestFile;
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return std::nullopt;
-  const Json json = Json::parse(read_whole_file(file), nullptr, /*allow_exceptions=*/false);
+  const Json json = try_parse_json(read_whole_file(file));
   if (!json.is_object() || !json.contains("base")) return std::nullopt;
   try {
     return base_from_json(json.at("base"));
@@ -293,9 +310,6 @@ Manifest read_manifest(const std::filesystem::path& folder) {
   const std::string text = read_whole_file(file);
   try {
     return manifest_from_json(parse_checked(text, folder));
-  } catch (const nlohmann::json::parse_error& error) {
-    throw Error(Code::data_loss,
-                fmt::format("{} is not JSON (byte {} of {})", file.string(), error.byte, text.size()));
   } catch (const nlohmann::json::exception& error) {
     throw Error(Code::data_loss, fmt::format("{} lacks something: {}", file.string(), error.what()));
   } catch (const Error& error) {

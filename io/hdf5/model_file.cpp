@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "base/name.hpp"
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
@@ -131,7 +131,7 @@ ModelIndex read_model_index(const FileDescriptor& from, const fs::path& file) {
   read_at(from, file, hdf5_bytes, text.data(), text.size());
   if (checksum_of(text) != tail.xxh3) throw damaged(file, "is damaged: the checksum of its index differs");
   try {
-    return index_from_json(Json::parse(text), hdf5_bytes);
+    return index_from_json(parse_json(text, "its index", Code::data_loss), hdf5_bytes);
   } catch (const nlohmann::json::exception& error) {
     throw damaged(file, fmt::format("its index lacks something: {}", error.what()));
   } catch (const Error& error) {

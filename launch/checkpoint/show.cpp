@@ -1,10 +1,10 @@
 // show.cpp -- `capstan checkpoint show`: what is in one checkpoint.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "base/json.hpp"
 #include "io/hdf5/array_stream.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/layout.hpp"
@@ -85,9 +85,11 @@ std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& a
   return text;
 }
 
+Json parse(const std::string& text) { return parse_json(text, "the manifest", Code::data_loss); }
+
 std::string settings_text(const io::CheckpointReader& reader) {
   std::vector<std::string> words;
-  const Json settings = Json::parse(reader.settings());
+  const Json settings = parse(reader.settings());
   for (const auto& [name, value] : settings.items()) words.push_back(name + "=" + value.dump());
   return words.empty() ? "" : "\nsettings\n" + wrapped(words, "  ");
 }
@@ -135,7 +137,7 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
     variables[variable.name] = std::move(json);
   }
   Json positions = Json::object();
-  for (const auto& [name, position] : reader.positions()) positions[name] = Json::parse(position);
+  for (const auto& [name, position] : reader.positions()) positions[name] = parse(position);
   return {{"path", reader.folder().string()},
           {"format", io::kFormatName},
           {"version", version_of(reader)},
@@ -144,10 +146,10 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
           {"step", reader.step()},
           {"parts", reader.manifest().parts.size()},
           {"variables", std::move(variables)},
-          {"user_state", Json::parse(reader.user_state())},
+          {"user_state", parse(reader.user_state())},
           {"positions", std::move(positions)},
           {"counters", reader.counters()},
-          {"settings", Json::parse(reader.settings())}};
+          {"settings", parse(reader.settings())}};
 }
 
 }  // namespace

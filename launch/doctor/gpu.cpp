@@ -8,9 +8,9 @@
 #include <array>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/command_output.hpp"
+#include "base/json.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::launch::doctor {
@@ -100,7 +100,7 @@ Finding check_gpus(const Request&) {
   look.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
   const auto end =
       command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaAnswersWithin, Errors::kept);
-  const auto found = nlohmann::json::parse(end ? end->text : "", nullptr, /*allow_exceptions=*/false);
+  const auto found = try_parse_json(end ? end->text : "");
   if (!end) {
     look.failure = fmt::format("cuInit has not returned after {} s", kCudaAnswersWithin.count());
   } else if (!found.is_object()) {

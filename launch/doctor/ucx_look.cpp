@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 
 #include "base/command_output.hpp"
+#include "base/json.hpp"
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
 #include "transport/ucx_fabric.hpp"
@@ -105,7 +105,7 @@ UcxLook read_ucx_look(const std::string& output) {
         look.complaints.push_back(complaint);
       continue;
     }
-    const auto found = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto found = try_parse_json(line);
     if (!found.is_object()) continue;
     look.failure = found.value("failure", "");
     look.offer = {found.value("version", ""),

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "capstan/error.hpp"
+#include "io/file.hpp"
 
 namespace capstan::perf {
 
@@ -14,8 +14,7 @@ Bounds Bounds::from(const std::string& path) {
   Bounds bounds;
   if (path.empty()) return bounds;
   try {
-    std::ifstream file(path);
-    const nlohmann::json all = nlohmann::json::parse(file);
+    const nlohmann::json all = parse_json(io::read_whole_file(path), path, Code::invalid_argument);
     for (const auto& [name, curve] : all.items()) {
       Curve& into = bounds.curves_[name];
       into.by = curve.at("by").get<std::string>();

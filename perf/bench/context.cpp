@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.hpp"
 #include "base/settings.hpp"
 #include "capstan/cluster.hpp"
 #include "cluster/runtime.hpp"
@@ -103,7 +104,7 @@ void add_cluster(json& context, const Cluster& cluster) {
                            {"UCX_TLS", variable("UCX_TLS")},
                            {"CAPSTAN_UCX_TLS", variable("CAPSTAN_UCX_TLS")},
                            {"UCX_NET_DEVICES", variable("UCX_NET_DEVICES")}};
-  context["settings"] = json::parse(cluster.runtime()->settings().to_json());
+  context["settings"] = parse_json(cluster.runtime()->settings().to_json(), "the settings", Code::internal);
 }
 
 }  // namespace capstan::perf

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "cluster/runtime.hpp"
@@ -152,7 +152,7 @@ RunFile read_run_file(const fs::path& folder) {
                 path.string() + ": it must be yours, and readable by you alone (mode 0600)");
   }
   try {
-    const auto json = nlohmann::json::parse(read_whole(in.get(), path));
+    const auto json = parse_json(read_whole(in.get(), path), "its text", Code::data_loss);
     if (json.at("version") != kVersion) throw Error(Code::data_loss, "it is of another version of Capstan");
     if (!is_token(json.at("token"))) throw Error(Code::data_loss, "its token is not one");
     return {json.at("host"),    json.at("pid"),

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "capstan/cluster_resolver.hpp"
 #include "capstan/error.hpp"
 
@@ -24,25 +24,16 @@ Error bad(const std::string& place, const json& value, std::string_view expected
   return Error(Code::invalid_argument, fmt::format("{} is {}; expected {}", place, shown, expected));
 }
 
-/// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..." from "line" on.
-std::string reason_of(const json::exception& error) {
-  const std::string text = error.what();
-  const std::size_t line = text.find("line ");
-  const std::size_t bracket = text.find("] ");
-  if (line != std::string::npos) return text.substr(line);
-  return bracket == std::string::npos ? text : text.substr(bracket + 2);
-}
-
-json parse_json(const std::string& text) {
+json parse(const std::string& text) {
   try {
-    return json::parse(text);
-  } catch (const json::exception& error) {
+    return parse_json(text, "TF_CONFIG", Code::invalid_argument);
+  } catch (const Error& error) {
     throw Error(
-        Code::invalid_argument,
-        fmt::format("TF_CONFIG is not JSON: {}; expected such as "
+        error.code(),
+        fmt::format("{}; expected such as "
                     R"({{"cluster": {{"worker": ["host:port"], "ps": ["host:port"]}}, "task": {{"type": )"
                     R"("worker", "index": 0}}}}, in single quotes where a shell sets it)",
-                    reason_of(error)));
+                    error.what()));
   }
 }
 
@@ -113,7 +104,7 @@ std::optional<int> task_id_of(const json& index) {
 }  // namespace
 
 TFConfig parse_tf_config(const std::string& text) {
-  const json whole = parse_json(text);
+  const json whole = parse(text);
   if (!whole.is_object()) throw bad("TF_CONFIG", whole, R"(an object: {"cluster": ..., "task": ...})");
   const json& task = member(whole, "task");
   if (!task.is_null() && !task.is_object()) {

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
+
+#include "base/json.hpp"
 
 namespace capstan::coordinator {
 namespace {
@@ -187,7 +188,8 @@ std::string SplitKeeper::position() const {
 }
 
 SplitKeeper::Position SplitKeeper::parsed(const std::string& text) const try {
-  const Json json = Json::parse(text);
+  const Json json =
+      parse_json(text, fmt::format("the position of \"{}\"", options_.name), Code::invalid_argument);
   const Json seed = options_.shuffle_seed ? Json(*options_.shuffle_seed) : Json();
   const auto differs = [&](const char* what, const std::string& there, const std::string& here) {
     return Error(Code::failed_precondition,

@@ -9,9 +9,9 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "base/json.hpp"
 #include "capstan/capstan.hpp"
 #include "train/after_recovery.hpp"
 #include "train/model.hpp"
@@ -274,7 +274,7 @@ class ModelProgram {
   }
 
   void check_state(const std::string& text, const std::string& where) const {
-    const auto saved = nlohmann::json::parse(text, nullptr, false);
+    const auto saved = try_parse_json(text);
     const std::string program = fmt::format("train {}", to_string(options_.program));
     if (!saved.is_object() || saved.value("program", "") != program || !saved.contains("identity")) {
       throw Error(Code::failed_precondition, fmt::format("{} was not saved by `capstan {}`", where, program));
@@ -298,7 +298,8 @@ class ModelProgram {
       return 0;
     }
     report_.resumed_from = checkpoints_->restored_from().string();
-    const int epoch = nlohmann::json::parse(checkpoints_->user_state()).value("epoch", 0);
+    const int epoch =
+        parse_json(checkpoints_->user_state(), "the user state", Code::data_loss).value("epoch", 0);
     hooks_.say(fmt::format("resumed from {} after epoch {}", report_.resumed_from, epoch));
     return epoch;
   }

@@ -283,7 +283,10 @@ TEST_F(RunDirectory, IsRemovedByWhoWroteIt) {
 }
 
 TEST_F(RunDirectory, ADamagedFileIsNamed) {
-  for (const std::string text : {"", "{}", "[1", R"({"version": 2})", R"({"version": 1, "host": 3})"}) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  for (const std::string& text :
+       {std::string(), std::string("{}"), std::string("[1"), std::string(R"({"version": 2})"),
+        std::string(R"({"version": 1, "host": 3})"), deep}) {
     std::ofstream(folder_ / "cluster.json", std::ios::trunc) << text;
     EXPECT_EQ(refusal(), Code::data_loss) << text;
   }

@@ -81,6 +81,13 @@ TEST(TFConfigText, WrongTypesAreRefusedByTheirPlace) {
   EXPECT_LT(refused(R"({"task": ")" + std::string(10'000, 'x') + R"("})").size(), 200U);
 }
 
+TEST(TFConfigText, DeepNestingIsRefused) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_THAT(refused(deep), StartsWith("TF_CONFIG"));
+  EXPECT_THAT(refused(deep), HasSubstr("200000"));
+  EXPECT_THAT(refused("{\"cluster\": " + deep + "}"), HasSubstr("200001"));
+}
+
 TEST(TFConfigResolver, RefusesWhenItIsMade) {
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [] {

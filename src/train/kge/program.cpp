@@ -7,10 +7,10 @@
 #include <deque>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
+#include "base/json.hpp"
 #include "io/data/graph.hpp"
 #include "train/after_recovery.hpp"
 #include "train/counter_rng.hpp"
@@ -61,7 +61,7 @@ struct State {
   }
   static State from_json(const std::string& text, const std::string& where) {
     try {
-      const auto json = nlohmann::json::parse(text);
+      const auto json = try_parse_json(text);
       return {json.at("epoch"),    json.value("begun", std::int64_t{0}),
               json.at("model"),    json.at("dim"),
               json.at("entities"), json.at("relations")};
