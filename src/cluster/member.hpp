@@ -10,6 +10,7 @@
 #include "base/seat.hpp"
 #include "capstan/cluster.hpp"
 #include "cluster/role_request.hpp"
+#include "transport/job_secret.hpp"
 
 namespace capstan::cluster {
 
@@ -61,6 +62,7 @@ struct Table {
   int restarts = 0;                   // how often each worker of `members` may be started again
   int late = 0;                       // how many may come in by the late door
   std::int64_t coordinator_wait = 0;  // milliseconds that all wait for a coordinator that was killed; 0: none
+  transport::JobSecret secret = {};   // of this job; every process that is given the table may send
 
   int count(Role role) const noexcept {
     return static_cast<int>(

@@ -108,15 +108,6 @@ struct Verdict {
   std::uint64_t table_bytes = 0;  // broadcast next, where the code is ok
 };
 
-Table table_of(const std::vector<Hello>& hellos) {
-  Table table;
-  table.members = make_members(hellos);
-  table.restarts = hellos[0].restarts;
-  table.late = hellos[0].late;
-  table.coordinator_wait = hellos[0].coordinator_wait;
-  return table;
-}
-
 /// Rank 0's part, up to the verdict. Throws Error(deadline_exceeded).
 std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, const HelloSource& own,
                           std::chrono::milliseconds timeout) {
@@ -199,7 +190,7 @@ Table exchange(const mpi::Communicator& communicator, const HelloSource& hello,
   std::vector<std::byte> table;
   if (rank == 0) {
     try {
-      table = to_bytes(table_of(gather(communicator, ranks, hello, timeout)));
+      table = to_bytes(make_table(gather(communicator, ranks, hello, timeout)));
       verdict.table_bytes = table.size();
     } catch (const Error& error) {
       verdict = {error.code(), error.what(), 0};

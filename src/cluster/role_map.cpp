@@ -374,4 +374,14 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
   return members;
 }
 
+Table make_table(std::span<const Hello> hellos) {
+  Table table;
+  table.members = make_members(hellos);
+  table.restarts = hellos[0].restarts;
+  table.late = hellos[0].late;
+  table.coordinator_wait = hellos[0].coordinator_wait;
+  table.secret = transport::JobSecret::random();
+  return table;
+}
+
 }  // namespace capstan::cluster

@@ -33,5 +33,7 @@ std::vector<Place> places_of(std::span<const Role> roles, std::string_view sourc
 /// map_roles. Throws Error: failed_precondition naming a rank whose binary or role settings differ,
 /// invalid_argument naming one with another number of replicas, and for roles that make no cluster.
 std::vector<Member> make_members(std::span<const Hello> hellos);
+/// The table of a new job, with a secret of its own. Its rank is 0. Throws as make_members does.
+Table make_table(std::span<const Hello> hellos);
 
 }  // namespace capstan::cluster

@@ -30,8 +30,11 @@ Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabr
   control_peers_.resize(static_cast<std::size_t>(table_.places()));
   data_peers_.resize(static_cast<std::size_t>(table_.places()));
   if (this->started_again()) started_again_.emplace(self_.rank, self_);
-  control_->set_rank(table_.rank);
-  if (data_) data_->set_rank(table_.rank);
+  for (transport::Fabric* fabric : {control_.get(), data_.get()}) {
+    if (fabric == nullptr) continue;
+    fabric->set_rank(table_.rank);
+    fabric->set_secret(table_.secret);
+  }
   log::set_rank_tag(log_tag());
   choose_gpus(settings_);
 }

@@ -175,12 +175,7 @@ class Reception {
     roll_.arrive(rank);
     if (result_ || !roll_.complete()) return;
     try {
-      Table table;
-      table.members = make_members(hellos_);
-      table.restarts = hellos_[0].restarts;
-      table.late = hellos_[0].late;
-      table.coordinator_wait = hellos_[0].coordinator_wait;
-      conclude({Code::ok, {}, to_bytes(table)});
+      conclude({Code::ok, {}, to_bytes(make_table(hellos_))});
     } catch (const Error& error) {
       conclude({error.code(), error.what(), {}});
     } catch (const std::exception& error) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/job_secret.hpp"
 #include "transport/kept_memory.hpp"
 
 namespace capstan::transport {
@@ -161,6 +162,10 @@ class Fabric {
   /// The rank that this fabric's messages are said to come from. Set once, before the first send.
   void set_rank(int rank) noexcept { rank_ = rank; }
   int rank() const noexcept { return rank_; }
+  /// Messages carry this secret from now on, and a message that arrives without it is dropped before any
+  /// handler. All zeros before. Does nothing between threads of one process. REQUIRES: no message was sent or
+  /// received yet.
+  virtual void set_secret(const JobSecret& /*secret*/) noexcept {}
 
   /// A new connection; it lives as long as the fabric. Two ends of one rank (its control and its data fabric)
   /// are two peers.

@@ -36,6 +36,11 @@ class UcxFabric final : public Fabric {
 
   bool reaches_gpus() const override { return reaches_gpus_; }
 
+  void set_secret(const JobSecret& secret) noexcept override { secret_ = secret; }
+  const JobSecret& secret() const noexcept { return secret_; }
+  /// Number of messages that were dropped because they did not carry the secret.
+  std::uint64_t rejected() const noexcept { return rejected_; }
+
   void leave_the_rest_to_exit() noexcept override { left_to_exit_ = true; }
 
   ucp_worker_h worker() const noexcept { return worker_.get(); }
@@ -54,6 +59,8 @@ class UcxFabric final : public Fabric {
  private:
   static ucs_status_t receive(void* self, const void* header, std::size_t header_length, void* data,
                               std::size_t length, const ucp_am_recv_param_t* param);
+  /// The header of a message of this job. Counts and logs any other.
+  bool admits(Bytes header) noexcept;
 
   // Members die bottom-up: peers (endpoints) first, then the worker, then the context.
   std::shared_ptr<Handle<ContextTraits>> context_;  // shared with regions, which may die later
@@ -65,6 +72,8 @@ class UcxFabric final : public Fabric {
   std::vector<std::unique_ptr<UcxPeer>> peers_;
   std::vector<UcxPeer*> newly_failed_;
   bool left_to_exit_ = false;
+  JobSecret secret_;
+  std::uint64_t rejected_ = 0;
 };
 
 }  // namespace capstan::transport

@@ -213,7 +213,7 @@ void UcxPeer::close(unsigned flags) noexcept {
 void UcxPeer::send(std::uint16_t type, Bytes header, Bytes payload) {
   if (failed_) return;
   // One buffer that lives until UCX has sent it: WireHeader, header, payload.
-  const WireHeader wire{type, 0, fabric_.rank()};
+  const WireHeader wire{type, 0, fabric_.rank(), fabric_.secret()};
   auto buffer = std::make_unique<std::vector<std::byte>>(sizeof wire + header.size() + payload.size());
   std::byte* out = buffer->data();
   std::memcpy(out, &wire, sizeof wire);
@@ -253,7 +253,7 @@ void UcxPeer::send_in_place(std::uint16_t type, Bytes header, Bytes payload, std
   };
   auto sending = std::make_unique<Sending>();
   sending->in_flight = &in_flight;
-  const WireHeader wire{type, 0, fabric_.rank()};
+  const WireHeader wire{type, 0, fabric_.rank(), fabric_.secret()};
   std::memcpy(sending->header.data(), &wire, sizeof wire);
   if (!header.empty()) std::memcpy(sending->header.data() + sizeof wire, header.data(), header.size());
 

@@ -42,7 +42,9 @@ struct WireHeader {
   std::uint16_t type;
   std::uint16_t reserved;
   std::int32_t from;
+  JobSecret secret;
 };
+static_assert(sizeof(WireHeader) % alignof(std::uint64_t) == 0);
 
 inline constexpr unsigned kActiveMessageId = 7;  // one UCX id; the type is in the WireHeader
 

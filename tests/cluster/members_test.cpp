@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
 #include "cluster/role_map.hpp"
 
 namespace capstan::cluster {
@@ -84,6 +85,14 @@ TEST(Members, ARankWithOtherRestartsIsRefusedByNumberAndHost) {
       all, Code::failed_precondition,
       "rank 1 on node0 waits 5000 ms for a coordinator that was killed, rank 0 0 ms: give every rank the "
       "same --coordinator-wait");
+}
+
+TEST(Members, EveryJobHasASecretThatTravelsWithItsTable) {
+  const Table table = make_table(hellos(4));
+  EXPECT_EQ(table.members.size(), 4U);
+  EXPECT_FALSE(table.secret == transport::JobSecret());
+  EXPECT_FALSE(table.secret == make_table(hellos(4)).secret);
+  EXPECT_TRUE(from_bytes<Table>(to_bytes(table)).secret == table.secret);
 }
 
 TEST(Members, EveryRestartOfEveryWorkerHasARankOfItsOwn) {

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
 #include "cluster/runtime.hpp"
 #include "support/expect_error.hpp"
 
@@ -30,6 +31,10 @@ TEST_F(MpiBootstrapTest, EveryRankGetsTheSameTable) {
   const Table table = exchange(world_, late, std::chrono::seconds(20));
   EXPECT_EQ(table.rank, rank_);
   ASSERT_EQ(table.members.size(), 4U);
+  EXPECT_FALSE(table.secret == transport::JobSecret());
+  std::vector<std::byte> of_rank_0 = to_bytes(table.secret);
+  world_.broadcast(of_rank_0);
+  EXPECT_EQ(of_rank_0, to_bytes(table.secret));
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(table.members[static_cast<std::size_t>(rank)].control_address, std::vector{std::byte(rank)});
   }

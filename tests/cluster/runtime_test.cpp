@@ -10,6 +10,7 @@
 
 #include "capstan/error.hpp"
 #include "transport/loop.hpp"
+#include "transport/ucx_fabric.hpp"
 
 namespace capstan::cluster {
 namespace {
@@ -121,6 +122,34 @@ TEST(Runtime, APeerIsConnectedOnceForEachFabric) {
   EXPECT_EQ(&data, &worker.data_peer(ps));
   EXPECT_NE(&control, &data);
   EXPECT_EQ(data.name(), ps.name());
+}
+
+TEST(Runtime, DropsMessagesFromOutsideOfTheJob) {
+  auto own_fabric = std::make_unique<transport::UcxFabric>();
+  transport::UcxFabric& own = *own_fabric;
+  Table table;
+  table.members = {{0, Role::ps, 0, host_name(), 0, own.address(), own.address()}};
+  table.secret = transport::JobSecret::random();
+  Runtime runtime(Settings(), table, std::move(own_fabric), nullptr);
+  std::vector<int> heard;
+  runtime.control().on_message(5, [&](const transport::Message& message) { heard.push_back(message.from); });
+
+  transport::UcxFabric outsider, insider;
+  outsider.set_rank(1);
+  insider.set_rank(2);
+  insider.set_secret(table.secret);
+  const auto send_until = [&](transport::UcxFabric& from, const auto& done) {
+    from.connect(0, "the rank", own.address()).send(5, {});
+    const auto both = [&] {
+      from.progress();
+      return done();
+    };
+    return transport::progress_until(own, transport::deadline_in(std::chrono::seconds(20)), both);
+  };
+  EXPECT_TRUE(send_until(outsider, [&] { return own.rejected() > 0; }));
+  EXPECT_TRUE(send_until(insider, [&] { return !heard.empty(); }));
+  EXPECT_EQ(heard, std::vector<int>{2});
+  EXPECT_EQ(own.rejected(), 1U);
 }
 
 TEST(Runtime, EveryRankReachesEveryOtherThroughEitherFabric) {

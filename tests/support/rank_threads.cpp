@@ -22,6 +22,7 @@ std::vector<std::shared_ptr<cluster::Runtime>> over_ucx(const Settings& settings
   using Fabrics = std::pair<std::unique_ptr<transport::Fabric>, std::unique_ptr<transport::Fabric>>;
   std::vector<Fabrics> fabrics;
   cluster::Table table;
+  table.secret = transport::JobSecret::random();
   for (int rank = 0; rank < ranks; ++rank) {
     const cluster::Place place = places[static_cast<std::size_t>(rank)];
     auto control = std::make_unique<transport::UcxFabric>();
