@@ -3,6 +3,7 @@
 
 #include "capstan/array.hpp"
 #include "capstan/caching_scope.hpp"
+#include "capstan/cancellation.hpp"
 #include "capstan/checkpoint.hpp"
 #include "capstan/cluster.hpp"
 #include "capstan/cluster_resolver.hpp"

@@ -48,8 +48,8 @@ struct ScheduleOptions {
   /// The worker that shall run it, unless that one is lost, or is busy while another has nothing to do.
   std::optional<int> affinity = {};
   /// Counted from schedule. A function that has not ended by then fails with deadline_exceeded, as if it had
-  /// thrown that: if it has not begun it never does, and if it runs its result is dropped. It is not
-  /// interrupted, and what it pushes is applied; its worker is free again when it ends.
+  /// thrown that: if it has not begun it never does, and if it runs its result is dropped and it is cancelled
+  /// (capstan/cancellation.hpp). What it had pushed is applied; its worker is free again when it ends.
   std::optional<std::chrono::milliseconds> deadline = {};
 };
 
@@ -72,11 +72,11 @@ std::vector<Split> splits(std::int64_t count);
 /// Schedules functions on workers. Used by the thread that made the strategy. Several of one strategy are the
 /// same coordinator.
 ///
-/// Errors are raised as in TensorFlow: the first one is kept, what is queued is cancelled, what runs is
-/// awaited, and the next schedule, join or done throws it once; after that everything is usable again. A
-/// closure whose worker dies runs again on another; what it had pushed before is not applied again, so each
-/// push counts once if both runs push the same things in the same order. When a ps dies, schedule, join
-/// and done throw Error(unavailable) naming it, at once and every time.
+/// Errors are raised as in TensorFlow: the first one is kept, what has not begun never does, what runs is
+/// cancelled (capstan/cancellation.hpp) and awaited, and the next schedule, join or done throws it once;
+/// after that everything is usable again. A closure whose worker dies runs again on another; what it had
+/// pushed before is not applied again, so each push counts once if both runs push the same things in the same
+/// order. When a ps dies, schedule, join and done throw Error(unavailable) naming it, at once and every time.
 class ClusterCoordinator {
  public:
   explicit ClusterCoordinator(ParameterServerStrategy& strategy);

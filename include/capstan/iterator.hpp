@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/cancellation.hpp"
 #include "capstan/data/operator.hpp"
 #include "capstan/data/sources.hpp"
 #include "capstan/error.hpp"
@@ -35,12 +36,17 @@ class Iterator {
 
   /// Throws Error(out_of_range) at the end. An error of the pipeline (a line that is not understood, a
   /// function that throws) takes the place of one element, with all that would have been batched with it; the
-  /// next call goes on behind it. A file that cannot be opened is an error every time.
+  /// next call goes on behind it. A file that cannot be opened is an error every time. Throws
+  /// Error(cancelled) in a function that is cancelled, and then takes no element.
   T next() {
-    if (auto value = cursor_->next()) return std::move(*value);
+    if (auto value = try_next()) return std::move(*value);
     throw Error(Code::out_of_range, "end of the dataset");
   }
-  std::optional<T> try_next() { return cursor_->next(); }
+  /// The same, but returns nothing at the end.
+  std::optional<T> try_next() {
+    throw_if_cancelled();
+    return cursor_->next();
+  }
 
   Position position() const { return {cursor_->saved()}; }
   /// Goes on with exactly the elements that followed when `position` was taken, provided that files and

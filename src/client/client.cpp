@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/fence.hpp"
+#include "capstan/cancellation.hpp"
 #include "capstan/serialize.hpp"
 #include "device/gpu.hpp"
 #include "shard/row_copy.hpp"
@@ -189,6 +190,7 @@ void Client::pull(const shard::VariableDescriptor& variable, std::uint64_t first
 }
 
 Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {
+  throw_if_cancelled();
   for (const Lookup& lookup : lookups) {
     check(*lookup.variable, lookup.ids);
     check_rows(*lookup.variable, lookup.first_row, lookup.rows);
@@ -327,6 +329,7 @@ void Client::push(const shard::VariableDescriptor& variable, std::span<const std
 }
 
 void Client::push(std::span<const Push> pushes) {
+  throw_if_cancelled();
   const cluster::Traffic::Timed timed(traffic_.push);
   for (const Push& push : pushes) check(*push.variable, push.ids);
   for (const Push& push : pushes) {
@@ -400,6 +403,7 @@ void Client::push_all_rows(const shard::VariableDescriptor& variable, const void
                            const Arrival* arrival, bool on_gpu) {
   const std::uint64_t row_bytes = variable.row_bytes();
   const cluster::Traffic::Timed timed(traffic_.push);
+  throw_if_cancelled();
   traffic_.push.count(variable.rows(), variable.rows() * row_bytes);
   number_push();
   for (const ShardRoute& shard : route_of(variable).shards) {
@@ -423,6 +427,7 @@ void Client::push_all_rows(const shard::VariableDescriptor& variable, const void
 void Client::flush() {
   const bool nothing =
       std::all_of(links_.begin(), links_.end(), [](const auto& link) { return !link || link->idle(); });
+  throw_if_cancelled();
   if (nothing) return;
   const cluster::Traffic::Timed timed(traffic_.flush);
   traffic_.flush.count(0, 0);
@@ -433,6 +438,7 @@ void Client::flush() {
 
 void Client::update(const shard::VariableDescriptor& variable, shard::RowOp op, std::uint64_t first_row,
                     std::uint64_t rows, const void* values) {
+  throw_if_cancelled();
   check_rows(variable, first_row, rows);
   number_push();
   const std::uint64_t row_bytes = variable.row_bytes();
@@ -463,6 +469,7 @@ void Client::update(const shard::VariableDescriptor& variable, shard::RowOp op, 
 
 void Client::scatter(const shard::VariableDescriptor& variable, shard::RowOp op,
                      std::span<const std::int64_t> ids, const void* values) {
+  throw_if_cancelled();
   check(variable, ids);
   number_push();
   push_unique(variable, ids, static_cast<const std::byte*>(values), false, op);
@@ -470,6 +477,7 @@ void Client::scatter(const shard::VariableDescriptor& variable, shard::RowOp op,
 }
 
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {
+  throw_if_cancelled();
   std::uint64_t before = 0;
   const auto add = [&] { before = link(ps).fetch_add(index, delta); };
   delta == 0 ? retry(add) : add();  // to add nothing is to read
@@ -477,6 +485,7 @@ std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta
 }
 
 void Client::count(int ps, std::uint32_t index, std::uint64_t delta) {
+  throw_if_cancelled();
   number_push();
   link(ps).count(index, delta);
 }

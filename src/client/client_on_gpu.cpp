@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "capstan/cancellation.hpp"
 #include "client/client.hpp"
 
 namespace capstan::client {
@@ -35,6 +36,7 @@ const std::byte* Client::values_on_gpu(const shard::VariableDescriptor& variable
 
 bool Client::lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                            std::byte* out, const device::Stream& stream, device::Staging& staging) {
+  throw_if_cancelled();
   bool done = false;
   retry([&] {
     const auto& shards = route_of(variable).shards;
@@ -55,6 +57,7 @@ bool Client::lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<
 
 bool Client::pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_t first_row,
                          std::uint64_t rows, std::byte* out, const device::Stream& stream) {
+  throw_if_cancelled();
   check_rows(variable, first_row, rows);
   const std::uint64_t row_bytes = variable.row_bytes();
   bool done = false;
@@ -128,6 +131,7 @@ bool Client::may_push_on_gpu(const shard::VariableDescriptor& variable, std::spa
 bool Client::push_on_gpu(const shard::VariableDescriptor& variable,
                          std::optional<std::span<const std::int64_t>> ids, const std::byte* gradient,
                          const device::Stream& stream, device::Staging& staging) {
+  throw_if_cancelled();
   const std::uint64_t rows = ids ? ids->size() : variable.rows();
   const std::uint64_t row_bytes = variable.row_bytes();
   if (rows == 0 || row_bytes == 0 || variable.group != 0) return false;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/cancellation_request.hpp"
+#include "capstan/cancellation.hpp"
 #include "client/client.hpp"
 
 namespace capstan::client {
@@ -15,6 +17,7 @@ Client::Pace& Client::pace_of(std::uint32_t group) {
 }
 
 std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
+  throw_if_cancelled();
   Pace& pace = pace_of(group);
   const std::uint64_t step = ++pace.clock;
   const int ps = runtime_->count(Role::ps);
@@ -27,7 +30,10 @@ std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
   std::uint64_t most = 0;
   for (int i = 0; i < ps; ++i) {
     std::uint64_t steps = 0;
-    const bool ended = link(i).wait_until([&] { return (steps = link(i).steps_of(group)) >= needed; });
+    const bool ended = link(i).wait_until([&] {
+      throw_if_cancelled();
+      return (steps = link(i).steps_of(group)) >= needed;
+    });
     if (!ended) {
       throw Error(Code::deadline_exceeded,
                   fmt::format("waited {} ms in update group \"{}\", after step {}, for {}",
@@ -40,7 +46,9 @@ std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
   return pace.clock;
 }
 
+/// Also in a function that is cancelled, so that the others do not wait for this worker.
 void Client::leave(std::uint32_t group) {
+  const CancellationScope cleaning_up(nullptr);
   for (int i = 0; i < runtime_->count(Role::ps); ++i) {
     link(i).end_step(group, shard::kLeave);
     link(i).flush();

@@ -8,6 +8,7 @@
 
 #include "base/backoff.hpp"
 #include "base/fence.hpp"
+#include "capstan/cancellation.hpp"
 #include "capstan/serialize.hpp"
 #include "client/path_report.hpp"
 #include "transport/bytes.hpp"
@@ -102,8 +103,9 @@ void PsLink::await_return() {
   const auto wait = runtime_.ps_patience();
   const bool may = runtime_.ps_may_be_replaced() && !runtime_.in_process();
   const auto back = [this] { return returned_.contains(peer_.rank()); };
-  const auto settled = [&] { return back() || runtime_.ps_given_up(); };
+  const auto settled = [&] { return back() || runtime_.ps_given_up() || cancelled(); };
   if (!may || !transport::progress_until(runtime_.data(), transport::deadline_in(wait), settled) || !back()) {
+    if (may) throw_if_cancelled();
     throw Error(Code::unavailable,
                 peer_.name() + " is gone" +
                     (!may                     ? ""
@@ -475,6 +477,7 @@ void PsLink::flush() {
   if (path_ != Path::messages) publish();
   if (applied_ == published_) return;
   wait_for_ps("apply pushes", [this] {
+    throw_if_cancelled();
     read_applied();
     return applied_ == published_;
   });

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "capstan/cancellation.hpp"
 #include "cluster/message_types.hpp"
 #include "shard/protocol.hpp"
 #include "transport/bytes.hpp"
@@ -70,10 +71,11 @@ void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::stri
   const auto found = reads_.find(id);
   if (found == reads_.end()) return;
   const Read& read = found->second;
-  const bool ended =
-      transport::progress_until(fabric_, transport::deadline_in(timeout), [&] { return read.ended(); });
+  const bool ended = transport::progress_until(fabric_, transport::deadline_in(timeout),
+                                               [&] { return read.ended() || cancelled(); });
   const auto ours = reads_.extract(id);  // gone, whatever happens below
   if (read.missing == 0) return;
+  throw_if_cancelled();
   if (!read.error.empty()) throw Error(read.code, read.error);
   if (ended) throw Error(Code::unavailable, read.dead()->name() + " is gone; it was asked to " + what);
   throw Error(Code::deadline_exceeded, "no answer from " + read.segments.front().peer->name() +

@@ -186,6 +186,7 @@ ControlLoop::Round Coordinator::round() {
     look_for_silent_hosts(now);
   }
   const bool expired = timed && queue_.expire(now);
+  if (expired) dispatcher_.cancel_expired();
   overruns_ = overruns_ || expired;
   if (overruns_) look_for_overruns(ClosureQueue::Clock::now());
   const bool sent = dispatcher_.dispatch();

@@ -90,7 +90,7 @@ void Dispatcher::leave(int rank) {
   Worker* worker = of_rank(rank);
   if (worker == nullptr || !worker->alive) return;
   worker->leaves = true;
-  const GiveBackHeader all{worker->running.size(), 0};
+  const GiveBackHeader all{worker->running.size(), 0, 0};
   worker->peer->send(cluster::kGiveBack, transport::as_bytes(all));
 }
 
@@ -260,7 +260,7 @@ void Dispatcher::give(Worker& worker, Closure closure) {
   if (worker.running.empty()) worker.heard = Clock::now();
   const double time = estimate(closure.function);
   worker.load += time;
-  worker.running.push_back({std::move(closure), time});
+  worker.running.push_back({std::move(closure), time, false});
   if (worker.batch.size() >= kBatchBytes) send_batch(worker);
 }
 
@@ -340,7 +340,7 @@ void Dispatcher::revoke() {
   for (const Worker& worker : workers_) {
     const bool holds_any = std::any_of(worker.running.begin(), worker.running.end(),
                                        [&](const Running& running) { return running.closure.id < before; });
-    const GiveBackHeader all{0, before};
+    const GiveBackHeader all{0, before, 0};
     if (worker.alive && holds_any) worker.peer->send(cluster::kGiveBack, transport::as_bytes(all));
   }
 }
@@ -370,7 +370,7 @@ void Dispatcher::ask_back() {
     rest_ = std::min(rest_, kAskBackAfter);
     return;
   }
-  const GiveBackHeader header{busiest->running.size() / 2, 0};
+  const GiveBackHeader header{busiest->running.size() / 2, 0, 0};
   busiest->peer->send(cluster::kGiveBack, transport::as_bytes(header));
   busiest->asked_back = true;
   // What it has begun is not what it was thought to be.
@@ -412,6 +412,18 @@ std::optional<std::size_t> Dispatcher::lose(const transport::Peer& peer, std::se
     return closures;
   }
   return std::nullopt;
+}
+
+void Dispatcher::cancel_expired() {
+  for (Worker& worker : workers_) {
+    if (!worker.alive) continue;
+    for (Running& running : worker.running) {
+      const ClosureExtras* extras = running.closure.extras();
+      if (extras == nullptr || !extras->expired || std::exchange(running.cancelled, true)) continue;
+      const GiveBackHeader header{0, 0, running.closure.id};
+      worker.peer->send(cluster::kGiveBack, transport::as_bytes(header));
+    }
+  }
 }
 
 /// What a worker holds behind the first one waits, as all else that it is given.

@@ -82,6 +82,8 @@ class Dispatcher {
     std::uint32_t function;
     Clock::time_point deadline;
   };
+  /// Cancels functions that run past their deadline.
+  void cancel_expired();
   /// The worker at a function that has run past its deadline for the longest.
   Overrun overrun() const;
 
@@ -112,7 +114,8 @@ class Dispatcher {
  private:
   struct Running {
     Closure closure;
-    double estimate;  // nanoseconds
+    double estimate;         // nanoseconds
+    bool cancelled = false;  // its deadline has passed, and the worker was told
   };
   struct Worker {
     transport::Peer* peer = nullptr;

@@ -47,9 +47,11 @@ struct DoneHeader {
 
 /// Header of kGiveBack: revokes closures for any worker that this one has not begun. The worker answers with
 /// kGivenBack and their ids, the last one first; without being asked when one of its functions has failed.
+/// The function that it runs is cancelled if its number is below `before`, or is `cancel`.
 struct GiveBackHeader {
   std::uint64_t most = 0;    // this many, from the last one on
   std::uint64_t before = 0;  // and each one with a lower number: an error has cancelled them
+  std::uint64_t cancel = 0;  // number of a closure whose deadline has passed
 };
 
 }  // namespace capstan::coordinator

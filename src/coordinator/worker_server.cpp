@@ -232,15 +232,22 @@ ControlLoop::Round WorkerServer::round() {
   const auto to_give_back = std::exchange(to_give_back_, {});
   std::vector<std::byte> answers;
   std::vector<std::uint64_t> revoked;
+  std::shared_ptr<CancellationRequest> cancelled;
   bool answer_due = false;
   {
     const std::lock_guard lock(mutex_);
-    for (const GiveBackHeader& which : to_give_back) revoke(which);
+    for (const GiveBackHeader& which : to_give_back) {
+      revoke(which);
+      if (!is_at_one_of(which)) continue;
+      cancellation_->request();
+      cancelled = cancellation_;
+    }
     answers.swap(answers_);
     revoked.swap(revoked_);
     if (over_ || fenced_ || anew_) answers.clear();  // nobody wants them
     answer_due = std::exchange(answer_due_, false);
   }
+  if (cancelled) cancelled->run_callbacks();
   if (answer_due) watch_.answer();
   if (!answers.empty()) coordinator_->send(cluster::kClosuresDone, {}, answers);
   // Behind the error that is the reason, so that the coordinator cancels them. Not inside progress(): a
@@ -375,6 +382,10 @@ void WorkerServer::revoke(const GiveBackHeader& which) {
   }
 }
 
+bool WorkerServer::is_at_one_of(const GiveBackHeader& which) const {
+  return running_ && running_->stays == 0 && (running_->id < which.before || running_->id == which.cancel);
+}
+
 /// What this worker has moved so far, for the coordinator's figures. Not inside progress(), as the answer to
 /// kGiveBack.
 void WorkerServer::report(const shard::ReportHeader& header) {
@@ -393,6 +404,7 @@ std::optional<WorkerServer::Task> WorkerServer::next_task() {
   if (ended() || tasks_.empty()) return std::nullopt;
   Task task = std::move(tasks_.front());
   tasks_.pop_front();
+  running_ = task.header;
   return task;
 }
 
@@ -418,7 +430,11 @@ std::vector<std::byte> WorkerServer::run_until_no_ps_dies(const detail::RemoteFu
     try {
       Reader in(task.arguments);
       client.begin({task.header.id, again});
-      std::vector<std::byte> result = function.run(in);
+      std::vector<std::byte> result;
+      {
+        const CancellationScope scope(cancellation_.get());
+        result = function.run(in);
+      }
       client.flush();
       return result;
     } catch (const Error& error) {
@@ -472,6 +488,8 @@ void WorkerServer::execute(const Task& task) {
     const auto head = transport::as_bytes(header);
     answers_.insert(answers_.end(), head.begin(), head.end());
     answers_.insert(answers_.end(), result.begin(), result.end());
+    running_.reset();
+    if (cancellation_->requested()) cancellation_ = std::make_shared<CancellationRequest>();
     const bool cancels_others = code != Code::ok && task.header.stays == 0;
     if (cancels_others) {
       ++failures_;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cancellation_request.hpp"
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
 #include "cluster/coordinator_watch.hpp"
@@ -62,6 +63,8 @@ class WorkerServer {
   void take(const transport::Message& message);
   /// REQUIRES: the mutex.
   void revoke(const GiveBackHeader& which);
+  /// REQUIRES: the mutex.
+  bool is_at_one_of(const GiveBackHeader& which) const;
   void report(const shard::ReportHeader& header);
   std::optional<Task> next_task();
   /// REQUIRES: the mutex, once the loop has started.
@@ -83,6 +86,8 @@ class WorkerServer {
 
   std::mutex mutex_;
   std::deque<Task> tasks_;
+  std::optional<RunHeader> running_;  // the closure that runs
+  std::shared_ptr<CancellationRequest> cancellation_ = std::make_shared<CancellationRequest>();  // its
   std::deque<News> news_;
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there

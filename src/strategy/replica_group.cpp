@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/cancellation_request.hpp"
 #include "base/log.hpp"
 #include "device/real_gpu.hpp"
 #include "strategy/context.hpp"
@@ -62,6 +63,7 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
   context_.share(size_ > 1);
   {
     const std::lock_guard lock(mutex_);
+    cancellation_ = current_cancellation();
     std::fill(states_.begin(), states_.end(), State::running);
     std::fill(errors_.begin(), errors_.end(), nullptr);
     std::fill(told_.begin(), told_.end(), false);
@@ -154,6 +156,7 @@ void ReplicaGroup::work(int replica) {
   {
     const CurrentReplica here(self);
     if (replica != 0) Context::set_current(&context_);
+    const CancellationScope scope(cancellation_);
     try {
       std::optional<device::On> on_gpu;
       if (gpus_) on_gpu.emplace(gpus_->stream(replica).implementation());

@@ -23,6 +23,10 @@
 #include "capstan/replica.hpp"
 #include "strategy/replica_gpus.hpp"
 
+namespace capstan {
+class CancellationRequest;
+}  // namespace capstan
+
 namespace capstan::strategy {
 
 class Context;
@@ -88,6 +92,7 @@ class ReplicaGroup {
   std::atomic<bool> active_ = false;
   std::uint64_t round_ = 0;  // of runs
   const std::function<void(ReplicaContext&)>* body_ = nullptr;
+  const CancellationRequest* cancellation_ = nullptr;  // of the function that called run
   int running_ = 0;
   std::vector<State> states_;
   std::vector<std::exception_ptr> errors_;

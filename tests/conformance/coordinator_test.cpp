@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "capstan/cancellation.hpp"
 #include "capstan/dataset.hpp"
 #include "cluster/message_types.hpp"
 #include "strategy/context.hpp"
@@ -61,6 +62,12 @@ int wait_at_the_gate(int value) {
 void wait_at_the_other_gate() {
   ++arrived;
   wait_for([] { return other_gate.load(); });
+}
+std::atomic<int> cancellations{0};
+int wait_for_cancellation() {
+  if (wait_for([] { return cancelled(); })) ++cancellations;
+  throw_if_cancelled();
+  return 0;
 }
 int plus_one(int x) { return x + 1; }
 double halve(double x) { return x / 2; }
@@ -384,6 +391,18 @@ TEST_P(CoordinatorConformance, ADeadlineIsAnErrorAndTheWorkerGoesOn) {
   using namespace std::chrono_literals;
   EXPECT_EQ(
       coordinator_->schedule_with<&plus_one>({.priority = 1, .affinity = 0, .deadline = 60s}, 1).fetch(), 2);
+}
+
+// A5.2: better: what runs at its deadline is cancelled.
+TEST_P(CoordinatorConformance, AFunctionSeesThatItsDeadlineHasPassed) {
+  cancellations = 0;
+  not_ended_at_its_deadline([this](milliseconds time) {
+    return coordinator_->schedule_with<&wait_for_cancellation>({.deadline = time});
+  });
+  EXPECT_TRUE(wait_for([] { return cancellations > 0; }));
+  // What it throws is no error of the job, whose functions run on the same worker.
+  for (int i = 0; i < 4 * kWorkers; ++i) EXPECT_EQ(coordinator_->schedule<&plus_one>(i).fetch(), i + 1);
+  EXPECT_NO_THROW(coordinator_->join());
 }
 
 // A5.2: better: what has not begun at its deadline never begins, wherever it is.

@@ -10,7 +10,9 @@
 #include <set>
 #include <thread>
 
+#include "capstan/cancellation.hpp"
 #include "capstan/per_worker_variable.hpp"
+#include "capstan/update_group.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
@@ -67,6 +69,73 @@ void fail_when_told() {
   throw Error(Code::invalid_argument, "told to fail");
 }
 void count_run() { ++ran; }
+
+std::atomic<int> called_back{0};
+void require_cancellation() {
+  if (!wait_for([] { return cancelled(); })) throw Error(Code::deadline_exceeded, "not cancelled");
+}
+int run_until_cancelled() {
+  const CancellationCallback callback([] { ++called_back; });
+  ++arrived;
+  require_cancellation();
+  throw_if_cancelled();
+  return 0;
+}
+/// How many calls a cancelled function has had refused.
+std::atomic<int> refused{0};
+void call_everything(const Variable<float>& v, const Counter& counter, PerWorker<Iterator<int>> numbers) {
+  const std::vector<std::int64_t> ids{0};
+  const std::vector<float> one{1};
+  std::vector<float> out(1);
+  const Pending started = v.pull_async(0, out);  // ended by its destructor, after the cancellation
+  v.push(ids, one);
+  ++arrived;
+  require_cancellation();
+  const std::vector<std::function<void()>> calls{
+      [&] { (void)v.pull(); },
+      [&] { (void)v.lookup(ids); },
+      [&] { (void)v.lookup_async(ids, out); },
+      [&] { v.push(ids, one); },
+      [&] { v.push_dense(one); },
+      [&] { v.assign(one); },
+      [&] { v.scatter_add(ids, one); },
+      [&] { v.flush(); },
+      [&] { counter.add(1); },
+      [&] { (void)counter.fetch_add(1); },
+      [&] { (void)numbers->next(); },
+      [&] { (void)numbers->try_next(); },
+  };
+  for (const auto& call : calls) {
+    try {
+      call();
+    } catch (const Error& error) {
+      if (error.code() == Code::cancelled) ++refused;
+    }
+  }
+  if (refused == static_cast<int>(calls.size())) throw_if_cancelled();
+}
+void wait_for_other_workers(const UpdateGroup& group) {
+  ++arrived;
+  try {
+    group.end_step();
+  } catch (const Error&) {
+    group.leave();
+    throw;
+  }
+}
+/// An element is there when the gate opens.
+Dataset<int> behind_the_gate() {
+  return Dataset<int>::from_vector({1})
+      .map([](int x) {
+        wait_for([] { return gate.load(); });
+        return x;
+      })
+      .prefetch(1);
+}
+int next_behind_the_gate(PerWorker<Iterator<int>> numbers) {
+  ++arrived;
+  return numbers->next();
+}
 
 std::vector<std::uint8_t> reverse(std::vector<std::uint8_t> bytes) {
   std::reverse(bytes.begin(), bytes.end());
@@ -126,7 +195,7 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     gate = false;
     made = 0;
     may_fail = false;
-    ran = 0;
+    ran = called_back = refused = 0;
     const ClusterShape& shape = GetParam();
     const RankThreadsOptions::Flags flags{{"ps", "2"},
                                           {"heap-slab-bytes", "1MiB"},
@@ -167,6 +236,12 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     return out;
   }
   int workers() const { return GetParam().workers; }
+  /// Schedules a function that fails, while another one runs; join throws.
+  void fail_beside_a_running_function() {
+    ASSERT_TRUE(wait_for([] { return arrived == 1; }));
+    coordinator_->schedule<&refuse>("failed");
+    expect_error(Code::invalid_argument, "failed", [&] { coordinator_->join(); });
+  }
 
   std::unique_ptr<RankThreads> ranks_;
   std::unique_ptr<ParameterServerStrategy> strategy_;
@@ -572,6 +647,66 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatWorkersHoldAndHaveNotBegun) {
   for (int i = 0; i < 10; ++i) coordinator_->schedule<&count_run>();
   coordinator_->join();
   EXPECT_EQ(ran, 10);
+}
+
+// A5.11, B39: same.
+TEST_P(CoordinatorTest, AFunctionSeesThatTheErrorOfAnotherCancelsIt) {
+  if (workers() == 1) GTEST_SKIP() << "functions run one after the other";
+  for (int round = 1; round <= 3; ++round) {
+    arrived = 0;
+    const auto running = coordinator_->schedule<&run_until_cancelled>();
+    fail_beside_a_running_function();
+    (void)error_of(Code::cancelled, [&] { running.fetch(); });
+    EXPECT_EQ(called_back, round);
+    const auto values = coordinator_->run_on_every_worker<&my_index>();
+    EXPECT_EQ(static_cast<int>(values.size()), workers());
+  }
+}
+
+// A5.11, B39: same.
+TEST_P(CoordinatorTest, EveryCallOfACancelledFunctionThrows) {
+  if (workers() == 1) GTEST_SKIP() << "functions run one after the other";
+  const auto v = variable();
+  const auto counter = [&] {
+    const auto scope = strategy_->scope();
+    return Counter("counter");
+  }();
+  const auto numbers = coordinator_->create_per_worker_dataset<&constant>(7);
+  const auto running = coordinator_->schedule<&call_everything>(v, counter, numbers);
+  fail_beside_a_running_function();
+  EXPECT_EQ(refused, 12);
+  (void)error_of(Code::cancelled, [&] { running.fetch(); });
+  EXPECT_TRUE(wait_for([&] { return v.pull()[0] == 1; })) << "what it pushed before is applied";
+  EXPECT_EQ(counter.value(), 0);
+  // Its worker's rings and results are as they should be.
+  for (int i = 0; i < 10 * workers(); ++i) coordinator_->schedule<&add_to>(v, 1);
+  coordinator_->join();
+  EXPECT_EQ(v.pull()[0], 1 + 10 * static_cast<float>(workers()));
+  EXPECT_EQ(coordinator_->schedule<&first_of>(numbers).fetch(), 7);
+}
+
+TEST_P(CoordinatorTest, AWaitForOtherWorkersEndsWhenItsFunctionIsCancelled) {
+  if (workers() == 1) GTEST_SKIP() << "functions run one after the other";
+  const auto group = [&] {
+    const auto scope = strategy_->scope();
+    return UpdateGroup("group", Synchronous{});
+  }();
+  const auto running = coordinator_->schedule<&wait_for_other_workers>(group);
+  fail_beside_a_running_function();
+  (void)error_of(Code::cancelled, [&] { running.fetch(); });
+}
+
+TEST_P(CoordinatorTest, AWaitForAnElementEndsWhenItsFunctionIsCancelled) {
+  if (workers() == 1) GTEST_SKIP() << "functions run one after the other";
+  const auto numbers = coordinator_->create_per_worker_dataset<&behind_the_gate>();
+  const auto running = coordinator_->schedule<&next_behind_the_gate>(numbers);
+  fail_beside_a_running_function();
+  (void)error_of(Code::cancelled, [&] { running.fetch(); });
+  gate = true;
+  // The element was not taken.
+  for (int worker = 0; worker < workers(); ++worker) {
+    EXPECT_EQ(coordinator_->schedule_on<&next_behind_the_gate>(worker, numbers).fetch(), 1);
+  }
 }
 
 // A5.4: same.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/cancellation.hpp"
 #include "capstan/remote_function.hpp"
 #include "cluster/message_types.hpp"
 #include "transport/bytes.hpp"
@@ -99,6 +100,14 @@ void succeed_on_worker() {}
 void fail_on_worker() { throw Error(Code::invalid_argument, "a test"); }
 constexpr auto kSucceed = [] { return detail::Registered<&succeed_on_worker>::number; };
 constexpr auto kFail = [] { return detail::Registered<&fail_on_worker>::number; };
+std::atomic<int> waiting_on_worker{0};
+void await_cancellation_on_worker() {
+  ++waiting_on_worker;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!cancelled() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  throw_if_cancelled();
+}
+constexpr auto kAwaitCancellation = [] { return detail::Registered<&await_cancellation_on_worker>::number; };
 using Given = std::vector<std::vector<std::uint64_t>>;
 using Ended = std::vector<std::pair<std::uint64_t, Code>>;
 
@@ -118,6 +127,30 @@ TEST_F(LateWorkerTest, GivesBackWhatItHasNotBegunWhenAFunctionFails) {
   send({{7, kSucceed()}}, 1);
   ASSERT_TRUE(wait_for([this] { return ended_.size() == 5; }));
   EXPECT_EQ(ended_.back(), std::pair(std::uint64_t{7}, Code::ok));
+}
+
+// Of the error of another worker, and of the deadline of one function.
+TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
+  worker_->send(cluster::kHello, {});
+  start();
+  std::uint64_t id = 10;
+  for (const GiveBackHeader& request : {GiveBackHeader{0, 11, 0}, GiveBackHeader{0, 0, 11}}) {
+    waiting_on_worker = 0;
+    send({{id, kAwaitCancellation()}}, id - 10);
+    ASSERT_TRUE(wait_for([] { return waiting_on_worker == 1; }));
+    const std::size_t given = given_back_.size();
+    worker_->send(cluster::kGiveBack, transport::as_bytes(GiveBackHeader{5, id, id - 1}));  // others
+    ASSERT_TRUE(wait_for([&] { return given_back_.size() == given + 1; }));
+    EXPECT_EQ(ended_.size(), id - 10);
+    worker_->send(cluster::kGiveBack, transport::as_bytes(request));
+    ASSERT_TRUE(wait_for([&] { return ended_.size() == id - 9; }));
+    EXPECT_EQ(ended_.back(), std::pair(id, Code::cancelled));
+    ++id;
+  }
+  // The next one is not.
+  send({{id, kSucceed()}}, 2);
+  ASSERT_TRUE(wait_for([&] { return ended_.size() == 3; }));
+  EXPECT_EQ(ended_.back(), std::pair(id, Code::ok));
 }
 
 TEST_F(LateWorkerTest, KeepsWhatIsForItAloneWhenAFunctionForItAloneFails) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "capstan/cancellation.hpp"
 #include "capstan/data/operator.hpp"
 
 namespace capstan::data {
@@ -20,7 +21,8 @@ struct Ahead {
 
 /// Threads take elements from the input, one at a time, and apply `function` to them side by side; results
 /// come out in the input's order, errors in their place. Threads start with the first call of next() and end
-/// with the cursor, after the call of the input or of `function` that each is in.
+/// with the cursor, after the call of the input or of `function` that each is in. next() throws
+/// Error(cancelled) when the function that calls it is cancelled while it waits for an element.
 ///
 /// A position is where the input stood before one of the last kEvery elements given, and how many to pass
 /// from there: what is ready but not given is made again.
@@ -39,7 +41,11 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
   std::optional<Out> next() override {
     std::unique_lock lock(mutex_);
     if (threads_.empty() && !ended_) start();
-    ready_.wait(lock, [this] { return !results_.empty() ? results_.front().done : ended_; });
+    if (!ready()) {
+      lock.unlock();
+      await_ready();
+      lock.lock();
+    }
     if (results_.empty()) return std::nullopt;
     Result result = std::move(results_.front());
     results_.pop_front();
@@ -71,6 +77,17 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
 
   Kind kind() const noexcept override { return kind_; }
 
+  /// REQUIRES: the mutex.
+  bool ready() const { return !results_.empty() ? results_.front().done : ended_; }
+  void await_ready() {
+    const CancellationCallback wake([this] {
+      const std::lock_guard lock(mutex_);
+      ready_.notify_all();
+    });
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return ready() || cancelled(); });
+    if (!ready()) throw_if_cancelled();
+  }
   void begin() {
     base_ = this->input_->saved();
     since_ = 0;

@@ -1,0 +1,59 @@
+// cancellation_test.cpp -- the request to stop, as the thread that runs a function sees it.
+#include "capstan/cancellation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/cancellation_request.hpp"
+#include "support/expect_error.hpp"
+
+namespace capstan {
+namespace {
+
+TEST(Cancellation, IsNeverRequestedOutsideOfAFunction) {
+  EXPECT_FALSE(cancelled());
+  EXPECT_NO_THROW(throw_if_cancelled());
+  bool called = false;
+  {
+    const CancellationCallback callback([&] { called = true; });
+  }
+  EXPECT_FALSE(called);
+}
+
+TEST(Cancellation, IsSeenByTheThreadsOfItsFunctionAlone) {
+  CancellationRequest request;
+  const CancellationScope scope(&request);
+  EXPECT_FALSE(cancelled());
+  request.request();
+  EXPECT_TRUE(cancelled());
+  (void)error_of(Code::cancelled, [] { throw_if_cancelled(); });
+  std::jthread([] { EXPECT_FALSE(cancelled()); }).join();
+  {
+    const CancellationScope cleaning_up(nullptr);
+    EXPECT_FALSE(cancelled());
+  }
+  EXPECT_TRUE(cancelled());
+}
+
+TEST(Cancellation, CallsBackOnceAndNotAfterTheCallbackHasGone) {
+  CancellationRequest request;
+  const CancellationScope scope(&request);
+  int calls = 0;
+  int calls_of_ended = 0;
+  {
+    const CancellationCallback ended([&] { ++calls_of_ended; });
+  }
+  const CancellationCallback callback([&] { ++calls; });
+  request.request();
+  request.run_callbacks();
+  request.run_callbacks();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(calls_of_ended, 0);
+  int late = 0;
+  const CancellationCallback at_once([&] { ++late; });
+  EXPECT_EQ(late, 1);
+}
+
+}  // namespace
+}  // namespace capstan
