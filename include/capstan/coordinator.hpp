@@ -49,7 +49,8 @@ struct ScheduleOptions {
   std::optional<int> affinity = {};
   /// Counted from schedule. A function that has not ended by then fails with deadline_exceeded, as if it had
   /// thrown that: if it has not begun it never does, and if it runs its result is dropped and it is cancelled
-  /// (capstan/cancellation.hpp). What it had pushed is applied; its worker is free again when it ends.
+  /// (capstan/cancellation.hpp). What it had pushed is applied; its worker is free again when it ends. One
+  /// that lies beyond the range of the clock is none.
   std::optional<std::chrono::milliseconds> deadline = {};
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 
 #include "base/assert.hpp"
 #include "base/settings_refusal.hpp"
@@ -13,6 +14,9 @@
 
 namespace capstan {
 namespace {
+
+/// Longer ones are as long as this, so that a point in time that lies one ahead can be represented.
+constexpr std::chrono::milliseconds kLongestDuration = std::chrono::hours(24 * 365 * 100);
 
 /// The source as a user would look for it.
 std::string source(const Setting& setting, const Origin& origin) {
@@ -105,7 +109,8 @@ std::uint64_t Settings::bytes(std::string_view name) const {
 }
 
 std::chrono::milliseconds Settings::duration(std::string_view name) const {
-  return std::chrono::milliseconds(std::get<std::int64_t>(value(name, SettingKind::duration).parsed));
+  const std::chrono::milliseconds parsed(std::get<std::int64_t>(value(name, SettingKind::duration).parsed));
+  return std::min(parsed, kLongestDuration);
 }
 
 bool Settings::flag(std::string_view name) const {

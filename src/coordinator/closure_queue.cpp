@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "base/deadline.hpp"
+
 namespace capstan::coordinator {
 namespace {
 
@@ -290,7 +292,7 @@ bool ClosureQueue::join(std::optional<std::chrono::milliseconds> timeout) {
     return broken_ || ((error_ || queued() == 0) && running_ == 0);
   };
   std::optional<Waiter::Deadline> deadline;
-  if (timeout) deadline = std::chrono::steady_clock::now() + *timeout;
+  if (timeout) deadline = deadline_after(*timeout);
   if (!settled() && !board_->waiter->wait(settled, deadline)) return false;
   Lock lock(board_->mutex);
   raise_if_failed(lock);

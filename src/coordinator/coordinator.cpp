@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "base/stacks.hpp"
 #include "capstan/coordinator.hpp"
@@ -392,7 +393,7 @@ std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_with(const Sc
     extras->affinity = *options.affinity;
     if (*options.affinity < 0) implementation_->check_worker(*options.affinity);
   }
-  if (options.deadline) extras->deadline = std::chrono::steady_clock::now() + *options.deadline;
+  if (options.deadline) extras->deadline = deadline_after(*options.deadline);
   extras->inputs = std::move(arguments.inputs);
   return implementation_->schedule(function, std::move(arguments.bytes), std::move(extras));
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "base/stacks.hpp"
@@ -130,7 +131,7 @@ bool SidecarEvaluator::evaluated_last() const {
 
 /// Until it is time to look again, or the job has ended.
 void SidecarEvaluator::pause() {
-  if (!job_) return std::this_thread::sleep_for(options_.poll_interval);
+  if (!job_) return std::this_thread::sleep_until(deadline_after(options_.poll_interval));
   transport::progress_until(job_->runtime->control(), transport::deadline_in(options_.poll_interval),
                             [this] { return job_->ended(); });
 }
@@ -144,7 +145,7 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
     if (job_) job_->runtime->control().progress();
     const bool ended = job_ && job_->ended();
     seen = seen || is_there(options_.checkpoint_dir);
-    if (!seen && (ended || Clock::now() - began >= options_.folder_timeout)) {
+    if (!seen && (ended || Clock::now() >= deadline_after(options_.folder_timeout, began))) {
       throw Error(
           Code::not_found,
           fmt::format(
@@ -157,7 +158,7 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
     if (look(evaluate)) last_new = Clock::now();
     if (evaluated_last()) return 0;
     if (ended) break;
-    if (options_.timeout.count() > 0 && Clock::now() - last_new >= options_.timeout) {
+    if (options_.timeout.count() > 0 && Clock::now() >= deadline_after(options_.timeout, last_new)) {
       log::warn("no new checkpoint in {} for {} ms; the evaluator ends", options_.checkpoint_dir.string(),
                 options_.timeout.count());
       return 0;

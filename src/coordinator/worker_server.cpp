@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "base/stacks.hpp"
@@ -365,7 +366,7 @@ void WorkerServer::take(const transport::Message& message) {
     if (run.timed == 0) continue;
     Reader arguments(task.arguments);
     const std::chrono::nanoseconds left(read<std::int64_t>(arguments));
-    task.begin_by = std::chrono::steady_clock::now() + left;
+    task.begin_by = deadline_after(left);
     task.arguments = arguments.view(arguments.left());
   }
   if (header.announcement_bytes > 0) news_.push_back({in.view(header.announcement_bytes), batch});

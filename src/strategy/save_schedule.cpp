@@ -36,7 +36,8 @@ bool SaveSchedule::due(std::int64_t step, Clock::time_point now) const {
   if (requests_seen_ != requests) return true;
   if (interval_.steps > 0 && step - step_ >= interval_.steps) return true;
   const Clock::duration since = now - saved_at_;
-  if (interval_.time.count() > 0 && since >= interval_.time) return true;
+  if (interval_.time.count() > 0 && std::chrono::floor<std::chrono::milliseconds>(since) >= interval_.time)
+    return true;
   if (interval_.overhead <= 0) return false;
   using Seconds = std::chrono::duration<double>;
   return !any_ || Seconds(took_) <= interval_.overhead * (Seconds(since) + Seconds(took_));

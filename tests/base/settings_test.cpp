@@ -137,6 +137,11 @@ TEST(SettingsValues, DurationsWantAUnit) {
   }
 }
 
+TEST(SettingsValues, DurationsAreShorterThanTheRangeOfTheClock) {
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_GT(now + with_flag("wait-timeout", "2000000000h").duration("wait-timeout"), now);
+}
+
 TEST(SettingsValues, SizesMustBePositive) {
   for (const std::string name :
        {"dim", "negatives", "batch", "epochs", "slice-batches", "max-to-keep", "queue-limit"}) {

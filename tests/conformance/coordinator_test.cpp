@@ -393,6 +393,23 @@ TEST_P(CoordinatorConformance, ADeadlineIsAnErrorAndTheWorkerGoesOn) {
       coordinator_->schedule_with<&plus_one>({.priority = 1, .affinity = 0, .deadline = 60s}, 1).fetch(), 2);
 }
 
+// A5.5: better: join takes a time-out.
+TEST_P(CoordinatorConformance, TimesBeyondTheRangeOfTheClockNeverCome) {
+  for (const milliseconds time : {milliseconds::max(), milliseconds::max() - milliseconds(1)}) {
+    EXPECT_EQ(coordinator_->schedule_with<&plus_one>({.deadline = time}, 1).fetch(), 2);
+    coordinator_->schedule<&plus_one>(1);
+    EXPECT_TRUE(coordinator_->join(time));
+  }
+  // One that is over when it is scheduled.
+  const auto late = coordinator_->schedule_with<&plus_one>({.deadline = milliseconds::min()}, 1);
+  (void)error_of(Code::deadline_exceeded, [&] { (void)late.fetch(); });
+  (void)error_of(Code::deadline_exceeded, [&] { coordinator_->join(); });
+  const auto blocked = coordinator_->schedule<&wait_at_the_gate>(1);
+  EXPECT_FALSE(coordinator_->join(milliseconds::min()));
+  gate = true;
+  EXPECT_EQ(blocked.fetch(), 1);
+}
+
 // A5.2: better: what runs at its deadline is cancelled.
 TEST_P(CoordinatorConformance, AFunctionSeesThatItsDeadlineHasPassed) {
   cancellations = 0;

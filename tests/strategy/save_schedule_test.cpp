@@ -37,6 +37,11 @@ TEST(SaveSchedule, ByTimeSinceTheEndOfTheLastOne) {
   EXPECT_TRUE(schedule.due(1, kBegin + 23s));
 }
 
+TEST(SaveSchedule, ATimeBeyondTheRangeOfTheClockNeverComes) {
+  const SaveSchedule schedule({.time = std::chrono::milliseconds::max()}, 0, kBegin);
+  EXPECT_FALSE(schedule.due(1, kBegin + 10s));
+}
+
 TEST(SaveSchedule, ByTheShareOfTheTime) {
   SaveSchedule schedule({.overhead = 0.1}, 0, kBegin);
   EXPECT_TRUE(schedule.due(0, kBegin)) << "nobody knows what one takes";
