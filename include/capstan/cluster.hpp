@@ -42,7 +42,8 @@ class Cluster {
   /// Call it first in main, before any thread is started. Takes `--capstan-NAME=VALUE` out of the arguments,
   /// then CAPSTAN_* variables, then the file of CAPSTAN_CONFIG. Throws Error: invalid_argument for two ranks
   /// or roles that do not fit, deadline_exceeded with their names when ranks are missing, failed_precondition
-  /// when binaries differ, or srun has started several tasks that cannot reach MPI.
+  /// when binaries differ, when a rank of a job calls it again, or srun has started several tasks that cannot
+  /// reach MPI.
   static Cluster join(int& argc, char** argv);
   /// The same with settings that the program has read itself.
   static Cluster join(const Settings& settings);

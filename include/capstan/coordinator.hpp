@@ -80,6 +80,8 @@ std::vector<Split> splits(std::int64_t count);
 /// order. When a ps dies, schedule, join and done throw Error(unavailable) naming it, at once and every time.
 class ClusterCoordinator {
  public:
+  /// Throws Error(failed_precondition) when an earlier one of this strategy has ended, and with it the
+  /// workers.
   explicit ClusterCoordinator(ParameterServerStrategy& strategy);
   ~ClusterCoordinator();
   ClusterCoordinator(const ClusterCoordinator&) = delete;

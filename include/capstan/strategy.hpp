@@ -45,12 +45,17 @@ struct PsLoad {
   std::uint64_t rows_sent = 0;
 };
 
-/// Made on the coordinator, once. Variables that are created while a scope is open go to the ps, shard by
-/// shard. Its end tells every other rank that the job is over. `run`, `reduce` and the other calls on
-/// replicas are Replicas'.
+/// Made on the coordinator. Variables that are created while a scope is open go to the ps, shard by shard.
+/// `run`, `reduce` and the other calls on replicas are Replicas'.
+///
+/// A cluster has one strategy at a time. Its end tells every other rank that the job is over, so a job of
+/// several processes has one strategy, until the program ends. In an embedded cluster another strategy may
+/// follow, which begins with new ps and workers: nothing of the earlier one's variables is left. Strategies
+/// of different embedded clusters may live side by side.
 class ParameterServerStrategy : public Replicas {
  public:
-  /// Throws Error(failed_precondition) on another rank than the coordinator.
+  /// Throws Error(failed_precondition) on another rank than the coordinator, while the cluster has another
+  /// strategy, and in a job of several processes also after that one has ended.
   explicit ParameterServerStrategy(const Cluster& cluster, StrategyOptions options = {});
   ~ParameterServerStrategy();
   ParameterServerStrategy(ParameterServerStrategy&&) noexcept;

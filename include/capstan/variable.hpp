@@ -421,7 +421,11 @@ class Counter {
 
  private:
   friend struct Serializer<Counter>;
-  Counter() = default;
+  explicit Counter(strategy::Context& context) : context_(&context) {}
+  /// Of the rank that runs the calling closure.
+  static strategy::Context& context_here();
+
+  strategy::Context* context_;
   std::int32_t ps_ = 0;
   std::uint32_t index_ = 0;
 };
@@ -433,7 +437,7 @@ struct Serializer<Counter> {
     capstan::write(out, counter.index_);
   }
   static Counter read(Reader& in) {
-    Counter counter;
+    Counter counter(Counter::context_here());
     counter.ps_ = capstan::read<std::int32_t>(in);
     counter.index_ = capstan::read<std::uint32_t>(in);
     return counter;

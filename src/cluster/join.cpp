@@ -1,6 +1,7 @@
 // join.cpp -- the ways into a cluster: launched by MPI, by tasks that meet, inside a program's own MPI,
 // alone, late.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -204,12 +205,22 @@ Cluster join_with_agent(const Settings& settings, const Start& start) {
   return cluster;
 }
 
+/// A process is one rank of one job: the launcher, its agent and MPI know no other.
+std::atomic<bool> in_a_job{false};
+
 Cluster join_job(const Settings& settings, const Start& start) {
+  if (in_a_job) {
+    throw Error(Code::failed_precondition,
+                start.name +
+                    " calls Cluster::join again, expected one call in a process that "
+                    "is a rank of a job; keep the first Cluster");
+  }
   Cluster joined = settings.text("supervise") == "on"
                        ? join_with_agent(settings, start)
                        : join_with(settings, 0, [&](const cluster::Hello& hello) {
                            return start.exchange([&] { return hello; }, settings.duration("start-timeout"));
                          });
+  in_a_job = true;
   apply_log_level(settings, joined.role() == Role::coordinator);
   if (joined.role() != Role::coordinator) {
     leave_requests_to_the_coordinator();

@@ -265,6 +265,49 @@ std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   return with_run_files(coordinator);
 }
 
+void Runtime::begin_job() {
+  Job found = Job::none;
+  if (job_.compare_exchange_strong(found, Job::runs)) return;
+  if (found == Job::runs) {
+    throw Error(
+        Code::failed_precondition,
+        "cannot create a strategy: this cluster has one already, expected one at a time; use that one, or "
+        "destroy it first");
+  }
+  if (embedded_.empty()) {
+    throw Error(
+        Code::failed_precondition,
+        "cannot create a strategy: the first one of this job has ended, which told every ps and worker to "
+        "end; keep one strategy until the program ends (only an embedded cluster, of one process, can have "
+        "one after the other)");
+  }
+  if (!job_.compare_exchange_strong(found, Job::runs)) return begin_job();
+  try {
+    make_ranks_again();
+  } catch (...) {
+    job_ = Job::over;
+    throw;
+  }
+}
+
+void Runtime::end_job(bool over) noexcept { job_ = over ? Job::over : Job::none; }
+
+/// Threads of the earlier job have ended, and nothing uses their fabrics.
+void Runtime::make_ranks_again() {
+  transport::LoopHub hub;
+  auto ranks = as_threads(settings_, static_cast<int>(members().size()), hub);
+  for (const auto& rank : ranks) rank->in_process_ = true;
+  for (std::size_t i = 0; i < embedded_.size(); ++i) ranks[i + 1]->trace_ = std::move(embedded_[i]->trace_);
+  embedded_.assign(ranks.begin() + 1, ranks.end());
+  table_ = ranks[0]->table_;
+  control_ = std::move(ranks[0]->control_);
+  data_ = std::move(ranks[0]->data_);
+  control_peers_.assign(control_peers_.size(), nullptr);
+  data_peers_.assign(data_peers_.size(), nullptr);
+  coordinator_memory_.change([](CoordinatorRecord& record) { record = {}; });
+  ps_given_up_ = false;
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown-host";

@@ -81,6 +81,13 @@ class Runtime {
   /// the ps, the coordinator the workers.
   const std::vector<std::shared_ptr<Runtime>>& embedded() const noexcept { return embedded_; }
 
+  /// On the coordinator: begins the job of a strategy, of which there is one at a time. After the end of the
+  /// first the ranks of an embedded cluster are made again; others have ended with it. Throws
+  /// Error(failed_precondition).
+  void begin_job();
+  /// `over`: every other rank was told so.
+  void end_job(bool over) noexcept;
+
   /// Where a ps keeps what is to outlive its process; null: nowhere.
   const std::shared_ptr<transport::KeptMemory>& kept_memory() const noexcept { return kept_memory_; }
   void keep_in(std::shared_ptr<transport::KeptMemory> memory) { kept_memory_ = std::move(memory); }
@@ -143,6 +150,9 @@ class Runtime {
  private:
   /// REQUIRES: the mutex.
   void note_life(const Member& ps);
+  void make_ranks_again();
+
+  enum class Job : std::uint8_t { none, runs, over };
 
   Settings settings_;
   Table table_;
@@ -158,6 +168,7 @@ class Runtime {
   std::vector<transport::Peer*> data_peers_;
   std::vector<std::shared_ptr<Runtime>> embedded_;
   bool in_process_ = false;
+  std::atomic<Job> job_{Job::none};
   std::shared_ptr<transport::KeptMemory> kept_memory_;
   CoordinatorMemory coordinator_memory_;
   int life_ = 0;

@@ -28,7 +28,7 @@ void ControlLoop::start(std::function<void()> greet) {
 void ControlLoop::stop() {
   {
     const Lock lock(mutex_);
-    stopped_ = true;
+    if (std::exchange(stopped_, true)) return;  // the fabric may be gone
     followers_.notify_all();
     keeper_.notify_all();
   }

@@ -369,7 +369,14 @@ namespace {
 /// One for a strategy: two would take each other's messages.
 std::shared_ptr<coordinator::Coordinator> coordinator_of(strategy::Strategy& strategy) {
   auto shared = std::static_pointer_cast<coordinator::Coordinator>(strategy.coordinator().lock());
-  if (!shared) strategy.coordinator() = shared = std::make_shared<coordinator::Coordinator>(strategy);
+  if (shared) return shared;
+  if (strategy.coordinator_ended()) {
+    throw Error(
+        Code::failed_precondition,
+        "cannot create a ClusterCoordinator: the earlier one of this strategy has ended, which told every "
+        "worker to end; keep one as long as the strategy");
+  }
+  strategy.coordinator() = shared = std::make_shared<coordinator::Coordinator>(strategy);
   return shared;
 }
 

@@ -1,6 +1,8 @@
 // context.cpp -- the variables that a rank knows, and the calling thread's context.
 #include "strategy/context.hpp"
 
+#include <vector>
+
 #include "capstan/error.hpp"
 #include "strategy/current_replica.hpp"
 #include "strategy/replica_group.hpp"
@@ -9,6 +11,7 @@ namespace capstan::strategy {
 namespace {
 
 thread_local Context* current_context = nullptr;
+thread_local std::vector<Context*> strategies;  // of this thread, in order of creation
 
 }  // namespace
 
@@ -48,5 +51,15 @@ Context& Context::current() {
 }
 
 void Context::set_current(Context* context) noexcept { current_context = context; }
+
+void Context::add_of_this_thread(Context& context) {
+  strategies.push_back(&context);
+  current_context = &context;
+}
+
+void Context::remove_of_this_thread(Context& context) noexcept {
+  std::erase(strategies, &context);
+  if (current_context == &context) current_context = strategies.empty() ? nullptr : strategies.back();
+}
 
 }  // namespace capstan::strategy

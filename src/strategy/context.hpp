@@ -68,6 +68,10 @@ class Context {
   /// The calling thread's. Throws Error(failed_precondition) on a thread that has none.
   static Context& current();
   static void set_current(Context* context) noexcept;
+  /// A strategy's, of the thread that made it: current from now on, until one that is made later is added, or
+  /// this one is removed; then the last that is left is current again.
+  static void add_of_this_thread(Context& context);
+  static void remove_of_this_thread(Context& context) noexcept;
 
  private:
   client::Client client_;

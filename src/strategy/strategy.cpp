@@ -57,20 +57,24 @@ std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtim
                                                runtime->self().name() +
                                                ", which runs Server(cluster).join()");
   }
-  // Ps and workers say something as soon as they run, which may be before a coordinator listens.
-  runtime->control().on_message(cluster::kHello, [](const transport::Message&) {});
-  for (const auto type : {cluster::kHeartbeat, cluster::kJoin})
-    runtime->control().on_message(type, [](const transport::Message&) {});
   return runtime;
 }
 
 }  // namespace
+
+Strategy::Job::Job(cluster::Runtime& runtime) : runtime_(runtime) {
+  runtime_.begin_job();
+  // Ps and workers send these as soon as they run, which may be before a coordinator listens.
+  for (const auto type : {cluster::kHello, cluster::kHeartbeat, cluster::kJoin})
+    runtime_.control().on_message(type, [](const transport::Message&) {});
+}
 
 Strategy* Strategy::current() noexcept { return current_strategy; }
 void Strategy::set_current(Strategy* strategy) noexcept { current_strategy = strategy; }
 
 Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options, bool of_this_process)
     : runtime_(as_coordinator(std::move(runtime))),
+      job_(*runtime_),
       options_(std::move(options)),
       of_this_process_(of_this_process),
       context_(runtime_),
@@ -87,7 +91,7 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
   for (const std::string& group : recovery_.groups()) contents_.add_group(group);
   listen();
   start_embedded_ps();
-  if (!of_this_process_) Context::set_current(&context_);
+  if (!of_this_process_) Context::add_of_this_thread(context_);
 }
 
 Strategy& Strategy::of_this_process() {
@@ -115,7 +119,7 @@ void Strategy::start_embedded_ps() {
 }
 
 Strategy::~Strategy() {
-  // By now the coordinator's dispatcher has ended, so the control fabric is ours.
+  // By now the coordinator's dispatcher has ended, so this thread drives the control fabric.
   if (!runtime_->in_process()) cluster::Pulse::be_the_last();  // whoever came back would find nobody
   const std::vector<int> workers = runtime_->worker_ranks();
   const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
@@ -138,7 +142,8 @@ Strategy::~Strategy() {
   }
   runtime_->control().progress();
   embedded_ps_.clear();
-  if (!of_this_process_) Context::set_current(nullptr);
+  if (!of_this_process_) Context::remove_of_this_thread(context_);
+  job_.is_over();
 }
 
 std::uint64_t Strategy::shards_of(const std::string& name, DType dtype, const Shape& shape) const {

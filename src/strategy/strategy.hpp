@@ -76,6 +76,8 @@ class Strategy {
   Context& context() noexcept { return context_; }
   /// What the layer above has made for this strategy once, and shares while it lives.
   std::weak_ptr<void>& coordinator() noexcept { return coordinator_; }
+  /// It has been there, and told every worker to end.
+  bool coordinator_ended() const noexcept { return coordinator_ended_; }
 
   /// Checkpoints hold it from now on, as long as it lives. Throws Error(already_exists).
   void add_state(const std::string& name, const std::shared_ptr<SavedState>& state);
@@ -162,7 +164,22 @@ class Strategy {
   void fill_new(const shard::VariableDescriptor& descriptor, const Created& created,
                 const detail::AnyInitialValue& initial, const detail::WholeValue& whole);
 
+  /// From before the strategy uses a fabric until it has let go of all.
+  class Job {
+   public:
+    explicit Job(cluster::Runtime& runtime);
+    ~Job() { runtime_.end_job(over_); }
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+    void is_over() noexcept { over_ = true; }
+
+   private:
+    cluster::Runtime& runtime_;
+    bool over_ = false;
+  };
+
   std::shared_ptr<cluster::Runtime> runtime_;
+  Job job_;
   StrategyOptions options_;
   bool of_this_process_;  // for variables that no scope is open for
   std::vector<std::jthread> embedded_ps_;
@@ -188,6 +205,7 @@ class Strategy {
   Control control_;
   std::function<void(std::uint64_t)> renumber_;
   std::weak_ptr<void> coordinator_;
+  bool coordinator_ended_ = false;
   std::map<std::string, std::weak_ptr<SavedState>> states_;
   std::unique_ptr<Restored> restored_;
 };

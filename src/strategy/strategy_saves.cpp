@@ -74,6 +74,7 @@ Strategy::Control Strategy::control() const {
 void Strategy::end_control() {
   (void)wait_for_control([this] { return save_.settled(); }, transport::deadline_in(disk_patience(*this)));
   set_control({});
+  coordinator_ended_ = true;
 }
 
 void Strategy::listen() {

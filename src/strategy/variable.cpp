@@ -277,16 +277,20 @@ void UpdateGroup::restart() const {
 void UpdateGroup::leave() const { worker_context("leave").use_client()->leave(id_); }
 
 Counter::Counter(std::string name) {
-  std::tie(ps_, index_) = scope_strategy("counter \"" + name + "\"").create_counter(name);
+  Strategy& strategy = scope_strategy("counter \"" + name + "\"");
+  context_ = &strategy.context();
+  std::tie(ps_, index_) = strategy.create_counter(name);
 }
 
+strategy::Context& Counter::context_here() { return Context::current(); }
+
 void Counter::add(std::int64_t delta) const {
-  Context::current().use_client()->count(ps_, index_, static_cast<std::uint64_t>(delta));
+  context_->use_client()->count(ps_, index_, static_cast<std::uint64_t>(delta));
 }
 
 std::int64_t Counter::fetch_add(std::int64_t delta) const {
   return static_cast<std::int64_t>(
-      Context::current().use_client()->fetch_add(ps_, index_, static_cast<std::uint64_t>(delta)));
+      context_->use_client()->fetch_add(ps_, index_, static_cast<std::uint64_t>(delta)));
 }
 
 }  // namespace capstan
