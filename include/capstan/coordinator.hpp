@@ -32,13 +32,12 @@ template <auto fn>
 using IteratorOf = Iterator<typename ResultOf<fn>::Element>;
 
 /// fn, with the iterator of the dataset that it makes as its result.
-template <auto fn, class Arguments>
+template <auto fn, class Arguments = ArgumentsOf<fn>>
 struct MakeIterator;
 template <auto fn, class... Args>
 struct MakeIterator<fn, std::tuple<Args...>> {
   static IteratorOf<fn> call(Args... args) { return fn(std::move(args)...); }
 };
-
 }  // namespace detail
 
 struct ScheduleOptions {
@@ -95,12 +94,8 @@ class ClusterCoordinator {
   /// fn's as well.
   template <auto fn, class... Args>
   RemoteValue<detail::ResultOf<fn>> schedule(Args&&... args) {
-    if constexpr ((detail::kHasRemote<std::remove_cvref_t<Args>> || ...)) {
-      return schedule_with<fn>({}, std::forward<Args>(args)...);
-    } else {
-      return RemoteValue<detail::ResultOf<fn>>(
-          add(detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
-    }
+    return RemoteValue<detail::ResultOf<fn>>(
+        add(detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
 
   /// The same with a priority, a worker or a deadline. Throws Error(out_of_range) for a worker that was never
@@ -108,7 +103,7 @@ class ClusterCoordinator {
   template <auto fn, class... Args>
   RemoteValue<detail::ResultOf<fn>> schedule_with(const ScheduleOptions& options, Args&&... args) {
     return RemoteValue<detail::ResultOf<fn>>(add_with(
-        options, detail::Registered<fn>::number, detail::pack_with_inputs<fn>(std::forward<Args>(args)...)));
+        options, detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
 
   /// fn(split, args...) for each of `splits`: of a range of anything, a Dataset too. In their order.
@@ -126,7 +121,7 @@ class ClusterCoordinator {
   template <auto fn, class... Args>
   RemoteValue<detail::ResultOf<fn>> schedule_on(int worker, Args&&... args) {
     return RemoteValue<detail::ResultOf<fn>>(add_for(
-        worker, detail::Registered<fn>::number, detail::pack_with_inputs<fn>(std::forward<Args>(args)...)));
+        worker, detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
   /// fn(args...) once on each worker that is there, and what it returned, in the order of worker_indices(). A
   /// worker that dies meanwhile is left out. Waits, also behind what these workers are running.
@@ -173,25 +168,24 @@ class ClusterCoordinator {
   }
 
   /// fn(args...) makes one object on each worker, when a closure first uses it there. An Error in fn is that
-  /// closure's.
+  /// closure's. The result may be of any type; what an argument names, as a PerWorker does, lives as long as
+  /// the object.
   template <auto fn, class... Args>
   PerWorker<detail::ResultOf<fn>> create_per_worker_resource(Args&&... args) {
-    return PerWorker<detail::ResultOf<fn>>(
-        detail::ResourceRecipe{next_resource(), detail::Registered<fn>::number,
-                               detail::pack_arguments<fn>(std::forward<Args>(args)...)});
+    return PerWorker<detail::ResultOf<fn>>(add_resource(
+        detail::RegisteredMaker<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
   /// The same for a function that returns an Iterator<T>, or a Dataset<T> or another thing that says with
-  /// `Element` of what it is an iterator: each worker gets an iterator of its own.
+  /// `Element` of what it is an iterator: each worker gets an iterator of its own. A new dataset in the place
+  /// of an old one, data = coordinator.create_per_worker_dataset..., frees the old iterators.
   template <auto fn, class... Args>
   PerWorker<detail::IteratorOf<fn>> create_per_worker_dataset(Args&&... args) {
     if constexpr (std::is_same_v<detail::IteratorOf<fn>, detail::ResultOf<fn>>) {
       return create_per_worker_resource<fn>(std::forward<Args>(args)...);
     } else {
-      return create_per_worker_resource<&detail::MakeIterator<fn, detail::ArgumentsOf<fn>>::call>(
-          std::forward<Args>(args)...);
+      return create_per_worker_resource<&detail::MakeIterator<fn>::call>(std::forward<Args>(args)...);
     }
   }
-
   /// Examples 0 to examples - 1, handed out in splits of which each counts once an epoch. See SplitDataset.
   /// Throws Error: invalid_argument for sizes and counts that make no sense, already_exists for the name.
   SplitDataset create_split_dataset(std::int64_t examples, const SplitOptions& options = {});
@@ -216,13 +210,13 @@ class ClusterCoordinator {
   std::vector<int> worker_indices() const;
 
  private:
-  std::shared_ptr<const coordinator::Result> add(std::uint32_t function, std::vector<std::byte> arguments);
+  std::shared_ptr<const coordinator::Result> add(std::uint32_t function, detail::PackedArguments arguments);
   std::shared_ptr<const coordinator::Result> add_with(const ScheduleOptions& options, std::uint32_t function,
                                                       detail::PackedArguments arguments);
   std::shared_ptr<const coordinator::Result> add_for(int worker, std::uint32_t function,
                                                      detail::PackedArguments arguments);
   bool has_lost(int worker) const;
-  std::uint64_t next_resource();
+  detail::ResourceHandle add_resource(std::uint32_t function, detail::PackedArguments arguments);
 
   std::shared_ptr<coordinator::Coordinator> implementation_;  // one for all of a strategy
 };

@@ -59,7 +59,8 @@ Array<T> read_copy(const PerWorkerVariable<T>& variable);
 /// An array on every worker, in the worker's process: a metric's sums, a random state, a buffer. The copies
 /// know nothing of each other; no ps has a part in them and no checkpoint holds them. Made on the coordinator
 /// in a strategy's scope, passed to closures, where it is the copy of the worker that runs the closure. A
-/// copy begins with the initial value when a closure first uses it there, and is lost with its worker.
+/// copy begins with the initial value when a closure first uses it there, and is lost with its worker. The
+/// copies are freed when the last handle on the coordinator is destroyed, as those of a PerWorker are.
 ///
 /// On the coordinator there is no copy: read, assign and the like throw Error(failed_precondition) there, and
 /// read_all gathers. Used by one closure at a time; replica threads of a closure must not write to it
@@ -120,9 +121,9 @@ class PerWorkerVariable {
   friend struct Serializer<PerWorkerVariable<T>>;
   PerWorkerVariable() = default;
   explicit PerWorkerVariable(detail::CopyRecipe recipe)
-      : id_(detail::add_worker_resource("per-worker variable", recipe.name,
-                                        detail::Registered<&detail::make_copy<T>>::number,
-                                        to_bytes(std::tuple(recipe)))),
+      : handle_(detail::add_worker_resource("per-worker variable", recipe.name,
+                                            detail::RegisteredMaker<&detail::make_copy<T>>::number,
+                                            detail::pack_arguments<&detail::make_copy<T>>(recipe))),
         name_(std::move(recipe.name)),
         shape_(std::move(recipe.shape)) {}
 
@@ -151,7 +152,7 @@ class PerWorkerVariable {
     for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = combine(mine[i], given[i]);
   }
 
-  std::uint64_t id_ = 0;
+  detail::ResourceHandle handle_;
   std::string name_;
   Shape shape_;
   std::shared_ptr<detail::PerWorkerCopy<T>> copy_;
@@ -159,12 +160,14 @@ class PerWorkerVariable {
 
 template <class T>
 struct Serializer<PerWorkerVariable<T>> {
-  static void write(Writer& out, const PerWorkerVariable<T>& variable) { capstan::write(out, variable.id_); }
+  static void write(Writer& out, const PerWorkerVariable<T>& variable) {
+    capstan::write(out, variable.handle_);
+  }
   static PerWorkerVariable<T> read(Reader& in) {
     PerWorkerVariable<T> variable;
-    variable.id_ = capstan::read<std::uint64_t>(in);
+    variable.handle_ = capstan::read<detail::ResourceHandle>(in);
     variable.copy_ =
-        std::static_pointer_cast<detail::PerWorkerCopy<T>>(detail::worker_resource(variable.id_));
+        std::static_pointer_cast<detail::PerWorkerCopy<T>>(detail::worker_resource(variable.handle_));
     variable.name_ = variable.copy_->name;
     variable.shape_ = variable.copy_->array.shape;
     return variable;

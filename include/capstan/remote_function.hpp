@@ -17,9 +17,9 @@ namespace capstan::detail {
 
 struct RemoteFunction {
   const char* name;  // for messages
-  /// Reads arguments, calls, returns the result as bytes.
+  /// Reads arguments, calls, returns the result as bytes. Null for a function that makes an object.
   std::vector<std::byte> (*run)(Reader&);
-  /// Reads arguments, calls, keeps the result as an object; null when there is none.
+  /// Reads arguments, calls, keeps the result as an object. Null for a function that is run.
   std::shared_ptr<void> (*make)(Reader&);
 };
 
@@ -32,7 +32,7 @@ template <class F>
 struct Signature : Signature<decltype(&F::operator())> {};
 template <class R, class... P>
 struct Signature<R (*)(P...)> {
-  using Result = R;
+  using Result = std::remove_cvref_t<R>;
   using Arguments = std::tuple<std::remove_cvref_t<P>...>;
 };
 template <class R, class... P>
@@ -41,11 +41,59 @@ template <class C, class R, class... P>
 struct Signature<R (C::*)(P...) const> : Signature<R (*)(P...)> {};
 template <class C, class R, class... P>
 struct Signature<R (C::*)(P...) const noexcept> : Signature<R (*)(P...)> {};
+template <class C, class R, class... P>
+struct Signature<R (C::*)(P...)> : Signature<R (*)(P...)> {};
 
 template <auto fn>
 using ResultOf = typename Signature<std::remove_cvref_t<decltype(fn)>>::Result;
 template <auto fn>
 using ArgumentsOf = typename Signature<std::remove_cvref_t<decltype(fn)>>::Arguments;
+
+// What a function that another rank runs cannot have is an error of one line, which names the type: these
+// variables cannot be used.
+#if defined(__has_attribute) && __has_attribute(unavailable)
+#define CAPSTAN_UNAVAILABLE(text) __attribute__((unavailable(text)))
+inline constexpr bool kUnavailable = false;
+#else  // the static_assert that uses them is the error
+#define CAPSTAN_UNAVAILABLE(text)
+inline constexpr bool kUnavailable = true;
+#endif
+template <class... Type>
+CAPSTAN_UNAVAILABLE(
+    "arguments and results of functions that workers run are serialized, which this type cannot be: expected "
+    "an arithmetic type, an enum, std::string, a vector, array, pair, tuple, optional or map, an aggregate "
+    "of "
+    "these, a variable or a per-worker object; specialize capstan::Serializer for any other type")
+inline constexpr bool not_serializable = kUnavailable;
+template <class... Parameter>
+CAPSTAN_UNAVAILABLE(
+    "a worker calls the function with values of its own: expected parameters that are values or const "
+    "references")
+inline constexpr bool not_callable_with_values_of = kUnavailable;
+template <class Argument, class Parameter>
+CAPSTAN_UNAVAILABLE("this argument does not convert to the function's parameter")
+inline constexpr bool not_convertible = kUnavailable;
+#undef CAPSTAN_UNAVAILABLE
+
+template <class T>
+constexpr void require_serializable() {
+  using Part = typename Unserializable<T>::Type;
+  if constexpr (std::is_same_v<T, Part>) {
+    static_assert(!not_serializable<T>);
+  } else if constexpr (!std::is_void_v<Part>) {
+    static_assert(!not_serializable<T, Part>);
+  }
+}
+template <class Argument, class Parameter>
+constexpr void require_convertible() {
+  if constexpr (!std::is_constructible_v<Parameter, Argument>)
+    static_assert(!not_convertible<Argument, Parameter>);
+}
+
+template <auto fn, class Arguments = ArgumentsOf<fn>>
+inline constexpr bool kTakesValues = false;
+template <auto fn, class... P>
+inline constexpr bool kTakesValues<fn, std::tuple<P...>> = std::is_invocable_v<decltype(fn), P...>;
 
 template <auto fn>
 std::vector<std::byte> run_function(Reader& in) {
@@ -53,22 +101,14 @@ std::vector<std::byte> run_function(Reader& in) {
   if constexpr (std::is_void_v<ResultOf<fn>>) {
     std::apply(fn, std::move(arguments));
     return {};
-  } else if constexpr (requires(Writer & out, ResultOf<fn> result) {
-                         Serializer<ResultOf<fn>>::write(out, result);
-                       }) {
-    return to_bytes(std::apply(fn, std::move(arguments)));
   } else {
-    throw Error(Code::internal, "the result of this function cannot travel");
+    return to_bytes<ResultOf<fn>>(std::apply(fn, std::move(arguments)));
   }
 }
 
 template <auto fn>
 std::shared_ptr<void> make_with_function(Reader& in) {
-  if constexpr (std::is_void_v<ResultOf<fn>>) {
-    return nullptr;
-  } else {
-    return std::make_shared<ResultOf<fn>>(std::apply(fn, read<ArgumentsOf<fn>>(in)));
-  }
+  return std::make_shared<ResultOf<fn>>(std::apply(fn, read<ArgumentsOf<fn>>(in)));
 }
 
 template <auto fn>
@@ -76,20 +116,43 @@ const char* name_of() {
   return __PRETTY_FUNCTION__;  // "... [with auto fn = train_step]": the message picks the name out
 }
 
+/// Null for what does not compile where it is used: the error is there.
+template <auto fn>
+constexpr auto run_or_null() {
+  constexpr bool kTravels = Serializable<ArgumentsOf<fn>> && kTakesValues<fn>;
+  constexpr bool kAnswers = std::is_void_v<ResultOf<fn>> || Serializable<ResultOf<fn>>;
+  using Run = decltype(RemoteFunction::run);
+  if constexpr (kTravels && kAnswers) {
+    return Run(&run_function<fn>);
+  } else {
+    return Run(nullptr);
+  }
+}
+template <auto fn>
+constexpr auto make_or_null() {
+  using Make = decltype(RemoteFunction::make);
+  if constexpr (Serializable<ArgumentsOf<fn>> && kTakesValues<fn> && !std::is_void_v<ResultOf<fn>>) {
+    return Make(&make_with_function<fn>);
+  } else {
+    return Make(nullptr);
+  }
+}
+
+/// A function that a worker runs for its result.
 template <auto fn>
 struct Registered {
   static const std::uint32_t number;
 };
 template <auto fn>
-const std::uint32_t Registered<fn>::number = register_function({name_of<fn>(), &run_function<fn>,
-                                                                &make_with_function<fn>});
+const std::uint32_t Registered<fn>::number = register_function({name_of<fn>(), run_or_null<fn>(), nullptr});
 
-/// Arguments of a call as the function's parameter types, in bytes.
-template <auto fn, class... Args>
-std::vector<std::byte> pack_arguments(Args&&... args) {
-  static_assert(std::tuple_size_v<ArgumentsOf<fn>> == sizeof...(Args),
-                "as many arguments as the function has");
-  return to_bytes(ArgumentsOf<fn>(std::forward<Args>(args)...));
-}
+/// A function that makes an object where it runs.
+template <auto fn>
+struct RegisteredMaker {
+  static const std::uint32_t number;
+};
+template <auto fn>
+const std::uint32_t RegisteredMaker<fn>::number = register_function({name_of<fn>(), nullptr,
+                                                                     make_or_null<fn>()});
 
 }  // namespace capstan::detail

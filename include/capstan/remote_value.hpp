@@ -34,9 +34,13 @@ struct ArgumentInput {
   std::vector<std::byte> (*convert)(std::span<const std::byte>) = nullptr;
 };
 
+/// Objects that bytes name: they live on the workers as long as one of these does.
+using Named = std::vector<std::shared_ptr<const void>>;
+
 struct PackedArguments {
   std::vector<std::byte> bytes;
-  std::vector<ArgumentInput> inputs;  // in the order of `at`
+  Named named = {};
+  std::vector<ArgumentInput> inputs = {};  // in the order of `at`
 };
 
 }  // namespace detail
@@ -46,13 +50,21 @@ struct PackedArguments {
 template <class T>
 class RemoteValue {
  public:
-  explicit RemoteValue(std::shared_ptr<const coordinator::Result> result) : result_(std::move(result)) {}
+  explicit RemoteValue(std::shared_ptr<const coordinator::Result> result) : result_(std::move(result)) {
+    if constexpr (!std::is_void_v<T>) detail::require_serializable<T>();
+  }
 
   /// Waits. Throws what the function threw, with its code; Error(cancelled) when an earlier error called it
   /// off: schedule it again. A result stays when the worker that made it dies.
   T fetch() const {
     const std::vector<std::byte> bytes = detail::fetch_bytes(*result_);
-    if constexpr (!std::is_void_v<T>) return from_bytes<T>(bytes);
+    if constexpr (std::is_void_v<T>) {
+      return;
+    } else if constexpr (Serializable<T>) {
+      return from_bytes<T>(bytes);
+    } else {
+      throw Error(Code::internal, "the constructor does not compile");
+    }
   }
   /// Done, well or not: fetch() will not wait.
   bool ready() const { return detail::is_ready(*result_); }
@@ -92,11 +104,13 @@ class ArgumentPacker {
   void add(A&& argument) {
     if constexpr (kHasRemote<std::remove_cvref_t<A>>) {
       add_remote(argument, static_cast<const P*>(nullptr));
+    } else if constexpr (std::is_same_v<std::remove_cvref_t<A>, P>) {
+      write<P>(out_, argument);
     } else {
       write<P>(out_, static_cast<P>(std::forward<A>(argument)));
     }
   }
-  PackedArguments take() { return {out_.take(), std::move(inputs_)}; }
+  PackedArguments take() { return {out_.take(), out_.take_named(), std::move(inputs_)}; }
 
  private:
   template <class T, class P>
@@ -133,14 +147,35 @@ class ArgumentPacker {
   std::vector<ArgumentInput> inputs_;
 };
 
+/// True when fn can be called on a worker with these arguments. Otherwise the program does not compile, for
+/// one reason at a time.
+template <auto fn, class... P, class... Args>
+constexpr bool check_arguments(const std::tuple<P...>*, const TypeList<Args...>*) {
+  if constexpr (sizeof...(P) != sizeof...(Args)) {
+    static_assert(sizeof...(P) == sizeof...(Args), "as many arguments as the function has");
+    return false;
+  } else if constexpr (!(Serializable<P> && ...)) {
+    (require_serializable<P>(), ...);
+    return false;
+  } else if constexpr (!kTakesValues<fn>) {
+    static_assert(!not_callable_with_values_of<P...>);
+    return false;
+  } else if constexpr (!((kHasRemote<std::remove_cvref_t<Args>> || std::is_constructible_v<P, Args>)&&...)) {
+    (require_convertible<Args, P>(), ...);
+    return false;
+  } else {
+    return true;
+  }
+}
+
+/// Arguments of a call as the function's parameter types, in bytes.
 template <auto fn, class... Args>
-PackedArguments pack_with_inputs(Args&&... args) {
-  static_assert(std::tuple_size_v<ArgumentsOf<fn>> == sizeof...(Args),
-                "as many arguments as the function has");
+PackedArguments pack_arguments(Args&&... args) {
+  constexpr const ArgumentsOf<fn>* kParameters = nullptr;
   ArgumentPacker packer;
-  [&]<class... P>(const std::tuple<P...>*) {
-    (packer.add<P>(std::forward<Args>(args)), ...);
-  }(static_cast<const ArgumentsOf<fn>*>(nullptr));
+  if constexpr (check_arguments<fn>(kParameters, static_cast<const TypeList<Args...>*>(nullptr))) {
+    [&]<class... P>(const std::tuple<P...>*) { (packer.add<P>(std::forward<Args>(args)), ...); }(kParameters);
+  }
   return packer.take();
 }
 

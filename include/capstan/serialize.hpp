@@ -1,15 +1,18 @@
 // serialize.hpp -- values as bytes: arguments and results of closures, and every control message.
 //
 // Works for arithmetic types, enums, strings, vectors, arrays, pairs, tuples, optionals, maps, and aggregates
-// (plain structs of up to 16 members) of these, nested at will. A type of your own that is none of these
-// specialises `Serializer`. Ranks run the same binary on the same architecture, so bytes are in host order.
+// (plain structs of 1 to 16 members, without bases and C arrays) of these, nested at will. A type of your own
+// that is none of these specialises `Serializer`. Ranks run the same binary on the same architecture, so
+// bytes are in host order.
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,8 +40,13 @@ class Writer {
   const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
   std::vector<std::byte> take() noexcept { return std::move(bytes_); }
 
+  /// The bytes name this object, which stays alive as long as their user holds on to it.
+  void name(std::shared_ptr<const void> object) { named_.push_back(std::move(object)); }
+  std::vector<std::shared_ptr<const void>> take_named() noexcept { return std::move(named_); }
+
  private:
   std::vector<std::byte> bytes_;
+  std::vector<std::shared_ptr<const void>> named_;
 };
 
 /// Reads what a Writer wrote. Throws Error(data_loss) when the bytes end too early.
@@ -69,7 +77,9 @@ class Reader {
   std::span<const std::byte> left_;
 };
 
-/// Customisation point: `static void write(Writer&, const T&)` and `static T read(Reader&)`.
+/// Customisation point: `static void write(Writer&, const T&)` and `static T read(Reader&)`. One that works
+/// for any T lists the types that it is made of, so that errors name the one that is at fault:
+/// `using Parts = detail::TypeList<...>`.
 template <class T>
 struct Serializer;
 
@@ -100,12 +110,8 @@ T from_bytes(std::span<const std::byte> bytes) {
 
 namespace detail {
 
-/// Types whose bytes are their value: they travel by memcpy, alone and in vectors.
-template <class T>
-concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, float16> ||
-    std::is_same_v<T, bfloat16> ||
-    (std::is_trivially_copyable_v<T>&& std::has_unique_object_representations_v<T>&& std::is_aggregate_v<T> &&
-     !std::is_pointer_v<T>);
+template <class... T>
+struct TypeList {};
 
 struct Anything {
   template <class T>
@@ -122,6 +128,69 @@ constexpr std::size_t count_members() {
     return sizeof...(Args);
   }
 }
+
+template <class T>
+struct BaseOf {
+  template <class B>
+  requires(std::is_base_of_v<B, T> && !std::is_same_v<B, T>) operator B() const noexcept;
+};
+
+/// Structured bindings give the members of an aggregate, one each: it has neither a base nor a member that is
+/// a C array, whose elements count_members counts.
+template <class T>
+constexpr bool has_plain_members() {
+  if constexpr (requires { T{BaseOf<T>()}; }) {
+    return false;
+  } else {
+    constexpr std::size_t kCount = count_members<T>();
+    const auto stands_alone = []<std::size_t... Before, std::size_t... After>(std::index_sequence<Before...>,
+                                                                              std::index_sequence<After...>) {
+      return requires {
+        T{(static_cast<void>(Before), Anything())..., {}, (static_cast<void>(After), Anything())...};
+      };
+    };
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return (stands_alone(std::make_index_sequence<I>(), std::make_index_sequence<kCount - 1 - I>()) && ...);
+    }
+    (std::make_index_sequence<kCount>());
+  }
+}
+
+template <class T>
+constexpr bool has_pointers();
+
+struct AnythingButPointers {
+  template <class T>
+  requires(!has_pointers<T>()) operator T() const noexcept;
+};
+
+/// T is a pointer, or an aggregate that has one: its bytes mean nothing in another process. Aggregates of
+/// more than 16 members are not examined.
+template <class T>
+constexpr bool has_pointers() {
+  if constexpr (std::is_pointer_v<T> || std::is_member_pointer_v<T>) {
+    return true;
+  } else if constexpr (!std::is_aggregate_v<T>) {
+    return false;
+  } else {
+    constexpr std::size_t kCount = count_members<T>();
+    if constexpr (kCount > 16) {
+      return false;
+    } else {
+      return []<std::size_t... I>(std::index_sequence<I...>) {
+        return !requires { T{(static_cast<void>(I), AnythingButPointers())...}; };
+      }
+      (std::make_index_sequence<kCount>());
+    }
+  }
+}
+
+/// Types whose bytes are their value: they travel by memcpy, alone and in vectors.
+template <class T>
+concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, float16> ||
+    std::is_same_v<T, bfloat16> ||
+    (std::is_trivially_copyable_v<T>&& std::has_unique_object_representations_v<T>&& std::is_aggregate_v<T> &&
+     !has_pointers<T>());
 
 /// Calls `visit` with every member of an aggregate.
 template <class T, class Visit>
@@ -179,6 +248,24 @@ decltype(auto) with_members(T& value, Visit&& visit) {
   }
 }
 
+/// The member types of an aggregate; void for one that does not travel.
+template <class T>
+struct MembersOf {
+  struct List {
+    template <class... M>
+    TypeList<std::remove_cvref_t<M>...> operator()(M&...) const {
+      return {};
+    }
+  };
+  static constexpr std::size_t kCount = count_members<T>();
+  static auto list(T& value) {
+    if constexpr (kCount >= 1 && kCount <= 16) {
+      if constexpr (has_plain_members<T>()) return with_members(value, List());
+    }
+  }
+  using Type = decltype(list(std::declval<T&>()));
+};
+
 template <class T>
 struct IsStdArray : std::false_type {};
 template <class T, std::size_t N>
@@ -216,6 +303,7 @@ struct Serializer<std::string> {
 
 template <class T>
 struct Serializer<std::vector<T>> {
+  using Parts = detail::TypeList<T>;
   static void write(Writer& out, const std::vector<T>& value) {
     capstan::write(out, std::uint64_t{value.size()});
     if constexpr (detail::Plain<T> && !std::is_same_v<T, bool>) {
@@ -242,6 +330,7 @@ struct Serializer<std::vector<T>> {
 
 template <class T, std::size_t N>
 requires(!detail::Plain<std::array<T, N>>) struct Serializer<std::array<T, N>> {
+  using Parts = detail::TypeList<T>;
   static void write(Writer& out, const std::array<T, N>& value) {
     for (const T& element : value) capstan::write(out, element);
   }
@@ -254,6 +343,7 @@ requires(!detail::Plain<std::array<T, N>>) struct Serializer<std::array<T, N>> {
 
 template <class A, class B>
 struct Serializer<std::pair<A, B>> {
+  using Parts = detail::TypeList<A, B>;
   static void write(Writer& out, const std::pair<A, B>& value) {
     capstan::write(out, value.first);
     capstan::write(out, value.second);
@@ -266,6 +356,7 @@ struct Serializer<std::pair<A, B>> {
 
 template <class... T>
 struct Serializer<std::tuple<T...>> {
+  using Parts = detail::TypeList<T...>;
   static void write(Writer& out, const std::tuple<T...>& value) {
     std::apply([&](const T&... element) { (capstan::write(out, element), ...); }, value);
   }
@@ -276,6 +367,7 @@ struct Serializer<std::tuple<T...>> {
 
 template <class T>
 struct Serializer<std::optional<T>> {
+  using Parts = detail::TypeList<T>;
   static void write(Writer& out, const std::optional<T>& value) {
     capstan::write(out, value.has_value());
     if (value) capstan::write(out, *value);
@@ -291,6 +383,7 @@ namespace detail {
 template <class Map>
 struct MapSerializer {
   using Entry = std::pair<typename Map::key_type, typename Map::mapped_type>;
+  using Parts = TypeList<typename Map::key_type, typename Map::mapped_type>;
   static void write(Writer& out, const Map& value) {
     capstan::write(out, std::uint64_t{value.size()});
     for (const auto& [key, mapped] : value) {
@@ -315,7 +408,9 @@ template <class K, class V>
 struct Serializer<std::unordered_map<K, V>> : detail::MapSerializer<std::unordered_map<K, V>> {};
 
 template <class T>
-requires(std::is_aggregate_v<T> && !detail::Plain<T> && !detail::IsStdArray<T>::value) struct Serializer<T> {
+requires(std::is_aggregate_v<T> && !std::is_array_v<T> && !detail::Plain<T> &&
+         !detail::IsStdArray<T>::value) struct Serializer<T> {
+  using Parts = typename detail::MembersOf<T>::Type;
   static void write(Writer& out, const T& value) {
     detail::with_members(value, [&](const auto&... member) { (capstan::write(out, member), ...); });
   }
@@ -327,5 +422,58 @@ requires(std::is_aggregate_v<T> && !detail::Plain<T> && !detail::IsStdArray<T>::
     return value;
   }
 };
+
+namespace detail {
+
+template <class T>
+concept HasSerializer = requires(Writer& out, Reader& in, const T& value) {
+  Serializer<T>::write(out, value);
+  { Serializer<T>::read(in) } -> std::same_as<T>;
+};
+template <class T>
+concept HasParts = requires {
+  typename Serializer<T>::Parts;
+};
+
+/// The first type within T that cannot be serialized; void when all of T can be. `Outer`: types that have T
+/// as a part, which are looked at already.
+template <class T, class... Outer>
+struct Unserializable {
+  using Type = std::conditional_t<HasSerializer<T>, void, T>;
+};
+template <class Parts, class Whole, class... Outer>
+struct UnserializablePart {
+  using Type = Whole;  // an aggregate whose members cannot be listed
+};
+template <class Whole, class... Outer>
+struct UnserializablePart<TypeList<>, Whole, Outer...> {
+  using Type = void;
+};
+template <class First, class... Rest, class Whole, class... Outer>
+struct UnserializablePart<TypeList<First, Rest...>, Whole, Outer...> {
+  static auto find() {
+    if constexpr (!(std::is_same_v<First, Whole> || ... || std::is_same_v<First, Outer>)) {
+      if constexpr (!std::is_void_v<typename Unserializable<First, Whole, Outer...>::Type>) {
+        return Unserializable<First, Whole, Outer...>();
+      } else {
+        return UnserializablePart<TypeList<Rest...>, Whole, Outer...>();
+      }
+    } else {
+      return UnserializablePart<TypeList<Rest...>, Whole, Outer...>();
+    }
+  }
+  using Type = typename decltype(find())::Type;
+};
+template <HasParts T, class... Outer>
+struct Unserializable<T, Outer...> {
+  using Type = typename UnserializablePart<typename Serializer<T>::Parts, T, Outer...>::Type;
+};
+
+}  // namespace detail
+
+/// T can be an argument or the result of a closure: `write` and `read` work for it and for all that it is
+/// made of.
+template <class T>
+concept Serializable = std::is_void_v<typename detail::Unserializable<std::remove_cv_t<T>>::Type>;
 
 }  // namespace capstan

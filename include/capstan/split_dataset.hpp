@@ -79,7 +79,7 @@ class SplitDataset {
     std::vector<RemoteValue<detail::ResultOf<fn>>> values;
     for (const DataSplit& split : next(count)) {
       values.emplace_back(
-          add(split, detail::Registered<fn>::number, detail::pack_with_inputs<fn>(split, args...)));
+          add(split, detail::Registered<fn>::number, detail::pack_arguments<fn>(split, args...)));
     }
     return values;
   }

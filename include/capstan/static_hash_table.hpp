@@ -66,9 +66,9 @@ class StaticHashTable {
                   Element<V> default_value)
       : table_(std::make_shared<const detail::HashTable<K, V>>(name, keys, values, default_value)) {
     if (!detail::in_scope()) return;
-    id_ =
-        detail::add_worker_resource("table", name, detail::Registered<&detail::make_hash_table<K, V>>::number,
-                                    to_bytes(std::tuple(name, keys, values, default_value)));
+    constexpr auto kMake = &detail::make_hash_table<K, V>;
+    handle_ = detail::add_worker_resource("table", name, detail::RegisteredMaker<kMake>::number,
+                                          detail::pack_arguments<kMake>(name, keys, values, default_value));
   }
 
   const std::string& name() const { return table_->name; }
@@ -95,26 +95,26 @@ class StaticHashTable {
   friend struct Serializer<StaticHashTable<K, V>>;
   StaticHashTable() = default;
 
-  std::uint64_t id_ = 0;  // 0: in this process alone
+  detail::ResourceHandle handle_;  // of none: in this process alone
   std::shared_ptr<const detail::HashTable<K, V>> table_;
 };
 
 template <class K, class V>
 struct Serializer<StaticHashTable<K, V>> {
   static void write(Writer& out, const StaticHashTable<K, V>& table) {
-    if (table.id_ == 0) {
+    if (table.handle_.id() == 0) {
       throw Error(Code::failed_precondition, "table \"" + table.name() +
                                                  "\" was created outside of a strategy's scope and is in "
                                                  "this process alone; create it in the scope to use it in "
                                                  "scheduled functions");
     }
-    capstan::write(out, table.id_);
+    capstan::write(out, table.handle_);
   }
   static StaticHashTable<K, V> read(Reader& in) {
     StaticHashTable<K, V> table;
-    table.id_ = capstan::read<std::uint64_t>(in);
+    table.handle_ = capstan::read<detail::ResourceHandle>(in);
     table.table_ =
-        std::static_pointer_cast<const detail::HashTable<K, V>>(detail::worker_resource(table.id_));
+        std::static_pointer_cast<const detail::HashTable<K, V>>(detail::worker_resource(table.handle_));
     return table;
   }
 };

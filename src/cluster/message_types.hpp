@@ -58,6 +58,7 @@ enum MessageType : std::uint16_t {
   kHeartbeat,     // worker, or ps that has had one, to coordinator: its process runs; answered with the same
   kFenced,        // coordinator to worker or ps: it counts as dead, and nothing of it is taken any more
   kLeave,         // worker to coordinator: it wants to end; answered with kShutdown when it holds nothing
+  kFreeResources = 80,  // coordinator to worker: objects that no closure names any more
 
   // a ps that is lost, and the spare in its place (shard/takeover.hpp)
   kTakeOver = 72,  // coordinator to spare: be the ps; answered with kPsReturned, or

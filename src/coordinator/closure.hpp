@@ -34,6 +34,7 @@ struct Closure {
   bool special = false;  // it has extras
   std::vector<std::byte> arguments;
   std::shared_ptr<Result> result;
+  detail::Named named = {};  // by its arguments: they are not freed while it is queued or runs
 
   /// Or null.
   ClosureExtras* extras() const noexcept { return special ? result->extras.get() : nullptr; }

@@ -191,7 +191,7 @@ void ClosureQueue::go_on_after(const Result& result) {
 }
 
 std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<std::byte> arguments,
-                                          Extras extras) {
+                                          Extras extras, detail::Named named) {
   check_inputs(extras);
   Lock lock(board_->mutex);
   wait(lock, [this] { return error_ || limit_ == 0 || queued() < limit_; });
@@ -199,6 +199,7 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   const std::uint64_t id = next_id();
   next_id_.store(id + 1, std::memory_order_relaxed);
   Closure closure = make(id, function, std::move(arguments), std::move(extras));
+  closure.named = std::move(named);
   auto result = closure.result;
   bool sooner = false;
   if (closure.special) {
@@ -218,7 +219,8 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
 }
 
 std::shared_ptr<Result> ClosureQueue::put_for(int worker, std::uint32_t function,
-                                              std::vector<std::byte> arguments, Extras extras) {
+                                              std::vector<std::byte> arguments, Extras extras,
+                                              detail::Named named) {
   check_inputs(extras);
   std::shared_ptr<Result> result;
   {
@@ -226,6 +228,7 @@ std::shared_ptr<Result> ClosureQueue::put_for(int worker, std::uint32_t function
     if (broken_) throw *error_;
     Closure closure = make(next_for_one_++, function, std::move(arguments), std::move(extras));
     closure.worker = worker;
+    closure.named = std::move(named);
     result = closure.result;
     admit(std::move(closure));
   }

@@ -56,7 +56,8 @@ class ClosureQueue {
 
   /// Waits while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) for
   /// an argument that is a result of another queue.
-  std::shared_ptr<Result> put(std::uint32_t function, std::vector<std::byte> arguments, Extras extras = {});
+  std::shared_ptr<Result> put(std::uint32_t function, std::vector<std::byte> arguments, Extras extras = {},
+                              detail::Named named = {});
   /// True when all is done; false after `timeout`.
   bool join(std::optional<std::chrono::milliseconds> timeout);
   bool done();
@@ -95,7 +96,7 @@ class ClosureQueue {
 
   /// Fails at once, by its result, when the worker is lost. Throws when all has broken down.
   std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments,
-                                  Extras extras = {});
+                                  Extras extras = {}, detail::Named named = {});
   std::optional<Closure> take_for(int worker);
   bool any_for_one() const;
   /// The worker died: what is queued for it fails, now and later.

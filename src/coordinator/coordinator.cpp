@@ -29,6 +29,12 @@ constexpr ControlLoop::Looks kLooks{std::chrono::milliseconds(1), std::chrono::m
 /// How long the end of a job waits for the last figures of its ranks.
 constexpr std::chrono::milliseconds kLastFigures{300};
 
+void take_inputs(ClosureQueue::Extras& extras, detail::PackedArguments& arguments) {
+  if (arguments.inputs.empty()) return;
+  if (!extras) extras = std::make_unique<ClosureExtras>();
+  extras->inputs = std::move(arguments.inputs);
+}
+
 }  // namespace
 
 Coordinator::Coordinator(strategy::Strategy& strategy)
@@ -104,6 +110,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     made_at_record_ = queue_.made();
     lacks_start_ = false;
   });
+  // By whatever thread destroys the last owner, which may hold locks.
+  strategy_.worker_resources().on_freed([&fabric] { fabric.wake(); });
   queue_.number_from(runtime_.coordinator_memory().read().next_closure);
   add_workers();
   if (runtime_.life() > 0) come_back();
@@ -126,6 +134,7 @@ Coordinator::~Coordinator() {
 }
 
 void Coordinator::end() {
+  strategy_.worker_resources().on_freed({});
   late_.close();
   strategy_.end_control();
   end_metrics();
@@ -191,6 +200,7 @@ ControlLoop::Round Coordinator::round() {
   overruns_ = overruns_ || expired;
   if (overruns_) look_for_overruns(ClosureQueue::Clock::now());
   const bool sent = dispatcher_.dispatch();
+  dispatcher_.free_resources();
   while (transport::Peer* leaver = dispatcher_.leaver()) let_go(*leaver);
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
   if (const auto next = queue_.next_deadline(); next != ClosureQueue::Clock::time_point::max()) {
@@ -253,21 +263,24 @@ void Coordinator::check_worker(int worker) const {
               fmt::format("there are workers 0 to {}, not {}", dispatcher_.workers() - 1, worker));
 }
 
-std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, std::vector<std::byte> arguments,
+std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, detail::PackedArguments arguments,
                                               ClosureQueue::Extras extras) {
   if (lacks_start_) {
     runtime_.coordinator_memory().read().require_not_too_much_open();
     lacks_start_ = false;
   }
   if (extras && extras->affinity != kAnyWorker) check_worker(extras->affinity);
-  return queue_.put(function, std::move(arguments), std::move(extras));
+  take_inputs(extras, arguments);
+  return queue_.put(function, std::move(arguments.bytes), std::move(extras), std::move(arguments.named));
 }
 
 std::shared_ptr<Result> Coordinator::schedule_on(int worker, std::uint32_t function,
-                                                 std::vector<std::byte> arguments,
-                                                 ClosureQueue::Extras extras) {
+                                                 detail::PackedArguments arguments) {
   check_worker(worker);
-  return queue_.put_for(worker, function, std::move(arguments), std::move(extras));
+  ClosureQueue::Extras extras;
+  take_inputs(extras, arguments);
+  return queue_.put_for(worker, function, std::move(arguments.bytes), std::move(extras),
+                        std::move(arguments.named));
 }
 
 std::vector<int> Coordinator::worker_indices() {
@@ -387,7 +400,7 @@ ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy)
 ClusterCoordinator::~ClusterCoordinator() = default;
 
 std::shared_ptr<const coordinator::Result> ClusterCoordinator::add(std::uint32_t function,
-                                                                   std::vector<std::byte> arguments) {
+                                                                   detail::PackedArguments arguments) {
   return implementation_->schedule(function, std::move(arguments));
 }
 
@@ -401,18 +414,12 @@ std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_with(const Sc
     if (*options.affinity < 0) implementation_->check_worker(*options.affinity);
   }
   if (options.deadline) extras->deadline = deadline_after(*options.deadline);
-  extras->inputs = std::move(arguments.inputs);
-  return implementation_->schedule(function, std::move(arguments.bytes), std::move(extras));
+  return implementation_->schedule(function, std::move(arguments), std::move(extras));
 }
 
 std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_for(int worker, std::uint32_t function,
                                                                        detail::PackedArguments arguments) {
-  coordinator::ClosureQueue::Extras extras;
-  if (!arguments.inputs.empty()) {
-    extras = std::make_unique<coordinator::ClosureExtras>();
-    extras->inputs = std::move(arguments.inputs);
-  }
-  return implementation_->schedule_on(worker, function, std::move(arguments.bytes), std::move(extras));
+  return implementation_->schedule_on(worker, function, std::move(arguments));
 }
 
 CoordinatorStatistics ClusterCoordinator::statistics() const { return implementation_->queue().statistics(); }
@@ -424,7 +431,10 @@ bool ClusterCoordinator::join(std::chrono::milliseconds timeout) {
   return implementation_->queue().join(timeout);
 }
 bool ClusterCoordinator::done() { return implementation_->queue().done(); }
-std::uint64_t ClusterCoordinator::next_resource() { return implementation_->next_resource(); }
+detail::ResourceHandle ClusterCoordinator::add_resource(std::uint32_t function,
+                                                        detail::PackedArguments arguments) {
+  return implementation_->strategy().worker_resources().add(function, std::move(arguments));
+}
 void ClusterCoordinator::scalar(const std::string& name, double value, std::int64_t step) {
   implementation_->metrics().scalar(name, value, step);
 }

@@ -38,18 +38,16 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
 
   /// Throws Error(out_of_range) for an affinity to a worker that was never there.
-  std::shared_ptr<Result> schedule(std::uint32_t function, std::vector<std::byte> arguments,
+  std::shared_ptr<Result> schedule(std::uint32_t function, detail::PackedArguments arguments,
                                    ClosureQueue::Extras extras = {});
   /// For one worker alone; see ClosureQueue::put_for. Throws Error(out_of_range).
-  std::shared_ptr<Result> schedule_on(int worker, std::uint32_t function, std::vector<std::byte> arguments,
-                                      ClosureQueue::Extras extras = {});
+  std::shared_ptr<Result> schedule_on(int worker, std::uint32_t function, detail::PackedArguments arguments);
   /// Throws Error(out_of_range).
   void check_worker(int worker) const;
   ClosureQueue& queue() noexcept { return queue_; }
   strategy::Strategy& strategy() noexcept { return strategy_; }
   /// Of all ranks but this one, in their order. Any thread.
   std::vector<TaskState> task_states() const;
-  std::uint64_t next_resource() noexcept { return strategy_.next_resource(); }
   /// See ClusterCoordinator::record_step.
   void record_step(std::int64_t step);
   /// Of workers that are there now, in order.

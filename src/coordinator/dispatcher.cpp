@@ -80,6 +80,17 @@ void Dispatcher::send_to_all(std::uint16_t type) {
   }
 }
 
+/// Not while a batch is filled: it may announce what is freed here.
+void Dispatcher::free_resources() {
+  const std::vector<std::uint64_t> freed = strategy_.worker_resources().take_freed();
+  if (freed.empty()) return;
+  const FreeHeader header{strategy_.runtime()->life()};
+  const std::vector<std::byte> ids = to_bytes(freed);
+  for (const Worker& worker : workers_) {
+    if (worker.alive) worker.peer->send(cluster::kFreeResources, transport::as_bytes(header), ids);
+  }
+}
+
 Dispatcher::Worker* Dispatcher::of_rank(int rank) {
   const auto found = std::find_if(workers_.begin(), workers_.end(),
                                   [rank](const Worker& worker) { return worker.peer->rank() == rank; });
@@ -271,10 +282,12 @@ std::uint64_t Dispatcher::announce(Worker& worker) {
   for (const auto& variable : strategy_.variables(worker.known_variables)) {
     news.variables.push_back(variable->descriptor);
   }
-  for (const auto& recipe : strategy_.resources(worker.known_resources)) news.resources.push_back(*recipe);
+  for (const auto& recipe : strategy_.worker_resources().after(worker.known_resources)) {
+    news.resources.push_back(*recipe);
+  }
   if (news.variables.empty() && news.resources.empty()) return 0;
   worker.known_variables += news.variables.size();
-  worker.known_resources += news.resources.size();
+  if (!news.resources.empty()) worker.known_resources = news.resources.back().id;
   const std::vector<std::byte> bytes = to_bytes(news);
   worker.batch.insert(worker.batch.end(), bytes.begin(), bytes.end());
   return bytes.size();

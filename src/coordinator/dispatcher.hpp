@@ -110,6 +110,8 @@ class Dispatcher {
   int alive() const noexcept { return alive_; }
   int workers() const noexcept { return count_; }
   void send_to_all(std::uint16_t type);
+  /// Tells every worker to free its objects that have lost their last owner.
+  void free_resources();
 
  private:
   struct Running {
@@ -125,14 +127,14 @@ class Dispatcher {
     bool fills = false;       // takes closures until it has its fill
     bool asked_back = false;  // and it had nothing to give, or has not answered
     std::size_t known_variables = 0;
-    std::size_t known_resources = 0;
-    std::deque<Running> running;  // in the order in which it was told to run them
-    double load = 0;              // of `running`
-    std::uint64_t answered = 0;   // the count of answers at its last one
-    std::uint64_t ended = 0;      // closures
-    std::uint64_t failures = 0;   // of closures for any worker
-    Clock::time_point heard{};    // when it was idle, or answered
-    Clock::time_point start{};    // gets nothing before
+    std::uint64_t known_resources = 0;  // the last number
+    std::deque<Running> running;        // in the order in which it was told to run them
+    double load = 0;                    // of `running`
+    std::uint64_t answered = 0;         // the count of answers at its last one
+    std::uint64_t ended = 0;            // closures
+    std::uint64_t failures = 0;         // of closures for any worker
+    Clock::time_point heard{};          // when it was idle, or answered
+    Clock::time_point start{};          // gets nothing before
     std::vector<std::byte> batch;
     std::uint64_t batched = 0;
   };

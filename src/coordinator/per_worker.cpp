@@ -16,8 +16,8 @@ namespace capstan::detail {
 
 bool in_scope() noexcept { return strategy::Strategy::current() != nullptr; }
 
-std::uint64_t add_worker_resource(const std::string& kind, const std::string& name, std::uint32_t function,
-                                  std::vector<std::byte> arguments) {
+ResourceHandle add_worker_resource(const std::string& kind, const std::string& name, std::uint32_t function,
+                                   PackedArguments arguments) {
   check_name(kind, name);
   strategy::Strategy* strategy = strategy::Strategy::current();
   if (strategy == nullptr) {
@@ -26,7 +26,7 @@ std::uint64_t add_worker_resource(const std::string& kind, const std::string& na
                             "coordinator, auto scope = strategy.scope()",
                             kind, name));
   }
-  return strategy->add_resource(function, std::move(arguments));
+  return strategy->worker_resources().add(function, std::move(arguments));
 }
 
 CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,

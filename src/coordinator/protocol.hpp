@@ -45,6 +45,11 @@ struct DoneHeader {
   std::uint64_t code = 0;         // of capstan::Code
 };
 
+/// Header of kFreeResources: objects that no closure names any more, by number.
+struct FreeHeader {
+  std::int64_t life = 0;  // of the coordinator, as that of a BatchHeader
+};
+
 /// Header of kGiveBack: revokes closures for any worker that this one has not begun. The worker answers with
 /// kGivenBack and their ids, the last one first; without being asked when one of its functions has failed.
 /// The function that it runs is cancelled if its number is below `before`, or is `cancel`.

@@ -139,12 +139,7 @@ std::vector<DataSplit> SplitKeeper::next(std::int64_t most) {
 
 std::shared_ptr<const Result> SplitKeeper::add(const DataSplit& split, std::uint32_t function,
                                                detail::PackedArguments arguments) {
-  ClosureQueue::Extras extras;
-  if (!arguments.inputs.empty()) {
-    extras = std::make_unique<ClosureExtras>();
-    extras->inputs = std::move(arguments.inputs);
-  }
-  auto result = coordinator_->schedule(function, std::move(arguments.bytes), std::move(extras));
+  auto result = coordinator_->schedule(function, std::move(arguments));
   Epoch& epoch = epochs_.at(split.epoch);
   const std::size_t place = epoch.place_of[static_cast<std::size_t>(split.index)];
   epoch.states[place] = State::under_way;

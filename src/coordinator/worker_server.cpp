@@ -96,12 +96,13 @@ void WorkerServer::run() {
   if (runtime_->started_again()) await_ps();
   while (true) {
     begin_anew();
+    free_resources();
     auto task = next_task();
     if (!task) {
       loop_.wait(
           [&] {
             const std::lock_guard lock(mutex_);
-            return ended() || anew_ || !tasks_.empty();
+            return ended() || anew_ || !tasks_.empty() || !to_free_.empty();
           },
           std::nullopt);
       const std::lock_guard lock(mutex_);
@@ -122,6 +123,14 @@ void WorkerServer::run() {
 void WorkerServer::listen() {
   transport::Fabric& fabric = runtime_->control();
   fabric.on_message(cluster::kRunClosures, [this](const transport::Message& message) { take(message); });
+  fabric.on_message(cluster::kFreeResources, [this](const transport::Message& message) {
+    FreeHeader header;
+    std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
+    if (header.life != watch_.life()) return;
+    const auto ids = from_bytes<std::vector<std::uint64_t>>(message.payload);
+    const std::lock_guard lock(mutex_);
+    to_free_.insert(to_free_.end(), ids.begin(), ids.end());
+  });
   fabric.on_message(cluster::kGiveBack, [this](const transport::Message& message) {
     GiveBackHeader header;
     std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
@@ -156,6 +165,7 @@ void WorkerServer::listen() {
     news_.clear();
     revoked_.clear();
     to_give_back_.clear();
+    to_free_.clear();
   });
   fabric.on_failure([this](transport::Peer& peer) {
     if (runtime_->member(peer.rank()).role != Role::coordinator) return;
@@ -423,6 +433,22 @@ void WorkerServer::learn_news() {
   }
 }
 
+/// By the thread that runs closures, and has made the objects. Those that no closure used have a recipe
+/// alone.
+void WorkerServer::free_resources() {
+  std::vector<std::uint64_t> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    if (to_free_.empty()) return;
+    ids.swap(to_free_);
+  }
+  learn_news();  // of closures that were given back
+  for (const std::uint64_t id : ids) {
+    recipes_.erase(id);
+    resources_.erase(id);
+  }
+}
+
 /// What a closure had pushed to a ps that died is lost in part; the ps knows which, so all of it runs again.
 std::vector<std::byte> WorkerServer::run_until_no_ps_dies(const detail::RemoteFunction& function,
                                                           const Task& task) {
@@ -503,33 +529,27 @@ void WorkerServer::execute(const Task& task) {
   if (send_now) loop_.nudge();
 }
 
-std::shared_ptr<void> WorkerServer::resource(const detail::ResourceRecipe& recipe) {
-  auto& made = resources_[recipe.id];
-  if (!made) {
-    Reader in(recipe.arguments);
-    made = detail::registered_function(recipe.function).make(in);
-  }
-  return made;
-}
-
 std::shared_ptr<void> WorkerServer::resource(std::uint64_t id) {
   if (const auto made = resources_.find(id); made != resources_.end()) return made->second;
   const auto recipe = recipes_.find(id);
   if (recipe == recipes_.end()) {
-    throw Error(Code::internal, "per-worker object " + std::to_string(id) + " is not known on this worker");
+    throw Error(
+        Code::failed_precondition,
+        fmt::format("per-worker object {} is not on {}: every handle on the coordinator was destroyed; "
+                    "keep one as long as closures use the object",
+                    id, runtime_->self().name()));
   }
-  auto made = resource(recipe->second);
-  recipes_.erase(recipe);  // its arguments may be as large as the object
+  Reader in(recipe->second.arguments);
+  auto made = detail::registered_function(recipe->second.function).make(in);
+  recipes_.erase(id);  // its arguments may be as large as the object
+  resources_.emplace(id, made);
   return made;
 }
 
 }  // namespace coordinator
 
-std::shared_ptr<void> detail::worker_resource(const ResourceRecipe& recipe) {
-  return coordinator::worker_of_this_thread("a per-worker value").resource(recipe);
-}
-std::shared_ptr<void> detail::worker_resource(std::uint64_t id) {
-  return coordinator::worker_of_this_thread("a per-worker value").resource(id);
+std::shared_ptr<void> detail::worker_resource(const ResourceHandle& handle) {
+  return coordinator::worker_of_this_thread("a per-worker value").resource(handle.id());
 }
 
 int current_worker_index() {

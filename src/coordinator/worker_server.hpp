@@ -36,10 +36,8 @@ class WorkerServer {
   /// counts as dead.
   void run();
 
-  /// This worker's object of a recipe, made now if need be. Called by closures.
-  std::shared_ptr<void> resource(const detail::ResourceRecipe& recipe);
-  /// The object of a recipe that the coordinator announced. Throws Error(internal) for a number that it did
-  /// not.
+  /// This worker's object of a recipe that the coordinator announced, made now if need be. Called by
+  /// closures. Throws Error(failed_precondition) for a number that it did not announce, or has freed.
   std::shared_ptr<void> resource(std::uint64_t id);
   int index() const noexcept { return runtime_->self().index; }
 
@@ -75,6 +73,7 @@ class WorkerServer {
   void lose_coordinator(const std::string& verdict);
   void begin_anew();
   void learn_news();
+  void free_resources();
   void execute(const Task& task);
   std::vector<std::byte> run_until_no_ps_dies(const detail::RemoteFunction& function, const Task& task);
 
@@ -89,6 +88,7 @@ class WorkerServer {
   std::optional<RunHeader> running_;  // the closure that runs
   std::shared_ptr<CancellationRequest> cancellation_ = std::make_shared<CancellationRequest>();  // its
   std::deque<News> news_;
+  std::vector<std::uint64_t> to_free_;
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
   std::vector<std::uint64_t> revoked_;                    // ids of closures that the coordinator gets back

@@ -435,20 +435,6 @@ std::vector<std::string> Strategy::group_names() const {
   return groups_;
 }
 
-std::uint64_t Strategy::add_resource(std::uint32_t function, std::vector<std::byte> arguments) {
-  const std::uint64_t id = next_resource();
-  auto recipe = std::make_shared<const detail::ResourceRecipe>(
-      detail::ResourceRecipe{id, function, std::move(arguments)});
-  const std::lock_guard lock(variables_mutex_);
-  resources_.push_back(std::move(recipe));
-  return id;
-}
-
-std::vector<std::shared_ptr<const detail::ResourceRecipe>> Strategy::resources(std::size_t known) const {
-  const std::lock_guard lock(variables_mutex_);
-  return {resources_.begin() + static_cast<std::ptrdiff_t>(known), resources_.end()};
-}
-
 std::vector<std::shared_ptr<const BoundVariable>> Strategy::variables(std::size_t known) const {
   const std::lock_guard lock(variables_mutex_);
   return {variables_.begin() + static_cast<std::ptrdiff_t>(known), variables_.end()};

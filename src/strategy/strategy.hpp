@@ -22,6 +22,7 @@
 #include "strategy/save_times.hpp"
 #include "strategy/save_under_way.hpp"
 #include "strategy/saved_state.hpp"
+#include "strategy/worker_resources.hpp"
 
 namespace capstan::strategy {
 
@@ -52,12 +53,8 @@ class Strategy {
   std::uint32_t create_group(const std::string& name, const Synchronization& synchronization);
 
   void restart_group(std::uint32_t group, const std::string& name);
-  /// The number of a new object that each worker makes of its own.
-  std::uint64_t next_resource() noexcept { return next_resource_++; }
-  /// One that every worker is told of by the first closure that it gets from now on.
-  std::uint64_t add_resource(std::uint32_t function, std::vector<std::byte> arguments);
-  /// In order of creation, without the first `known` ones; read as `variables` are.
-  std::vector<std::shared_ptr<const detail::ResourceRecipe>> resources(std::size_t known) const;
+  /// Every worker is told of a new one by the first closure that it gets from then on.
+  WorkerResources& worker_resources() noexcept { return worker_resources_; }
 
   /// In order of creation, without the first `known` ones. Read by the coordinator's dispatcher as well:
   /// descriptors are added, never changed.
@@ -185,11 +182,10 @@ class Strategy {
   std::vector<std::jthread> embedded_ps_;
   Context context_;
   Recovery recovery_;
-  mutable std::mutex variables_mutex_;  // and of resources_ and groups_
+  mutable std::mutex variables_mutex_;  // and of groups_
   std::vector<std::shared_ptr<const BoundVariable>> variables_;
   std::set<std::string> variable_names_;  // of the thread that creates variables
-  std::vector<std::shared_ptr<const detail::ResourceRecipe>> resources_;
-  std::uint64_t next_resource_ = 1;
+  WorkerResources worker_resources_;
   std::uint32_t next_variable_;  // of every attempt: one that failed may have left shards behind
   int next_ps_ = 0;              // round robin, per shard
   int colocated_ = -1;

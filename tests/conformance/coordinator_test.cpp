@@ -115,6 +115,13 @@ Iterator<int> with_variable() {
   const Variable<float> inside("inside", {1});
   return iterate(std::vector<int>{1});
 }
+std::atomic<int> living_iterators{0};
+Iterator<std::int64_t> counted_from_one() {
+  ++living_iterators;
+  const auto counted = std::shared_ptr<void>(nullptr, [](void*) { --living_iterators; });
+  return Iterator<std::int64_t>(
+      [counted, next = std::int64_t{1}]() mutable { return std::optional(next++); });
+}
 int first_of(PerWorker<Iterator<int>> numbers) { return numbers->next(); }
 std::int64_t add_nexts(PerWorker<Iterator<std::int64_t>> a, PerWorker<Iterator<std::int64_t>> b) {
   return a->next() + b->next();
@@ -477,10 +484,11 @@ TEST_P(CoordinatorConformance, WorkersStartOneAfterTheOther) {
 // B28: same.
 TEST_P(CoordinatorConformance, IteratorsAreMadeAgainAndAgain) {
   for (int i = 0; i < 10; ++i) {
-    const auto a = coordinator_->create_per_worker_dataset<&from_one>();
-    const auto b = coordinator_->create_per_worker_dataset<&from_one>();
+    const auto a = coordinator_->create_per_worker_dataset<&counted_from_one>();
+    const auto b = coordinator_->create_per_worker_dataset<&counted_from_one>();
     EXPECT_GE(coordinator_->schedule<&add_nexts>(a, b).fetch(), 2);
   }
+  EXPECT_TRUE(wait_for([] { return living_iterators == 0; })) << living_iterators;  // the old ones are freed
 }
 
 // A5.19, B81: better: every rank writes its stacks, and the coordinator says which worker is at what.

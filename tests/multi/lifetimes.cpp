@@ -1,0 +1,93 @@
+// lifetimes.cpp -- how long strategies, and objects that workers make for themselves, live in a job of ranks.
+//
+//   mpirun -np N lifetimes objects     creates 20 objects and 20 datasets, drops them, waits until all are
+//   freed mpirun -np N lifetimes strategies  creates a second strategy beside the first and after it, and
+//   joins again
+//
+// Prints a line for each thing that was seen.
+#include <capstan/capstan.hpp>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace cs = capstan;
+
+int living = 0;  // in this process
+
+struct Counted {
+  explicit Counted(int what) : value(what) { ++living; }
+  Counted(const Counted& other) : value(other.value) { ++living; }
+  Counted& operator=(const Counted&) = default;
+  ~Counted() { --living; }
+  int value;
+};
+
+Counted make_counted(int value) { return Counted(value); }
+int value_of(cs::PerWorker<Counted> object) { return object->value; }
+cs::Iterator<int> counted_numbers(int first) {
+  return cs::Iterator<int>([first, counted = Counted(0)]() mutable -> std::optional<int> { return first++; });
+}
+int next_of(cs::PerWorker<cs::Iterator<int>> numbers) { return numbers->next(); }
+int living_here() { return living; }
+
+int living_on_all(cs::ClusterCoordinator& coordinator) {
+  int sum = 0;
+  for (const int there : coordinator.run_on_every_worker<&living_here>()) sum += there;
+  return sum;
+}
+
+void count_objects(cs::ClusterCoordinator& coordinator) {
+  std::vector<cs::PerWorker<Counted>> objects;
+  std::vector<cs::PerWorker<cs::Iterator<int>>> datasets;
+  for (int i = 0; i < 20; ++i) {
+    objects.push_back(coordinator.create_per_worker_resource<&make_counted>(i));
+    datasets.push_back(coordinator.create_per_worker_dataset<&counted_numbers>(i));
+    (void)coordinator.run_on_every_worker<&value_of>(objects.back());
+    (void)coordinator.run_on_every_worker<&next_of>(datasets.back());
+  }
+  std::printf("%d living with %zu handles on %d workers\n", living_on_all(coordinator),
+              objects.size() + datasets.size(), coordinator.workers());
+  objects.clear();
+  datasets.clear();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (living_on_all(coordinator) > 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::printf("%d living without a handle\n", living_on_all(coordinator));
+}
+
+void expect_error(const char* what, const std::function<void()>& call) {
+  try {
+    call();
+    std::printf("%s: no error\n", what);
+  } catch (const cs::Error& error) {
+    std::printf("%s: %s: %s\n", what, std::string(cs::to_string(error.code())).c_str(), error.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
+  const std::string mode = argc > 1 ? argv[1] : "";
+  {
+    cs::ParameterServerStrategy strategy(cluster);
+    cs::ClusterCoordinator coordinator(strategy);
+    if (mode == "objects") {
+      count_objects(coordinator);
+      return 0;
+    }
+    (void)coordinator.run_on_every_worker<&living_here>();
+    expect_error("beside", [&] { cs::ParameterServerStrategy second(cluster); });
+  }
+  expect_error("after", [&] { cs::ParameterServerStrategy second(cluster); });
+  expect_error("join", [&] { (void)cs::Cluster::join(argc, argv); });
+  return 0;
+}
