@@ -38,6 +38,25 @@ template <auto fn, class... Args>
 struct MakeIterator<fn, std::tuple<Args...>> {
   static IteratorOf<fn> call(Args... args) { return fn(std::move(args)...); }
 };
+template <class T>
+Iterator<T> open_dataset(const Dataset<T>& dataset) {
+  return dataset.make_iterator();
+}
+
+/// A function object, called where its first argument has come to.
+template <class F, class Arguments = typename Signature<F>::Arguments>
+struct CallObject;
+template <class F, class... Args>
+struct CallObject<F, std::tuple<Args...>> {
+  static typename Signature<F>::Result call(Carried<F> object, Args... args) {
+    return object.function(std::move(args)...);
+  }
+};
+template <class F>
+constexpr void require_portable() {
+  if constexpr (!Portable<F>) static_assert(!not_portable<F>);
+}
+
 }  // namespace detail
 
 struct ScheduleOptions {
@@ -186,6 +205,26 @@ class ClusterCoordinator {
       return create_per_worker_resource<&detail::MakeIterator<fn>::call>(std::forward<Args>(args)...);
     }
   }
+  /// The same with a function object: one without a state, as a lambda that captures nothing, or one whose
+  /// state can be serialized, as a struct of numbers and strings. A function is named as a template argument.
+  template <class F, class... Args>
+  auto create_per_worker_dataset(F make, Args&&... args) {
+    if constexpr (detail::Portable<F>) {
+      return create_per_worker_dataset<&detail::CallObject<F>::call>(detail::Carried<F>(std::move(make)),
+                                                                     std::forward<Args>(args)...);
+    } else {
+      detail::require_portable<F>();
+    }
+  }
+  /// The same with a dataset. Each worker makes it again from its description and reads it with an iterator
+  /// of its own: from vectors, ranges, arrays and the readers of files, by the operators of Dataset. Throws
+  /// Error(invalid_argument), which names the operator, for one that has a function with captures: a function
+  /// that makes the dataset on each worker can do that.
+  template <class T>
+  PerWorker<Iterator<T>> create_per_worker_dataset(const Dataset<T>& dataset) {
+    return create_per_worker_resource<&detail::open_dataset<T>>(dataset);
+  }
+
   /// Examples 0 to examples - 1, handed out in splits of which each counts once an epoch. See SplitDataset.
   /// Throws Error: invalid_argument for sizes and counts that make no sense, already_exists for the name.
   SplitDataset create_split_dataset(std::int64_t examples, const SplitOptions& options = {});

@@ -20,6 +20,7 @@
 #include "capstan/data/shuffle.hpp"
 #include "capstan/data/sources.hpp"
 #include "capstan/iterator.hpp"
+#include "capstan/remote_function.hpp"
 
 namespace capstan {
 
@@ -39,12 +40,47 @@ struct MapOptions {
   int ahead = 0;
 };
 
+template <class T>
+class Dataset;
+
 namespace detail {
 
 template <class T>
 struct BeginOfDataset;
 
+/// Calls of Dataset's members as functions that other ranks find by number: each takes the inputs first.
+template <class T>
+struct DatasetMaker;
+
+/// `node` as another rank makes it: by `make`(its inputs..., arguments...).
+template <auto make, class N, class... Args>
+std::shared_ptr<N> with_recipe(std::shared_ptr<N> node, Args... arguments) {
+  if constexpr ((Serializable<Args> && ...)) {
+    node->set_recipe({&RegisteredMaker<make>::number, [arguments...](Writer& out) {
+                        (void)out;
+                        (capstan::write(out, arguments), ...);
+                      }});
+  }
+  return node;
+}
+
+/// The elements of a source, which are not copied for its recipe.
+template <class T>
+struct SharedElements {
+  std::shared_ptr<const std::vector<T>> elements;
+};
+
 }  // namespace detail
+
+template <Serializable T>
+struct Serializer<detail::SharedElements<T>> {
+  static void write(Writer& out, const detail::SharedElements<T>& shared) {
+    capstan::write(out, *shared.elements);
+  }
+  static detail::SharedElements<T> read(Reader& in) {
+    return {std::make_shared<const std::vector<T>>(capstan::read<std::vector<T>>(in))};
+  }
+};
 
 /// A cheap value: copies share one immutable pipeline, and every operator gives a new one. Elements are made
 /// when an iterator asks for them. Safe to read from many threads through an iterator each.
@@ -59,24 +95,33 @@ class Dataset {
   // --- Sources
   // ----------------------------------------------------------------------------------------------
   static Dataset from_vector(std::vector<T> elements) {
-    return Dataset(std::make_shared<data::VectorNode<T>>(std::move(elements), data::Kind::vector));
+    auto node = std::make_shared<data::VectorNode<T>>(std::move(elements), data::Kind::vector);
+    const auto shared = node->elements();
+    return Dataset(
+        detail::with_recipe<&Maker::from_vector>(std::move(node), detail::SharedElements<T>{shared}));
   }
   /// 0, 1, ..., stop - 1.
   static Dataset range(T stop) requires std::integral<T> { return range(0, stop); }
   /// start, start + step, ... as long as it is before stop; a step below 0 counts down.
   static Dataset range(T start, T stop, T step = 1) requires std::integral<T> {
-    return Dataset(std::make_shared<data::RangeNode<T>>(start, stop, step));
+    return Dataset(detail::with_recipe<&Maker::range>(std::make_shared<data::RangeNode<T>>(start, stop, step),
+                                                      start, stop, step));
   }
   /// `make()` is called for each iteration and gives a function, which gives elements until it gives nothing.
   /// Going back to a position calls it again from the start.
-  static Dataset from_generator(std::function<std::function<std::optional<T>()>()> make) {
-    return Dataset(std::make_shared<data::GeneratorNode<T>>(std::move(make)));
+  template <std::invocable F>
+  static Dataset from_generator(F make) {
+    auto node = std::make_shared<data::GeneratorNode<T>>(make);
+    return Dataset(detail::with_recipe<&Maker::template from_generator<F>>(
+        std::move(node), detail::Carried<F>(std::move(make))));
   }
   /// The elements of each file in turn; `open` makes a dataset of one. Sharding by file keeps whole files.
-  static Dataset from_files(data::Paths files, std::function<Dataset(const std::filesystem::path&)> open) {
-    return Dataset(std::make_shared<data::FilesNode<T>>(
-        std::move(files),
-        [open = std::move(open)](const std::filesystem::path& file) { return open(file).node()->open(); }));
+  template <std::invocable<const std::filesystem::path&> F>
+  static Dataset from_files(data::Paths files, F open) {
+    auto node = std::make_shared<data::FilesNode<T>>(
+        files, [open](const std::filesystem::path& file) { return Dataset(open(file)).node()->open(); });
+    return Dataset(detail::with_recipe<&Maker::template from_files<F>>(std::move(node), std::move(files),
+                                                                       detail::Carried<F>(std::move(open))));
   }
 
   // --- Elements
@@ -86,47 +131,59 @@ class Dataset {
   Dataset<U> map(F function, MapOptions options = {}) const {
     data::require_at_least(options.threads, 0, "map: the number of threads");
     data::require_at_least(options.ahead, 0, "map: the number of elements ahead");
-    if (options.threads == 0) {
-      return Dataset<U>(std::make_shared<data::MapNode<T, U>>(node_, std::move(function)));
-    }
     const auto ahead = static_cast<std::size_t>(options.ahead > 0 ? options.ahead : 2 * options.threads);
-    return Dataset<U>(std::make_shared<data::ParallelMapNode<T, U>>(node_, std::move(function),
-                                                                    data::Ahead{options.threads, ahead}));
+    const auto described = [&](auto node) {
+      return Dataset<U>(detail::with_recipe<&Maker::template map<F>>(
+          std::move(node), detail::Carried<F>(std::move(function)), options));
+    };
+    if (options.threads == 0) return described(std::make_shared<data::MapNode<T, U>>(node_, function));
+    return described(
+        std::make_shared<data::ParallelMapNode<T, U>>(node_, function, data::Ahead{options.threads, ahead}));
   }
   /// Those for which keep(element) is true.
-  Dataset filter(std::function<bool(const T&)> keep) const {
-    return Dataset(std::make_shared<data::FilterNode<T>>(node_, std::move(keep)));
+  template <std::predicate<const T&> F>
+  Dataset filter(F keep) const {
+    auto node = std::make_shared<data::FilterNode<T>>(node_, keep);
+    return Dataset(detail::with_recipe<&Maker::template filter<F>>(std::move(node),
+                                                                   detail::Carried<F>(std::move(keep))));
   }
   /// The first `count` elements; -1: all.
   Dataset take(std::int64_t count) const {
-    return Dataset(std::make_shared<data::CountedNode<T>>(node_, data::Kind::take, count));
+    return Dataset(detail::with_recipe<&Maker::take>(
+        std::make_shared<data::CountedNode<T>>(node_, data::Kind::take, count), count));
   }
   /// All but the first `count`; -1: none.
   Dataset skip(std::int64_t count) const {
-    return Dataset(std::make_shared<data::CountedNode<T>>(node_, data::Kind::skip, count));
+    return Dataset(detail::with_recipe<&Maker::skip>(
+        std::make_shared<data::CountedNode<T>>(node_, data::Kind::skip, count), count));
   }
   /// Elements index, index + count, index + 2 count, ... Both may be kShardHint, for AutoShardPolicy::hint.
   Dataset shard(std::int64_t count, std::int64_t index) const {
-    return Dataset(std::make_shared<data::ShardNode<T>>(node_, count, index, false));
+    return Dataset(detail::with_recipe<&Maker::shard>(
+        std::make_shared<data::ShardNode<T>>(node_, count, index, false), count, index));
   }
   /// `size` elements at a time; the last batch may be smaller, unless it is to be dropped.
   Dataset<std::vector<T>> batch(std::int64_t size, bool drop_remainder = false) const {
-    return Dataset<std::vector<T>>(
-        std::make_shared<data::BatchNode<T, std::vector<T>>>(node_, size, drop_remainder, nullptr));
+    return Dataset<std::vector<T>>(detail::with_recipe<&Maker::batch>(
+        std::make_shared<data::BatchNode<T, std::vector<T>>>(node_, size, drop_remainder, nullptr), size,
+        drop_remainder));
   }
   /// The same, and combine(elements) makes the batch: stack<T>, say, for arrays.
   template <class F, class U = std::decay_t<std::invoke_result_t<F&, std::vector<T>>>>
   Dataset<U> batch_as(std::int64_t size, F combine, bool drop_remainder = false) const {
-    return Dataset<U>(
-        std::make_shared<data::BatchNode<T, U>>(node_, size, drop_remainder, std::move(combine)));
+    auto node = std::make_shared<data::BatchNode<T, U>>(node_, size, drop_remainder, combine);
+    return Dataset<U>(detail::with_recipe<&Maker::template batch_as<F>>(
+        std::move(node), size, detail::Carried<F>(std::move(combine)), drop_remainder));
   }
   /// Batches of the sizes given, over and over, cut from batches of any size; the last may be smaller.
   Dataset rebatch(std::vector<std::int64_t> sizes, bool drop_remainder = false) const requires Batch<T> {
-    return Dataset(std::make_shared<data::RebatchNode<T>>(node_, std::move(sizes), drop_remainder));
+    auto node = std::make_shared<data::RebatchNode<T>>(node_, sizes, drop_remainder);
+    return Dataset(detail::with_recipe<&Maker::rebatch>(std::move(node), std::move(sizes), drop_remainder));
   }
   /// Each batch in `pieces` parts of equal size, rounded up, so that the last ones may be smaller or empty.
   Dataset legacy_rebatch(std::int64_t pieces) const requires Batch<T> {
-    return Dataset(std::make_shared<data::LegacyRebatchNode<T>>(node_, pieces));
+    return Dataset(detail::with_recipe<&Maker::legacy_rebatch>(
+        std::make_shared<data::LegacyRebatchNode<T>>(node_, pieces), pieces));
   }
 
   // --- Streams
@@ -134,26 +191,29 @@ class Dataset {
   /// A random order: each element is drawn from a buffer of `buffer` elements. Going back to a position reads
   /// the input again from the start of the iteration, so shuffle before what is slow.
   Dataset shuffle(std::int64_t buffer, ShuffleOptions options = {}) const {
-    return Dataset(std::make_shared<data::ShuffleNode<T>>(
+    auto node = std::make_shared<data::ShuffleNode<T>>(
         node_, buffer,
         data::ShuffleOrder{options.seed.value_or(0), options.seed.has_value(),
-                           options.reshuffle_each_iteration}));
+                           options.reshuffle_each_iteration});
+    return Dataset(detail::with_recipe<&Maker::shuffle>(std::move(node), buffer, options));
   }
   /// `count` times; -1: for ever.
   Dataset repeat(std::int64_t count = -1) const {
-    return Dataset(std::make_shared<data::RepeatNode<T>>(node_, count));
+    return Dataset(
+        detail::with_recipe<&Maker::repeat>(std::make_shared<data::RepeatNode<T>>(node_, count), count));
   }
   Dataset concatenate(const Dataset& other) const {
-    return Dataset(
-        std::make_shared<data::ConcatenateNode<T>>(std::vector<data::NodePointer<T>>{node_, other.node_}));
+    return Dataset(detail::with_recipe<&Maker::concatenate>(
+        std::make_shared<data::ConcatenateNode<T>>(std::vector<data::NodePointer<T>>{node_, other.node_})));
   }
   /// make(element) is a Dataset; `block` elements are taken from each of `cycle` of these in turn.
   template <class F, class D = std::decay_t<std::invoke_result_t<F&, T>>>
   D interleave(F make, std::int64_t cycle, std::int64_t block = 1) const {
     using U = typename D::Element;
-    return D(std::make_shared<data::InterleaveNode<T, U>>(
-        node_, [make = std::move(make)](T element) mutable { return make(std::move(element)).node(); }, cycle,
-        block));
+    auto node = std::make_shared<data::InterleaveNode<T, U>>(
+        node_, [make](T element) mutable { return make(std::move(element)).node(); }, cycle, block);
+    return D(detail::with_recipe<&Maker::template interleave<F>>(
+        std::move(node), detail::Carried<F>(std::move(make)), cycle, block));
   }
   /// The elements of make(element), for one element after the other.
   template <class F>
@@ -171,11 +231,14 @@ class Dataset {
   Dataset prefetch(std::int64_t elements) const {
     data::require_at_least(elements, 0, "prefetch: the number of elements");
     if (elements == 0) return *this;
-    return Dataset(std::make_shared<data::PrefetchNode<T>>(node_, elements));
+    return Dataset(detail::with_recipe<&Maker::prefetch>(
+        std::make_shared<data::PrefetchNode<T>>(node_, elements), elements));
   }
   /// The first iteration is kept in memory for all later ones, of this iterator and of those made after its
   /// end.
-  Dataset cache() const { return Dataset(std::make_shared<data::CacheNode<T>>(node_)); }
+  Dataset cache() const {
+    return Dataset(detail::with_recipe<&Maker::cache>(std::make_shared<data::CacheNode<T>>(node_)));
+  }
 
   // --- Reading
   // ----------------------------------------------------------------------------------------------
@@ -209,10 +272,83 @@ class Dataset {
   const data::NodePointer<T>& node() const noexcept { return node_; }
 
  private:
+  using Maker = detail::DatasetMaker<T>;
   data::NodePointer<T> node_;
 };
 
+/// A dataset travels as the description of its pipeline; see data::Operator::describe.
+template <class T>
+struct Serializer<Dataset<T>> {
+  static void write(Writer& out, const Dataset<T>& dataset) { dataset.node()->describe(out); }
+  static Dataset<T> read(Reader& in) {
+    const auto& function = detail::registered_function(capstan::read<std::uint32_t>(in));
+    return *std::static_pointer_cast<Dataset<T>>(function.make(in));
+  }
+};
+
 namespace detail {
+
+template <class T>
+struct DatasetMaker {
+  using D = Dataset<T>;
+  static D from_vector(const SharedElements<T>& shared) { return D::from_vector(*shared.elements); }
+  static D range(T start, T stop, T step) { return D::range(start, stop, step); }
+  template <class F>
+  static D from_generator(const Carried<F>& make) {
+    return D::from_generator(make.function);
+  }
+  template <class F>
+  static D from_files(data::Paths files, const Carried<F>& open) {
+    return D::from_files(std::move(files), open.function);
+  }
+  template <class F>
+  static auto map(const D& from, const Carried<F>& function, MapOptions options) {
+    return from.map(function.function, options);
+  }
+  template <class F>
+  static D filter(const D& from, const Carried<F>& keep) {
+    return from.filter(keep.function);
+  }
+  static D take(const D& from, std::int64_t count) { return from.take(count); }
+  static D skip(const D& from, std::int64_t count) { return from.skip(count); }
+  static D shard(const D& from, std::int64_t count, std::int64_t index) { return from.shard(count, index); }
+  static auto batch(const D& from, std::int64_t size, bool drop) { return from.batch(size, drop); }
+  template <class F>
+  static auto batch_as(const D& from, std::int64_t size, const Carried<F>& combine, bool drop) {
+    return from.batch_as(size, combine.function, drop);
+  }
+  static D rebatch(const D& from, std::vector<std::int64_t> sizes, bool drop) {
+    return from.rebatch(std::move(sizes), drop);
+  }
+  static D legacy_rebatch(const D& from, std::int64_t pieces) { return from.legacy_rebatch(pieces); }
+  static D shuffle(const D& from, std::int64_t buffer, const ShuffleOptions& options) {
+    return from.shuffle(buffer, options);
+  }
+  static D repeat(const D& from, std::int64_t count) { return from.repeat(count); }
+  static D concatenate(const D& from, const D& other) { return from.concatenate(other); }
+  template <class F>
+  static auto interleave(const D& from, const Carried<F>& make, std::int64_t cycle, std::int64_t block) {
+    return from.interleave(make.function, cycle, block);
+  }
+  static D prefetch(const D& from, std::int64_t elements) { return from.prefetch(elements); }
+  static D cache(const D& from) { return from.cache(); }
+};
+
+/// The elements of files, as a reader `make`(files, options...) gives them.
+template <auto make, class N, class... Options>
+std::shared_ptr<N> reader_with_recipe(std::shared_ptr<N> node, const Options&... options) {
+  auto files = node->files();
+  return with_recipe<make>(std::move(node), std::move(files), options...);
+}
+
+template <class... T>
+struct ZipMaker {
+  static Dataset<std::tuple<T...>> zip(const Dataset<T>&... datasets);
+};
+template <class A, class B>
+struct ZipMaker<A, B> {
+  static Dataset<std::pair<A, B>> zip(const Dataset<A>& a, const Dataset<B>& b);
+};
 
 template <class T>
 struct BeginOfDataset {
@@ -241,20 +377,30 @@ struct BeginOfDataset {
 /// Pairs, as many as the shorter has elements.
 template <class A, class B>
 Dataset<std::pair<A, B>> zip(const Dataset<A>& a, const Dataset<B>& b) {
-  return Dataset<std::pair<A, B>>(std::make_shared<data::ZipNode<std::pair<A, B>, A, B>>(a.node(), b.node()));
+  return Dataset<std::pair<A, B>>(detail::with_recipe<&detail::ZipMaker<A, B>::zip>(
+      std::make_shared<data::ZipNode<std::pair<A, B>, A, B>>(a.node(), b.node())));
 }
 /// The same of three and more.
 template <class A, class B, class C, class... More>
 auto zip(const Dataset<A>& a, const Dataset<B>& b, const Dataset<C>& c, const Dataset<More>&... more) {
   using Out = std::tuple<A, B, C, More...>;
-  return Dataset<Out>(
-      std::make_shared<data::ZipNode<Out, A, B, C, More...>>(a.node(), b.node(), c.node(), more.node()...));
+  return Dataset<Out>(detail::with_recipe<&detail::ZipMaker<A, B, C, More...>::zip>(
+      std::make_shared<data::ZipNode<Out, A, B, C, More...>>(a.node(), b.node(), c.node(), more.node()...)));
+}
+
+template <class... T>
+Dataset<std::tuple<T...>> detail::ZipMaker<T...>::zip(const Dataset<T>&... datasets) {
+  return capstan::zip(datasets...);
+}
+template <class A, class B>
+Dataset<std::pair<A, B>> detail::ZipMaker<A, B>::zip(const Dataset<A>& a, const Dataset<B>& b) {
+  return capstan::zip(a, b);
 }
 
 /// Names of files, for an interleave or flat_map that opens them: sharding by file shards these names.
 inline Dataset<std::filesystem::path> list_files(data::Paths files) {
-  return Dataset<std::filesystem::path>(
-      std::make_shared<data::VectorNode<std::filesystem::path>>(std::move(files), data::Kind::file_names));
+  auto node = std::make_shared<data::VectorNode<std::filesystem::path>>(files, data::Kind::file_names);
+  return Dataset<std::filesystem::path>(detail::with_recipe<&list_files>(std::move(node), std::move(files)));
 }
 
 }  // namespace capstan

@@ -275,16 +275,30 @@ std::tuple<A...> row_of(const std::tuple<A...>& arrays, std::int64_t i) {
   return std::apply([i](const A&... array) { return std::tuple<A...>{row_of(array, i)...}; }, arrays);
 }
 
+/// Makes row i of arrays that its copies share.
+template <class Arrays>
+struct RowOf {
+  std::shared_ptr<const Arrays> arrays;
+  Arrays operator()(std::int64_t i) const { return row_of(*arrays, i); }
+};
+
 }  // namespace detail
+
+template <Serializable Arrays>
+struct Serializer<detail::RowOf<Arrays>> {
+  static void write(Writer& out, const detail::RowOf<Arrays>& rows) { capstan::write(out, *rows.arrays); }
+  static detail::RowOf<Arrays> read(Reader& in) {
+    return {std::make_shared<const Arrays>(capstan::read<Arrays>(in))};
+  }
+};
 
 /// The counterpart of make_numpy_dataset: the rows of an array along axis 0, or of a pair or tuple of arrays
 /// with as many rows. Throws Error(invalid_argument) for a scalar and when the numbers of rows differ.
 template <Batch Arrays>
 Dataset<Arrays> make_array_dataset(Arrays arrays) {
   const std::int64_t rows = BatchOf<Arrays>::size(arrays);
-  const auto shared = std::make_shared<const Arrays>(std::move(arrays));
   return Dataset<std::int64_t>::range(rows).map(
-      [shared](std::int64_t i) -> Arrays { return detail::row_of(*shared, i); });
+      detail::RowOf<Arrays>{std::make_shared<const Arrays>(std::move(arrays))});
 }
 
 }  // namespace capstan

@@ -73,6 +73,14 @@ inline constexpr bool not_callable_with_values_of = kUnavailable;
 template <class Argument, class Parameter>
 CAPSTAN_UNAVAILABLE("this argument does not convert to the function's parameter")
 inline constexpr bool not_convertible = kUnavailable;
+template <class F>
+CAPSTAN_UNAVAILABLE(
+    "this function object cannot be sent to workers: expected one without captures, or a struct whose "
+    "members "
+    "can be serialized; name a function as a template argument, create_per_worker_dataset<&f>(arguments...), "
+    "and "
+    "pass what a lambda captures as arguments")
+inline constexpr bool not_portable = kUnavailable;
 #undef CAPSTAN_UNAVAILABLE
 
 template <class T>
@@ -155,4 +163,35 @@ template <auto fn>
 const std::uint32_t RegisteredMaker<fn>::number = register_function({name_of<fn>(), nullptr,
                                                                      make_or_null<fn>()});
 
+/// A function object that travels by its type, or with its state where that can be serialized.
+template <class F>
+concept Stateless = std::is_empty_v<F> && std::is_default_constructible_v<F>;
+template <class F>
+concept Portable = Stateless<F> ||(std::is_class_v<F>&& Serializable<F>);
+
+/// No aggregate, so that it is serialized as below or not at all.
+template <class F>
+struct Carried {
+  explicit Carried(F object) : function(std::move(object)) {}
+  F function;
+};
+
 }  // namespace capstan::detail
+
+namespace capstan {
+
+template <detail::Portable F>
+struct Serializer<detail::Carried<F>> {
+  static void write(Writer& out, const detail::Carried<F>& carried) {
+    if constexpr (!detail::Stateless<F>) capstan::write(out, carried.function);
+  }
+  static detail::Carried<F> read(Reader& in) {
+    if constexpr (detail::Stateless<F>) {
+      return detail::Carried<F>(F());
+    } else {
+      return detail::Carried<F>(capstan::read<F>(in));
+    }
+  }
+};
+
+}  // namespace capstan

@@ -67,7 +67,7 @@ struct CriteoParser {
 }  // namespace
 
 Dataset<CriteoExample> criteo(data::Paths files, bool has_label) {
-  return io::line_dataset<CriteoExample>(std::move(files), CriteoParser{has_label});
+  return io::line_dataset<&criteo, CriteoExample>(std::move(files), CriteoParser{has_label}, has_label);
 }
 
 }  // namespace capstan

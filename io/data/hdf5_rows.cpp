@@ -48,10 +48,11 @@ class RowCursor final : public data::Cursor<Array<T>> {
 
 template <class T>
 Dataset<Array<T>> hdf5_rows(data::Paths files, std::string name) {
-  return Dataset<Array<T>>(std::make_shared<data::FilesNode<Array<T>>>(
-      std::move(files), [name = std::move(name)](const std::filesystem::path& path) {
-        return std::make_unique<RowCursor<T>>(path, name);
-      }));
+  return Dataset<Array<T>>(detail::reader_with_recipe<&hdf5_rows<T>>(
+      std::make_shared<data::FilesNode<Array<T>>>(
+          std::move(files),
+          [name](const std::filesystem::path& path) { return std::make_unique<RowCursor<T>>(path, name); }),
+      name));
 }
 
 template Dataset<Array<std::uint8_t>> hdf5_rows(data::Paths, std::string);

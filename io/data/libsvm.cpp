@@ -212,15 +212,16 @@ void BatchOf<SparseBatch>::append(SparseBatch& batch, SparseBatch part) {
 
 Dataset<SparseExample> libsvm(data::Paths files, LibsvmOptions options) {
   check(options);
-  return io::line_dataset<SparseExample>(std::move(files), ExampleParser{options});
+  return io::line_dataset<&libsvm, SparseExample>(std::move(files), ExampleParser{options}, options);
 }
 
 Dataset<SparseBatch> libsvm_batches(data::Paths files, std::int64_t size, LibsvmOptions options,
                                     bool drop_remainder) {
   check(options);
   data::require_at_least(size, 1, "libsvm_batches: the size");
-  return Dataset<SparseBatch>(
-      std::make_shared<BatchNode>(std::move(files), BatchSettings{size, drop_remainder, options}));
+  return Dataset<SparseBatch>(detail::reader_with_recipe<&libsvm_batches>(
+      std::make_shared<BatchNode>(std::move(files), BatchSettings{size, drop_remainder, options}), size,
+      options, drop_remainder));
 }
 
 }  // namespace capstan

@@ -36,12 +36,15 @@ class LineCursor final : public data::Cursor<T> {
   Parser fresh_, parser_;
 };
 
-template <class T, class Parser>
-Dataset<T> line_dataset(data::Paths files, Parser parser) {
-  return Dataset<T>(std::make_shared<data::FilesNode<T>>(
-      std::move(files), [parser = std::move(parser)](const std::filesystem::path& path) {
-        return std::make_unique<LineCursor<T, Parser>>(path, parser);
-      }));
+/// `make`(files, options...) is the reader that calls this.
+template <auto make, class T, class Parser, class... Options>
+Dataset<T> line_dataset(data::Paths files, Parser parser, const Options&... options) {
+  return Dataset<T>(detail::reader_with_recipe<make>(
+      std::make_shared<data::FilesNode<T>>(std::move(files),
+                                           [parser = std::move(parser)](const std::filesystem::path& path) {
+                                             return std::make_unique<LineCursor<T, Parser>>(path, parser);
+                                           }),
+      options...));
 }
 
 }  // namespace capstan::io

@@ -225,18 +225,21 @@ Dataset<std::vector<std::byte>> fixed_records(data::Paths files, std::int64_t re
   data::require_at_least(options.header_bytes, 0, "fixed_records: the bytes of the header");
   data::require_at_least(options.footer_bytes, 0, "fixed_records: the bytes of the footer");
   using Record = std::vector<std::byte>;
-  return Dataset<Record>(std::make_shared<data::FilesNode<Record>>(
-      std::move(files), [record_bytes, options](const std::filesystem::path& path) {
-        return std::make_unique<ItemCursor<Record, RecordOf>>(path, record_bytes, options);
-      }));
+  return Dataset<Record>(detail::reader_with_recipe<&fixed_records>(
+      std::make_shared<data::FilesNode<Record>>(std::move(files),
+                                                [record_bytes, options](const std::filesystem::path& path) {
+                                                  return std::make_unique<ItemCursor<Record, RecordOf>>(
+                                                      path, record_bytes, options);
+                                                }),
+      record_bytes, options));
 }
 
 template <class T>
 Dataset<Array<T>> idx(data::Paths files) {
-  return Dataset<Array<T>>(
+  return Dataset<Array<T>>(detail::reader_with_recipe<&idx<T>>(
       std::make_shared<data::FilesNode<Array<T>>>(std::move(files), [](const std::filesystem::path& path) {
         return std::make_unique<ItemCursor<Array<T>, IdxItem<T>>>(path);
-      }));
+      })));
 }
 
 template Dataset<Array<std::uint8_t>> idx(data::Paths);

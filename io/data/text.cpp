@@ -134,16 +134,20 @@ class SeparatedParser {
 }  // namespace
 
 Dataset<std::string> text_lines(data::Paths files) {
-  return io::line_dataset<std::string>(std::move(files), LineParser());
+  constexpr Dataset<std::string> (*kMake)(data::Paths) = &text_lines;
+  return io::line_dataset<kMake, std::string>(std::move(files), LineParser());
 }
 
 Dataset<std::string> text_lines(const DataSplit& split) {
   if (split.file.empty()) {
     throw Error(Code::invalid_argument, "text_lines: this split has no file; it is of numbered examples");
   }
-  return Dataset<std::string>(std::make_shared<data::FilesNode<std::string>>(
-      data::Paths{split.file},
-      [split](const std::filesystem::path&) { return std::make_unique<SplitCursor>(split); }));
+  constexpr Dataset<std::string> (*kMake)(const DataSplit&) = &text_lines;
+  return Dataset<std::string>(detail::with_recipe<kMake>(
+      std::make_shared<data::FilesNode<std::string>>(
+          data::Paths{split.file},
+          [split](const std::filesystem::path&) { return std::make_unique<SplitCursor>(split); }),
+      split));
 }
 
 Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions options) {
@@ -151,7 +155,8 @@ Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions 
   if (options.separator == options.quote || options.separator == '\n') {
     throw Error(Code::invalid_argument, "separated: the separator is the quote or a line end");
   }
-  return io::line_dataset<std::vector<std::string>>(std::move(files), SeparatedParser(options));
+  return io::line_dataset<&separated, std::vector<std::string>>(std::move(files), SeparatedParser(options),
+                                                                options);
 }
 
 }  // namespace capstan

@@ -41,6 +41,10 @@ CASES = {
                                  "coordinator.schedule<&walk>(Shoe());", ["Shoe", "string", "convert"]),
     "number of arguments": ("void take_two(int, int);", "coordinator.schedule<&take_two>(1);",
                             ["as many arguments as the function has"]),
+    "captures": ("", "int n = 3; (void)coordinator.create_per_worker_dataset([n] { return cs::Dataset<int>::range(n); });",
+                 ["lambda", "captures"]),
+    "a function as an argument": ("cs::Dataset<int> numbers();",
+                                  "(void)coordinator.create_per_worker_dataset(numbers);", ["(*)()", "template argument"]),
 }
 
 WORKS = """

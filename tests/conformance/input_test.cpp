@@ -283,6 +283,9 @@ Numbers read_all(PerWorker<Iterator<std::int64_t>> numbers, int workers) {
 }
 Dataset<Numbers> one_to_ten(std::int64_t batch) { return Data::range(1, 11).batch(batch); }
 Numbers next_batch(PerWorker<Iterator<Numbers>> batches) { return batches->next(); }
+Data hundred_times(const Data& numbers) {
+  return numbers.map([](std::int64_t x) { return 100 * x; });
+}
 Data count_from(std::int64_t start) { return Data::range(start, 1000); }
 std::int64_t add_nexts(PerWorker<Iterator<std::int64_t>> a, PerWorker<Iterator<std::int64_t>> b) {
   return a->next() + b->next();
@@ -367,7 +370,23 @@ TEST_P(WorkerInput, IsShuffledDifferentlyOnEachWorker) {
   EXPECT_EQ(different.size(), static_cast<std::size_t>(workers()));
 }
 
-// A5.8, B26, B27: same.
+// A5.8: better: a dataset that was made on the coordinator is sent to the workers as a description.
+// B26: same.
+TEST_P(WorkerInput, MayBeADatasetObject) {
+  const Dataset<Numbers> one_to_ten_by_four = Data::range(1, 11).batch(4);
+  const auto batches = coordinator_.create_per_worker_dataset(one_to_ten_by_four);
+  static_assert(std::is_same_v<decltype(batches), const PerWorker<Iterator<Numbers>>>);
+  EXPECT_THAT(coordinator_.schedule<&next_batch>(batches).fetch(), ElementsAre(1, 2, 3, 4));
+}
+
+// B25: better: a part of a dataset may be made on the coordinator, and the rest by a function on each worker.
+TEST_P(WorkerInput, MayBeMadeOfADatasetObject) {
+  const auto hundreds = coordinator_.create_per_worker_dataset<&hundred_times>(
+      Data::range(1, 11).filter([](const auto& x) { return x % 2 == 0; }));
+  EXPECT_EQ(coordinator_.schedule<&add_nexts>(hundreds, hundreds).fetch(), 600);
+}
+
+// A5.8, B27: same.
 TEST_P(WorkerInput, MayBeSeveralDatasets) {
   const auto batches = coordinator_.create_per_worker_dataset<&one_to_ten>(4);
   static_assert(std::is_same_v<decltype(batches), const PerWorker<Iterator<Numbers>>>);

@@ -205,5 +205,130 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WorkerObjects, testing::Bool(), [](const auto& 
   return shape.param ? std::string("embedded") : std::string("ranks");
 });
 
+// Datasets that are objects, and functions that are.
+
+using NumbersOnWorker = std::vector<std::int64_t>;
+
+NumbersOnWorker all_numbers_of(PerWorker<Iterator<std::int64_t>> numbers) {
+  NumbersOnWorker all;
+  while (const auto next = numbers->try_next()) all.push_back(*next);
+  return all;
+}
+template <class T>
+std::vector<T> elements_of_dataset(PerWorker<Iterator<T>> iterator) {
+  std::vector<T> all;
+  while (auto next = iterator->try_next()) all.push_back(std::move(*next));
+  return all;
+}
+struct PlusN {
+  std::int64_t n = 0;
+  std::int64_t operator()(std::int64_t x) const { return x + n; }
+};
+struct RangeTimes {
+  std::int64_t factor = 1;
+  Dataset<std::int64_t> operator()(std::int64_t stop) const {
+    return Dataset<std::int64_t>::range(stop).map([](std::int64_t x) { return 10 * x; }).map(PlusN{factor});
+  }
+};
+
+class DatasetObjects : public testing::Test {
+ protected:
+  template <class T>
+  void expect_same_on_workers(const Dataset<T>& dataset) {
+    std::vector<T> here;
+    for (const T& element : dataset) here.push_back(element);
+    EXPECT_FALSE(here.empty());
+    const auto data = coordinator_.create_per_worker_dataset(dataset);
+    static_assert(std::is_same_v<decltype(data), const PerWorker<Iterator<T>>>);
+    EXPECT_THAT(coordinator_.run_on_every_worker<&elements_of_dataset<T>>(data), ElementsAre(here, here));
+  }
+
+  RankThreads ranks_{{.ranks = 4, .flags = {{"ps", "1"}}}};
+  ParameterServerStrategy strategy_{ranks_.cluster()};
+  ClusterCoordinator coordinator_{strategy_};
+};
+
+TEST_F(DatasetObjects, OfDataAreReadByEachWorker) {
+  using Data = Dataset<std::int64_t>;
+  expect_same_on_workers(Data::range(5));
+  expect_same_on_workers(Data::range(9, 0, -2));
+  expect_same_on_workers(Data::from_vector({3, 1, 2}));
+  expect_same_on_workers(Dataset<std::string>::from_vector({"a", "bc"}));
+  expect_same_on_workers(make_array_dataset(Array<float>(Shape{3, 2}, {1, 2, 3, 4, 5, 6})));
+  expect_same_on_workers(make_array_dataset(
+      std::pair(Array<float>(Shape{2, 2}, {1, 2, 3, 4}), Array<std::int64_t>(Shape{2}, {7, 8}))));
+}
+
+TEST_F(DatasetObjects, KeepTheirOperators) {
+  const auto ten = Dataset<std::int64_t>::range(10);
+  const auto even = [](const std::int64_t& x) { return x % 2 == 0; };
+  expect_same_on_workers(ten.take(4).concatenate(ten.skip(8)).shard(2, 1).repeat(2).prefetch(2).cache());
+  expect_same_on_workers(ten.shuffle(5, {.seed = 3}).batch(4, true));
+  expect_same_on_workers(ten.batch(3).rebatch({2, 1}).legacy_rebatch(2));
+  expect_same_on_workers(ten.filter(even).map(PlusN{5}).map([](std::int64_t x) { return 0.5 * double(x); }));
+  expect_same_on_workers(ten.map([](std::int64_t x) { return x * x; }, {.threads = 2}));
+  expect_same_on_workers(ten.batch_as(4, [](const NumbersOnWorker& some) { return some.size(); }));
+  expect_same_on_workers(ten.flat_map([](std::int64_t x) { return Dataset<std::int64_t>::range(x); }));
+  expect_same_on_workers(zip(ten, ten.map(PlusN{1})));
+  expect_same_on_workers(zip(ten, ten, Dataset<std::string>::from_vector({"x", "y"})));
+}
+
+TEST_F(DatasetObjects, OfFilesAreReadByEachWorker) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("capstan-worker-objects-" + std::to_string(getpid()) + ".txt");
+  std::ofstream(path) << "1 1:2 3:4\n-1 2:5\n";
+  expect_same_on_workers(text_lines({path}));
+  expect_same_on_workers(text_lines({path}).map([](const std::string& line) { return line.size(); }));
+  expect_same_on_workers(libsvm({path}));
+  expect_same_on_workers(libsvm_batches({path}, 2, {.two_classes = true}));
+  expect_same_on_workers(separated({path}, {.separator = ':', .quote = '\0', .columns = 0}).take(1));
+  expect_same_on_workers(fixed_records({path}, 2, {.footer_bytes = 1}).take(3));
+  expect_same_on_workers(
+      list_files({path}).flat_map([](const std::filesystem::path& file) { return text_lines({file}); }));
+  std::filesystem::remove(path);
+}
+
+TEST_F(DatasetObjects, WithCapturesAreRejectedByTheNameOfTheOperator) {
+  std::int64_t secret = 3;
+  const auto numbers = Dataset<std::int64_t>::range(3);
+  const auto expect_rejected = [&](const auto& dataset, const std::string& name) {
+    EXPECT_THAT(
+        error_of(Code::invalid_argument, [&] { (void)coordinator_.create_per_worker_dataset(dataset); }),
+        HasSubstr("'" + name + "'"));
+  };
+  expect_rejected(numbers.map([secret](std::int64_t x) { return x + secret; }).batch(2), "map");
+  expect_rejected(numbers.filter([&](const std::int64_t& x) { return x < secret; }), "filter");
+  const std::function<std::int64_t(std::int64_t)> erased = PlusN{1};
+  expect_rejected(numbers.map(erased), "map");
+  struct Unserializable {
+    std::shared_ptr<int> pointer;
+  };
+  expect_rejected(Dataset<Unserializable>::from_vector({{}}).map([](const Unserializable&) { return 1; }),
+                  "from_vector");
+}
+
+TEST_F(DatasetObjects, AreMadeByFunctionObjects) {
+  const NumbersOnWorker expected{3, 13, 23};
+  const auto expect_it = [&](const PerWorker<Iterator<std::int64_t>>& data) {
+    EXPECT_THAT(coordinator_.run_on_every_worker<&all_numbers_of>(data), ElementsAre(expected, expected));
+  };
+  expect_it(coordinator_.create_per_worker_dataset(RangeTimes{3}, 3));
+  expect_it(coordinator_.create_per_worker_dataset([](std::int64_t stop) { return RangeTimes{3}(stop); }, 3));
+  expect_it(coordinator_.create_per_worker_dataset<[](int stop) { return RangeTimes{3}(stop); }>(3));
+  expect_it(coordinator_.create_per_worker_dataset([] {
+    return iterate(std::vector<std::int64_t>{3, 13, 23});
+  }));
+}
+
+TEST_F(DatasetObjects, AreArgumentsOfClosures) {
+  const auto data = Dataset<std::int64_t>::range(4).map(PlusN{1});
+  const auto sum = coordinator_.schedule<[](const Dataset<std::int64_t>& numbers) {
+    std::int64_t total = 0;
+    for (const std::int64_t number : numbers) total += number;
+    return total;
+  }>(data);
+  EXPECT_EQ(sum.fetch(), 10);
+}
+
 }  // namespace
 }  // namespace capstan

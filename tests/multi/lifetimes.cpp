@@ -60,6 +60,9 @@ void count_objects(cs::ClusterCoordinator& coordinator) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::printf("%d living without a handle\n", living_on_all(coordinator));
+  const auto numbers = cs::Dataset<int>::range(5).map([](int x) { return x + 100; });
+  const auto shared = coordinator.create_per_worker_dataset(numbers);
+  for (const int first : coordinator.run_on_every_worker<&next_of>(shared)) std::printf("first %d\n", first);
 }
 
 void expect_error(const char* what, const std::function<void()>& call) {

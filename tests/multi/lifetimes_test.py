@@ -16,7 +16,7 @@ class Lifetimes(JobTest):
     def test_objects_of_workers_are_freed_with_their_last_handle(self):
         self.assertEqual(
             self.lines("objects"),
-            ["80 living with 40 handles on 2 workers", "0 living without a handle"],
+            ["80 living with 40 handles on 2 workers", "0 living without a handle", "first 100", "first 100"],
         )
 
     def test_a_second_strategy_is_rejected_at_construction(self):

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,16 @@
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+
+namespace capstan {
+
+template <>
+struct Serializer<std::filesystem::path> {
+  static void write(Writer& out, const std::filesystem::path& path) { capstan::write(out, path.string()); }
+  static std::filesystem::path read(Reader& in) { return capstan::read<std::string>(in); }
+};
+
+}  // namespace capstan
 
 namespace capstan::data {
 
@@ -67,9 +78,34 @@ class Operator;
 using OperatorPointer = std::shared_ptr<const Operator>;
 using Paths = std::vector<std::filesystem::path>;
 
+/// How another rank makes an operator: by a function that every rank of the binary has (RegisteredMaker). Its
+/// parameters are a dataset for each input, and then what `write_arguments` writes.
+struct Recipe {
+  const std::uint32_t* function = nullptr;  // which is not known before the program is loaded
+  std::function<void(Writer&)> write_arguments = {};
+};
+
 class Operator : public std::enable_shared_from_this<Operator> {
  public:
   virtual ~Operator() = default;
+
+  /// Before it is shared.
+  void set_recipe(Recipe recipe) { recipe_ = std::move(recipe); }
+  /// Appends what read<Dataset<T>> makes this pipeline of, on any rank of the binary. Throws
+  /// Error(invalid_argument) naming the operator for one that has no recipe.
+  void describe(Writer& out) const {
+    if (recipe_.function == nullptr) {
+      throw Error(Code::invalid_argument,
+                  "cannot send this dataset to workers: its operator '" + std::string(to_string(kind())) +
+                      "' has a function with captures, or elements that cannot be serialized, or was made by "
+                      "auto_shard or another library, expected data and function objects without captures; "
+                      "name a function that makes the dataset on each worker, "
+                      "create_per_worker_dataset<&f>(arguments...)");
+    }
+    capstan::write(out, *recipe_.function);
+    for (const auto& input : inputs()) input->describe(out);
+    recipe_.write_arguments(out);
+  }
 
   virtual Kind kind() const noexcept = 0;
   virtual std::vector<OperatorPointer> inputs() const { return {}; }
@@ -102,6 +138,9 @@ class Operator : public std::enable_shared_from_this<Operator> {
   Operator() = default;
   Operator(const Operator&) = default;
   Operator& operator=(const Operator&) = default;
+
+ private:
+  Recipe recipe_;
 };
 
 /// Reads a pipeline once, or again after `rewind`. One thread at a time.

@@ -27,6 +27,7 @@ class VectorNode : public Node<T> {
     return nullptr;
   }
   std::unique_ptr<Cursor<T>> open() const override { return std::make_unique<Reading>(elements_, kind_); }
+  const std::shared_ptr<const std::vector<T>>& elements() const noexcept { return elements_; }
 
  private:
   class Reading final : public Cursor<T> {
