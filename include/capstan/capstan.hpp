@@ -19,6 +19,7 @@
 #include "capstan/initial_value.hpp"
 #include "capstan/initializers.hpp"
 #include "capstan/input.hpp"
+#include "capstan/metrics.hpp"
 #include "capstan/model.hpp"
 #include "capstan/norm.hpp"
 #include "capstan/optimizers.hpp"

@@ -17,7 +17,7 @@ import pathlib
 import re
 import sys
 
-NUMBER = r"[AB]\d+(?:\.\d+)?"
+NUMBER = r"[ABS]\d+(?:\.\d+)?"
 LIST = rf"{NUMBER}(?:\s*-\s*{NUMBER})?(?:\s*,\s*{NUMBER}(?:\s*-\s*{NUMBER})?)*"
 STARTS = re.compile(rf"(?:own|{NUMBER})\s*[-,:]")
 MARKER = re.compile(rf"(?P<numbers>own|{LIST})\s*: (?:(?P<same>same\.)|better: (?P<how>.+\.))")
@@ -36,7 +36,7 @@ PAGE = """# Conformance
 
 What TensorFlow's `ParameterServerStrategy` does, in its four generations, and what Capstan does. Made by `tests/conformance/table.py` from the lines above the tests and from `not_applicable.txt`; CTest fails when it is out of date.
 
-*A* numbers are capabilities, *B* numbers are test cases of TensorFlow's. "Same": the test expects what TensorFlow's documentation, source or tests say. "Better": the same and more, or without a limit that TensorFlow has. Numbers of other subjects (Keras) are not in this table.
+*A* numbers are capabilities, *B* numbers are test cases of TensorFlow's, *S* numbers are single calls, arguments and notes of its API documentation. "Same": the test expects what TensorFlow's documentation, source or tests say. "Better": the same and more, or without a limit that TensorFlow has. Most numbers of other subjects (Keras) are not in this table.
 
 {count}
 """

@@ -1,4 +1,4 @@
-// sums_until_death.cpp -- closures that each count 1 in three places, while ranks are killed.
+// sums_until_death.cpp -- closures that each count 1 in four places, while ranks are killed.
 //
 //   mpirun -np 7 sums_until_death CLOSURES|FILE [MICROSECONDS [endless|LEAVE]] --capstan-ps=2
 //
@@ -11,8 +11,8 @@
 // a file that is not there, the coordinator says "lingers" when it has printed the sums, and ends the job
 // once the file is there.
 //
-// Prints how many closures were scheduled, and what the three sums are at the end: a counter, a sharded table
-// (one row of it, by turns), and a table on the last ps.
+// Prints how many closures were scheduled, and what the sums are at the end: a counter, a sharded table (one
+// row of it, by turns), a table on the last ps, and a metric.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
@@ -40,11 +40,13 @@ struct Sums {
   cs::Variable<double> sharded{
       "sharded", {kRows, kWidth}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}}};
   cs::Variable<std::int64_t> other{"other", {1}};
+  cs::metrics::Sum metric{"metric"};
 };
 
 void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
-             std::int64_t i, std::int64_t microseconds) {
+             cs::metrics::Sum metric, std::int64_t i, std::int64_t microseconds) {
   const std::vector<double> ones(kWidth, 1);
+  metric.update_state(1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
   // Long enough that most kills fall between two of the pushes, or on one.
   if (microseconds > 0) {
@@ -92,7 +94,8 @@ class Job {
 
   void schedule(std::int64_t closures) {
     for (const std::int64_t end = scheduled_ + closures; scheduled_ < end; ++scheduled_) {
-      coordinator_.schedule<&add_one>(sums_.counter, sums_.sharded, sums_.other, scheduled_, microseconds_);
+      coordinator_.schedule<&add_one>(sums_.counter, sums_.sharded, sums_.other, sums_.metric, scheduled_,
+                                      microseconds_);
     }
   }
 
@@ -102,6 +105,7 @@ class Job {
     std::printf("counter %lld\n", static_cast<long long>(sums_.counter.value()));
     std::printf("sharded %.0f\n", std::accumulate(table.begin(), table.end(), 0.0) / kWidth);
     std::printf("other %lld\n", static_cast<long long>(sums_.other.pull()[0]));
+    std::printf("metric %.0f\n", sums_.metric.result());
     std::printf("workers %d\n", coordinator_.workers());
   }
 
