@@ -37,6 +37,7 @@
 #include "capstan/static_hash_table.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/table_list.hpp"
+#include "capstan/tf_record.hpp"
 #include "capstan/update_group.hpp"
 #include "capstan/variable.hpp"
 #include "capstan/variable_options.hpp"

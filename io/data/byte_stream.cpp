@@ -1,4 +1,4 @@
-// byte_stream.cpp -- read(2) in large pieces, and zlib behind it when the file begins as gzip does.
+// byte_stream.cpp -- read(2) in large pieces, and zlib behind it when the file is compressed.
 #include "io/data/byte_stream.hpp"
 
 #include <fcntl.h>
@@ -13,18 +13,21 @@
 
 namespace capstan::io {
 
-struct ByteStream::Gzip {
+struct ByteStream::Inflater {
   static constexpr std::size_t kInputBytes = 256 * 1024;
 
-  explicit Gzip(const std::filesystem::path& path) : input(kInputBytes) {
+  Inflater(const std::filesystem::path& path, Compression compression)
+      : format(compression), input(kInputBytes) {
     constexpr int kGzip = 16;  // added to the window's bits: a gzip header, not zlib's
-    if (inflateInit2(&stream, MAX_WBITS + kGzip) != Z_OK) {
+    if (inflateInit2(&stream, MAX_WBITS + (format == Compression::gzip ? kGzip : 0)) != Z_OK) {
       throw call_failed("inflateInit2", path.string(), Where::here(), Code::resource_exhausted);
     }
   }
-  ~Gzip() { (void)inflateEnd(&stream); }  // fails for a stream that was never made only
-  Gzip(const Gzip&) = delete;
-  Gzip& operator=(const Gzip&) = delete;
+  ~Inflater() { (void)inflateEnd(&stream); }  // fails for a stream that was never made only
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  const char* name() const { return format == Compression::gzip ? "gzip" : "zlib"; }
 
   /// Zeros behind a member, which tapes and some tools add. True when they were all the input.
   bool skip_padding() {
@@ -35,19 +38,24 @@ struct ByteStream::Gzip {
     return stream.avail_in == 0;
   }
 
+  Compression format;
   z_stream stream{};
   std::vector<char> input;
   bool behind_member = false;
   bool in_member = false;  // between the header of a member and its end
 };
 
-ByteStream::ByteStream(std::filesystem::path path) : path_(std::move(path)), file_(open_to_read(path_)) {
+ByteStream::ByteStream(std::filesystem::path path, Compression compression)
+    : path_(std::move(path)), file_(open_to_read(path_)) {
   ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // a hint: whether it was taken does not matter
-  std::array<unsigned char, 2> magic{};
-  const bool is_gzip = read_file(reinterpret_cast<char*>(magic.data()), magic.size()) == magic.size() &&
-                       magic[0] == 0x1f && magic[1] == 0x8b;
-  file_offset_ = 0;
-  if (is_gzip) gzip_ = std::make_unique<Gzip>(path_);
+  if (compression == Compression::detect) {
+    std::array<unsigned char, 2> magic{};
+    const bool is_gzip = read_file(reinterpret_cast<char*>(magic.data()), magic.size()) == magic.size() &&
+                         magic[0] == 0x1f && magic[1] == 0x8b;
+    file_offset_ = 0;
+    compression = is_gzip ? Compression::gzip : Compression::none;
+  }
+  if (compression != Compression::none) inflater_ = std::make_unique<Inflater>(path_, compression);
 }
 
 ByteStream::~ByteStream() = default;
@@ -65,35 +73,36 @@ std::size_t ByteStream::read_file(char* out, std::size_t bytes) {
 }
 
 std::size_t ByteStream::read(char* out, std::size_t bytes) {
-  if (!gzip_) {
+  if (!inflater_) {
     const std::size_t got = read_file(out, bytes);
     offset_ += got;
     return got;
   }
-  z_stream& stream = gzip_->stream;
+  z_stream& stream = inflater_->stream;
   stream.next_out = reinterpret_cast<Bytef*>(out);
   stream.avail_out = static_cast<uInt>(std::min<std::size_t>(bytes, std::size_t{1} << 30));
   const uInt wanted = stream.avail_out;
   while (stream.avail_out == wanted && wanted > 0) {
     if (stream.avail_in == 0) {
-      stream.avail_in = static_cast<uInt>(read_file(gzip_->input.data(), gzip_->input.size()));
-      stream.next_in = reinterpret_cast<Bytef*>(gzip_->input.data());
+      stream.avail_in = static_cast<uInt>(read_file(inflater_->input.data(), inflater_->input.size()));
+      stream.next_in = reinterpret_cast<Bytef*>(inflater_->input.data());
       if (stream.avail_in == 0) {
-        if (!gzip_->in_member) break;
-        throw Error(Code::data_loss, fmt::format("{} ends in the middle of its gzip data", path_.string()));
+        if (!inflater_->in_member) break;
+        throw Error(Code::data_loss,
+                    fmt::format("{} ends in the middle of its {} data", path_.string(), inflater_->name()));
       }
     }
-    if (!gzip_->in_member && gzip_->skip_padding()) continue;
-    gzip_->in_member = true;
+    if (!inflater_->in_member && inflater_->skip_padding()) continue;
+    inflater_->in_member = true;
     const int answer = inflate(&stream, Z_NO_FLUSH);
     if (answer == Z_STREAM_END) {  // another member may follow
-      gzip_->in_member = false;
-      gzip_->behind_member = true;
+      inflater_->in_member = false;
+      inflater_->behind_member = true;
       (void)inflateReset(&stream);  // keeps what is left of the input
     } else if (answer != Z_OK && answer != Z_BUF_ERROR) {
       throw Error(Code::data_loss,
-                  fmt::format("{}: damaged gzip data behind byte {}: {}", path_.string(), offset_,
-                              stream.msg != nullptr ? stream.msg : "no reason given"));
+                  fmt::format("{}: damaged {} data behind byte {}: {}", path_.string(), inflater_->name(),
+                              offset_, stream.msg != nullptr ? stream.msg : "no reason given"));
     }
   }
   const std::size_t got = wanted - stream.avail_out;
@@ -111,15 +120,15 @@ void ByteStream::read_exactly(char* out, std::size_t bytes) {
 }
 
 void ByteStream::seek(std::uint64_t offset) {
-  if (!gzip_) {
+  if (!inflater_) {
     file_offset_ = offset_ = offset;
     return;
   }
   if (offset < offset_) {
-    gzip_ = std::make_unique<Gzip>(path_);
+    inflater_ = std::make_unique<Inflater>(path_, inflater_->format);
     file_offset_ = offset_ = 0;
   }
-  std::vector<char> passed(std::min<std::uint64_t>(offset - offset_, Gzip::kInputBytes));
+  std::vector<char> passed(std::min<std::uint64_t>(offset - offset_, Inflater::kInputBytes));
   while (offset_ < offset) {
     if (read(passed.data(), std::min<std::uint64_t>(passed.size(), offset - offset_)) == 0) return;
   }

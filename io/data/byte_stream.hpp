@@ -1,4 +1,4 @@
-// byte_stream.hpp -- the bytes of one file in order, unpacked when it is gzip.
+// byte_stream.hpp -- the bytes of one file in order, unpacked when it is compressed.
 #pragma once
 
 #include <cstddef>
@@ -10,34 +10,38 @@
 
 namespace capstan::io {
 
+/// How a file is compressed; `detect`: gzip where it begins as gzip does, else not at all.
+enum class Compression : std::uint8_t { detect, none, gzip, zlib };
+
 class ByteStream {
  public:
   /// Throws Error(not_found) and the like.
-  explicit ByteStream(std::filesystem::path path);
+  explicit ByteStream(std::filesystem::path path, Compression compression = Compression::detect);
   ~ByteStream();
   ByteStream(ByteStream&&) noexcept;
   ByteStream& operator=(ByteStream&&) = delete;
 
-  /// Up to `bytes` bytes; 0 at the end only. Throws Error(data_loss) for a gzip file that is damaged or cut.
+  /// Up to `bytes` bytes; 0 at the end only. Throws Error(data_loss) for a compressed file that is damaged or
+  /// cut.
   std::size_t read(char* out, std::size_t bytes);
   /// Exactly so many, or Error(data_loss).
   void read_exactly(char* out, std::size_t bytes);
   /// Bytes given so far, unpacked.
   std::uint64_t offset() const noexcept { return offset_; }
-  /// In a gzip file all before `offset` is unpacked again.
+  /// In a compressed file all before `offset` is unpacked again.
   void seek(std::uint64_t offset);
   const std::filesystem::path& path() const noexcept { return path_; }
-  bool is_gzip() const noexcept { return gzip_ != nullptr; }
+  bool is_compressed() const noexcept { return inflater_ != nullptr; }
 
  private:
-  struct Gzip;
+  struct Inflater;
   std::size_t read_file(char* out, std::size_t bytes);
 
   std::filesystem::path path_;
   FileDescriptor file_;
   std::uint64_t file_offset_ = 0;  // in the file as it is
   std::uint64_t offset_ = 0;
-  std::unique_ptr<Gzip> gzip_;
+  std::unique_ptr<Inflater> inflater_;
 };
 
 }  // namespace capstan::io

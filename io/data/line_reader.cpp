@@ -54,7 +54,7 @@ std::string LineReader::place() const {
 }
 
 void LineReader::skip_to(std::uint64_t offset) {
-  if (stream_.is_gzip()) {
+  if (stream_.is_compressed()) {
     throw Error(
         Code::invalid_argument,
         stream_.path().string() + ": a gzip file cannot be read from its middle: let it be one split");

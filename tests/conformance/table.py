@@ -26,7 +26,7 @@ CLASS = re.compile(r"class (\w+)\((?:\w+, )*\w*Test\):")
 METHOD = re.compile(r"def (test_\w+)\(self\):")
 TEST = re.compile(r"(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 
-OTHERS = ("coordinator",)  # folders of tests of which some are cases of TensorFlow's
+OTHERS = ("coordinator", "io")  # folders of tests of which some are cases of TensorFlow's
 
 SCRIPTS = ("fault",)  # folders of tests in Python
 
