@@ -39,7 +39,7 @@ struct InputContext {
 /// How pipelines on several workers share the data. The numbers are TensorFlow's.
 enum class AutoShardPolicy : std::int8_t {
   off = -1,       ///< every pipeline reads everything
-  automatic = 0,  ///< file where that can be, else data
+  automatic = 0,  ///< file where that can be, else data, with a warning in the log
   file = 1,       ///< file k goes to pipeline k mod n
   data = 2,       ///< element i goes to pipeline i mod n; each reads all files
   hint = 3,       ///< shard(kShardHint, kShardHint) gets its numbers

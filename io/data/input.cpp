@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/log.hpp"
+
 namespace capstan {
 namespace data {
 namespace {
@@ -95,7 +97,13 @@ OperatorPointer auto_sharded(const OperatorPointer& root, AutoShardPolicy policy
         return by_file(root, share, false);
       } catch (const Error& error) {
         if (error.code() != Code::not_found) throw;
-        return by_data(root, share, pieces);
+        OperatorPointer sharded = by_data(root, share, pieces);
+        log::warn(
+            "auto_shard: {}; every pipeline reads all data and keeps every {}-th element "
+            "(AutoShardPolicy::data). "
+            "Read files by a reader, or set the policy to data or off",
+            error.what(), share.count);
+        return sharded;
       }
   }
   throw Error(Code::invalid_argument,

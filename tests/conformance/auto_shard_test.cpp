@@ -7,6 +7,7 @@
 #include "capstan/readers.hpp"
 #include "io/temporary_folder.hpp"
 #include "support/expect_error.hpp"
+#include "support/log_text.hpp"
 #include "support/read_all.hpp"
 
 namespace capstan {
@@ -183,6 +184,20 @@ TEST_F(Sharding, ByDataNeedsAnElementForEveryWorker) {
   expect_error(Code::out_of_range, "end of the dataset", [&] { none.next(); });
   expect_error(Code::invalid_argument, "auto_shard: the index is 2; with 2 pipelines it must be 0 to 1",
                [] { auto_shard(Data::range(4), AutoShardPolicy::automatic, 2, 2); });
+}
+
+// S22: same.
+TEST_F(Sharding, AutomaticWarnsWhereItFallsBackToData) {
+  const auto warnings = [](const auto& shard) {
+    const LogText log;
+    (void)shard();
+    return count_of("AutoShardPolicy::data", log.text());
+  };
+  const auto automatic = AutoShardPolicy::automatic;
+  EXPECT_EQ(warnings([&] { return auto_shard(Data::range(4), automatic, 2, 0); }), 1);
+  EXPECT_EQ(warnings([&] { return auto_shard(Data::range(4), automatic, 1, 0); }), 0);
+  EXPECT_EQ(warnings([&] { return auto_shard(Data::range(4), AutoShardPolicy::data, 2, 0); }), 0);
+  EXPECT_EQ(warnings([&] { return auto_shard(text_lines(names_), automatic, 2, 0); }), 0);
 }
 
 // A4.11, B254: same.
