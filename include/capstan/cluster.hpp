@@ -45,10 +45,13 @@ class Cluster {
   /// when binaries differ, when a rank of a job calls it again, or srun has started several tasks that cannot
   /// reach MPI.
   static Cluster join(int& argc, char** argv);
-  /// The same with settings that the program has read itself.
-  static Cluster join(const Settings& settings);
   /// As the task that the resolver describes, whatever started this process: the tasks meet at the chief's
-  /// address, as they do with TF_CONFIG.
+  /// address, as they do with TF_CONFIG. A process that `capstan join` started is one more worker all the
+  /// same. Arguments and settings as above. Throws Error(invalid_argument) as validate_cluster does, and for
+  /// a description without the task of this process or without a chief.
+  static Cluster join(int& argc, char** argv, const ClusterResolver& resolver);
+  /// The same two for Capstan's own programs, which read settings themselves: the type is not installed.
+  static Cluster join(const Settings& settings);
   static Cluster join(const ClusterResolver& resolver, const Settings& settings);
 
   explicit Cluster(std::shared_ptr<cluster::Runtime> runtime) : runtime_(std::move(runtime)) {}

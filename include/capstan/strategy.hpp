@@ -13,6 +13,8 @@
 
 namespace capstan {
 
+class ClusterResolver;
+
 namespace strategy {
 class Strategy;
 }
@@ -97,6 +99,10 @@ class ParameterServerStrategy : public Replicas {
 
   /// Names of variables, in the order of their creation.
   std::vector<std::string> variables(bool trainable_only = false) const;
+  /// The cluster in TensorFlow's words. Where it was joined by a resolver or TF_CONFIG, what that said then;
+  /// else the ranks as they are, with host names for addresses (MpiClusterResolver, which holds the Cluster).
+  std::shared_ptr<const ClusterResolver> cluster_resolver() const;
+
   /// Asks every ps. Throws Error: unavailable, deadline_exceeded.
   std::vector<PsLoad> loads();
   /// The same as a table, a line a ps.

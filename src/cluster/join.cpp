@@ -5,6 +5,8 @@
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -142,19 +144,39 @@ struct Start {
   std::function<cluster::Table(const cluster::HelloSource&, std::chrono::milliseconds timeout)> exchange;
   std::string name;  // of this process, before there is a table
   bool has_launcher;
+  std::shared_ptr<const ClusterResolver> resolver;  // null where a launcher started the ranks
 };
 
 Start start_by_mpi() {
-  return {cluster::exchange_in_world, "rank " + std::to_string(cluster::launched_rank()), true};
+  return {cluster::exchange_in_world, "rank " + std::to_string(cluster::launched_rank()), true, nullptr};
 }
 
-Start start_at(cluster::Meeting meeting) {
+/// What a resolver says now, for as long as this process is in the cluster.
+std::shared_ptr<const ClusterResolver> copy_of(const ClusterResolver& resolver) {
+  const ClusterSpec spec = resolver.cluster_spec();
+  std::map<std::string, int> accelerators;
+  try {
+    accelerators = resolver.num_accelerators();
+  } catch (const std::exception& error) {
+    log::debug("the resolver cannot name this task's accelerators: {}", error.what());
+  }
+  return std::make_shared<SimpleClusterResolver>(
+      spec, SimpleOptions{.master = spec.task_address(*resolver.task_type(), resolver.task_id().value_or(0)),
+                          .task_type = resolver.task_type(),
+                          .task_id = resolver.task_id(),
+                          .environment = resolver.environment(),
+                          .num_accelerators = std::move(accelerators),
+                          .rpc_layer = resolver.rpc_layer()});
+}
+
+Start start_at(const ClusterResolver& resolver, const Settings& settings) {
+  cluster::Meeting meeting = cluster::meeting_of(resolver, settings);
   std::string name = meeting.self().name();
   return {
       [meeting = std::move(meeting)](const cluster::HelloSource& hello, std::chrono::milliseconds timeout) {
         return cluster::meet(meeting, hello, timeout);
       },
-      std::move(name), false};
+      std::move(name), false, copy_of(resolver)};
 }
 
 /// Nothing for a process that is the whole job.
@@ -171,8 +193,7 @@ std::optional<Start> start_of(const Settings& settings) {
   if (way == "tf-config" && !resolver) {
     throw Error(Code::invalid_argument, "--bootstrap tf-config: the variable TF_CONFIG is not set");
   }
-  if (resolver && !resolver->cluster_spec().empty())
-    return start_at(cluster::meeting_of(*resolver, settings));
+  if (resolver && !resolver->cluster_spec().empty()) return start_at(*resolver, settings);
   cluster::refuse_lonely_step();
   return std::nullopt;
 }
@@ -221,6 +242,7 @@ Cluster join_job(const Settings& settings, const Start& start) {
                            return start.exchange([&] { return hello; }, settings.duration("start-timeout"));
                          });
   in_a_job = true;
+  joined.runtime()->set_resolver(start.resolver);
   apply_log_level(settings, joined.role() == Role::coordinator);
   if (joined.role() != Role::coordinator) {
     leave_requests_to_the_coordinator();
@@ -248,7 +270,10 @@ std::string_view to_string(Role role) noexcept {
   return "unknown role";
 }
 
-Cluster Cluster::join(int& argc, char** argv) {
+namespace {
+
+/// Of the file of CAPSTAN_CONFIG, the environment and the arguments, out of which they are taken.
+Settings settings_of(int& argc, char** argv) {
   constexpr std::string_view kPrefix = "--capstan-";
   Settings settings;
   settings.load_environment(environ);
@@ -266,7 +291,15 @@ Cluster Cluster::join(int& argc, char** argv) {
   }
   argc = kept;
   argv[argc] = nullptr;
-  return join(settings);
+  return settings;
+}
+
+}  // namespace
+
+Cluster Cluster::join(int& argc, char** argv) { return join(settings_of(argc, argv)); }
+
+Cluster Cluster::join(int& argc, char** argv, const ClusterResolver& resolver) {
+  return join(resolver, settings_of(argc, argv));
 }
 
 Cluster Cluster::join(const Settings& settings) {
@@ -283,7 +316,7 @@ Cluster Cluster::join(const Settings& settings) {
 
 Cluster Cluster::join(const ClusterResolver& resolver, const Settings& settings) {
   if (!settings.text("join").empty()) return join(settings);  // started by `capstan join`
-  return join_job(settings, start_at(cluster::meeting_of(resolver, settings)));
+  return join_job(settings, start_at(resolver, settings));
 }
 
 Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks) {

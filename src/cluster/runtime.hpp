@@ -17,6 +17,9 @@
 #include "cluster/traffic.hpp"
 #include "transport/fabric.hpp"
 
+namespace capstan {
+class ClusterResolver;
+}
 namespace capstan::transport {
 class LoopHub;
 }
@@ -130,6 +133,10 @@ class Runtime {
   /// On the coordinator, once: takes up what an earlier process of this rank has left.
   void remember(std::shared_ptr<transport::KeptMemory> memory, int life);
 
+  /// What the cluster was joined by; null where ranks found each other otherwise.
+  const std::shared_ptr<const ClusterResolver>& resolver() const noexcept { return resolver_; }
+  void set_resolver(std::shared_ptr<const ClusterResolver> resolver) { resolver_ = std::move(resolver); }
+
   /// Where what this rank does when is written; null without --trace.
   io::TraceFile* trace() const noexcept { return trace_.get(); }
   /// In this folder, from now on.
@@ -155,6 +162,7 @@ class Runtime {
   enum class Job : std::uint8_t { none, runs, over };
 
   Settings settings_;
+  std::shared_ptr<const ClusterResolver> resolver_;
   Table table_;
   Member self_;
   mutable std::mutex mutex_;

@@ -12,6 +12,7 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "base/name.hpp"
+#include "capstan/cluster_resolver.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/pulse.hpp"
 #include "io/hdf5/layout.hpp"
@@ -526,6 +527,12 @@ std::vector<std::string> ParameterServerStrategy::variables(bool trainable_only)
   }
   return names;
 }
+std::shared_ptr<const ClusterResolver> ParameterServerStrategy::cluster_resolver() const {
+  const auto& runtime = implementation_->runtime();
+  if (runtime->resolver()) return runtime->resolver();
+  return std::make_shared<MpiClusterResolver>(Cluster(runtime));
+}
+
 
 std::vector<PsLoad> ParameterServerStrategy::loads() { return implementation_->loads(); }
 

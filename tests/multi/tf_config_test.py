@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from enough import until_enough
-from job import CAPSTAN, HOST, LEARNT, TRAINS, JobTest, child_of, main, train
+from job import BIN, CAPSTAN, HOST, LEARNT, TRAINS, JobTest, child_of, main, train
 
 
 def free_ports(count):
@@ -65,6 +65,15 @@ class TFConfig(JobTest):
         self.assert_all_end(jobs, 0)
         self.assertIn("2 ps, 2 workers", jobs["chief", 0].stderr)
         self.assertGreater(self.mrr(), LEARNT)
+
+    def test_a_program_describes_its_cluster_itself(self):
+        tasks = cluster(ps=1, workers=1)
+        addresses = [tasks[name][0] for name in ("chief", "ps", "worker")]
+        jobs = {(name, 0): self.start([BIN / "resolver_task", name, 0, *addresses, "--capstan-log-level=info"])
+                for name in tasks}
+        self.assert_all_end(jobs, 0)
+        self.assertEqual(jobs["chief", 0].stdout.splitlines(),
+                         ["twice 21 is 42", f"this is chief 0 at {addresses[0]}", f"ps 0 is at {addresses[1]}"])
 
     def test_a_coordinator_is_a_chief_and_tasks_come_in_any_order(self):
         tasks = cluster(chief="coordinator")
