@@ -41,6 +41,13 @@ struct ValueContext {
   int num_replicas_in_sync = 1;
 };
 
+/// Options of `run`, all of which are for TPUs: accepted, and without effect here, as in TensorFlow on CPUs
+/// and GPUs. Shapes of batches may differ from step to step either way.
+struct RunOptions {
+  bool experimental_enable_dynamic_batch_size = true;
+  bool experimental_bucketizing_dynamic_shape = false;
+};
+
 /// A worker's replicas, as one thread sees them: a handle, copies are the same replicas. Used by the thread
 /// that runs the program, or the closure. On the coordinator `run` and `reduce` work as well, on the
 /// coordinator's own threads, and log a warning once.
@@ -58,7 +65,7 @@ class Replicas {
   /// then converts to the value by itself. Throws what a replica threw, the one of the lowest number; Error:
   /// invalid_argument for a PerReplica of another number of values, failed_precondition inside a run.
   template <class F, class... Args>
-  auto run(F&& fn, const Args&... args) const {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, RunOptions>) auto run(F&& fn, const Args&... args) const {
     using Result =
         std::decay_t<decltype(detail::call_on_replica(fn, std::declval<ReplicaContext&>(), args...))>;
     if constexpr (std::is_void_v<Result>) {
@@ -73,6 +80,20 @@ class Replicas {
       for (auto& result : results) values.values.push_back(std::move(*result));
       return values;
     }
+  }
+
+  template <class F, class... Args>
+  auto run(const RunOptions&, F&& fn, const Args&... args) const {
+    return run(std::forward<F>(fn), args...);
+  }
+  /// contrib's call: run(fn, iterator.next()), and run(fn).
+  template <class F, class T>
+  auto experimental_run(F&& fn, Iterator<T>& iterator) const {
+    return run(std::forward<F>(fn), iterator.next());
+  }
+  template <class F>
+  auto experimental_run(F&& fn) const {
+    return run(std::forward<F>(fn));
   }
 
   /// The sum or mean across replicas, of what reduce.hpp names. `op` is ReduceOp::SUM, ReduceOp::MEAN, or a
@@ -112,6 +133,15 @@ class Replicas {
   auto reduce_to(const Op& op, const T& value, int worker) const {
     require_own_worker(worker);
     return reduce(op, value);
+  }
+  /// reduce_to of each value to the worker beside it, in that order. Throws as reduce_to does, before
+  /// anything is reduced where a destination is another worker.
+  template <class Op, class T>
+  auto batch_reduce_to(const Op& op, const std::vector<std::pair<T, int>>& values_and_workers) const {
+    for (const auto& [value, worker] : values_and_workers) require_own_worker(worker);
+    std::vector<decltype(reduce(op, std::declval<const T&>()))> results;
+    for (const auto& [value, worker] : values_and_workers) results.push_back(reduce(op, value));
+    return results;
   }
 
   /// The replicas' arrays end to end along `axis`, in the order of the replicas. A plain value is given back.
@@ -223,6 +253,9 @@ class Replicas {
   /// scheduled.
   void allow_run_without_coordinator(bool allow = true) const;
 
+  /// Whether both are the same replicas: those of one strategy, on one rank.
+  friend bool operator==(const Replicas& a, const Replicas& b) noexcept { return a.group_ == b.group_; }
+
  protected:
   Replicas() noexcept = default;
   void set_group(strategy::ReplicaGroup& group) noexcept { group_ = &group; }
@@ -266,6 +299,16 @@ class Replicas {
 /// The calling thread's rank's. Throws Error(failed_precondition) on a thread that neither made a strategy
 /// nor runs a closure.
 Replicas get_replicas();
+
+/// The strategy that is in use, as tf.distribute.get_strategy() gives it: inside `run` that of the replica;
+/// else that of the innermost scope of this thread; else, in a function on a worker, the strategy that
+/// scheduled it. Where there is none, the default strategy of the process: one replica, the calling thread,
+/// and variables that stay in the process; its `run` is for one thread at a time.
+///
+/// A ParameterServerStrategy is a Replicas, so `get_strategy() == strategy` in its scope.
+Replicas get_strategy();
+/// Whether get_strategy() gives another than the default strategy.
+bool has_strategy() noexcept;
 
 namespace detail {
 

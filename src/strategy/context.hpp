@@ -53,6 +53,7 @@ class Context {
   }
   /// Set by the replica group before its threads run and after they have.
   void share(bool shared) noexcept { shared_ = shared; }
+  bool shared() const noexcept { return shared_; }
   /// Set by it while one of them does something for all, and the others sleep.
   void be_together(bool together) noexcept { together_ = together; }
   ReplicaGroup& replicas() noexcept { return *replicas_; }

@@ -60,7 +60,8 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
   get_gpus_ready();
   if (threads_.empty()) start_threads();
   active_.store(true, kRelaxed);
-  context_.share(size_ > 1);
+  const bool was_shared = context_.shared();  // variables outside of scopes: always
+  context_.share(was_shared || size_ > 1);
   {
     const std::lock_guard lock(mutex_);
     cancellation_ = current_cancellation();
@@ -81,7 +82,7 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
                 list(replicas_not([this](int replica) { return state(replica) != State::running; })));
     }
   }
-  context_.share(false);
+  context_.share(was_shared);
   const std::exception_ptr of_gpus = await_gpus();
   result_ = nullptr;
   active_.store(false, kRelaxed);

@@ -8,19 +8,44 @@
 #include "strategy/context.hpp"
 #include "strategy/current_replica.hpp"
 #include "strategy/replica_group.hpp"
+#include "strategy/strategy.hpp"
 
 namespace capstan {
 namespace {
 
 thread_local ReplicaContext* replica_of_this_thread = nullptr;
+thread_local strategy::ReplicaGroup* group_of_this_thread = nullptr;  // also in a merge_call's function
+
+/// Of the strategy in use; null for the default one.
+strategy::ReplicaGroup* group_in_use() noexcept {
+  if (group_of_this_thread != nullptr) return group_of_this_thread;
+  if (strategy::Strategy* current = strategy::Strategy::current(); current != nullptr) {
+    return &current->context().replicas();
+  }
+  strategy::Context* context = strategy::Context::current_or_null();
+  const bool on_worker = context != nullptr && context->runtime().self().role == Role::worker;
+  return on_worker ? &context->replicas() : nullptr;
+}
+
+strategy::ReplicaGroup& default_group() {
+  strategy::ReplicaGroup& group = strategy::Strategy::of_this_process().context().replicas();
+  group.allow_run_without_coordinator(true);
+  return group;
+}
 
 }  // namespace
 
 namespace strategy {
 
 ReplicaContext* current_replica() noexcept { return replica_of_this_thread; }
-CurrentReplica::CurrentReplica(ReplicaContext& self) noexcept { replica_of_this_thread = &self; }
-CurrentReplica::~CurrentReplica() { replica_of_this_thread = nullptr; }
+CurrentReplica::CurrentReplica(ReplicaContext& self) noexcept {
+  replica_of_this_thread = &self;
+  group_of_this_thread = &self.group();
+}
+CurrentReplica::~CurrentReplica() {
+  replica_of_this_thread = nullptr;
+  group_of_this_thread = nullptr;
+}
 
 }  // namespace strategy
 
@@ -46,6 +71,13 @@ ReplicaContext& get_replica_context() {
 }
 
 bool in_replica_context() noexcept { return replica_of_this_thread != nullptr; }
+
+Replicas get_strategy() {
+  strategy::ReplicaGroup* group = group_in_use();
+  return Replicas(group != nullptr ? *group : default_group());
+}
+
+bool has_strategy() noexcept { return group_in_use() != nullptr; }
 
 Replicas get_replicas() { return Replicas(strategy::Context::current().replicas()); }
 
