@@ -5,12 +5,18 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "capstan/dtype.hpp"
 
 namespace capstan {
+
+/// What a shard is called in listings, checkpoints and errors: "w/part_0", or "w" where `w` has one shard.
+inline std::string shard_name(const std::string& variable, std::uint64_t shard, std::uint64_t shards) {
+  return shards == 1 ? variable : variable + "/part_" + std::to_string(shard);
+}
 
 /// What a partitioner returns: a number of shards along axis 0, or one number for each axis, of which all but
 /// the first are 1.

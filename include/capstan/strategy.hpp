@@ -45,6 +45,8 @@ struct PsLoad {
   /// By messages, to lookups and pulls. Ranks that map the ps's memory (those on its host) and pulls by RMA
   /// read without it, and what they read is not counted: see docs/variables.md.
   std::uint64_t rows_sent = 0;
+  /// Of its shards, in the order of their variables' creation: "w/part_0".
+  std::vector<std::string> shard_names = {};
 };
 
 /// Made on the coordinator. Variables that are created while a scope is open go to the ps, shard by shard.
@@ -97,15 +99,15 @@ class ParameterServerStrategy : public Replicas {
   [[nodiscard]] Colocation colocate_vars_with(const AnyVariable& variable, std::size_t shard = 0);
   bool variable_created_in_scope(const AnyVariable& variable) const;
 
-  /// Names of variables, in the order of their creation.
-  std::vector<std::string> variables(bool trainable_only = false) const;
   /// The cluster in TensorFlow's words. Where it was joined by a resolver or TF_CONFIG, what that said then;
   /// else the ranks as they are, with host names for addresses (MpiClusterResolver, which holds the Cluster).
   std::shared_ptr<const ClusterResolver> cluster_resolver() const;
 
+  /// Names of variables, in the order of their creation.
+  std::vector<std::string> variables(bool trainable_only = false) const;
   /// Asks every ps. Throws Error: unavailable, deadline_exceeded.
   std::vector<PsLoad> loads();
-  /// The same as a table, a line a ps.
+  /// The same as a table, a line a ps, with the names of its first few shards.
   std::string describe_loads();
 
   /// For the layers above; not for programs.

@@ -91,7 +91,8 @@ struct Push;
 struct ShardInfo {
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
-  int ps = 0;  ///< index among the ps
+  int ps = 0;        ///< index among the ps
+  std::string name;  ///< "w/part_0"; "w" of the only one
 };
 
 /// What all variables have, whatever their dtype. A handle: copies are the same variable.

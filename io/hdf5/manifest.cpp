@@ -8,6 +8,7 @@
 
 #include "base/json.hpp"
 #include "capstan/error.hpp"
+#include "capstan/partitioners.hpp"
 #include "io/checksum.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/layout.hpp"
@@ -43,8 +44,25 @@ Json positions_of(const Manifest& manifest) {
   return positions;
 }
 
-Json dataset_to_json(const DatasetReport& dataset) {
+/// Where the shards of each array begin, in all parts together.
+using ShardStarts = std::map<std::pair<std::string, std::string>, std::vector<std::uint64_t>>;
+
+ShardStarts starts_of(const std::vector<PartReport>& parts) {
+  ShardStarts starts;
+  for (const PartReport& part : parts) {
+    for (const DatasetReport& dataset : part.datasets) {
+      starts[{dataset.variable, dataset.which}].push_back(dataset.first_row);
+    }
+  }
+  for (auto& [array, rows] : starts) std::sort(rows.begin(), rows.end());
+  return starts;
+}
+
+Json dataset_to_json(const DatasetReport& dataset, const ShardStarts& starts) {
+  const auto& rows = starts.at({dataset.variable, dataset.which});
+  const auto shard = std::lower_bound(rows.begin(), rows.end(), dataset.first_row) - rows.begin();
   Json json{{"variable", dataset.variable},
+            {"shard", shard_name(dataset.variable, static_cast<std::uint64_t>(shard), rows.size())},
             {"which", dataset.which},
             {"path", dataset_path(dataset.variable, dataset.which)},
             {"dtype", to_string(dataset.dtype)},
@@ -58,9 +76,9 @@ Json dataset_to_json(const DatasetReport& dataset) {
   return json;
 }
 
-Json part_to_json(const PartReport& part) {
+Json part_to_json(const PartReport& part, const ShardStarts& starts) {
   Json datasets = Json::array();
-  for (const DatasetReport& dataset : part.datasets) datasets.push_back(dataset_to_json(dataset));
+  for (const DatasetReport& dataset : part.datasets) datasets.push_back(dataset_to_json(dataset, starts));
   return {{"file", part.file},
           {"bytes", part.bytes},
           {"metadata_xxh3", part.metadata_xxh3},
@@ -237,7 +255,8 @@ void check_base(const Manifest& manifest) {
 
 std::string to_json(const Manifest& manifest) {
   Json parts = Json::array();
-  for (const PartReport& part : manifest.parts) parts.push_back(part_to_json(part));
+  const ShardStarts starts = starts_of(manifest.parts);
+  for (const PartReport& part : manifest.parts) parts.push_back(part_to_json(part, starts));
   Json variables = Json::object();
   for (const VariableInfo& variable : manifest.variables)
     variables[variable.name] = variable_to_json(variable);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.hpp"
+#include "capstan/partitioners.hpp"
 #include "io/hdf5/array_stream.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/layout.hpp"
@@ -132,7 +133,10 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
     json["shards"] = Json::array();
     for (const io::ShardSteps& shard : variable.shards) {
       json["shards"].push_back(
-          {{"first_row", shard.first_row}, {"rows", shard.rows}, {"steps", shard.steps}});
+          {{"name", shard_name(variable.name, json["shards"].size(), variable.shards.size())},
+           {"first_row", shard.first_row},
+           {"rows", shard.rows},
+           {"steps", shard.steps}});
     }
     variables[variable.name] = std::move(json);
   }

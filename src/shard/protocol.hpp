@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/partitioners.hpp"
 #include "shard/descriptor.hpp"
 #include "transport/fabric.hpp"
 
@@ -53,6 +54,11 @@ struct CreateShard {
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
 };
+
+/// "w/part_0", or "w" of the only shard.
+inline std::string name_of(const CreateShard& shard) {
+  return shard_name(shard.name, shard.shard, shard.rows == rows_of(shard.shape) ? 1 : 2);
+}
 
 /// kListShards -> a vector of these.
 struct ListedShard {

@@ -110,11 +110,11 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
     for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot)
       row += size_of(shard::slot_dtype(request.dtype));
     row = shard::width_of(request.shape) * (row + size_of(request.dtype));
-    throw Error(
-        error.code(),
-        fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
-                    "optimizer's slots: {}",
-                    request.name, ps_index_, request.shard, request.rows, request.rows * row, error.what()));
+    throw Error(error.code(),
+                fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
+                            "optimizer's slots: {}",
+                            request.name, ps_index_, shard::name_of(request), request.rows,
+                            request.rows * row, error.what()));
   } catch (...) {
     back_to(before);
     throw;

@@ -84,7 +84,7 @@ void Store::recover() {
         fmt::format("shard {} of variable \"{}\" was in the memory of a GPU, and died with the ps: let "
                     "a spare take its place (--spares, --replicas-of-ps), or start again with "
                     "--resume to go on from the last checkpoint",
-                    key.second, shard.description.name));
+                    shard::name_of(shard.description), shard.description.name));
   }
   undo_cut_off();
   for (const auto& [rank, push] : kept_->unfinished_pushes()) {

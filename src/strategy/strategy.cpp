@@ -237,8 +237,8 @@ Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
                                      descriptor.stochastic_rounding};
     if (place != there.end()) continue;
     created.requests.emplace_back(ps, request);
-    log::debug("variable \"{}\" shard {} of {}: {} rows on ps {}", descriptor.name, s, shards,
-               partition.rows_of(s), ps);
+    log::debug("variable \"{}\": shard {} of {}, {} rows on ps {}", shard_name(descriptor.name, s, shards), s,
+               shards, partition.rows_of(s), ps);
     client::PsLink& link = context_.client().link(ps);
     link.require_alive();
     auto bytes = to_bytes(request);
@@ -371,6 +371,13 @@ std::vector<PsLoad> Strategy::loads() {
     loads.push_back({static_cast<int>(ps), runtime_->member(Role::ps, static_cast<int>(ps)).host,
                      placed_shards_[ps], placed_bytes_[ps], statistics.pushes, statistics.rows_pushed,
                      statistics.bytes_pushed, statistics.rows_sent});
+  }
+  for (const auto& variable : variables()) {
+    const auto& shards = variable->descriptor.shards;
+    for (std::size_t shard = 0; shard < shards.size(); ++shard) {
+      loads[static_cast<std::size_t>(shards[shard].ps)].shard_names.push_back(
+          shard_name(variable->descriptor.name, shard, shards.size()));
+    }
   }
   return loads;
 }
@@ -520,6 +527,12 @@ bool ParameterServerStrategy::variable_created_in_scope(const AnyVariable& varia
   return std::find(all.begin(), all.end(), variable.bound()) != all.end();
 }
 
+std::shared_ptr<const ClusterResolver> ParameterServerStrategy::cluster_resolver() const {
+  const auto& runtime = implementation_->runtime();
+  if (runtime->resolver()) return runtime->resolver();
+  return std::make_shared<MpiClusterResolver>(Cluster(runtime));
+}
+
 std::vector<std::string> ParameterServerStrategy::variables(bool trainable_only) const {
   std::vector<std::string> names;
   for (const auto& variable : implementation_->variables()) {
@@ -527,22 +540,32 @@ std::vector<std::string> ParameterServerStrategy::variables(bool trainable_only)
   }
   return names;
 }
-std::shared_ptr<const ClusterResolver> ParameterServerStrategy::cluster_resolver() const {
-  const auto& runtime = implementation_->runtime();
-  if (runtime->resolver()) return runtime->resolver();
-  return std::make_shared<MpiClusterResolver>(Cluster(runtime));
-}
-
 
 std::vector<PsLoad> ParameterServerStrategy::loads() { return implementation_->loads(); }
 
+namespace {
+
+/// "w/part_0, b", or the first few and how many more there are.
+std::string names_of(const PsLoad& load) {
+  constexpr std::size_t kMostNames = 4;
+  const auto& names = load.shard_names;
+  const std::size_t shown = std::min(names.size(), kMostNames);
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+}  // namespace
+
 std::string ParameterServerStrategy::describe_loads() {
-  std::string table = fmt::format("{:>4} {:<16} {:>7} {:>15} {:>12} {:>14} {:>15} {:>12}\n", "ps", "host",
-                                  "shards", "bytes", "pushes", "rows pushed", "bytes pushed", "rows sent");
+  std::string table =
+      fmt::format("{:>4} {:<16} {:>7} {:>15} {:>12} {:>14} {:>15} {:>12}  {}\n", "ps", "host", "shards",
+                  "bytes", "pushes", "rows pushed", "bytes pushed", "rows sent", "names");
   for (const PsLoad& load : loads()) {
-    table += fmt::format("{:>4} {:<16} {:>7} {:>15} {:>12} {:>14} {:>15} {:>12}\n", load.ps, load.host,
+    table += fmt::format("{:>4} {:<16} {:>7} {:>15} {:>12} {:>14} {:>15} {:>12}  {}\n", load.ps, load.host,
                          load.shards, load.bytes, load.pushes, load.rows_pushed, load.bytes_pushed,
-                         load.rows_sent);
+                         load.rows_sent, names_of(load));
   }
   return table;
 }

@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "base/with_type.hpp"
+#include "capstan/partitioners.hpp"
 #include "strategy/bound_checks.hpp"
 #include "strategy/merge_changes.hpp"
 #include "strategy/read_cache.hpp"
@@ -123,8 +124,11 @@ bool AnyVariable::on_coordinator() const { return bound_->on_coordinator; }
 
 std::vector<ShardInfo> AnyVariable::shards() const {
   std::vector<ShardInfo> shards;
-  for (const auto& place : bound_->descriptor.shards)
-    shards.push_back({place.first_row, place.rows, place.ps});
+  const auto& places = bound_->descriptor.shards;
+  for (const auto& place : places) {
+    shards.push_back(
+        {place.first_row, place.rows, place.ps, shard_name(name(), shards.size(), places.size())});
+  }
   return shards;
 }
 

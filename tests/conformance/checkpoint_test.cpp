@@ -1,8 +1,12 @@
 // checkpoint_test.cpp -- variables that are saved in some shards and restored in others, before and after
 // they are made.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <optional>
+#include <string>
 
 #include "capstan/checkpoint.hpp"
 #include "io/temporary_folder.hpp"
@@ -65,6 +69,15 @@ TEST_P(Checkpoints, OfTwoShardsRestoresIntoTwoAndFour) {
   EXPECT_EQ(restored(2, 2, {4}), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(restored(2, 4, {4}), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(restored(1, 1, {4}), (Floats{1, 2, 3, 4}));
+}
+
+// S85: better: a checkpoint names the shards that it was written by.
+TEST_P(Checkpoints, NameTheirShards) {
+  save(2, 2, {4}, {1, 2, 3, 4});
+  std::ifstream manifest(folder_.path() / "checkpoint-00000001" / "manifest.json");
+  const std::string text{std::istreambuf_iterator<char>(manifest), {}};
+  EXPECT_THAT(text, testing::HasSubstr("\"v/part_0\""));
+  EXPECT_THAT(text, testing::HasSubstr("\"v/part_1\""));
 }
 
 // B135-B139: same.

@@ -318,8 +318,8 @@ TEST_P(Kinds, TheLogSaysWhereShardsGo) {
   const LogText log;
   const Variable<float> v("v", {5, 2});
   log::set_level("info");
-  EXPECT_THAT(log.text(), testing::HasSubstr("variable \"v\" shard 0 of 2: 3 rows on ps 0"));
-  EXPECT_THAT(log.text(), testing::HasSubstr("variable \"v\" shard 1 of 2: 2 rows on ps " +
+  EXPECT_THAT(log.text(), testing::HasSubstr("variable \"v/part_0\": shard 0 of 2, 3 rows on ps 0"));
+  EXPECT_THAT(log.text(), testing::HasSubstr("variable \"v/part_1\": shard 1 of 2, 2 rows on ps " +
                                              std::to_string(1 % GetParam())));
 }
 

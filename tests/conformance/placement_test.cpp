@@ -77,6 +77,25 @@ TEST_P(Placement_, TheReportCountsPushesAndBytes) {
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), ps() + 1) << table;
 }
 
+// S85: better: checkpoints, loads and errors name shards as well.
+TEST_P(Placement_, ShardsAreNamedByTheirNumber) {
+  start({.variable_partitioner = FixedShardsPartitioner{3}});
+  const auto scope = strategy().scope();
+  const Variable<float> w("w", Shape{5, 2}), b("b", Shape{1, 2});
+  std::vector<std::string> names;
+  for (const ShardInfo& shard : w.shards()) names.push_back(shard.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"w/part_0", "w/part_1", "w/part_2"}));
+  EXPECT_EQ(b.shards()[0].name, "b");
+  std::vector<std::string> of_all_ps;
+  for (const PsLoad& load : strategy().loads()) {
+    EXPECT_EQ(load.shard_names.size(), load.shards);
+    of_all_ps.insert(of_all_ps.end(), load.shard_names.begin(), load.shard_names.end());
+  }
+  std::sort(of_all_ps.begin(), of_all_ps.end());
+  EXPECT_EQ(of_all_ps, (std::vector<std::string>{"b", "w/part_0", "w/part_1", "w/part_2"}));
+  EXPECT_NE(strategy().describe_loads().find("w/part_2"), std::string::npos);
+}
+
 // A2.2: better: and what it sent to ranks that do not map its memory, rows of lookups and of pulls.
 TEST(Loads, CountTheRowsThatWereSent) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", "am"}}});

@@ -375,7 +375,7 @@ TEST_F(DeviceShardTest, WithoutRoomAVariableIsRefusedAndTheRestGoesOn) {
   const std::uint64_t free = device::info(0).free_bytes;
   const auto large = one_shard<float>(2, {300000, 4}, optimizers::Adam{});
   EXPECT_THAT(refusal([&] { gpu.create(large); }, Code::resource_exhausted),
-              testing::AllOf(HasSubstr("variable \"v2\": ps 0 has no room for shard 0, 300000 rows"),
+              testing::AllOf(HasSubstr("variable \"v2\": ps 0 has no room for shard v2, 300000 rows"),
                              HasSubstr("GPU 0")));
   EXPECT_EQ(device::info(0).free_bytes, free);
   apply_entry(gpu.store(), push_entry<float>(1, 0, {3}, 0, 2, {1, 1}));
