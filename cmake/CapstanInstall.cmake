@@ -1,5 +1,5 @@
 # What `cmake --install` writes besides the program: headers, one static library per layer, and two ways to find them:
-# find_package(capstan) with the target capstan::capstan, and pkg-config capstan.
+# find_package(capstan), or Capstan, with the target capstan::capstan, and pkg-config capstan.
 #
 # The layers are static, so whatever they link privately has to be found again by whoever links them. The list is
 # read off the targets, and a dependency that an outside project would not find stops the configure here.
@@ -100,13 +100,15 @@ string(REGEX REPLACE "[^/]+" ".." CAPSTAN_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkg
 configure_file(cmake/capstan.pc.in ${PROJECT_BINARY_DIR}/capstan.pc @ONLY)
 
 set(CAPSTAN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/capstan)
-configure_package_config_file(cmake/capstanConfig.cmake.in ${PROJECT_BINARY_DIR}/capstanConfig.cmake
+# CMake tries NAMEConfig.cmake as it is written and name-config.cmake in lower case, so this name serves
+# find_package(capstan) and find_package(Capstan).
+configure_package_config_file(cmake/capstan-config.cmake.in ${PROJECT_BINARY_DIR}/capstan-config.cmake
                               INSTALL_DESTINATION ${CAPSTAN_PACKAGE_DIR})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/capstanConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/capstan-config-version.cmake COMPATIBILITY SameMinorVersion)
 
 install(TARGETS capstan_all ${capstan_layers} EXPORT capstanTargets)
 install(EXPORT capstanTargets NAMESPACE capstan:: DESTINATION ${CAPSTAN_PACKAGE_DIR})
-install(FILES ${PROJECT_BINARY_DIR}/capstanConfig.cmake ${PROJECT_BINARY_DIR}/capstanConfigVersion.cmake
+install(FILES ${PROJECT_BINARY_DIR}/capstan-config.cmake ${PROJECT_BINARY_DIR}/capstan-config-version.cmake
         DESTINATION ${CAPSTAN_PACKAGE_DIR})
 install(FILES ${PROJECT_BINARY_DIR}/capstan.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY include/capstan DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")

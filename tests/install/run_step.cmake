@@ -13,12 +13,14 @@ if(STEP STREQUAL "install")
   endif()
 
 elseif(STEP STREQUAL "find_package")
-  # C++ alone, which is the harder way: MPI and HDF5 are C libraries.
-  foreach(languages CXX "C CXX")
+  set(all_languages CXX "C CXX")
+  set(all_packages Capstan capstan)
+  # C++ alone, which is the harder way: MPI and HDF5 are C libraries. Each with one spelling of the name.
+  foreach(languages package IN ZIP_LISTS all_languages all_packages)
     string(REPLACE " " "_" folder ${SCRATCH}/${languages})
     run(${CMAKE_COMMAND} -S ${SOURCE} -B ${folder} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX}
         -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} -DOUTSIDE_LANGUAGES=${languages}
-        -DOUTSIDE_VERSION=${VERSION})
+        -DOUTSIDE_PACKAGE=${package} -DOUTSIDE_VERSION=${VERSION})
     run(${CMAKE_COMMAND} --build ${folder})
     run(${folder}/outside)
   endforeach()
@@ -27,10 +29,12 @@ elseif(STEP STREQUAL "pkg_config")
   file(MAKE_DIRECTORY ${SCRATCH})
   set(ENV{PKG_CONFIG_PATH} "${PREFIX}/${LIBDIR}/pkgconfig:$ENV{PKG_CONFIG_PATH}")
   run(${PKG_CONFIG} --exact-version=${VERSION} capstan)
-  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs capstan OUTPUT_VARIABLE flags
-                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} ${flags}")
-  run(${CXX} ${SOURCE}/main.cpp ${flags} -o ${SCRATCH}/outside_pkg_config)
+  # The command that docs/running.md gives, with this compiler and these files.
+  file(STRINGS ${RUNNING_MD} command REGEX "^    c\\+\\+ program\\.cpp .*pkg-config")
+  string(REPLACE "c++ program.cpp" "${CXX} ${CXX_FLAGS} ${SOURCE}/main.cpp" command "${command}")
+  string(REPLACE "$(pkg-config" "$(${PKG_CONFIG}" command "${command}")
+  string(REPLACE "-o program" "-o ${SCRATCH}/outside_pkg_config" command "${command}")
+  run(sh -c "${command}")
   run(${SCRATCH}/outside_pkg_config)
 
 else()
