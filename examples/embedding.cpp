@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
   cs::ParameterServerStrategy strategy(cluster,
                                        {cs::MinSizePartitioner{.max_shards = cluster.count(cs::Role::ps)}});
   auto scope = strategy.scope();
-  cs::Variable<float> w("w", {100'000, 64}, cs::initializers::normal(0, 0.1), {cs::optimizers::SGD{0.5}});
+  cs::Variable<float> w("w", cs::Shape{100'000, 64}, cs::initializers::normal(0, 0.1),
+                        {cs::optimizers::SGD{0.5}});
 
   cs::ClusterCoordinator coordinator(strategy);
   auto batches = coordinator.create_per_worker_dataset<&make_batches>(w.rows());

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
 
   cs::ParameterServerStrategy strategy(cluster);
   auto scope = strategy.scope();
-  cs::Variable<double> w("w", {3}, cs::initializers::zeros(), {cs::optimizers::SGD{1.0}});
+  cs::Variable<double> w("w", cs::Shape{3}, cs::initializers::zeros(), {cs::optimizers::SGD{1.0}});
 
   cs::ClusterCoordinator coordinator(strategy);
   std::vector<cs::RemoteValue<std::string>> said;

@@ -60,7 +60,7 @@ int main(int argc, char** argv) try {
   const cs::Optimizer optimizer = in_step ? nesterov : cs::optimizers::Adagrad{0.1};
   const cs::Synchronization sum = cs::Synchronous{.average = false};
   const cs::UpdateGroup group("model", in_step ? sum : cs::Asynchronous{});
-  const cs::Variable<double> w("w", {features}, {}, {.optimizer = optimizer, .group = group});
+  const cs::Variable<double> w("w", cs::Shape{features}, {}, {.optimizer = optimizer, .group = group});
   cs::ClusterCoordinator coordinator(strategy);
   double gap = 1;  // the objective is at most |gradient|^2 / (2 lambda) above the optimum
   for (int round = 1; round <= (in_step ? 50 : 20) && gap > 1e-6; ++round) {

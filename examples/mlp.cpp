@@ -65,8 +65,8 @@ int main(int argc, char** argv) try {
   auto scope = strategy.scope();
   const auto pixels = static_cast<std::int64_t>(test.at(0).first.size());
   const auto initial = cs::initializers::normal(0, 0.05);
-  cs::Variable<float> w1("w1", {pixels + 1, kHidden}, initial, {cs::optimizers::Adam{}});
-  cs::Variable<float> w2("w2", {kHidden + 1, kClasses}, initial, {cs::optimizers::Adam{}});
+  cs::Variable<float> w1("w1", cs::Shape{pixels + 1, kHidden}, initial, {cs::optimizers::Adam{}});
+  cs::Variable<float> w2("w2", cs::Shape{kHidden + 1, kClasses}, initial, {cs::optimizers::Adam{}});
   cs::ClusterCoordinator coordinator(strategy);
   auto steps = coordinator.create_per_worker_dataset<&make_steps>(argv[2], argv[3]);
   for (int round = 1; round <= rounds; ++round) {

@@ -51,9 +51,9 @@ int main(int argc, char** argv) {
   auto scope = strategy.scope();
   cs::ClusterCoordinator coordinator(strategy);
   const cs::UpdateGroup group("model", cs::StaleSynchronous{kBound});
-  const cs::Variable<double> w("w", {kFeatures}, {},
+  const cs::Variable<double> w("w", cs::Shape{kFeatures}, {},
                                {.optimizer = cs::optimizers::SGD{0.05}, .group = group});
-  const cs::Variable<std::int64_t> ended("ended", {coordinator.workers()});
+  const cs::Variable<std::int64_t> ended("ended", cs::Shape{coordinator.workers()});
 
   std::vector<cs::RemoteValue<std::int64_t>> leads;
   for (int part = 0; part < coordinator.workers(); ++part) {

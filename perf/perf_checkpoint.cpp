@@ -226,7 +226,7 @@ void measure_increment(const Session& session, const Variable<float>& table, Che
 
 void measure_all(const Session& session) {
   const auto rows = static_cast<std::int64_t>(table_bytes / (kWidth * sizeof(float)));
-  const Variable<float> table("table", {rows, kWidth}, {}, {optimizers::SGD{-1}});
+  const Variable<float> table("table", Shape{rows, kWidth}, {}, {optimizers::SGD{-1}});
   const std::filesystem::path checkpoint_folder = folder + "/perf_checkpoint";
   std::filesystem::remove_all(checkpoint_folder);
   std::vector<double> saving, restoring, dd_writing, dd_reading;

@@ -241,7 +241,7 @@ void fill_source(const Variable<float>& variable) {
 
 Variable<float> make_variable(const std::string& name, std::uint64_t rows) {
   return {name,
-          {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(kWidth)},
+          Shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(kWidth)},
           initializers::zeros(),
           {optimizers::SGD{1.0}}};
 }

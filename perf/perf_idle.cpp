@@ -148,7 +148,7 @@ void measure_cpu(const Session& session, const Variable<float>& variable) {
 }
 
 void measure_all(const Session& session) {
-  const Variable<float> variable("idle", {std::int64_t{64}, kWidth}, initializers::zeros(),
+  const Variable<float> variable("idle", Shape{std::int64_t{64}, kWidth}, initializers::zeros(),
                                  {optimizers::SGD{1.0}});
   measure_cpu(session, variable);
 

@@ -1,6 +1,7 @@
 // array.hpp -- an array of any rank in row-major order: what reads return and what replicas combine.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,6 +12,7 @@
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+#include "capstan/shape.hpp"
 
 namespace capstan {
 
@@ -18,45 +20,6 @@ namespace capstan {
 /// no bytes.
 template <class T>
 using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
-
-/// Sizes along each axis; none for a scalar.
-using Shape = std::vector<std::int64_t>;
-
-/// "(3, 4)".
-inline std::string to_string(const Shape& shape) {
-  std::string text = "(";
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    text += (axis == 0 ? "" : ", ") + std::to_string(shape[axis]);
-  }
-  return text + ")";
-}
-
-/// Elements in a shape; 1 for a scalar. Throws Error(invalid_argument) for a negative size, and for more
-/// elements than 2^63 - 1.
-inline std::int64_t elements_of(const Shape& shape) {
-  std::int64_t elements = 1;
-  for (const std::int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
-      throw Error(Code::invalid_argument, "shape " + to_string(shape) +
-                                              " is not a shape: expected sizes of 0 "
-                                              "or more whose product is below 2^63");
-    }
-  }
-  return elements;
-}
-
-/// The same for an array whose elements have `element_bytes` each. Throws Error(invalid_argument) also where
-/// the array has 2^63 bytes or more.
-inline std::int64_t elements_of(const Shape& shape, std::size_t element_bytes) {
-  const std::int64_t elements = elements_of(shape);
-  if (elements > std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes)) {
-    throw Error(Code::invalid_argument, "an array of shape " + to_string(shape) + " has " +
-                                            std::to_string(elements) + " elements of " +
-                                            std::to_string(element_bytes) +
-                                            " bytes, expected less than 2^63 bytes");
-  }
-  return elements;
-}
 
 template <class T>
 struct Array {
@@ -74,8 +37,10 @@ struct Array {
                                               std::to_string(values.size()) + " were given");
     }
   }
-  /// Zeros. Throws Error(invalid_argument) for a shape of 2^63 bytes or more.
-  explicit Array(Shape sizes)
+  /// Zeros. Not of a list in braces, which would look like values: `Array<T>(Shape{2, 3})`. Throws
+  /// Error(invalid_argument) for a shape of 2^63 bytes or more.
+  template <std::same_as<Shape> S>
+  explicit Array(S sizes)
       : shape(std::move(sizes)), values(static_cast<std::size_t>(elements_of(shape, sizeof(Element<T>)))) {}
 
   static Array scalar(Element<T> value) { return Array({}, {value}); }

@@ -31,6 +31,7 @@
 #include "capstan/replica.hpp"
 #include "capstan/saved_checkpoint.hpp"
 #include "capstan/server.hpp"
+#include "capstan/shape.hpp"
 #include "capstan/sidecar_evaluator.hpp"
 #include "capstan/slice.hpp"
 #include "capstan/split_dataset.hpp"

@@ -1,16 +1,21 @@
 // initial_value.hpp -- where a new variable's values come from.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <optional>
+#include <ranges>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/dtype.hpp"
 #include "capstan/initializers.hpp"
 
 namespace capstan {
@@ -48,6 +53,12 @@ const std::uint32_t RegisteredFill<T, fn>::number = register_fill(&fill_partitio
 struct WholeValue {
   Shape shape;
   std::vector<std::byte> bytes;
+  bool any_shape =
+      false;  // values without a shape of their own: row-major, of any shape with as many elements
+
+  bool fits(const Shape& given) const {
+    return shape == given || (any_shape && elements_of(shape) == elements_of(given));
+  }
 };
 
 /// What an InitialValue<T> is, whatever T.
@@ -59,8 +70,21 @@ struct AnyInitialValue {
 
 }  // namespace detail
 
-/// An initializer, an array, a function that makes an array on the coordinator, or a function that fills each
-/// shard on the ps that owns it, see from_partitions.
+/// A number that a variable of type T can begin with. A fraction is none for integers, and a number none for
+/// bools.
+template <class N, class T>
+concept ScalarValue = std::same_as<N, T> ||
+    (std::is_arithmetic_v<N> && !std::same_as<N, bool> && !std::same_as<T, bool> &&
+     (std::integral<N> || !std::integral<T>));
+
+/// Elements in a vector, a span and the like. A Shape is none.
+template <class R, class T>
+concept ValueRange = std::ranges::input_range<R> && !std::same_as<std::remove_cvref_t<R>, Shape> &&
+                     (std::same_as<std::ranges::range_value_t<R>, T> ||
+                      std::same_as<std::ranges::range_value_t<R>, Element<T>>);
+
+/// An initializer, a number, values, an array, a function that makes an array on the coordinator, or a
+/// function that fills each shard on the ps that owns it, see from_partitions.
 template <class T>
 class InitialValue {
  public:
@@ -71,8 +95,22 @@ class InitialValue {
   InitialValue(Array<T> array) {  // NOLINT: implicit
     value_.whole = [array = std::move(array)] { return to_whole(array); };
   }
+  /// Of a scalar variable.
+  template <ScalarValue<T> N>
+  InitialValue(N number)  // NOLINT: implicit
+      : InitialValue(Array<T>::scalar(static_cast<Element<T>>(number))) {}
+  /// Values in row-major order: of a variable of rank 1, where it is given no shape.
+  template <ValueRange<T> R>
+  InitialValue(const R& values) {  // NOLINT: implicit
+    value_.whole = [array = Array<T>::vector({std::ranges::begin(values), std::ranges::end(values)})] {
+      detail::WholeValue whole = to_whole(array);
+      whole.any_shape = true;
+      return whole;
+    };
+  }
+  InitialValue(std::initializer_list<T> values) : InitialValue(std::vector<T>(values)) {}
   /// Called once, on the coordinator, when the variable is created.
-  template <class F>
+  template <std::invocable F>
   requires std::is_convertible_v<std::invoke_result_t<F>, Array<T>> InitialValue(
       F function) {  // NOLINT: implicit
     value_.whole = [function = std::move(function)] { return to_whole(function()); };
@@ -85,13 +123,33 @@ class InitialValue {
   friend InitialValue<U> from_partitions();
 
   static detail::WholeValue to_whole(const Array<T>& array) {
-    detail::WholeValue whole{array.shape, std::vector<std::byte>(array.values.size() * sizeof(Element<T>))};
+    detail::WholeValue whole{array.shape, std::vector<std::byte>(array.values.size() * sizeof(Element<T>)),
+                             false};
     if (!whole.bytes.empty()) std::memcpy(whole.bytes.data(), array.values.data(), whole.bytes.size());
     return whole;
   }
 
   detail::AnyInitialValue value_;
 };
+
+/// The dtype that an initial value gives a variable, for `Variable("v", value)`.
+template <class V>
+struct ValueType {};
+template <class V>
+requires requires { DTypeOf<V>::value; }
+struct ValueType<V> {
+  using type = V;
+};
+template <class T>
+struct ValueType<Array<T>> {
+  using type = T;
+};
+template <class T>
+struct ValueType<std::vector<T>> {
+  using type = T;
+};
+template <class V>
+using ValueTypeOf = typename ValueType<V>::type;
 
 /// `fn(const Partition&, std::span<Element<T>> out)` is called once a shard, on the ps that owns it, so that
 /// a table which is larger than any one process never passes through the coordinator. What it throws is

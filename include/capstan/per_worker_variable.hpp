@@ -1,7 +1,9 @@
 // per_worker_variable.hpp -- PerWorkerVariable: a variable of which each worker has a copy of its own.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -74,14 +76,16 @@ class PerWorkerVariable {
   /// Throws Error: failed_precondition outside of a scope; invalid_argument for a size below 0, or values
   /// of another shape. A function as initial value is called here, one that fills partitions on
   /// each worker, with the whole as its only partition.
-  PerWorkerVariable(std::string name, const Shape& shape, const InitialValue<T>& initial = {})
+  template <std::same_as<Shape> S>
+  PerWorkerVariable(std::string name, const S& shape, const InitialValue<T>& initial = {})
       : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, &shape, initial.any())) {}
-  /// Of the shape of an Array, or of what a function returns.
-  template <class Value>
-  requires std::is_convertible_v<Value, InitialValue<T>> &&
-      (!std::is_convertible_v<Value, Shape>)PerWorkerVariable(std::string name, Value initial)
+  /// Of the initial value's shape, as a Variable.
+  template <std::convertible_to<InitialValue<T>> Value>
+  PerWorkerVariable(std::string name, Value initial)
       : PerWorkerVariable(
             detail::copy_recipe(name, dtype_of<T>, nullptr, InitialValue<T>(std::move(initial)).any())) {}
+  PerWorkerVariable(std::string name, std::initializer_list<T> values)
+      : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, nullptr, InitialValue<T>(values).any())) {}
 
   const std::string& name() const { return name_; }
   const Shape& shape() const { return shape_; }

@@ -129,7 +129,7 @@ struct PartialSums {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<SumOf<T>>(array.values[i]);
   }
   PartialSums(const Array<T>& array, const std::vector<bool>& summed) {
-    Shape steps(array.rank());  // in `sums`, of one step along an axis of `array`
+    std::vector<std::int64_t> steps(array.rank());  // in `sums`, of one step along an axis of `array`
     std::int64_t step = 1;
     for (std::size_t axis = array.rank(); axis-- > 0;) {
       if (summed[axis]) {
@@ -141,7 +141,7 @@ struct PartialSums {
       step *= array.shape[axis];
     }
     sums.resize(static_cast<std::size_t>(step));
-    Shape index(array.rank());
+    std::vector<std::int64_t> index(array.rank());
     std::int64_t at = 0;
     for (const T& value : array.values) {
       sums[static_cast<std::size_t>(at)] += static_cast<SumOf<T>>(value);

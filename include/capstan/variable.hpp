@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -185,20 +186,25 @@ class Variable : public AnyVariable {
   using value_type = T;
   using element_type = Element<T>;
 
-  /// Throws Error: failed_precondition on another rank than the coordinator; invalid_argument for a size
-  /// below 0, values of another shape, parameters of the optimizer or initializer that are out of range, and
-  /// a name that no checkpoint could hold (docs/checkpoint_format.md#names); already_exists for a name that
-  /// is taken.
-  Variable(std::string name, const Shape& shape, const InitialValue<T>& initial = {},
+  /// `Variable<float>("v", Shape{3, 4})`: zeros, unless `initial` says more. Throws Error:
+  /// failed_precondition on another rank than the coordinator; invalid_argument for a size below 0, values of
+  /// another shape, parameters of the optimizer or initializer that are out of range, and a name that no
+  /// checkpoint could hold (docs/checkpoint_format.md#names); already_exists for a name that is taken.
+  template <std::same_as<Shape> S>
+  Variable(std::string name, const S& shape, const InitialValue<T>& initial = {},
            const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, &shape, initial.any(), options) {}
-  /// Of the shape of an Array, or of what a function returns.
-  template <class Value>
-  requires std::is_convertible_v<Value, InitialValue<T>> &&
-      (!std::is_convertible_v<Value, Shape>)Variable(std::string name, Value initial,
-                                                     const VariableOptions& options = {})
+  /// `Variable("v", 1.0F)`: of the initial value's shape. A number makes a scalar, a vector or a span a
+  /// variable of rank 1, an Array or a function that returns one a variable of its shape.
+  template <std::convertible_to<InitialValue<T>> Value>
+  Variable(std::string name, Value initial, const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(std::move(initial)).any(),
                     options) {}
+  /// `Variable<float>("v", {1, 2, 3})`: these values, of rank 1.
+  Variable(std::string name, std::initializer_list<T> values, const VariableOptions& options = {})
+      : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(values).any(), options) {}
+  Variable(std::string name, std::initializer_list<std::int64_t> sizes, const InitialValue<T>& initial,
+           const VariableOptions& options = {}) = delete;  // a shape is written Shape{...}
 
   /// The rows `ids`, in that order.
   Rows<T> lookup(std::span<const std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
@@ -346,6 +352,11 @@ class Variable : public AnyVariable {
     return {this, ids, nullptr, gradient.data(), gradient.size()};
   }
 };
+
+template <class V>
+Variable(std::string, V, VariableOptions = {}) -> Variable<ValueTypeOf<V>>;
+template <class T>
+Variable(std::string, std::initializer_list<T>, VariableOptions = {}) -> Variable<T>;
 
 /// Rows of one variable among several, for lookup_all.
 template <class T>

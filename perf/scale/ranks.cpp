@@ -135,7 +135,7 @@ class Job {
 void measure_ranks(const Session& session) {
   const double start = seconds_since_start();
   const std::int64_t ps = session.cluster.count(Role::ps);
-  const Variable<float> variable("scale", {kRows * ps, kRowWidth}, initializers::zeros(),
+  const Variable<float> variable("scale", Shape{kRows * ps, kRowWidth}, initializers::zeros(),
                                  {optimizers::SGD{1.0}});
   const auto before = ask_ps();
   std::vector<std::int64_t> ids;  // one row of each ps

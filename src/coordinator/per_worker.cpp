@@ -38,11 +38,6 @@ CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
                 "per-worker variable \"" + name + "\" needs a shape: its initializer has none");
   }
   const Shape& sizes = shape != nullptr ? *shape : whole.shape;
-  if (initial.whole && whole.shape != sizes) {
-    throw Error(Code::invalid_argument,
-                fmt::format("per-worker variable \"{}\" has shape {} and an initial value of shape {}", name,
-                            to_string(sizes), to_string(whole.shape)));
-  }
   if (!std::all_of(sizes.begin(), sizes.end(), [](std::int64_t size) { return size >= 0; })) {
     throw Error(Code::invalid_argument,
                 fmt::format("per-worker variable \"{}\" has shape {}; expected sizes of 0 or more", name,
@@ -51,13 +46,19 @@ CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
   (void)elements_of(sizes);
   shard::check_initializer(name, dtype, sizes, initial.initializer);
   return {name, sizes, dtype, initial.initializer, initial.fill, std::move(whole.bytes)};
+  if (initial.whole && !whole.fits(sizes)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("per-worker variable \"{}\" has shape {} and an initial value of shape {}", name,
+                            to_string(sizes), to_string(whole.shape)));
+  }
 }
 
 void fill_copy(const CopyRecipe& recipe, void* out) {
   if (!recipe.values.empty()) {
     std::memcpy(out, recipe.values.data(), recipe.values.size());
   } else if (recipe.fill != 0) {
-    registered_fill(recipe.fill)({recipe.shape, recipe.shape, Shape(recipe.shape.size(), 0)}, out);
+    registered_fill(recipe.fill)(
+        {recipe.shape, recipe.shape, Shape(std::vector<std::int64_t>(recipe.shape.size()))}, out);
   } else {
     const std::vector<std::uint64_t> shape(recipe.shape.begin(), recipe.shape.end());
     store::initialize(recipe.initializer, recipe.dtype, shape, 0, shard::rows_of(shape), out);

@@ -300,7 +300,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   if (shape == nullptr && !initial.whole) {
     throw Error(Code::invalid_argument, "variable \"" + name + "\" needs a shape: its initializer has none");
   }
-  if (shape != nullptr && initial.whole && whole.shape != *shape) {
+  if (shape != nullptr && initial.whole && !whole.fits(*shape)) {
     throw Error(Code::invalid_argument,
                 fmt::format("variable \"{}\" has shape {} and an initial value of shape {}", name,
                             to_string(*shape), to_string(whole.shape)));

@@ -10,8 +10,8 @@ namespace {
 
 TEST(Array, HasAsManyValuesAsItsShape) {
   EXPECT_EQ(Array<float>().size(), 1U);
-  EXPECT_EQ(Array<bool>({2, 3}).values, std::vector<std::uint8_t>(6));
-  EXPECT_EQ(Array<int>({0, 3}).size(), 0U);
+  EXPECT_EQ(Array<bool>(Shape{2, 3}).values, std::vector<std::uint8_t>(6));
+  EXPECT_EQ(Array<int>(Shape{0, 3}).size(), 0U);
   EXPECT_EQ(Array<int>::vector({1, 2}), Array<int>({2}, {1, 2}));
   EXPECT_NE(Array<int>({2, 1}, {1, 2}), Array<int>({1, 2}, {1, 2}));
   expect_error(Code::invalid_argument, "an array of shape (2, 3) has 6 elements; 1 were given", [] {

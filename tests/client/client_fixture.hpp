@@ -42,8 +42,7 @@ class ClientFixture : public testing::TestWithParam<Way> {
     ranks_.reset();
   }
 
-  shard::VariableDescriptor create(const std::string& name, DType dtype,
-                                   const std::vector<std::int64_t>& shape,
+  shard::VariableDescriptor create(const std::string& name, DType dtype, const Shape& shape,
                                    const Optimizer& optimizer = optimizers::SGD{.learning_rate = -1},
                                    const Initializer& initializer = {}) {
     return strategy_->create_variable(name, dtype, &shape, {initializer, 0, {}}, {.optimizer = optimizer})

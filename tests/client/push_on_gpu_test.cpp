@@ -24,7 +24,7 @@ class PushOnGpu : public ClientFixture {
   }
   shard::VariableDescriptor there(const std::string& name, std::int64_t rows, std::int64_t width,
                                   const Optimizer& optimizer) {
-    const std::vector<std::int64_t> shape{rows, width};
+    const Shape shape{rows, width};
     return strategy_
         ->create_variable(name, DType::float32, &shape, {{}, 0, {}},
                           {.optimizer = optimizer, .memory = ShardMemory::device})

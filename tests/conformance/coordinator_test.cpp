@@ -112,7 +112,7 @@ Dataset<std::int64_t> doubled_ones() {
   });
 }
 Iterator<int> with_variable() {
-  const Variable<float> inside("inside", {1});
+  const Variable<float> inside("inside", Shape{1});
   return iterate(std::vector<int>{1});
 }
 std::atomic<int> living_iterators{0};
@@ -216,7 +216,7 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
   void TearDown() override { stop(); }
   Variable<float> variable(float start = 0) {
     const auto scope = strategy_->scope();
-    return {"v", {1}, initializers::constant(start), {optimizers::SGD{.learning_rate = -1}}};
+    return {"v", Shape{1}, initializers::constant(start), {optimizers::SGD{.learning_rate = -1}}};
   }
   Counter counter(const std::string& name) {
     const auto scope = strategy_->scope();

@@ -30,7 +30,7 @@ struct EmbeddingJob {
 
   Variable<float> variable(const std::string& name, std::int64_t rows, float first) {
     const auto scope = strategy.scope();
-    Variable<float> v(name, {rows, 2}, {}, {optimizers::SGD{.learning_rate = 1}});
+    Variable<float> v(name, Shape{rows, 2}, {}, {optimizers::SGD{.learning_rate = 1}});
     std::vector<float> values(v.rows() * v.width());
     std::iota(values.begin(), values.end(), first);
     v.assign(values);

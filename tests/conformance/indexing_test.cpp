@@ -124,7 +124,7 @@ Array<float> rows(const Ids& ids) {
 
 // A2.8, B117-B118: same.
 TEST_P(Indexing, RowsAreDividedInOrder) {
-  const auto counts = [this](const std::vector<std::int64_t>& shape, const Partitioner& partitioner) {
+  const auto counts = [this](const Shape& shape, const Partitioner& partitioner) {
     partitioner_ = partitioner;
     const auto scope = strategy_.scope();
     const Variable<float> v("v" + std::to_string(made_++), shape);
@@ -269,7 +269,8 @@ TEST_P(Indexing, WhatIsNotAnIndexIsRefused) {
   expect(Code::invalid_argument, "the slice of axis 0 has step 0", {Slice{.step = 0}});
   expect(Code::invalid_argument, "3 indices are given for the 2 axes of shape (8, 2)", {0, 0, 0});
   expect(Code::invalid_argument, "an index has one ellipsis at most", {ellipsis, ellipsis});
-  expect(Code::invalid_argument, "a mask of shape (2) stands where the variable has (8)", {Array<bool>({2})});
+  expect(Code::invalid_argument, "a mask of shape (2) stands where the variable has (8)",
+         {Array<bool>(Shape{2})});
 }
 
 // A3.7, B176: better: an array of integers as an index does not compile, and sparse_read and gather_nd take

@@ -250,7 +250,7 @@ TEST(ArrayDataset, GivesRows) {
                });
   EXPECT_THROW(make_array_dataset(Array<float>::scalar(1)), Error);
   expect_error(Code::invalid_argument, "stack: the arrays have shapes () and (2); they must be the same", [] {
-    stack<float>({Array<float>::scalar(1), Array<float>({2})});
+    stack<float>({Array<float>::scalar(1), Array<float>(Shape{2})});
   });
 }
 

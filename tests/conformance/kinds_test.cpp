@@ -85,8 +85,8 @@ TEST_P(Kinds, InACachingScopeTheFirstReadIsKept) {
 TEST_P(Kinds, OnlyWholeReadsAreCached) {
   start("pass", {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
-  const Variable<double> v("v", {3, 2}, {}, {.optimizer = optimizers::SGD{.learning_rate = 1}});
-  const Variable<double> other("other", {1}, initializers::ones());
+  const Variable<double> v("v", Shape{3, 2}, {}, {.optimizer = optimizers::SGD{.learning_rate = 1}});
+  const Variable<double> other("other", Shape{1}, initializers::ones());
   const CachingScope caching;
   EXPECT_EQ(v.pull(), std::vector<double>(6, 0));
   v.push_dense(std::vector<double>(6, -1));
@@ -177,7 +177,7 @@ TEST_P(Kinds, PerWorkerVariablesOfEveryKind) {
   start();
   const auto scope = strategy().scope();
   const auto check = [&]<class T>(std::type_identity<T>) {
-    const PerWorkerVariable<T> v(std::string(to_string(dtype_of<T>)), {2, 2}, initializers::constant(0));
+    const PerWorkerVariable<T> v(std::string(to_string(dtype_of<T>)), Shape{2, 2}, initializers::constant(0));
     EXPECT_EQ(change_on_every_worker(coordinator(), v), 2);
     std::vector<Element<T>> values(4, static_cast<Element<T>>(1.0F));
     if (!std::is_same_v<T, bool>) values[0] = static_cast<Element<T>>(7.0F);
@@ -194,16 +194,16 @@ TEST_P(Kinds, PerWorkerVariablesOfEveryKind) {
 
   const PerWorkerVariable<float> scalar("scalar", Shape{}, initializers::constant(3));
   EXPECT_EQ(scalar.read_all(coordinator()), (std::vector<Array<float>>(2, Array<float>::scalar(3))));
-  const PerWorkerVariable<float> identity("identity", {2, 2}, initializers::identity());
+  const PerWorkerVariable<float> identity("identity", Shape{2, 2}, initializers::identity());
   EXPECT_EQ(identity.read_all(coordinator())[1], Array<float>({2, 2}, {1, 0, 0, 1}));
   const PerWorkerVariable<float> made("made", [] { return Array<float>::vector({1, 2}); });
   EXPECT_EQ(made.read_all(coordinator())[0], Array<float>::vector({1, 2}));
-  const PerWorkerVariable<float> filled("filled", {1, 2}, from_partitions<float, fill_with_own_index>());
+  const PerWorkerVariable<float> filled("filled", Shape{1, 2}, from_partitions<float, fill_with_own_index>());
   EXPECT_EQ(filled.read_all(coordinator())[1], Array<float>({1, 2}, {1, 1}));
   // The same random numbers as a variable on the ps.
-  const PerWorkerVariable<double> random("random", {5}, initializers::normal(0, 1, 3));
+  const PerWorkerVariable<double> random("random", Shape{5}, initializers::normal(0, 1, 3));
   EXPECT_EQ(random.read_all(coordinator())[0].values,
-            Variable<double>("random", {5}, initializers::normal(0, 1, 3)).pull());
+            Variable<double>("random", Shape{5}, initializers::normal(0, 1, 3)).pull());
 }
 
 void assign_three(PerWorkerVariable<float> v) { v.assign(std::vector<float>{1, 2, 3}); }
@@ -214,9 +214,9 @@ TEST_P(Kinds, APerWorkerVariableIsUsedInClosures) {
   expect_error(Code::failed_precondition,
                "per-worker variable \"v\" is created outside of a strategy's scope: open one on the "
                "coordinator, auto scope = strategy.scope()",
-               [] { PerWorkerVariable<float>("v", {2}); });
+               [] { PerWorkerVariable<float>("v", Shape{2}); });
   const auto scope = strategy().scope();
-  const PerWorkerVariable<float> v("v", {2});
+  const PerWorkerVariable<float> v("v", Shape{2});
   const std::string here =
       "per-worker variable \"v\" has a copy on each worker and none on the coordinator: use it in scheduled "
       "functions, or gather with read_all";
@@ -228,11 +228,11 @@ TEST_P(Kinds, APerWorkerVariableIsUsedInClosures) {
                [&] { coordinator().schedule_on<&assign_three>(0, v).fetch(); });
   expect_error(Code::invalid_argument,
                "per-worker variable \"w\" has shape (2, 3) and an initial value of shape (3)", [] {
-                 PerWorkerVariable<float>("w", {2, 3}, Array<float>::vector({1, 2, 3}));
+                 PerWorkerVariable<float>("w", Shape{2, 3}, Array<float>::vector({1, 2, 3}));
                });
   expect_error(Code::invalid_argument,
                "per-worker variable \"w\" has shape (-1); expected sizes of 0 or more",
-               [] { PerWorkerVariable<float>("w", {-1}); });
+               [] { PerWorkerVariable<float>("w", Shape{-1}); });
   expect_error(Code::invalid_argument, "per-worker variable \"w\" needs a shape: its initializer has none",
                [] { PerWorkerVariable<float>("w", initializers::ones()); });
   EXPECT_TRUE(coordinator().done());  // none of these is an error of the job
@@ -298,15 +298,15 @@ TEST_P(Kinds, ScopesNestAndStrategiesDoNotMix) {
     const auto scope = strategy().scope();
     {
       const auto again = strategy().scope();
-      EXPECT_FALSE(Variable<float>("inner", {1}).on_coordinator());
+      EXPECT_FALSE(Variable<float>("inner", Shape{1}).on_coordinator());
     }
-    EXPECT_FALSE(Variable<float>("outer", {1}).on_coordinator());
+    EXPECT_FALSE(Variable<float>("outer", Shape{1}).on_coordinator());
     expect_error(Code::failed_precondition,
                  "mixing strategies: the scope of one cannot be opened inside the scope of another",
                  [&] { const auto mixed = other.scope(); });
-    EXPECT_FALSE(Variable<float>("after", {1}).on_coordinator());
+    EXPECT_FALSE(Variable<float>("after", Shape{1}).on_coordinator());
   }
-  EXPECT_TRUE(Variable<float>("outside", {1}).on_coordinator());
+  EXPECT_TRUE(Variable<float>("outside", Shape{1}).on_coordinator());
   EXPECT_EQ(strategy().variables(), (std::vector<std::string>{"inner", "outer", "after"}));
 }
 
@@ -316,7 +316,7 @@ TEST_P(Kinds, TheLogSaysWhereShardsGo) {
   const auto scope = strategy().scope();
   log::set_level("debug");
   const LogText log;
-  const Variable<float> v("v", {5, 2});
+  const Variable<float> v("v", Shape{5, 2});
   log::set_level("info");
   EXPECT_THAT(log.text(), testing::HasSubstr("variable \"v/part_0\": shard 0 of 2, 3 rows on ps 0"));
   EXPECT_THAT(log.text(), testing::HasSubstr("variable \"v/part_1\": shard 1 of 2, 2 rows on ps " +
@@ -331,8 +331,8 @@ TEST_P(Kinds, AnyFunctionOfShapeAndDtypePartitions) {
   };
   start("pass", {.variable_partitioner = by_dtype});
   const auto scope = strategy().scope();
-  EXPECT_EQ(Variable<double>("a", {6, 2}).shards().size(), 3U);
-  EXPECT_EQ(Variable<float>("b", {6, 2}).shards().size(), 2U);
+  EXPECT_EQ(Variable<double>("a", Shape{6, 2}).shards().size(), 3U);
+  EXPECT_EQ(Variable<float>("b", Shape{6, 2}).shards().size(), 2U);
 }
 
 void add_one_often(Variable<std::int64_t> v, int times) {
@@ -343,7 +343,7 @@ void add_one_often(Variable<std::int64_t> v, int times) {
 TEST_P(Kinds, UpdatesAreDoneWhereTheVariableIs) {
   start("pass", {.variable_partitioner = FixedShardsPartitioner{3}});
   const auto scope = strategy().scope();
-  const Variable<std::int64_t> v("v", {7}, {}, {.optimizer = optimizers::SGD{1}});
+  const Variable<std::int64_t> v("v", Shape{7}, {}, {.optimizer = optimizers::SGD{1}});
   for (int i = 0; i < 4; ++i) coordinator().schedule<&add_one_often>(v, 50);
   coordinator().join();
   EXPECT_EQ(v.pull(), std::vector<std::int64_t>(7, 200));
@@ -409,8 +409,8 @@ TEST_P(Kinds, RefusedGradientsSendNothing) {
   const auto scope = strategy().scope();
   for_each_floating([&]<class T>(std::type_identity<T>) {
     const std::string name(to_string(dtype_of<T>));
-    const Variable<T> v(name, {4, 2}, {}, kPlainSgd);
-    const Variable<T> w("w " + name, {4, 2}, {}, kPlainSgd);
+    const Variable<T> v(name, Shape{4, 2}, {}, kPlainSgd);
+    const Variable<T> w("w " + name, Shape{4, 2}, {}, kPlainSgd);
     const auto refused = [&](int row, int element, const char* what) {
       return "push to variable \"" + name + "\": element " + std::to_string(element) +
              " of the gradient of row " + std::to_string(row) + " is " + what +
@@ -447,8 +447,8 @@ TEST_P(Kinds, SkippedRowsAreCountedAndLoggedOnce) {
   for_each_floating([&]<class T>(std::type_identity<T>) {
     const LogText log;
     const std::string name(to_string(dtype_of<T>));
-    const Variable<T> v(name, {4, 2}, {}, kPlainSgd);
-    const Variable<T> w("w " + name, {4, 2}, {}, kPlainSgd);
+    const Variable<T> v(name, Shape{4, 2}, {}, kPlainSgd);
+    const Variable<T> w("w " + name, Shape{4, 2}, {}, kPlainSgd);
     v.push(Ids{3, 0, 2}, numbers<T>({-1, -2, kNan, 1, -3, -4}));
     expect_rows(v, {0, 0, 0, 0, 3, 4, 1, 2});
     EXPECT_EQ(v.skipped_rows(), 1U);
@@ -469,7 +469,7 @@ TEST_P(Kinds, SkippedRowsAreCountedAndLoggedOnce) {
     // An id that is not there is an error all the same.
     EXPECT_THROW(v.push(Ids{9}, numbers<T>({kNan, 1})), Error);
   });
-  const Variable<std::int64_t> integers("integers", {2}, {}, {.optimizer = optimizers::SGD{1}});
+  const Variable<std::int64_t> integers("integers", Shape{2}, {}, {.optimizer = optimizers::SGD{1}});
   integers.push(Ids{1}, std::vector<std::int64_t>{-4});
   integers.flush();
   EXPECT_EQ(integers.pull(), (std::vector<std::int64_t>{0, 4}));
@@ -479,7 +479,7 @@ TEST_P(Kinds, SkippedRowsAreCountedAndLoggedOnce) {
 TEST_P(Kinds, GradientsPassAsTheyAreOtherwise) {
   start();
   const auto scope = strategy().scope();
-  const Variable<double> v("v", {2}, {}, kPlainSgd);
+  const Variable<double> v("v", Shape{2}, {}, kPlainSgd);
   v.push(Ids{0, 1}, std::vector<double>{kNan, -kPositiveInfinity});
   v.flush();
   EXPECT_TRUE(std::isnan(v.pull()[0]));

@@ -27,9 +27,9 @@ TEST_P(Placement_, InScopeVariablesGoToThePsInTurnAndOutsideOfItToTheCoordinator
 TEST_P(Placement_, EveryShardMovesTheTurnOn) {
   start({.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
-  const Variable<float> a("a", {5, 2});
+  const Variable<float> a("a", Shape{5, 2});
   const Variable<float> whole("whole", Shape{});
-  const Variable<float> b("b", {6, 1});
+  const Variable<float> b("b", Shape{6, 1});
   EXPECT_EQ(places(a), (std::vector<int>{0, 1 % ps()}));
   EXPECT_EQ(places(whole), (std::vector<int>{2 % ps()}));
   EXPECT_EQ(places(b), (std::vector<int>{3 % ps(), 4 % ps()}));
@@ -39,13 +39,13 @@ TEST_P(Placement_, EveryShardMovesTheTurnOn) {
 TEST_P(Placement_, ByBytesFillsThePsEvenly) {
   start({.variable_partitioner = {}, .placement = Placement::by_bytes});
   const auto scope = strategy().scope();
-  const Variable<float> big("big", {1000, 10});
+  const Variable<float> big("big", Shape{1000, 10});
   for (int i = 0; i < 6; ++i) {
-    const Variable<float> small("small " + std::to_string(i), {100, 10});
+    const Variable<float> small("small " + std::to_string(i), Shape{100, 10});
     EXPECT_TRUE(ps() == 1 || places(small) != places(big));
   }
   // Slots count: this one is three times its values.
-  const Variable<float> adam("adam", {300, 10}, {}, {.optimizer = optimizers::Adam{}});
+  const Variable<float> adam("adam", Shape{300, 10}, {}, {.optimizer = optimizers::Adam{}});
   const auto loads = strategy().loads();
   ASSERT_EQ(loads.size(), static_cast<std::size_t>(ps()));
   std::uint64_t bytes = 0, shards = 0;
@@ -65,7 +65,7 @@ TEST_P(Placement_, ByBytesFillsThePsEvenly) {
 TEST_P(Placement_, TheReportCountsPushesAndBytes) {
   start();
   const auto scope = strategy().scope();
-  const Variable<float> v("v", {10, 4});
+  const Variable<float> v("v", Shape{10, 4});
   v.push(Ids{1, 2}, std::vector<float>(8, 1));
   v.flush();
   const PsLoad load = strategy().loads()[0];
@@ -101,7 +101,7 @@ TEST(Loads, CountTheRowsThatWereSent) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", "am"}}});
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
-  const Variable<float> v("v", {100, 3});
+  const Variable<float> v("v", Shape{100, 3});
   (void)v.lookup(Ids{0, 99, 0, 1});
   (void)v.lookup(Ids{98, 97}, ReadMode::consistent);
   (void)v.pull();
@@ -124,7 +124,7 @@ TEST_P(Placement_, AColocatedVariableIsWholeAndLeavesTheTurnAlone) {
     EXPECT_EQ(places(v2), std::vector<int>{1 % ps()});
     EXPECT_EQ(v2.pull(), (std::vector<float>{4, 5}));
   }
-  const Variable<float> v3("v3", {2});
+  const Variable<float> v3("v3", Shape{2});
   EXPECT_EQ(places(v3), (std::vector<int>{2 % ps(), 3 % ps()}));
   EXPECT_TRUE(strategy().variable_created_in_scope(v3));
   expect_error(Code::out_of_range, "colocate_vars_with: variable \"v1\" has shards 0 to 1, not 2",
@@ -134,7 +134,7 @@ TEST_P(Placement_, AColocatedVariableIsWholeAndLeavesTheTurnAlone) {
 // A2.4: better: a variable of somebody else is refused by name.
 TEST_P(Placement_, AVariableOutsideOfTheScopeHasNoPlaceToBeBeside) {
   start();
-  const Variable<float> local("local", {1});
+  const Variable<float> local("local", Shape{1});
   expect_error(Code::invalid_argument,
                "colocate_vars_with: variable \"local\" was not created in this strategy's scope",
                [&] { const auto none = strategy().colocate_vars_with(local); });
@@ -144,7 +144,7 @@ TEST_P(Placement_, AVariableOutsideOfTheScopeHasNoPlaceToBeBeside) {
 TEST_P(Placement_, WithoutAPartitionerAVariableIsWhole) {
   start();
   const auto scope = strategy().scope();
-  EXPECT_EQ(Variable<float>("v", {100, 3}).shards().size(), 1U);
+  EXPECT_EQ(Variable<float>("v", Shape{100, 3}).shards().size(), 1U);
 }
 
 // A2.7, B99: same.
@@ -161,13 +161,14 @@ TEST_P(Placement_, WhatAPartitionerReturnsIsChecked) {
             "] for variable \"v\" of shape (4, 2, 2); expected a number of shards for each axis, 1 or more "
             "for the first and 1 for the others",
         [] {
-          Variable<float>("v", {4, 2, 2});
+          Variable<float>("v", Shape{4, 2, 2});
         });
   }
   start({.variable_partitioner = [](auto, DType) { return Partitions({3, 1}); }});
   const auto scope = strategy().scope();
-  EXPECT_EQ(sizes(Variable<float>("v", {2, 2})), (std::vector<std::uint64_t>{1, 1}));  // no more than rows
-  EXPECT_EQ(Variable<float>("scalar", Shape{}).shards().size(), 1U);                   // rank 0: whole
+  EXPECT_EQ(sizes(Variable<float>("v", Shape{2, 2})),
+            (std::vector<std::uint64_t>{1, 1}));                      // no more than rows
+  EXPECT_EQ(Variable<float>("scalar", Shape{}).shards().size(), 1U);  // rank 0: whole
 }
 
 // A2.8, B118: same.
@@ -180,7 +181,7 @@ TEST_P(Placement_, RowsAreCutByTheDivRule) {
                         Case{32, 3, {11, 11, 10}}, Case{6, 6, {1, 1, 1, 1, 1, 1}}}) {
     start({.variable_partitioner = FixedShardsPartitioner{c.shards}});
     const auto scope = strategy().scope();
-    const Variable<float> v("v", {c.rows});
+    const Variable<float> v("v", Shape{c.rows});
     EXPECT_EQ(sizes(v), c.sizes);
     std::uint64_t first = 0;
     for (const ShardInfo& shard : v.shards()) {
@@ -216,14 +217,15 @@ TEST_P(Placement_, ShapeAndDtypeMayComeFromTheValue) {
     ++calls;
     return make();
   };
-  for (const Variable<double>& v : {Variable<double>("array", make()), Variable<double>("function", make),
-                                    Variable<double>("both", {4}, make), Variable<double>("once", counted)}) {
+  for (const Variable<double>& v :
+       {Variable<double>("array", make()), Variable<double>("function", make),
+        Variable<double>("both", Shape{4}, make), Variable<double>("once", counted)}) {
     EXPECT_EQ(v.shape(), Shape{4});
     EXPECT_EQ(v.lookup(Ids{0, 1}).values, (std::vector<double>{0, 1}));
     EXPECT_EQ(v.lookup(Ids{2, 3}).values, (std::vector<double>{2, 3}));
   }
   EXPECT_EQ(calls, 1);
-  const Variable<float> identity("identity", {2, 2}, initializers::identity());
+  const Variable<float> identity("identity", Shape{2, 2}, initializers::identity());
   EXPECT_EQ(identity.lookup(Ids{0}).values, (std::vector<float>{1, 0}));
   EXPECT_EQ(identity.lookup(Ids{1}).values, (std::vector<float>{0, 1}));
 }
@@ -234,17 +236,17 @@ TEST_P(Placement_, AValueOfAnotherShapeIsRefused) {
   const auto scope = strategy().scope();
   expect_error(Code::invalid_argument, "variable \"v\" has shape (2, 3) and an initial value of shape (3, 2)",
                [] {
-                 Variable<float>("v", {2, 3}, Array<float>(Shape{3, 2}));
+                 Variable<float>("v", Shape{2, 3}, Array<float>(Shape{3, 2}));
                });
   expect_error(Code::invalid_argument, "variable \"v\" needs a shape: its initializer has none",
                [] { Variable<float>("v", initializers::zeros()); });
   expect_error(Code::invalid_argument, "variable \"v\" has rank 1; the identity initializer needs rank 2",
-               [] { Variable<float>("v", {4}, initializers::identity()); });
+               [] { Variable<float>("v", Shape{4}, initializers::identity()); });
   expect_error(Code::invalid_argument,
                "variable \"v\" is int32; the orthogonal initializer needs a floating-point dtype", [] {
-                 Variable<std::int32_t>("v", {4, 4}, initializers::orthogonal());
+                 Variable<std::int32_t>("v", Shape{4, 4}, initializers::orthogonal());
                });
-  EXPECT_NO_THROW(Variable<float>("v", {2, 3}));  // none of these took the name
+  EXPECT_NO_THROW(Variable<float>("v", Shape{2, 3}));  // none of these took the name
 }
 
 void fill_with_index(const Partition& part, std::span<float> out) {
@@ -257,12 +259,12 @@ void fill_with_index(const Partition& part, std::span<float> out) {
 TEST_P(Placement_, AFunctionFillsEachShardWhereItLies) {
   start({.variable_partitioner = FixedShardsPartitioner{3}});
   const auto scope = strategy().scope();
-  const Variable<float> v("v", {5, 3}, from_partitions<float, fill_with_index>());
+  const Variable<float> v("v", Shape{5, 3}, from_partitions<float, fill_with_index>());
   std::vector<float> expected(15);
   std::iota(expected.begin(), expected.end(), 0.0F);
   EXPECT_EQ(v.pull(), expected);
   expect_error(Code::data_loss, "no such file", [] {
-    Variable<float>("w", {5, 7}, from_partitions<float, fill_with_index>());
+    Variable<float>("w", Shape{5, 7}, from_partitions<float, fill_with_index>());
   });
 }
 
@@ -275,7 +277,7 @@ TEST_P(Placement_, RandomValuesAreTheSameWhateverTheSharding) {
     start({.variable_partitioner = FixedShardsPartitioner{shards}});
     const auto scope = strategy().scope();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto values = Variable<double>("v" + std::to_string(i), {11, 3}, all[i]).pull();
+      const auto values = Variable<double>("v" + std::to_string(i), Shape{11, 3}, all[i]).pull();
       if (expected.size() == i) expected.push_back(values);
       EXPECT_EQ(values, expected[i]) << i << ", " << shards << " shards";
     }
@@ -286,11 +288,11 @@ TEST_P(Placement_, RandomValuesAreTheSameWhateverTheSharding) {
 TEST_P(Placement_, AggregationAndSynchronizationAreKept) {
   start();
   const auto scope = strategy().scope();
-  const Variable<float> v("v", {1}, {},
+  const Variable<float> v("v", Shape{1}, {},
                           {.trainable = false,
                            .aggregation = VariableAggregation::mean,
                            .synchronization = VariableSynchronization::on_read});
-  const Variable<float> w("w", {1});
+  const Variable<float> w("w", Shape{1});
   EXPECT_FALSE(v.trainable());
   EXPECT_EQ(v.aggregation(), VariableAggregation::mean);
   EXPECT_EQ(v.synchronization(), VariableSynchronization::on_read);

@@ -146,10 +146,10 @@ TEST_P(ReduceConformance, PlainValuesAreTheSameEverywhere) {
 
 // A4.2: same.
 TEST_P(ReduceConformance, ShapesOfReplicasMustFit) {
-  const PerReplica<Array<float>> arrays{{Array<float>({2}), Array<float>({3})}};
+  const PerReplica<Array<float>> arrays{{Array<float>(Shape{2}), Array<float>(Shape{3})}};
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce("sum", arrays)); }),
               HasSubstr("replica 1 is (3), that of replica 0 is (2)"));
-  const PerReplica<Array<float>> rows{{Array<float>({2, 2}), Array<float>({2, 3})}};
+  const PerReplica<Array<float>> rows{{Array<float>(Shape{2, 2}), Array<float>(Shape{2, 3})}};
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce("sum", rows, 0)); }),
               HasSubstr("(3), that of replica 0 is (2)"));
   const PerReplica<std::map<int, int>> maps{{{{1, 1}}, {{2, 1}}}};
@@ -228,7 +228,7 @@ TEST_P(ReduceConformance, GatherAlongAnyAxis) {
 
 // A4.3, B215: same.
 TEST_P(ReduceConformance, GatherOnlyWhereShapesFit) {
-  const PerReplica<Array<int>> uneven{{Array<int>({1, 2, 3}), Array<int>({1, 3, 3})}};
+  const PerReplica<Array<int>> uneven{{Array<int>(Shape{1, 2, 3}), Array<int>(Shape{1, 3, 3})}};
   EXPECT_EQ(strategy_.gather(uneven, 1).shape, (Shape{1, 5, 3}));
   for (const int axis : {0, 2}) {
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { strategy_.gather(uneven, axis); }),

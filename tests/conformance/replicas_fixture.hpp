@@ -51,8 +51,7 @@ class ReplicasConformance : public testing::TestWithParam<Size> {
   ClusterCoordinator coordinator_{strategy_};
 };
 
-inline Variable<double> summing(const std::string& name, const std::vector<std::int64_t>& shape,
-                                double start) {
+inline Variable<double> summing(const std::string& name, const Shape& shape, double start) {
   return {name, shape, initializers::constant(start), {optimizers::SGD{.learning_rate = -1}}};
 }
 inline void add(const Variable<double>& variable, double amount) {

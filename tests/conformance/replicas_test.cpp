@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ReplicasConformance, kSizes);
 TEST_P(ReplicasConformance, WhatReplicasAssignIsAggregatedAndAssignedOnce) {
   const auto scope = strategy_.scope();
   const auto make = [](const std::string& name, VariableAggregation aggregation) {
-    return Variable<float>(name, {8}, initializers::constant(1), {.aggregation = aggregation});
+    return Variable<float>(name, Shape{8}, initializers::constant(1), {.aggregation = aggregation});
   };
   const auto summed = make("summed", VariableAggregation::sum);
   const auto averaged = make("averaged", VariableAggregation::mean);
@@ -57,7 +57,7 @@ TEST_P(ReplicasConformance, WhatReplicasAssignIsAggregatedAndAssignedOnce) {
 TEST_P(ReplicasConformance, RowsThatReplicasScatterAreJoined) {
   const auto scope = strategy_.scope();
   const auto make = [](const std::string& name, VariableAggregation aggregation) {
-    return Variable<float>(name, {5, 2}, initializers::constant(8), {.aggregation = aggregation});
+    return Variable<float>(name, Shape{5, 2}, initializers::constant(8), {.aggregation = aggregation});
   };
   const auto summed = make("summed", VariableAggregation::sum);
   const auto averaged = make("averaged", VariableAggregation::mean);
@@ -100,10 +100,10 @@ TEST_P(ReplicasConformance, RowsThatReplicasScatterAreJoined) {
 // A2.13, A2.14: same.
 TEST_P(ReplicasConformance, WhatHasNoAggregateIsRefusedOnEveryReplica) {
   const auto scope = strategy_.scope();
-  const Variable<float> none("none", {4});
-  const Variable<float> summed("summed", {4}, {}, {.aggregation = VariableAggregation::sum});
-  const Variable<std::int64_t> counts("counts", {4}, {}, {.aggregation = VariableAggregation::mean});
-  const Variable<bool> flags("flags", {4}, {}, {.aggregation = VariableAggregation::sum});
+  const Variable<float> none("none", Shape{4});
+  const Variable<float> summed("summed", Shape{4}, {}, {.aggregation = VariableAggregation::sum});
+  const Variable<std::int64_t> counts("counts", Shape{4}, {}, {.aggregation = VariableAggregation::mean});
+  const Variable<bool> flags("flags", Shape{4}, {}, {.aggregation = VariableAggregation::sum});
   const auto refused = [&](Code code, const std::string& text, const std::function<void()>& call) {
     if (n_ == 1) return strategy_.run(call);
     const std::string replicas = " by " + std::to_string(n_) + " replicas, and its aggregation is ";
@@ -133,7 +133,7 @@ TEST_P(ReplicasConformance, WhatHasNoAggregateIsRefusedOnEveryReplica) {
 TEST_P(ReplicasConformance, ReplicasThatAreOutOfStepAreNamed) {
   if (n_ == 1) return;
   const auto scope = strategy_.scope();
-  const Variable<float> w("w", {4}, {}, {.aggregation = VariableAggregation::sum});
+  const Variable<float> w("w", Shape{4}, {}, {.aggregation = VariableAggregation::sum});
   const auto run = [&](Code code, const std::function<void(int)>& body) {
     return error_of(code, [&] {
       strategy_.run([&](ReplicaContext& replica) { body(replica.replica_id_in_sync_group()); });
@@ -181,7 +181,7 @@ TEST(Replicas, ThatHangAreNamed) {
   ParameterServerStrategy strategy(ranks.cluster());
   strategy.allow_run_without_coordinator();
   const auto scope = strategy.scope();
-  const Variable<float> w("w", {4}, {}, {.aggregation = VariableAggregation::sum});
+  const Variable<float> w("w", Shape{4}, {}, {.aggregation = VariableAggregation::sum});
   std::string named;
   std::atomic<bool> gave_up{false};
   error_of(Code::deadline_exceeded, [&] {
@@ -200,7 +200,7 @@ TEST(Replicas, ThatHangAreNamed) {
 
 // A2.1, A2.13: better: several replicas may use a variable outside of any scope at the same time.
 TEST_P(ReplicasConformance, VariablesOfTheCoordinatorAreShared) {
-  const Variable<double> w("w", {64, 8}, {}, {.optimizer = optimizers::SGD{.learning_rate = -1}});
+  const Variable<double> w("w", Shape{64, 8}, {}, {.optimizer = optimizers::SGD{.learning_rate = -1}});
   constexpr int kRounds = 200;
   strategy_.run([&](ReplicaContext& replica) {
     const Ids mine{replica.replica_id_in_sync_group(), 60};
@@ -290,8 +290,8 @@ void set_to(const Variable<float>& v, float value) { v.assign(Floats{value}); }
 // B42: same.
 TEST_P(ReplicasConformance, ScheduledAssignments) {
   const auto scope = strategy_.scope();
-  const Variable<float> v1("v1", {1});
-  const Variable<float> v2("v2", {1});
+  const Variable<float> v1("v1", Shape{1});
+  const Variable<float> v2("v2", Shape{1});
   coordinator_.schedule<&set_to>(v1, 0.1F);
   coordinator_.schedule<&set_to>(v2, 0.8F);
   coordinator_.join();
@@ -433,7 +433,8 @@ double loss_step(const Variable<double>& w) {
 // B194: same.
 TEST_P(ReplicasConformance, TheErrorDecreases) {
   const auto scope = strategy_.scope();
-  const Variable<double> w("w", {1}, initializers::constant(5), {optimizers::SGD{.learning_rate = 0.05}});
+  const Variable<double> w("w", Shape{1}, initializers::constant(5),
+                           {optimizers::SGD{.learning_rate = 0.05}});
   double before = 1e9;
   for (int step = 0; step < 10; ++step) {
     const double loss = coordinator_.schedule<&loss_step>(w).fetch();

@@ -47,7 +47,8 @@ TYPED_TEST(OfType, ScatterOperationsChangeWhatTheSameOnAPlainArrayWould) {
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{4}});
   const auto scope = strategy.scope();
   constexpr std::int64_t kRows = 30, kWidth = 3;
-  const Variable<T> v("v", {kRows, kWidth}, initializers::constant(6), {.optimizer = optimizers::SGD{1}});
+  const Variable<T> v("v", Shape{kRows, kWidth}, initializers::constant(6),
+                      {.optimizer = optimizers::SGD{1}});
   std::vector<double> expected(kRows * kWidth, 6);
   std::mt19937 random(5);
   using Call = const Variable<T>& (Variable<T>::*)(std::span<const std::int64_t>, std::span<const T>) const;
@@ -121,7 +122,7 @@ TEST_P(ShardedVariable, TwiceTheSameScatterIsTwiceItsEffect) {
     for (const Case& c : {Case{&V::scatter_add, 2}, Case{&V::scatter_sub, -2}, Case{&V::scatter_mul, 0},
                           Case{&V::scatter_div, 0}, Case{&V::scatter_max, 1}, Case{&V::scatter_min, 0},
                           Case{&V::scatter_update, 1}, Case{&V::batch_scatter_update, 1}}) {
-      const V v("v" + std::to_string(number++), {30}, initializers::zeros());
+      const V v("v" + std::to_string(number++), Shape{30}, initializers::zeros());
       const Ids ids{0, 10, 12, 21, 22};
       for (int i = 0; i < 2; ++i) (v.*c.scatter)(ids, Values<float>{1, 2, 3, 4, 5});
       std::vector<float> expected(30);
@@ -137,7 +138,7 @@ TEST_P(ShardedVariable, AnAssignmentFollowsThePushesBeforeIt) {
   start_with(2);
   const auto scope = strategy().scope();
   const Variable<double> v(
-      "v", {4}, {},
+      "v", Shape{4}, {},
       {.optimizer = optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0}});
   v.push_dense(Values<double>{3, 3, 3, 3});
   v.assign(Values<double>{7, 8}, 1);
@@ -151,7 +152,7 @@ TEST_P(ShardedVariable, AnAssignmentFollowsThePushesBeforeIt) {
 TEST_P(ShardedVariable, AGradientIsPushedToTheContainer) {
   start_with(3);
   const auto scope = strategy().scope();
-  const Variable<float> v("v", {10, 2}, initializers::constant(1), {.optimizer = optimizers::SGD{0.5}});
+  const Variable<float> v("v", Shape{10, 2}, initializers::constant(1), {.optimizer = optimizers::SGD{0.5}});
   v.push(IndexedSlices<float>{{9, 0, 5, 0}, {2, 2, 4, 4, 6, 6, 8, 8}});
   v.flush();
   EXPECT_EQ(v.lookup(Ids{9, 0, 5, 1}).values, (Values<float>{0, 0, -5, -5, -2, -2, 1, 1}));
@@ -161,14 +162,14 @@ TEST_P(ShardedVariable, AGradientIsPushedToTheContainer) {
 TEST_P(ShardedVariable, AnyRankAndBool) {
   start_with(2);
   const auto scope = strategy().scope();
-  const Variable<std::int32_t> deep("deep", {3, 2, 2, 1}, initializers::constant(4),
+  const Variable<std::int32_t> deep("deep", Shape{3, 2, 2, 1}, initializers::constant(4),
                                     {.optimizer = optimizers::SGD{1}});
   EXPECT_EQ(deep.width(), 4U);
   deep.scatter_add(Ids{2}, Values<std::int32_t>{1, 2, 3, 4});
   deep.push(Ids{0}, Values<std::int32_t>{1, 1, 1, 1});
   deep.flush();
   EXPECT_EQ(deep.pull(), (Values<std::int32_t>{3, 3, 3, 3, 4, 4, 4, 4, 5, 6, 7, 8}));
-  const Variable<bool> flags("flags", {3}, initializers::constant(2));
+  const Variable<bool> flags("flags", Shape{3}, initializers::constant(2));
   EXPECT_EQ(flags.pull(), (Values<bool>{1, 1, 1}));
   flags.scatter_update(Ids{1}, Values<bool>{0});
   EXPECT_EQ(flags.read(), Array<bool>({3}, {1, 0, 1}));
@@ -181,7 +182,7 @@ TEST_P(ShardedVariable, AnyRankAndBool) {
 TEST_P(ShardedVariable, WhatDoesNotFitIsRefused) {
   start_with(2);
   const auto scope = strategy().scope();
-  const Variable<std::int64_t> v("v", {4, 2}, {}, {.optimizer = optimizers::SGD{1}});
+  const Variable<std::int64_t> v("v", Shape{4, 2}, {}, {.optimizer = optimizers::SGD{1}});
   expect_error(Code::invalid_argument,
                "scatter_add of variable \"v\": 2 rows of 2 elements make 4 elements, 3 were given", [&] {
                  v.scatter_add(Ids{0, 1}, Values<std::int64_t>{1, 2, 3});
@@ -199,7 +200,7 @@ TEST_P(ShardedVariable, WhatDoesNotFitIsRefused) {
   expect_error(Code::out_of_range, "rows 3 to 5 are not all in variable \"v\", which has 4 rows", [&] {
     v.assign(Values<std::int64_t>{1, 2, 3, 4}, 3);
   });
-  const Variable<bool> flags("flags", {4});
+  const Variable<bool> flags("flags", Shape{4});
   expect_error(Code::invalid_argument,
                "assign_add of variable \"flags\": a bool can be assigned, nothing else", [&] {
                  flags.assign_add(Values<bool>{1, 1, 1, 1});
@@ -216,7 +217,7 @@ TEST_P(ShardedVariable, SizesMayBeZero) {
   const auto use = [](const std::string& name, const Shape& shape) {
     SCOPED_TRACE(name);
     const Variable<float> v(name, shape, initializers::normal(0, 1), {.optimizer = optimizers::Adam{}});
-    const Variable<float> orthogonal(name + "_2", {shape[0], 1, 0}, initializers::orthogonal());
+    const Variable<float> orthogonal(name + "_2", Shape{shape[0], 1, 0}, initializers::orthogonal());
     const Array<float> nothing(shape);
     EXPECT_EQ(v.shape(), shape);
     EXPECT_EQ(v.shards().size(), 1u);
@@ -255,13 +256,13 @@ TEST_P(ShardedVariable, SizesMayBeZero) {
     use("no_elements_" + where, {0});
     use("no_columns_" + where, {4, 0});
     use("no_planes_" + where, {4, 2, 0, 3});
-    EXPECT_EQ(Variable<bool>("flags_" + where, Array<bool>({0, 2})).read(), Array<bool>({0, 2}));
+    EXPECT_EQ(Variable<bool>("flags_" + where, Array<bool>(Shape{0, 2})).read(), Array<bool>(Shape{0, 2}));
   };
   in_every_way("outside");
   const auto scope = strategy().scope();
   in_every_way("inside");
   expect_error(Code::invalid_argument, "variable \"v\" has shape (2, -1); expected sizes of 0 or more", [] {
-    const Variable<float> v("v", {2, -1});
+    const Variable<float> v("v", Shape{2, -1});
   });
 }
 
@@ -272,13 +273,13 @@ TEST_P(ShardedVariable, NoRowsCannotBeCut) {
     const auto scope = strategy().scope();
     EXPECT_EQ(error_of(Code::invalid_argument,
                        [] {
-                         const Variable<float> v("v", {0, 3});
+                         const Variable<float> v("v", Shape{0, 3});
                        }),
               "variable_partitioner returned [0] for variable \"v\" of shape (0, 3); expected a number of "
               "shards for each axis, 1 or more for the first and 1 for the others");
-    const Variable<float> columns("columns", {3, 0});
+    const Variable<float> columns("columns", Shape{3, 0});
     EXPECT_EQ(sizes(columns), (std::vector<std::uint64_t>{2, 1}));
-    EXPECT_EQ(columns.read(), Array<float>({3, 0}));
+    EXPECT_EQ(columns.read(), Array<float>(Shape{3, 0}));
     columns.scatter_add(Ids{2, 0}, Floats{});
   }
   start({.variable_partitioner = [](std::span<const std::int64_t> shape, DType) {
@@ -289,7 +290,7 @@ TEST_P(ShardedVariable, NoRowsCannotBeCut) {
     EXPECT_EQ(
         error_of(Code::invalid_argument,
                  [] {
-                   const Variable<float> v("v", {0, 3});
+                   const Variable<float> v("v", Shape{0, 3});
                  }),
         "variable_partitioner returned 2 shards for variable \"v\" of shape (0, 3), which has no rows to "
         "put into them; expected 1");
@@ -298,7 +299,7 @@ TEST_P(ShardedVariable, NoRowsCannotBeCut) {
        {Partitioner(MinSizePartitioner{.max_shards = 4}), Partitioner(MaxSizePartitioner{16})}) {
     start({.variable_partitioner = partitioner});
     const auto scope = strategy().scope();
-    EXPECT_EQ(sizes(Variable<float>("v", {0, 3})), std::vector<std::uint64_t>{0});
+    EXPECT_EQ(sizes(Variable<float>("v", Shape{0, 3})), std::vector<std::uint64_t>{0});
   }
 }
 
@@ -308,10 +309,10 @@ TEST(ZeroSizes, NothingIsSentForThem) {
     const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", window}}});
     ParameterServerStrategy strategy(ranks.cluster());
     const auto scope = strategy.scope();
-    const Variable<float> rows("rows", {0, 3});
-    const Variable<float> columns("columns", {4, 0});
-    EXPECT_EQ(rows.read(), Array<float>({0, 3}));
-    EXPECT_EQ(columns.read(), Array<float>({4, 0}));
+    const Variable<float> rows("rows", Shape{0, 3});
+    const Variable<float> columns("columns", Shape{4, 0});
+    EXPECT_EQ(rows.read(), Array<float>(Shape{0, 3}));
+    EXPECT_EQ(columns.read(), Array<float>(Shape{4, 0}));
     EXPECT_EQ(columns.lookup(Ids{3, 1}, ReadMode::consistent).values, Floats{});
     columns.push(Ids{3, 1}, Floats{});
     columns.push_dense(Floats{});

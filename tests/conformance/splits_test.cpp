@@ -77,7 +77,7 @@ struct Program {
       : ranks({.ranks = 1 + ps + kWorkers, .flags = {{"ps", std::to_string(ps)}}, .worker = ending::worker}),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}}),
         scope(std::in_place, &strategy.implementation()),
-        counts("counts", {1000}, {}),
+        counts("counts", Shape{1000}),
         coordinator(strategy) {
     scope.reset();
     to_end = to_refuse = begun = 0;
@@ -505,7 +505,7 @@ TEST(Evaluator, EndsWithItsJob) {
     const RankThreads ranks(options);
     ParameterServerStrategy strategy(ranks.cluster());
     const auto scope = strategy.scope();
-    const Variable<Count> counts("counts", {1000}, {});
+    const Variable<Count> counts("counts", Shape{1000}, {});
     ClusterCoordinator coordinator(strategy);
     auto data = coordinator.create_split_dataset(1000, {.examples_per_split = 100});
     CheckpointManager checkpoints(strategy, {.directory = folder.path(), .max_to_keep = 0});

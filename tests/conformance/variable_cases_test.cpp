@@ -64,7 +64,7 @@ TEST_P(VariableCases, UniformNumbersStayBelowTheirBound) {
   start_with(3);
   const auto scope = strategy().scope();
   for_numbers([]<class T>(std::type_identity<T>) {
-    const Variable<T> v(std::string(to_string(dtype_of<T>)), {9000}, initializers::uniform(0, 3, 1));
+    const Variable<T> v(std::string(to_string(dtype_of<T>)), Shape{9000}, initializers::uniform(0, 3, 1));
     std::map<std::int64_t, int> counts;
     for (const T value : v.pull()) {
       EXPECT_GE(number_of(value), 0);
@@ -72,7 +72,7 @@ TEST_P(VariableCases, UniformNumbersStayBelowTheirBound) {
       ++counts[static_cast<std::int64_t>(number_of(value))];
     }
     for (const std::int64_t whole : {0, 1, 2}) EXPECT_NEAR(counts[whole], 3000, 250) << v.name();
-    const Variable<T> negative(v.name() + " negative", {1000}, initializers::uniform(-7, -2, 1));
+    const Variable<T> negative(v.name() + " negative", Shape{1000}, initializers::uniform(-7, -2, 1));
     for (const T value : negative.pull()) {
       EXPECT_GE(number_of(value), -7);
       EXPECT_LT(number_of(value), -2) << v.name();
@@ -88,7 +88,7 @@ TEST_P(VariableCases, InitializersThatADtypeCannotHoldAreRefused) {
                                    const std::string& why) {
     const std::string dtype(to_string(dtype_of<T>));
     expect_error(Code::invalid_argument, "variable \"v\" is " + dtype + "; " + why,
-                 [&] { Variable<T>("v", {4}, initializer); });
+                 [&] { Variable<T>("v", Shape{4}, initializer); });
   };
   const std::type_identity<std::int32_t> int32;
   const std::type_identity<float> float32;
@@ -97,22 +97,22 @@ TEST_P(VariableCases, InitializersThatADtypeCannotHoldAreRefused) {
   refuses(int32, initializers::constant(kInfinity), "constant(inf)" + from_to);
   refuses(int32, initializers::constant(kNaN), "constant(nan)" + from_to);
   refuses(int32, initializers::constant(0.5), "constant(0.5)" + from_to);
-  EXPECT_THROW(Variable<std::int64_t>("v", {4}, initializers::constant(0x1p63)), Error);
+  EXPECT_THROW(Variable<std::int64_t>("v", Shape{4}, initializers::constant(0x1p63)), Error);
   refuses(int32, initializers::uniform(0.25, 0.75),
           "[0.25, 0.75) of uniform holds no whole numbers from -2147483648 to 2147483647 alone");
-  EXPECT_THROW(Variable<std::int32_t>("v", {4}, initializers::uniform(0, 1e10)), Error);
+  EXPECT_THROW(Variable<std::int32_t>("v", Shape{4}, initializers::uniform(0, 1e10)), Error);
   refuses(float32, initializers::uniform(2, 1),
           "uniform(2, 1) is no range: expected two numbers, the first not above the second");
-  EXPECT_THROW(Variable<float>("v", {4}, initializers::uniform(0, kInfinity)), Error);
+  EXPECT_THROW(Variable<float>("v", Shape{4}, initializers::uniform(0, kInfinity)), Error);
   const std::string expected = "; expected numbers, the stddev 0 or more";
   refuses(float32, initializers::normal(0, -1), "a mean of 0 and a stddev of -1 are given" + expected);
   refuses(float32, initializers::truncated_normal(0, kNaN),
           "a mean of 0 and a stddev of nan are given" + expected);
-  EXPECT_EQ(Variable<float>("same", {2}, initializers::uniform(1, 1)).pull(), Values<float>(2, 1));
-  EXPECT_EQ(Variable<std::int64_t>("least", {1}, initializers::constant(-0x1p63)).pull()[0],
+  EXPECT_EQ(Variable<float>("same", Shape{2}, initializers::uniform(1, 1)).pull(), Values<float>(2, 1));
+  EXPECT_EQ(Variable<std::int64_t>("least", Shape{1}, initializers::constant(-0x1p63)).pull()[0],
             std::numeric_limits<std::int64_t>::min());
-  EXPECT_TRUE(std::isnan(Variable<float>("nan", {4}, initializers::constant(kNaN)).pull()[3]));
-  EXPECT_EQ(Variable<float16>("inf", {1}, initializers::constant(1e9)).pull()[0], float16(1e9F));
+  EXPECT_TRUE(std::isnan(Variable<float>("nan", Shape{4}, initializers::constant(kNaN)).pull()[3]));
+  EXPECT_EQ(Variable<float16>("inf", Shape{1}, initializers::constant(1e9)).pull()[0], float16(1e9F));
 }
 
 // A3.5: better: integers wrap around, and no quotient ends the ps.
@@ -147,7 +147,7 @@ TEST_P(VariableCases, ScatterOfNoRowsOfAllAndOfOneManyTimes) {
     const auto scope = strategy().scope();
     for_numbers([]<class T>(std::type_identity<T>) {
       using V = Variable<T>;
-      const V v(std::string(to_string(dtype_of<T>)), {7, 1, 2}, initializers::constant(3));
+      const V v(std::string(to_string(dtype_of<T>)), Shape{7, 1, 2}, initializers::constant(3));
       std::vector<double> expected(14, 3);
       std::mt19937 random(7);
       using Call = const V& (V::*)(std::span<const std::int64_t>, std::span<const T>) const;
@@ -222,15 +222,15 @@ TEST_P(VariableCases, APartitionersAnswerMayBeLongerThanTheShape) {
     return Partitions({2, 1, 1});
   }});
   const auto scope = strategy().scope();
-  const Variable<float> v("v", {5});
+  const Variable<float> v("v", Shape{5});
   EXPECT_EQ(sizes(v), (std::vector<std::uint64_t>{3, 2}));
   EXPECT_EQ(asked, 1);
   const Variable<float> scalar("scalar", Shape{});
-  const Variable<float> one("one", {1, 4});
+  const Variable<float> one("one", Shape{1, 4});
   EXPECT_EQ(sizes(one), (std::vector<std::uint64_t>{1}));
   {
     const auto colocation = strategy().colocate_vars_with(v, 1);
-    EXPECT_EQ(sizes(Variable<float>("beside", {6})), (std::vector<std::uint64_t>{6}));
+    EXPECT_EQ(sizes(Variable<float>("beside", Shape{6})), (std::vector<std::uint64_t>{6}));
   }
   EXPECT_EQ(asked, 2);  // not for scalars nor colocated variables
 }
@@ -243,13 +243,13 @@ TEST_P(VariableCases, AVariableThatCouldNotBeMadeLeavesItsNameAndTheTurn) {
     return 2;
   }});
   const auto scope = strategy().scope();
-  expect_error(Code::invalid_argument, "no", [] { Variable<float>("v", {4}); });
+  expect_error(Code::invalid_argument, "no", [] { Variable<float>("v", Shape{4}); });
   refuse = false;
-  EXPECT_THROW(Variable<float>("v", {4}, Array<float>::vector({1})), Error);
-  EXPECT_THROW(Variable<float>("v", {4}, initializers::identity()), Error);
-  EXPECT_THROW(Variable<float>("v", {4}, []() -> Array<float> { throw Error(Code::data_loss, "gone"); }),
+  EXPECT_THROW(Variable<float>("v", Shape{4}, Array<float>::vector({1})), Error);
+  EXPECT_THROW(Variable<float>("v", Shape{4}, initializers::identity()), Error);
+  EXPECT_THROW(Variable<float>("v", Shape{4}, []() -> Array<float> { throw Error(Code::data_loss, "gone"); }),
                Error);
-  const Variable<float> v("v", {4}, initializers::ones());
+  const Variable<float> v("v", Shape{4}, initializers::ones());
   EXPECT_EQ(places(v), (std::vector<int>{0, 1 % ps()}));
   EXPECT_EQ(v.pull(), Values<float>(4, 1));
 }
@@ -305,7 +305,7 @@ TEST_P(VariableCases, ReadsOfAnyRankDtypeAndShards) {
           expected.insert(expected.begin(), 1);
           EXPECT_EQ(v.at(newaxis, slice), Array<T>(expected, rows_of(ids)));
         }
-        Array<bool> mask({rows});
+        Array<bool> mask(Shape{rows});
         Ids kept;
         for (std::int64_t r = 0; r < rows; ++r) {
           mask.values[static_cast<std::size_t>(r)] = random() % 2;
@@ -331,10 +331,11 @@ TEST_P(VariableCases, AGradientOfSeveralTablesIsSentToAllOrNone) {
   const RankThreads ranks(
       {.ranks = ps() + 2, .flags = {{"ps", std::to_string(ps())}, {"nan-gradients", "refuse"}}});
   ParameterServerStrategy strategy(ranks.cluster());
-  const Variable<float> outside("outside", {3, 1});
+  const Variable<float> outside("outside", Shape{3, 1});
   const auto scope = strategy.scope();
   const VariableOptions options{.optimizer = optimizers::SGD{1}};
-  const TableList<Variable<float>> tables({{"even", {3, 1}, {}, options}, {"odd", {3, 1}, {}, options}});
+  const TableList<Variable<float>> tables(
+      {{"even", Shape{3, 1}, {}, options}, {"odd", Shape{3, 1}, {}, options}});
   expect_error(Code::invalid_argument,
                "push to variable \"odd\": element 0 of the gradient of row 1 is nan; expected finite numbers "
                "(--nan-gradients=refuse)",
@@ -366,7 +367,7 @@ TEST_P(VariableCases, AGradientOfSeveralTablesIsSentToAllOrNone) {
 TEST_P(VariableCases, AnAssignmentIsOfTheWholeOrFromARowOn) {
   start_with(2);
   const auto scope = strategy().scope();
-  const Variable<float> v("v", {3, 2});
+  const Variable<float> v("v", Shape{3, 2});
   for (const std::size_t wrong : {0, 2, 5, 7, 8}) {
     expect_error(Code::invalid_argument,
                  "assign of variable \"v\": 3 rows of 2 elements make 6 elements, " + std::to_string(wrong) +
@@ -383,11 +384,13 @@ TEST_P(VariableCases, OtherModesThanThereAreAreRefused) {
   start_with(2);
   const auto scope = strategy().scope();
   expect_error(Code::invalid_argument,
-               "variable \"v\" has aggregation 9; expected none, sum, mean or only_first_replica",
-               [] { Variable<float>("v", {4}, {}, {.aggregation = static_cast<VariableAggregation>(9)}); });
+               "variable \"v\" has aggregation 9; expected none, sum, mean or only_first_replica", [] {
+                 Variable<float>("v", Shape{4}, {}, {.aggregation = static_cast<VariableAggregation>(9)});
+               });
   expect_error(Code::invalid_argument,
                "variable \"v\" has synchronization 4; expected automatic, none, on_write or on_read", [] {
-                 Variable<float>("v", {4}, {}, {.synchronization = static_cast<VariableSynchronization>(4)});
+                 Variable<float>("v", Shape{4}, {},
+                                 {.synchronization = static_cast<VariableSynchronization>(4)});
                });
 }
 
@@ -398,8 +401,8 @@ TEST_P(VariableCases, ReplicasAssignTheSameOrNothing) {
   strategy.allow_run_without_coordinator();
   const auto scope = strategy.scope();
   const VariableOptions options{.aggregation = VariableAggregation::sum};
-  const Variable<float> v("v", {4}, {}, options), w("w", {4}, {}, options);
-  const Variable<bool> flags("flags", {2}, {}, options);
+  const Variable<float> v("v", Shape{4}, {}, options), w("w", Shape{4}, {}, options);
+  const Variable<bool> flags("flags", Shape{2}, {}, options);
   const Values<float> four{1, 2, 3, 4};
   const auto refused = [&](const std::string& second, const std::string& first, const auto& one) {
     expect_error(
@@ -424,7 +427,7 @@ TEST_P(VariableCases, ReplicasAssignTheSameOrNothing) {
                  });
                });
   refused("all_reduce SUM along axis 1", "all_reduce SUM along axis 0", [&](bool second) {
-    get_replica_context().all_reduce(ReduceOp::SUM, Array<double>({2, 2}), second ? 1 : 0);
+    get_replica_context().all_reduce(ReduceOp::SUM, Array<double>(Shape{2, 2}), second ? 1 : 0);
   });
   expect_error(
       Code::invalid_argument,

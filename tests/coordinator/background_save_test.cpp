@@ -54,7 +54,7 @@ class BackgroundSave : public testing::Test {
   Cluster cluster_ = Cluster::join(slow());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
-  Variable<float> w_{"w", {kRows, 16}, initializers::constant(1)};
+  Variable<float> w_{"w", Shape{kRows, 16}, initializers::constant(1)};
 };
 
 TEST_F(BackgroundSave, HasWhatWasThereWhenItBegan) {
@@ -136,7 +136,7 @@ class ThroughAFastLevel : public testing::Test {
   Cluster cluster_ = Cluster::join(settings());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
-  Variable<float> w_{"w", {kRows, 16}, initializers::constant(1)};
+  Variable<float> w_{"w", Shape{kRows, 16}, initializers::constant(1)};
 };
 
 TEST_F(ThroughAFastLevel, ACheckpointIsThereUntilItIsInItsDirectory) {

@@ -223,7 +223,7 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
   }
   Variable<float> variable(const std::string& name = "v") {
     const auto scope = strategy_->scope();
-    return Variable<float>(name, {1}, {}, {optimizers::SGD{.learning_rate = -1}});
+    return Variable<float>(name, Shape{1}, {}, {optimizers::SGD{.learning_rate = -1}});
   }
   /// Functions that wait at the gate, as many as keep every worker busy, without more than the queue takes.
   std::vector<RemoteValue<int>> block_all_workers() {

@@ -48,7 +48,7 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
     RankThreads ranks(options(every));
     ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
     auto scope = strategy.scope();
-    Variable<float> table("table", {kRows, kWidth}, initializers::zeros(), {optimizers::SGD{0.1}});
+    Variable<float> table("table", Shape{kRows, kWidth}, initializers::zeros(), {optimizers::SGD{0.1}});
     ClusterCoordinator coordinator(strategy);
     for (int i = 0; i < kFunctions; ++i) {
       coordinator.schedule<&move>(table);
@@ -103,7 +103,7 @@ TEST_P(MetricsOfAJob, RecordsFollowEachOther) {
     RankThreads ranks(options("20ms"));
     ParameterServerStrategy strategy(ranks.cluster());
     auto scope = strategy.scope();
-    Variable<float> table("table", {kRows, kWidth}, initializers::zeros());
+    Variable<float> table("table", Shape{kRows, kWidth}, initializers::zeros());
     ClusterCoordinator coordinator(strategy);
     while (records().size() < 4) {
       coordinator.schedule<&move>(table);

@@ -68,11 +68,11 @@ TEST_P(UpdateGroups, SynchronousTrainingIsThatOfOneProcessToTheLastBit) {
     const std::string name = to_string(optimizer.kind) == "sgd" ? "sgd" : "adam";
     const UpdateGroup group(name, Synchronous{});
     const auto initial = initializers::normal(0, 1, 5);
-    const Variable<double> w(name, {kGroupRows, kGroupWidth}, initial,
+    const Variable<double> w(name, Shape{kGroupRows, kGroupWidth}, initial,
                              {.optimizer = optimizer, .group = group});
     for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&train_dense>(group, w);
     coordinator.join();
-    const Variable<double> alone(name + " alone", {kGroupRows, kGroupWidth}, initial,
+    const Variable<double> alone(name + " alone", Shape{kGroupRows, kGroupWidth}, initial,
                                  {.optimizer = optimizer});
     train_alone(alone, kWorkers);
     EXPECT_EQ(w.pull(), alone.pull());
@@ -97,10 +97,10 @@ TEST_P(UpdateGroups, RowsAreSummedOverTheWorkersAndAppliedOnce) {
   const UpdateGroup sum("sum", Synchronous{.average = false});
   const UpdateGroup mean("mean", Synchronous{});
   const auto minus = Optimizer(optimizers::SGD{.learning_rate = -1});
-  const Variable<float> summed("summed", {8}, {}, {.optimizer = minus, .group = sum});
-  const Variable<float> averaged("averaged", {8}, {}, {.optimizer = minus, .group = mean});
+  const Variable<float> summed("summed", Shape{8}, {}, {.optimizer = minus, .group = sum});
+  const Variable<float> averaged("averaged", Shape{8}, {}, {.optimizer = minus, .group = mean});
   const auto adagrad = optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0};
-  const Variable<float> once("once", {8}, {}, {.optimizer = adagrad, .group = sum});
+  const Variable<float> once("once", Shape{8}, {}, {.optimizer = adagrad, .group = sum});
   held_back = 0;
   ClusterCoordinator coordinator(strategy_);
   const auto run = [&](const UpdateGroup& group, const Variable<float>& w) {
@@ -197,7 +197,8 @@ TEST_P(UpdateGroups, ABackupWorkerIsNotWaitedForAndItsStepIsDropped) {
   slow_has_begun = false;
   others_done = 0;
   const UpdateGroup group("backup", Synchronous{.average = false, .backup_workers = 1});
-  const Variable<float> w("w", {4}, {}, {.optimizer = optimizers::SGD{.learning_rate = -1}, .group = group});
+  const Variable<float> w("w", Shape{4}, {},
+                          {.optimizer = optimizers::SGD{.learning_rate = -1}, .group = group});
   ClusterCoordinator coordinator(strategy_);
   std::vector<RemoteValue<std::int64_t>> steps;
   for (int worker = 0; worker < kWorkers; ++worker) {
@@ -256,7 +257,8 @@ void push_rows_to_four(const UpdateGroup& group, const Variable<float>& w) {
 
 TEST_P(UpdateGroups, WhatTheCoordinatorPushesIsAppliedAtOnce) {
   const UpdateGroup group("workers", Synchronous{});
-  const Variable<float> w("w", {4}, {}, {.optimizer = optimizers::SGD{.learning_rate = -1}, .group = group});
+  const Variable<float> w("w", Shape{4}, {},
+                          {.optimizer = optimizers::SGD{.learning_rate = -1}, .group = group});
   w.push_dense(std::vector<float>{1, 2, 3, 4});
   w.flush();
   EXPECT_EQ(w.pull(), (std::vector<float>{1, 2, 3, 4}));

@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
 
   cs::ParameterServerStrategy strategy(cluster);
   const auto scope = strategy.scope();
-  const cs::Variable<float> w("w", {kRows, kWidth}, cs::initializers::constant(1),
+  const cs::Variable<float> w("w", cs::Shape{kRows, kWidth}, cs::initializers::constant(1),
                               {cs::optimizers::SGD{0.01}});
   cs::ClusterCoordinator coordinator(strategy);
   try {

@@ -86,7 +86,7 @@ class Faults {
       : strategy_(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}}),
         scope_(strategy_.scope()),
         counter_("count"),
-        table_("table", {8, 4}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = 1}}),
+        table_("table", cs::Shape{8, 4}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = 1}}),
         coordinator_(strategy_) {}
 
   void expect(const char* what, const std::function<void()>& fails) {
@@ -134,18 +134,20 @@ class Faults {
     const std::string before = loads();
     for (int round = 0; round < 3; ++round) {
       // 16 TiB, and with slots; then a table of which one half can be made.
-      expect("ps-memory", [] { cs::Variable<float>("huge", {std::int64_t{1} << 36, 64}, {}, {}); });
+      expect("ps-memory", [] { cs::Variable<float>("huge", cs::Shape{std::int64_t{1} << 36, 64}, {}, {}); });
       expect("ps-slots", [] {
-        cs::Variable<double>("slots", {std::int64_t{1} << 36, 8}, {}, {.optimizer = cs::optimizers::Adam{}});
+        cs::Variable<double>("slots", cs::Shape{std::int64_t{1} << 36, 8}, {},
+                             {.optimizer = cs::optimizers::Adam{}});
       });
       expect("half", [] {
-        cs::Variable<float>("half", {64, 1 << 16}, cs::from_partitions<float, &fill_first_shard_alone>());
+        cs::Variable<float>("half", cs::Shape{64, 1 << 16},
+                            cs::from_partitions<float, &fill_first_shard_alone>());
       });
       if (loads() != before) std::printf("loads are %s were %s\n", loads().c_str(), before.c_str());
       expect_works();
     }
-    const cs::Variable<float> huge("huge", {64, 4}, cs::initializers::constant(3));
-    const cs::Variable<float> half("half", {64, 4}, cs::initializers::constant(4));
+    const cs::Variable<float> huge("huge", cs::Shape{64, 4}, cs::initializers::constant(3));
+    const cs::Variable<float> half("half", cs::Shape{64, 4}, cs::initializers::constant(4));
     std::printf("huge %.0f half %.0f\n", huge.pull().back(), half.pull().front());
     expect_works();
     cs::CheckpointManager(strategy_, {.directory = folder + "/checkpoints"}).save(1);
@@ -155,7 +157,7 @@ class Faults {
 
   void disk(const std::string& folder) {
     // 8 MiB a ps; the folder has room for two checkpoints.
-    const cs::Variable<float> weights("weights", {4096, 1024}, cs::initializers::constant(1));
+    const cs::Variable<float> weights("weights", cs::Shape{4096, 1024}, cs::initializers::constant(1));
     cs::CheckpointManager checkpoints(strategy_, {.directory = folder + "/checkpoints", .max_to_keep = 0});
     checkpoints.save(1);
     coordinator_.schedule<&fill_disk>(folder);
@@ -177,7 +179,7 @@ class Faults {
 
   /// 8 MiB a ps; beside the first checkpoint the folder has room for the part of one of them.
   void disk_of_one(const std::string& folder) {
-    const cs::Variable<float> weights("weights", {4096, 1024}, cs::initializers::constant(1));
+    const cs::Variable<float> weights("weights", cs::Shape{4096, 1024}, cs::initializers::constant(1));
     cs::CheckpointManager checkpoints(strategy_, {.directory = folder + "/checkpoints", .max_to_keep = 0});
     const auto list = [folder] {
       std::set<std::string> names;

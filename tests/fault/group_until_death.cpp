@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   cs::ParameterServerStrategy strategy(cluster);
   const auto scope = strategy.scope();
   const cs::UpdateGroup group("all", cs::Synchronous{.average = false});
-  const cs::Variable<double> w("w", {4}, {},
+  const cs::Variable<double> w("w", cs::Shape{4}, {},
                                {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .group = group});
   const cs::Counter begun("begun");
   cs::ClusterCoordinator coordinator(strategy);

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   cs::ParameterServerStrategy strategy(
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}, .memory = cs::shard_memory()});
   const auto scope = strategy.scope();
-  const cs::Variable<float> table("table", {kRows, kWidth}, {},
+  const cs::Variable<float> table("table", cs::Shape{kRows, kWidth}, {},
                                   {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
   cs::ClusterCoordinator coordinator(strategy);
   double expected = 0;

@@ -34,9 +34,9 @@ void run(const cs::Cluster& cluster, std::int64_t functions, const std::filesyst
          const std::string& push) {
   cs::ParameterServerStrategy strategy(cluster);
   const auto scope = strategy.scope();
-  const cs::Variable<std::int64_t> assigned("assigned", {1});
+  const cs::Variable<std::int64_t> assigned("assigned", cs::Shape{1});
   const cs::Counter counted("counted");
-  const cs::Variable<std::int64_t> sum("sum", {1}, {},
+  const cs::Variable<std::int64_t> sum("sum", cs::Shape{1}, {},
                                        {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
   const cs::Counter sum_counter("sum_counter");
   cs::ClusterCoordinator coordinator(strategy);

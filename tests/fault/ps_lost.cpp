@@ -72,9 +72,9 @@ int main(int argc, char** argv) {
   const auto scope = strategy.scope();
   const cs::Counter first("first");
   const cs::Counter second("second");
-  const cs::Variable<double> sharded("sharded", {kRows, kWidth}, cs::initializers::constant(1),
+  const cs::Variable<double> sharded("sharded", cs::Shape{kRows, kWidth}, cs::initializers::constant(1),
                                      {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
-  const cs::Variable<double> momentum("momentum", {kPs, 1}, {},
+  const cs::Variable<double> momentum("momentum", cs::Shape{kPs, 1}, {},
                                       {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1}});
   cs::ClusterCoordinator coordinator(strategy);
   std::int64_t scheduled = 0;

@@ -32,9 +32,9 @@ struct Model {
   cs::Counter first{"first"};
   cs::Counter second{"second"};
   cs::Variable<double> sharded{
-      "sharded", {kRows, kWidth}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}}};
+      "sharded", cs::Shape{kRows, kWidth}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}}};
   cs::Variable<double> slots{
-      "slots", {kPs, 1}, {}, {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1}}};
+      "slots", cs::Shape{kPs, 1}, {}, {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1}}};
 };
 
 void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded, cs::Variable<double> slots,

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   cs::ParameterServerStrategy strategy(cluster);
   const auto scope = strategy.scope();
-  const cs::Variable<std::int64_t> w("w", {1});
+  const cs::Variable<std::int64_t> w("w", cs::Shape{1});
   cs::ClusterCoordinator coordinator(strategy);
   cs::CheckpointManager checkpoints(strategy, {.directory = argv[1]});
   cs::SaveSchedule::request_on(SIGUSR1);

@@ -82,9 +82,9 @@ int main(int argc, char** argv) {
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{cluster.count(cs::Role::ps)}});
   const auto scope = strategy.scope();
   const cs::Variable<float> table(
-      "table", {rows, kWidth}, {},
+      "table", cs::Shape{rows, kWidth}, {},
       {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1, .initial_accumulator = 0, .epsilon = 0}});
-  const cs::Variable<std::int64_t> other("other", {8});
+  const cs::Variable<std::int64_t> other("other", cs::Shape{8});
   cs::ClusterCoordinator coordinator(strategy);
   cs::CheckpointManager checkpoints(strategy, {.directory = folder, .max_to_keep = 0});
   std::int64_t functions = 0;

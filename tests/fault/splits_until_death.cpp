@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   const std::string file = argv[4];
   cs::ParameterServerStrategy strategy(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
-  const cs::Variable<Count> counts("counts", {examples}, {});
+  const cs::Variable<Count> counts("counts", cs::Shape{examples}, {});
   cs::ClusterCoordinator coordinator(strategy);
   auto data = coordinator.create_split_dataset(
       examples, {.examples_per_split = 10, .epochs = epochs, .shuffle_seed = 17});

@@ -60,7 +60,7 @@ bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<s
 /// What is there is not overwritten by what does not fit.
 void try_another_shape() {
   try {
-    const cs::Variable<double> sharded("sharded", {kRows + 1, kWidth}, {},
+    const cs::Variable<double> sharded("sharded", cs::Shape{kRows + 1, kWidth}, {},
                                        {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
     std::printf("another shape was taken\n");
   } catch (const cs::Error& error) {
@@ -84,7 +84,7 @@ void run(const cs::Cluster& cluster, int argc, char** argv) {
   const auto scope = strategy.scope();
   if (cluster.recovered()) try_another_shape();
   const cs::Counter counter("count");
-  const cs::Variable<double> sharded("sharded", {kRows, kWidth}, {},
+  const cs::Variable<double> sharded("sharded", cs::Shape{kRows, kWidth}, {},
                                      {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
   const cs::Variable<std::int64_t> other("other", cs::Array<std::int64_t>::vector({kStart}));
   cs::ClusterCoordinator coordinator(strategy);

@@ -38,8 +38,8 @@ constexpr std::chrono::milliseconds kBetweenRounds(50);
 struct Sums {
   cs::Counter counter{"count"};
   cs::Variable<double> sharded{
-      "sharded", {kRows, kWidth}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}}};
-  cs::Variable<std::int64_t> other{"other", {1}};
+      "sharded", cs::Shape{kRows, kWidth}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}}};
+  cs::Variable<std::int64_t> other{"other", cs::Shape{1}};
   cs::metrics::Sum metric{"metric"};
 };
 

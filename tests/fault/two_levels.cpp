@@ -28,7 +28,7 @@ class TwoLevels {
       : strategy_(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{cluster.count(cs::Role::ps)}}),
         scope_(strategy_.scope()),
         counter_("count"),
-        table_("table", {mebibytes * 1024 * 1024 / (4 * kWidth), kWidth}, {},
+        table_("table", cs::Shape{mebibytes * 1024 * 1024 / (4 * kWidth), kWidth}, {},
                {.optimizer = cs::optimizers::Adagrad{}}),
         coordinator_(strategy_),
         checkpoints_(strategy_, {.directory = folder}) {}

@@ -60,10 +60,10 @@ int main(int argc, char** argv) {
   const int deaths = std::atoi(argv[1]);
   cs::ParameterServerStrategy strategy(cluster);
   const auto scope = strategy.scope();
-  const cs::Variable<double> w("w", {64, kWidth}, {},
+  const cs::Variable<double> w("w", cs::Shape{64, kWidth}, {},
                                {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
   const cs::StaticHashTable<int, int> table("tens", {5, 6}, {50, 60}, 0);
-  const cs::PerWorkerVariable<double> copy("copy", {3}, cs::initializers::constant(2.5));
+  const cs::PerWorkerVariable<double> copy("copy", cs::Shape{3}, cs::initializers::constant(2.5));
   cs::ClusterCoordinator coordinator(strategy);
   const auto tally = coordinator.create_per_worker_resource<&make_tally>(100);
   const auto dataset = coordinator.create_per_worker_dataset<&numbers>();

@@ -43,8 +43,8 @@ struct Program {
       : ranks({.ranks = 4, .flags = {{"ps", "2"}}}),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}}),
         scope(std::in_place, &strategy.implementation()),
-        table("pre/trained", {5, 2}, {}, {optimizer}),
-        head("head", {3}, initializers::constant(7), {optimizer}) {
+        table("pre/trained", Shape{5, 2}, {}, {optimizer}),
+        head("head", Shape{3}, initializers::constant(7), {optimizer}) {
     scope.reset();
     CheckpointManager checkpoints(strategy, {.directory = directory});
     step = checkpoints.restore_latest({.allow_missing = true});

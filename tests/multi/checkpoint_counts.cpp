@@ -21,16 +21,20 @@ namespace {
 namespace cs = capstan;
 
 struct Model {
-  cs::Variable<float> table{
-      "table/rows", {37, 3}, cs::initializers::normal(0, 1, 3), {cs::optimizers::Adam{.learning_rate = 0.1}}};
-  cs::Variable<double> column{"column", {7}, {}, {cs::optimizers::Adagrad{.learning_rate = 0.5}}};
+  cs::Variable<float> table{"table/rows",
+                            cs::Shape{37, 3},
+                            cs::initializers::normal(0, 1, 3),
+                            {cs::optimizers::Adam{.learning_rate = 0.1}}};
+  cs::Variable<double> column{"column", cs::Shape{7}, {}, {cs::optimizers::Adagrad{.learning_rate = 0.5}}};
   cs::Variable<float> linear{"linear",
-                             {9, 2},
+                             cs::Shape{9, 2},
                              cs::initializers::uniform(-1, 1, 5),
                              {cs::optimizers::FTRL{.learning_rate = 0.1, .l1 = 0.25}}};
-  cs::Variable<cs::bfloat16> brain{
-      "brain", {11}, cs::initializers::constant(1), {cs::optimizers::Momentum{.learning_rate = 0.1}}};
-  cs::Variable<std::int64_t> seen{"seen", {5}, {}, {cs::optimizers::SGD{.learning_rate = -1}}};
+  cs::Variable<cs::bfloat16> brain{"brain",
+                                   cs::Shape{11},
+                                   cs::initializers::constant(1),
+                                   {cs::optimizers::Momentum{.learning_rate = 0.1}}};
+  cs::Variable<std::int64_t> seen{"seen", cs::Shape{5}, {}, {cs::optimizers::SGD{.learning_rate = -1}}};
   cs::Variable<double> scalar{
       "scalar", cs::Shape{}, cs::initializers::constant(2), {cs::optimizers::AdamW{}}};
 

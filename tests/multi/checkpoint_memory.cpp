@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{cluster.count(cs::Role::ps)}});
   const auto scope = strategy.scope();
   if (restores) wait_for(folder / "create");
-  const cs::Variable<float> table("table", {rows, 256}, cs::initializers::uniform(-1, 1, 7),
+  const cs::Variable<float> table("table", cs::Shape{rows, 256}, cs::initializers::uniform(-1, 1, 7),
                                   {.optimizer = cs::optimizers::Adam{}});
   cs::CheckpointManager checkpoints(strategy, {.directory = folder / "checkpoints"});
   if (!restores) {

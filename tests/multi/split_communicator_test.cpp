@@ -34,7 +34,7 @@ std::optional<double> run_half(const Cluster& cluster, double step) {
   ParameterServerStrategy strategy(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}});
   const auto scope = strategy.scope();
   // Both halves use the same name: their variables have nothing to do with each other.
-  const Variable<double> w("w", {kRows, kWidth}, initializers::constant(1), {optimizers::SGD{1.0}});
+  const Variable<double> w("w", Shape{kRows, kWidth}, initializers::constant(1), {optimizers::SGD{1.0}});
   ClusterCoordinator coordinator(strategy);
   std::vector<RemoteValue<double>> added;
   for (int i = 0; i < kClosures; ++i) added.push_back(coordinator.schedule<&add_to_all_rows>(step, w));

@@ -35,7 +35,7 @@ struct ContentsJob {
   Variable<float> make(const std::string& name, float value,
                        const Optimizer& optimizer = optimizers::SGD{1}) {
     const auto scope = strategy.scope();
-    return Variable<float>(name, {3}, initializers::constant(value), {.optimizer = optimizer});
+    return Variable<float>(name, Shape{3}, initializers::constant(value), {.optimizer = optimizer});
   }
 
   RankThreads ranks;
@@ -262,8 +262,8 @@ TEST(StoredSample, Version1IsRestored) {
   RankThreads ranks({.ranks = 3});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
-  const Variable<double> column("column", {4}, {}, {optimizers::Adagrad{.learning_rate = 0.5}});
-  const Variable<bfloat16> brain("brain", {3}, {},
+  const Variable<double> column("column", Shape{4}, {}, {optimizers::Adagrad{.learning_rate = 0.5}});
+  const Variable<bfloat16> brain("brain", Shape{3}, {},
                                  {optimizers::Momentum{.learning_rate = 0.25, .momentum = 0.5}});
   const Counter counter("counter");
   counter.add(2);

@@ -29,10 +29,10 @@ struct Program {
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{shards > 0 ? shards : ps}}),
         scope(std::in_place, &strategy.implementation()),
-        embedding("model/embedding", {10, 3}, initializers::normal(0, 1, 3),
+        embedding("model/embedding", Shape{10, 3}, initializers::normal(0, 1, 3),
                   {optimizers::Adam{.learning_rate = 0.1}}),
-        bias("bias", {7}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}),
-        seen("seen", {2}, {}, {optimizers::SGD{.learning_rate = -1}}) {
+        bias("bias", Shape{7}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}),
+        seen("seen", Shape{2}, {}, {optimizers::SGD{.learning_rate = -1}}) {
     scope.reset();
   }
 
@@ -269,11 +269,12 @@ TEST(CheckpointManager, WhatDoesNotFitIsListedAndNothingIsChanged) {
   RankThreads ranks({.ranks = 3});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
-  const Variable<float> embedding("model/embedding", {10, 4}, initializers::constant(1),
+  const Variable<float> embedding("model/embedding", Shape{10, 4}, initializers::constant(1),
                                   {optimizers::Adam{.learning_rate = 0.7}});
-  const Variable<float> bias("bias", {7}, initializers::constant(2), {optimizers::SGD{.learning_rate = 0.5}});
-  const Variable<std::int64_t> seen("seen", {2}, initializers::constant(3), {optimizers::SGD{1}});
-  const Variable<float> fresh("fresh", {1});
+  const Variable<float> bias("bias", Shape{7}, initializers::constant(2),
+                             {optimizers::SGD{.learning_rate = 0.5}});
+  const Variable<std::int64_t> seen("seen", Shape{2}, initializers::constant(3), {optimizers::SGD{1}});
+  const Variable<float> fresh("fresh", Shape{1});
   CheckpointManager manager(strategy, {.directory = folder.path()});
   try {
     (void)manager.restore_latest();
@@ -329,7 +330,7 @@ TEST(CheckpointManager, ASpareIsToldWhatAPsHadAtTheLastCheckpoint) {
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{3}});
   const auto scope = strategy.scope();
   const strategy::PsContents& contents = strategy.implementation().contents();
-  const Variable<float> v("v", {9, 2}, {}, {optimizers::Adam{}});
+  const Variable<float> v("v", Shape{9, 2}, {}, {optimizers::Adam{}});
   const Counter first("first");
   const Counter second("second");
   second.add(5);
@@ -346,7 +347,8 @@ TEST(CheckpointManager, ASpareIsToldWhatAPsHadAtTheLastCheckpoint) {
   EXPECT_EQ(takeover.shards[0].rows, 3U);
   EXPECT_EQ(takeover.counters, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 5}}));
   EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U);
-  const Variable<float> younger("younger", {1});  // on the second ps, so that the first may be lost still
+  const Variable<float> younger("younger",
+                                Shape{1});  // on the second ps, so that the first may be lost still
   expect_lost(contents, "variable \"younger\" was made after the last checkpoint, " + path.string());
   EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U) << younger.name();
   (void)checkpoints.save(8);

@@ -38,10 +38,11 @@ struct DeviceProgram {
       : ranks(with_gpus(ps)),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}, .memory = memory}),
         scope(std::in_place, &strategy.implementation()),
-        table("table", {200, 3}, initializers::normal(0, 1, 3), {optimizers::Adam{.learning_rate = 0.1}}),
-        counts("counts", {70}, {}, {optimizers::SGD{.learning_rate = -1}}),
-        half("half", {40, 8}, initializers::uniform(-1, 1, 4), {optimizers::Momentum{}}),
-        dense("dense", {5}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}) {
+        table("table", Shape{200, 3}, initializers::normal(0, 1, 3),
+              {optimizers::Adam{.learning_rate = 0.1}}),
+        counts("counts", Shape{70}, {}, {optimizers::SGD{.learning_rate = -1}}),
+        half("half", Shape{40, 8}, initializers::uniform(-1, 1, 4), {optimizers::Momentum{}}),
+        dense("dense", Shape{5}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}) {
     scope.reset();
   }
   void push(std::vector<std::int64_t> rows) {
@@ -82,7 +83,7 @@ void push_ones(const Variable<double>& to) { to.push_dense(std::vector<double>(6
 void reads_and_changes(const Cluster& cluster) {
   ParameterServerStrategy strategy(cluster, {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
-  const Variable<float> v("v", {5, 2}, initializers::constant(1),
+  const Variable<float> v("v", Shape{5, 2}, initializers::constant(1),
                           {.optimizer = optimizers::SGD{.learning_rate = 1}, .memory = ShardMemory::device});
   EXPECT_EQ(v.bound()->descriptor.shards[0].region, shard::kNoRegion);
   v.push(std::vector<std::int64_t>{4, 0, 4}, std::vector<float>{1, 2, 3, 4, 5, 6});
@@ -120,7 +121,7 @@ TEST_F(DeviceMemory, ConsistentReadsSeeWholePushesWhilePushesGoOn) {
   const auto scope = strategy.scope();
   ClusterCoordinator coordinator(strategy);
   // A push of all rows is some entries; each adds 1 everywhere.
-  const Variable<double> v("v", {64, 1024}, {}, {optimizers::SGD{.learning_rate = -1}});
+  const Variable<double> v("v", Shape{64, 1024}, {}, {optimizers::SGD{.learning_rate = -1}});
   constexpr int kClosures = 60;
   for (int i = 0; i < kClosures; ++i) {
     coordinator.schedule<&push_ones>(v);
@@ -177,11 +178,11 @@ TEST_F(DeviceMemory, ARefusalNamesTheVariableAndThePsGoesOn) {
     v.flush();
     return v.pull()[0];
   };
-  const Variable<float> before("before", {4}, {}, on_gpu);
+  const Variable<float> before("before", Shape{4}, {}, on_gpu);
   const std::uint64_t free = device::info(0).free_bytes;
   EXPECT_THAT(error_of(Code::resource_exhausted,
                        [&] {
-                         Variable<float> v("large", {1 << 24, 64}, {}, on_gpu);
+                         Variable<float> v("large", Shape{1 << 24, 64}, {}, on_gpu);
                        }),
               testing::AllOf(HasSubstr("variable \"large\": ps "), HasSubstr("has no room for shard ")));
   EXPECT_EQ(device::info(0).free_bytes, free);
@@ -195,11 +196,11 @@ TEST_F(DeviceMemory, WithoutAGpuTheVariableIsRefused) {
   const auto scope = strategy.scope();
   EXPECT_THAT(
       error_of(Code::failed_precondition,
-               [] { Variable<float> v("v", {4}, {}, {.memory = ShardMemory::device}); }),
+               [] { Variable<float> v("v", Shape{4}, {}, {.memory = ShardMemory::device}); }),
       testing::AllOf(HasSubstr("variable \"v\" is to lie in the memory of a GPU, and ps 0 has none to "
                                "use: ps 0"),
                      HasSubstr("no GPU"), HasSubstr("ShardMemory::host")));
-  const Variable<float> host("v", {4});
+  const Variable<float> host("v", Shape{4});
   EXPECT_EQ(host.pull(), std::vector<float>(4, 0));
 }
 
@@ -211,10 +212,12 @@ TEST_F(DeviceMemory, StochasticRoundingIsFor16BitNumbersOnGpus) {
       Code::invalid_argument,
       "variable \"f\" is float32 in the memory of a device and asks for stochastic rounding; expected "
       "float16 or bfloat16 in the memory of GPUs (ShardMemory::device)",
-      [] { Variable<float> v("f", {4}, {}, {.memory = ShardMemory::device, .stochastic_rounding = true}); });
+      [] {
+        Variable<float> v("f", Shape{4}, {}, {.memory = ShardMemory::device, .stochastic_rounding = true});
+      });
   (void)error_of(Code::invalid_argument,
-                 [] { Variable<bfloat16> v("b", {4}, {}, {.stochastic_rounding = true}); });
-  const Variable<bfloat16> v("b", {4}, {}, {.memory = ShardMemory::device, .stochastic_rounding = true});
+                 [] { Variable<bfloat16> v("b", Shape{4}, {}, {.stochastic_rounding = true}); });
+  const Variable<bfloat16> v("b", Shape{4}, {}, {.memory = ShardMemory::device, .stochastic_rounding = true});
   EXPECT_EQ(v.pull().size(), 4U);
 }
 

@@ -87,7 +87,7 @@ TEST(HotRows, AreTheVariablesRows) {
     ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
     const auto scope = strategy.scope();
     constexpr std::int64_t kRows = 300, kWidth = 5;
-    const Variable<float> table("table", {kRows, kWidth});
+    const Variable<float> table("table", Shape{kRows, kWidth});
     std::vector<float> values(kRows * kWidth);
     std::iota(values.begin(), values.end(), 0.0F);
     table.assign(values);

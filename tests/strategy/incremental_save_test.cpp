@@ -20,9 +20,10 @@ struct SavingProgram {
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}}),
         scope(std::in_place, &strategy.implementation()),
-        table("table", {200, 3}, initializers::normal(0, 1, 3), {optimizers::Adam{.learning_rate = 0.1}}),
-        counts("counts", {70}, {}, {optimizers::SGD{.learning_rate = -1}}),
-        dense("dense", {5}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}) {
+        table("table", Shape{200, 3}, initializers::normal(0, 1, 3),
+              {optimizers::Adam{.learning_rate = 0.1}}),
+        counts("counts", Shape{70}, {}, {optimizers::SGD{.learning_rate = -1}}),
+        dense("dense", Shape{5}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}) {
     scope.reset();
   }
   void push(std::vector<std::int64_t> rows) {
@@ -170,7 +171,7 @@ TEST(IncrementalSave, HasVariablesThatWereMadeLater) {
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   manager.save(1, "null", kIncremental);
   const auto scope = program.strategy.scope();
-  const Variable<float> later("later", {9, 2}, initializers::constant(3));
+  const Variable<float> later("later", Shape{9, 2}, initializers::constant(3));
   const auto path = manager.save(2, "null", kIncremental);
   EXPECT_EQ(changed(path, "later"), std::optional<std::uint64_t>(9));
   later.assign(std::vector<float>(18, 1));

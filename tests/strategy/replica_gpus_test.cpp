@@ -109,8 +109,8 @@ TEST_P(ReplicaGpusTest, CombineAndShareArraysWithoutAWaitInBetween) {
 TEST_P(ReplicaGpusTest, ReadAVariableOnceAndPushOnce) {
   GpuJob job(n_, "gpu");
   const auto scope = job.strategy.scope();
-  const Variable<float> w("w", {5, 3}, initializers::constant(1), {optimizers::SGD{1}});
-  const Variable<double> other("other", {1}, initializers::constant(1), {optimizers::SGD{1}});
+  const Variable<float> w("w", Shape{5, 3}, initializers::constant(1), {optimizers::SGD{1}});
+  const Variable<double> other("other", Shape{1}, initializers::constant(1), {optimizers::SGD{1}});
   const auto before = job.traffic();
   job.strategy.run([&](ReplicaContext& replica) {
     const DeviceArray<float> values(replica.device(), 15);
@@ -295,7 +295,7 @@ Doubles trained(int replicas, const std::string& replica_device) {
   GpuJob job(replicas, replica_device);
   const auto scope = job.strategy.scope();
   ClusterCoordinator coordinator(job.strategy);
-  const Variable<double> w("w", {static_cast<std::int64_t>(kFeatures)}, initializers::zeros(),
+  const Variable<double> w("w", Shape{static_cast<std::int64_t>(kFeatures)}, initializers::zeros(),
                            {optimizers::SGD{.learning_rate = 0.5}});
   for (int step = 0; step < 25; ++step) {
     coordinator.schedule<kStep>(w);

@@ -142,7 +142,7 @@ TEST_P(ReplicasTest, AnErrorInACollectiveReachesEveryReplicaAndLeavesThemInStep)
   const auto sums = strategy_.run([](ReplicaContext& replica) {
     const auto rows = replica.replica_id_in_sync_group() + 1;
     try {
-      static_cast<void>(replica.all_reduce(ReduceOp::SUM, Array<float>({rows})));
+      static_cast<void>(replica.all_reduce(ReduceOp::SUM, Array<float>(Shape{rows})));
       EXPECT_EQ(replica.num_replicas_in_sync(), 1);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
@@ -241,8 +241,8 @@ TEST_P(ReplicasTest, SumsHaveTheSameBitsInEveryRun) {
 
 TEST_P(ReplicasTest, ReplicasShareVariables) {
   const auto scope = strategy_.scope();
-  const Variable<std::int64_t> table("table", {64, 4}, {}, {optimizers::SGD{.learning_rate = -1}});
-  const Variable<double> other("other", {8}, {}, {optimizers::SGD{.learning_rate = -1}});
+  const Variable<std::int64_t> table("table", Shape{64, 4}, {}, {optimizers::SGD{.learning_rate = -1}});
+  const Variable<double> other("other", Shape{8}, {}, {optimizers::SGD{.learning_rate = -1}});
   const Counter counter("step");
   constexpr int kRounds = 100;
   strategy_.run([&](ReplicaContext& replica) {

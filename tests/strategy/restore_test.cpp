@@ -41,7 +41,7 @@ struct RestoreJob {
   Variable<float> floats(const std::string& name, std::int64_t rows,
                          const Optimizer& optimizer = optimizers::SGD{1}) {
     const auto scope = strategy.scope();
-    return Variable<float>(name, {rows}, initializers::constant(0), {.optimizer = optimizer});
+    return Variable<float>(name, Shape{rows}, initializers::constant(0), {.optimizer = optimizer});
   }
 
   RankThreads ranks;

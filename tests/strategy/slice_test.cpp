@@ -284,11 +284,13 @@ TEST(ReadSlice, WhatCannotBeIsRefusedBeforeAnythingIsRead) {
   expect(Code::invalid_argument, "the slice of axis 1 has step 0", {0, Slice{.step = 0}});
   expect(Code::invalid_argument, "3 indices are given for the 2 axes of shape (8, 2)", {0, 0, 0});
   expect(Code::invalid_argument, "an index has one ellipsis at most", {ellipsis, ellipsis});
-  expect(Code::invalid_argument, "a mask of shape (7) stands where the variable has (8)", {Array<bool>({7})});
+  expect(Code::invalid_argument, "a mask of shape (7) stands where the variable has (8)",
+         {Array<bool>(Shape{7})});
   expect(Code::invalid_argument, "a mask of shape (8, 3) stands where the variable has (8, 2)",
-         {Array<bool>({8, 3})});
+         {Array<bool>(Shape{8, 3})});
   expect(Code::invalid_argument, "a mask cannot be a scalar", {Array<bool>()});
-  expect(Code::invalid_argument, "an index has one mask at most", {Array<bool>({8}), Array<bool>({2})});
+  expect(Code::invalid_argument, "an index has one mask at most",
+         {Array<bool>(Shape{8}), Array<bool>(Shape{2})});
   expect_error(Code::out_of_range, "variable \"local\": index 0 is out of bounds for axis 0, which is empty",
                [] {
                  (void)read_slice(Integers(Shape{0, 2}), 0);

@@ -41,7 +41,7 @@ TEST_F(StrategyTest, VariablesGoToThePsInTurn) {
   RankThreads ranks(with_ps(3));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
-  for (const char* name : {"v2", "v3", "v4", "v5"}) Variable<float>(name, {4, 2});
+  for (const char* name : {"v2", "v3", "v4", "v5"}) Variable<float>(name, Shape{4, 2});
   EXPECT_EQ(places(strategy, "v2"), "0");
   EXPECT_EQ(places(strategy, "v3"), "1");
   EXPECT_EQ(places(strategy, "v4"), "2");
@@ -52,10 +52,10 @@ TEST_F(StrategyTest, ShardsGoToThePsInTurnAcrossVariables) {
   RankThreads ranks(with_ps(3));
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
-  const Variable<float> a("a", {5, 2});
-  const Variable<float> b("b", {6, 1});
-  const Variable<float> c("c", {1});
-  const Variable<float> d("d", {2});
+  const Variable<float> a("a", Shape{5, 2});
+  const Variable<float> b("b", Shape{6, 1});
+  const Variable<float> c("c", Shape{1});
+  const Variable<float> d("d", Shape{2});
   EXPECT_EQ(places(strategy, "a"), "0 1");
   EXPECT_EQ(places(strategy, "b"), "2 0");
   EXPECT_EQ(places(strategy, "c"), "1");
@@ -72,7 +72,8 @@ TEST_F(StrategyTest, MorePsThanRowsMakesFewerShards) {
   RankThreads ranks(with_ps(5));
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = [](auto, DType) { return 5; }});
   const auto scope = strategy.scope();
-  const Variable<double> v("few", {3, 2}, initializers::constant(4), {optimizers::SGD{.learning_rate = 1}});
+  const Variable<double> v("few", Shape{3, 2}, initializers::constant(4),
+                           {optimizers::SGD{.learning_rate = 1}});
   EXPECT_EQ(v.shards().size(), 3U);
   v.push_dense(std::vector<double>{0, 1, 2, 3, 4, 5});
   v.flush();
@@ -90,7 +91,7 @@ TEST_F(StrategyTest, ThePartitionerSeesShapeAndDtype) {
                                      return 2;
                                    }});
   const auto scope = strategy.scope();
-  const Variable<std::int64_t> v("v", {7, 4}, {}, {optimizers::SGD{.learning_rate = 1}});
+  const Variable<std::int64_t> v("v", Shape{7, 4}, {}, {optimizers::SGD{.learning_rate = 1}});
   EXPECT_EQ(shape, (std::vector<std::int64_t>{7, 4}));
   EXPECT_EQ(dtype, DType::int64);
 }
@@ -98,8 +99,8 @@ TEST_F(StrategyTest, ThePartitionerSeesShapeAndDtype) {
 TEST_F(StrategyTest, OutsideOfAScopeVariablesStayOnTheCoordinatorAndScopesNest) {
   RankThreads ranks(with_ps(1));
   ParameterServerStrategy strategy(ranks.cluster());
-  const auto create = [](const char* name) { return [name] { Variable<float> v(name, {1}); }; };
-  const Variable<float> before("v", {2}, initializers::constant(3));
+  const auto create = [](const char* name) { return [name] { Variable<float> v(name, Shape{1}); }; };
+  const Variable<float> before("v", Shape{2}, initializers::constant(3));
   EXPECT_TRUE(before.on_coordinator());
   EXPECT_FALSE(strategy.variable_created_in_scope(before));
   {
@@ -111,7 +112,7 @@ TEST_F(StrategyTest, OutsideOfAScopeVariablesStayOnTheCoordinatorAndScopesNest) 
     }
     EXPECT_NO_THROW(create("c")());
   }
-  const Variable<float> after("v", {2});  // another one of this name
+  const Variable<float> after("v", Shape{2});  // another one of this name
   after.push(std::vector<std::int64_t>{1}, std::vector<float>{-100});
   after.flush();
   EXPECT_EQ(after.pull(), (std::vector<float>{0, 1}));
@@ -133,8 +134,8 @@ TEST_F(StrategyTest, AScopeOfAnotherThreadIsNotThisOnes) {
   RankThreads ranks(with_ps(1));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
-  std::jthread([] { EXPECT_TRUE(Variable<float>("v", {1}).on_coordinator()); }).join();
-  EXPECT_FALSE(Variable<float>("v", {1}).on_coordinator());
+  std::jthread([] { EXPECT_TRUE(Variable<float>("v", Shape{1}).on_coordinator()); }).join();
+  EXPECT_FALSE(Variable<float>("v", Shape{1}).on_coordinator());
 }
 
 TEST_F(StrategyTest, TheScopeOfOneStrategyDoesNotOpenInsideThatOfAnother) {
@@ -147,11 +148,11 @@ TEST_F(StrategyTest, TheScopeOfOneStrategyDoesNotOpenInsideThatOfAnother) {
     expect_error(Code::failed_precondition,
                  "mixing strategies: the scope of one cannot be opened inside the scope of another",
                  [&] { const auto wrong = other.scope(); });
-    EXPECT_NO_THROW(Variable<float>("still here", {1}));
+    EXPECT_NO_THROW(Variable<float>("still here", Shape{1}));
   }
   EXPECT_EQ(places(one, "still here"), "0");
   const auto scope = other.scope();
-  EXPECT_NO_THROW(Variable<float>("there", {1}));
+  EXPECT_NO_THROW(Variable<float>("there", Shape{1}));
 }
 
 TEST_F(StrategyTest, AStrategyIsMadeOnTheCoordinator) {
@@ -172,9 +173,7 @@ TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
   ParameterServerStrategy strategy(ranks.cluster(),
                                    {.variable_partitioner = [&](auto, DType) { return shards; }});
   const auto scope = strategy.scope();
-  const auto shape = [](const std::vector<std::int64_t>& sizes) {
-    return [sizes] { Variable<float> v("v", sizes); };
-  };
+  const auto shape = [](const Shape& sizes) { return [sizes] { Variable<float> v("v", sizes); }; };
   const auto shape_text = [](const std::string& text) {
     return "variable \"v\" has shape (" + text + "); expected sizes of 0 or more";
   };
@@ -194,13 +193,13 @@ TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
       Code::invalid_argument,
       "variable \"n\" is int64 and cannot use sgd(learning_rate=0.5): integers take SGD with a whole "
       "learning rate",
-      [] { Variable<std::int64_t> n("n", {4}, {}, {optimizers::SGD{.learning_rate = 0.5}}); });
-  const Variable<std::int64_t> n("n", {4}, {}, {optimizers::SGD{.learning_rate = -1}});
-  const Variable<std::int64_t> by_one("integers count by 1", {4});
+      [] { Variable<std::int64_t> n("n", Shape{4}, {}, {optimizers::SGD{.learning_rate = 0.5}}); });
+  const Variable<std::int64_t> n("n", Shape{4}, {}, {optimizers::SGD{.learning_rate = -1}});
+  const Variable<std::int64_t> by_one("integers count by 1", Shape{4});
   by_one.push_dense(std::vector<std::int64_t>{1, 2, 3, 4});
   by_one.flush();
   EXPECT_EQ(by_one.pull(), (std::vector<std::int64_t>{-1, -2, -3, -4}));
-  const Variable<float> v("v", {4}, initializers::constant(2));
+  const Variable<float> v("v", Shape{4}, initializers::constant(2));
   expect_error(Code::already_exists, "there is a variable \"v\" already", shape({4}));
   n.push_dense(std::vector<std::int64_t>{1, 2, 3, 4});
   n.flush();
@@ -223,7 +222,7 @@ TEST_F(StrategyTest, RefusesVariablesWhoseBytesOrRowsCannotBeCountedAndTheRestGo
   for (const std::string& part : {std::string("\"large\""), std::to_string(rows[0]),
                                   std::to_string(shard::kMostShardRows), std::string("2 shards")})
     EXPECT_THAT(text, HasSubstr(part));
-  const Variable<bool> free("large", {3});
+  const Variable<bool> free("large", Shape{3});
   EXPECT_EQ(free.pull(), std::vector<std::uint8_t>(3));
 }
 
@@ -265,7 +264,8 @@ TEST_F(StrategyTest, AnEmbeddedClusterWorksTheSame) {
   const Cluster cluster(cluster::Runtime::embedded_cluster(settings));
   ParameterServerStrategy strategy(cluster, {.variable_partitioner = FixedShardsPartitioner{3}});
   const auto scope = strategy.scope();
-  const Variable<float> v("v", {8, 2}, initializers::constant(1), {optimizers::SGD{.learning_rate = -1}});
+  const Variable<float> v("v", Shape{8, 2}, initializers::constant(1),
+                          {optimizers::SGD{.learning_rate = -1}});
   EXPECT_EQ(places(strategy, "v"), "0 1 0");
   v.push(std::vector<std::int64_t>{7, 0, 7}, std::vector<float>{1, 2, 3, 4, 5, 6});
   v.flush();

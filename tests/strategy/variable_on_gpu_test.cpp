@@ -48,7 +48,7 @@ std::vector<float> values_of(std::int64_t rows, std::int64_t width) {
 void reads_and_pushes(Network network, const Flags& flags) {
   const Job job(network, flags);
   constexpr std::int64_t kRows = 20'001, kWidth = 33;
-  const Variable<float> table("table", {kRows, kWidth}, initializers::zeros(), {optimizers::SGD{1}});
+  const Variable<float> table("table", Shape{kRows, kWidth}, initializers::zeros(), {optimizers::SGD{1}});
   const auto values = values_of(kRows, kWidth);
   table.assign(values);
 
@@ -98,9 +98,10 @@ void stays_on_the_gpu(ParameterServerStrategy& strategy) {
   const auto scope = strategy.scope();
   constexpr std::int64_t kRows = 500, kWidth = 7;
   const optimizers::Adam adam{.learning_rate = 0.1};
-  const Variable<float> there("there", {kRows, kWidth}, initializers::normal(0, 1, 3),
+  const Variable<float> there("there", Shape{kRows, kWidth}, initializers::normal(0, 1, 3),
                               {.optimizer = adam, .memory = ShardMemory::device});
-  const Variable<float> here("here", {kRows, kWidth}, initializers::normal(0, 1, 3), {.optimizer = adam});
+  const Variable<float> here("here", Shape{kRows, kWidth}, initializers::normal(0, 1, 3),
+                             {.optimizer = adam});
   DeviceStream stream(0), other(0);
   const auto sent = [&] {
     std::uint64_t rows = 0;
@@ -160,7 +161,7 @@ TEST_F(VariableOnGpu, ThatLiesInOneByShardsIsReadThere) {
   const RankThreads ranks({.ranks = 4, .flags = flags});
   ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{3}});
   const auto scope = strategy.scope();
-  const Variable<double> table("table", {11, 3}, initializers::normal(0, 1, 5),
+  const Variable<double> table("table", Shape{11, 3}, initializers::normal(0, 1, 5),
                                {.memory = ShardMemory::device});
   DeviceStream stream(0);
   const DeviceArray<double> rows(0, 15);
@@ -189,8 +190,8 @@ TEST_F(VariableOnGpu, ThatLiesInOneByShardsIsReadThere) {
 
 TEST_F(VariableOnGpu, OfOtherTypesAndOptimizers) {
   const Job job;
-  const Variable<double> numbers("numbers", {10}, initializers::constant(2), {optimizers::Adam{0.5}});
-  const Variable<std::int64_t> whole("whole", {4, 2}, initializers::constant(7), {optimizers::SGD{1}});
+  const Variable<double> numbers("numbers", Shape{10}, initializers::constant(2), {optimizers::Adam{0.5}});
+  const Variable<std::int64_t> whole("whole", Shape{4, 2}, initializers::constant(7), {optimizers::SGD{1}});
   DeviceStream stream(0);
   const auto ones = to_device(stream, std::vector<double>(10, 1));
   numbers.push_dense(stream, ones.span());
@@ -203,8 +204,8 @@ TEST_F(VariableOnGpu, OfOtherTypesAndOptimizers) {
 
 TEST_F(VariableOnGpu, NoneOfItTravelsWhereACallIsWrong) {
   const Job job(Network::loop, {{"nan-gradients", "refuse"}});
-  const Variable<float> table("table", {4, 2}, initializers::ones());
-  const Variable<bool> flags("flags", {4});
+  const Variable<float> table("table", Shape{4, 2}, initializers::ones());
+  const Variable<bool> flags("flags", Shape{4});
   DeviceStream stream(0);
   const auto rows = to_device(stream, std::vector<float>(4, 1));
   const auto message = [](const auto& call) {
@@ -237,7 +238,7 @@ TEST_F(VariableOnGpu, NoneOfItTravelsWhereACallIsWrong) {
 
 TEST_F(VariableOnGpu, IsNotReadDirectlyWhereNoAdapterDoes) {
   const Job job(Network::loop, {{"gpu-transfer", "direct"}});
-  const Variable<float> table("table", {4, 2}, initializers::ones());
+  const Variable<float> table("table", Shape{4, 2}, initializers::ones());
   DeviceStream stream(0);
   const DeviceArray<float> rows(0, 8);
   EXPECT_THROW(table.pull(stream, 0, rows.span()), Error);

@@ -33,8 +33,8 @@ class KgeEvaluator : public testing::Test {
         }()),
         strategy_(ranks_.cluster(), {FixedShardsPartitioner{2}}),
         scope_(strategy_.scope()),
-        entities_("entities", {kEntities, kDim}, initializers::normal(0, 0.5, 1)),
-        relations_("relations", {2 * kRelations, kDim}, initializers::normal(0, 0.5, 2)) {}
+        entities_("entities", Shape{kEntities, kDim}, initializers::normal(0, 0.5, 1)),
+        relations_("relations", Shape{2 * kRelations, kDim}, initializers::normal(0, 0.5, 2)) {}
 
   static RankerOptions options_of(ModelKind model) { return {model, kDim, kEntities, kRelations}; }
   TrueAnswers answers() const { return {triples_, kRelations}; }

@@ -99,9 +99,9 @@ class Program {
     const auto relations = static_cast<std::int64_t>(graph_.relations.size());
     const VariableOptions optimizer{options_.optimizer};
     const double stddev = static_cast<double>(defaults_of(options_.model).initial_stddev);
-    entities_.emplace("entities", std::vector{entities, std::int64_t{options_.dim}},
+    entities_.emplace("entities", Shape{entities, options_.dim},
                       initializers::normal(0, stddev, options_.seed), optimizer);
-    relations_.emplace("relations", std::vector{2 * relations, std::int64_t{options_.dim}},
+    relations_.emplace("relations", Shape{2 * relations, options_.dim},
                        initializers::normal(0, stddev, options_.seed + 1), optimizer);
     coordinator_.emplace(strategy_);
     workers_ = coordinator_->workers();

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   cs::ParameterServerStrategy strategy(cluster);
   auto scope = strategy.scope();
-  cs::Variable<float> w("w", {3}, cs::initializers::constant(4), {cs::optimizers::SGD{1}});
+  cs::Variable<float> w("w", cs::Shape{3}, cs::initializers::constant(4), {cs::optimizers::SGD{1}});
   cs::ClusterCoordinator coordinator(strategy);
   const float five = coordinator.schedule<&add_one>(w).fetch();
   std::printf("%g\n", static_cast<double>(five));
