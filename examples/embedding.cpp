@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
 
   cs::ParameterServerStrategy strategy(cluster,
-                                       {cs::MinSizePartitioner{.max_shards = cluster.count(cs::Role::ps)}});
+                                       cs::MinSizePartitioner{.max_shards = cluster.count(cs::Role::ps)});
   auto scope = strategy.scope();
   cs::Variable<float> w("w", cs::Shape{100'000, 64}, cs::initializers::normal(0, 0.1),
                         {cs::optimizers::SGD{0.5}});

@@ -8,6 +8,7 @@
 #include "capstan/cluster.hpp"
 #include "capstan/cluster_resolver.hpp"
 #include "capstan/cluster_spec.hpp"
+#include "capstan/const_span.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/dataset.hpp"
 #include "capstan/device.hpp"

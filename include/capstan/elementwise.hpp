@@ -1,4 +1,7 @@
 // elementwise.hpp -- arithmetic and comparisons of arrays, element by element. A comparison makes a mask.
+//
+// An operand is an Array, a number (which goes with every element), or a variable, which is read whole: `x *
+// w` of a variable w is `x * w.read()`, also where w has several shards.
 #pragma once
 
 #include <concepts>
@@ -31,54 +34,125 @@ Array<Result> elementwise(const Array<T>& a, const Array<T>& b, F f) {
 template <class T>
 concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
-template <Number T>
-Array<T> operator+(const Array<T>& a, const Array<T>& b) {
-  return elementwise<T>(a, b, std::plus<>());
+/// The element type of an operand: of an Array, or of what reads as one, such as a Variable.
+template <class A>
+struct OperandElement {};
+template <class T>
+struct OperandElement<Array<T>> {
+  using type = T;
+};
+template <class A>
+requires requires(const A& a) {
+  { a.read() } -> std::same_as<Array<typename A::value_type>>;
 }
-template <Number T>
-Array<T> operator-(const Array<T>& a, const Array<T>& b) {
-  return elementwise<T>(a, b, std::minus<>());
+struct OperandElement<A> {
+  using type = typename A::value_type;
+};
+template <class A>
+concept ArrayOperand = requires {
+  typename OperandElement<A>::type;
+};
+
+/// A number that goes with elements of type T; a fraction does not go with integers.
+template <class N, class T>
+concept NumberOperand =
+    !ArrayOperand<N> && std::convertible_to<N, T> && !(std::floating_point<N> && std::integral<T>);
+
+/// Two arrays of one element type, or one and a number.
+template <class A, class B>
+concept ArrayOperands = (ArrayOperand<A> && ArrayOperand<B> &&
+                         std::same_as<typename OperandElement<A>::type, typename OperandElement<B>::type>) ||
+                        (ArrayOperand<A> && NumberOperand<B, typename OperandElement<A>::type>) ||
+                        (ArrayOperand<B> && NumberOperand<A, typename OperandElement<B>::type>);
+
+template <class A, class B>
+using ElementOfOperands =
+    typename std::conditional_t<ArrayOperand<A>, OperandElement<A>, OperandElement<B>>::type;
+template <class A, class B>
+concept NumericOperands = ArrayOperands<A, B> && Number<ElementOfOperands<A, B>>;
+template <class A, class B>
+concept FloatingOperands = ArrayOperands<A, B> && std::floating_point<ElementOfOperands<A, B>>;
+
+namespace detail {
+
+template <class T, class A>
+decltype(auto) as_array(const A& operand) {
+  if constexpr (std::same_as<A, Array<T>>) {
+    return (operand);  // itself, not a copy
+  } else if constexpr (ArrayOperand<A>) {
+    return operand.read();
+  } else {
+    return Array<T>::scalar(static_cast<T>(operand));
+  }
 }
-template <Number T>
-Array<T> operator*(const Array<T>& a, const Array<T>& b) {
-  return elementwise<T>(a, b, std::multiplies<>());
+
+template <class Result, class A, class B, class F>
+Array<Result> of_operands(const A& a, const B& b, F f) {
+  using T = ElementOfOperands<A, B>;
+  return elementwise<Result>(as_array<T>(a), as_array<T>(b), f);
+}
+
+}  // namespace detail
+
+template <class A, class B>
+requires NumericOperands<A, B>
+auto operator+(const A& a, const B& b) {
+  return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::plus<>());
+}
+template <class A, class B>
+requires NumericOperands<A, B>
+auto operator-(const A& a, const B& b) {
+  return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::minus<>());
+}
+template <class A, class B>
+requires NumericOperands<A, B>
+auto operator*(const A& a, const B& b) {
+  return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::multiplies<>());
 }
 /// Of floating-point numbers.
-template <std::floating_point T>
-Array<T> operator/(const Array<T>& a, const Array<T>& b) {
-  return elementwise<T>(a, b, std::divides<>());
-}
-/// With one number: `array * 2`.
-template <Number T>
-Array<T> operator+(const Array<T>& a, std::type_identity_t<T> b) {
-  return a + Array<T>::scalar(b);
-}
-template <Number T>
-Array<T> operator-(const Array<T>& a, std::type_identity_t<T> b) {
-  return a - Array<T>::scalar(b);
-}
-template <Number T>
-Array<T> operator*(const Array<T>& a, std::type_identity_t<T> b) {
-  return a * Array<T>::scalar(b);
-}
-template <std::floating_point T>
-Array<T> operator/(const Array<T>& a, std::type_identity_t<T> b) {
-  return a / Array<T>::scalar(b);
+template <class A, class B>
+requires FloatingOperands<A, B>
+auto operator/(const A& a, const B& b) {
+  return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::divides<>());
 }
 
 /// Where elements are the same. (`a == b` is one bool: same shape and same elements.)
-template <class T>
-Array<bool> equal(const Array<T>& a, const Array<T>& b) {
-  return elementwise<bool>(a, b, std::equal_to<>());
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> equal(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::equal_to<>());
 }
-template <class T>
-Array<bool> less(const Array<T>& a, const Array<T>& b) {
-  return elementwise<bool>(a, b, std::less<>());
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> not_equal(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::not_equal_to<>());
 }
-template <class T>
-Array<bool> greater(const Array<T>& a, const Array<T>& b) {
-  return elementwise<bool>(a, b, std::greater<>());
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> less(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::less<>());
 }
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> less_equal(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::less_equal<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> greater(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::greater<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> greater_equal(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::greater_equal<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool>
+operator<(const A& a, const B& b) { return less(a, b); }
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool>
+operator<=(const A& a, const B& b) { return less_equal(a, b); }
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool>
+operator>(const A& a, const B& b) { return greater(a, b); }
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool>
+operator>=(const A& a, const B& b) { return greater_equal(a, b); }
 /// Where the mask is false.
 inline Array<bool> operator!(const Array<bool>& mask) {
   return elementwise<bool>(mask, Array<bool>::scalar(0), std::equal_to<>());

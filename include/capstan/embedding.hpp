@@ -112,7 +112,7 @@ Array<T> embedding_lookup(const Table& table, const Array<std::int64_t>& ids,
   return out;
 }
 template <class Table, class T = typename Table::value_type>
-Array<T> embedding_lookup(const Table& table, std::span<const std::int64_t> ids,
+Array<T> embedding_lookup(const Table& table, ConstSpan<std::int64_t> ids,
                           std::optional<double> max_norm = {}) {
   return embedding_lookup(table, Array<std::int64_t>::vector({ids.begin(), ids.end()}), max_norm);
 }

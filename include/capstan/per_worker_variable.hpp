@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/const_span.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/dtype.hpp"
 #include "capstan/initial_value.hpp"
@@ -97,16 +98,16 @@ class PerWorkerVariable {
   /// In place. Until the closure ends.
   std::span<element_type> values() const { return own().values; }
   /// A value for every element, row-major.
-  const PerWorkerVariable& assign(std::span<const element_type> values) const {
+  const PerWorkerVariable& assign(ConstSpan<element_type> values) const {
     each(values, "assign", [](element_type, element_type given) { return given; });
     return *this;
   }
-  const PerWorkerVariable& assign_add(std::span<const element_type> values) const
+  const PerWorkerVariable& assign_add(ConstSpan<element_type> values) const
       requires(!std::is_same_v<T, bool>) {
     each(values, "assign_add", [](element_type a, element_type b) { return plus(a, b, false); });
     return *this;
   }
-  const PerWorkerVariable& assign_sub(std::span<const element_type> values) const
+  const PerWorkerVariable& assign_sub(ConstSpan<element_type> values) const
       requires(!std::is_same_v<T, bool>) {
     each(values, "assign_sub", [](element_type a, element_type b) { return plus(a, b, true); });
     return *this;

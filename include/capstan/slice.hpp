@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/const_span.hpp"
 
 namespace capstan {
 
@@ -143,7 +144,7 @@ Array<typename V::value_type> sparse_read(const V& variable, const Array<std::in
   return out;
 }
 template <class V>
-Array<typename V::value_type> sparse_read(const V& variable, std::span<const std::int64_t> ids) {
+Array<typename V::value_type> sparse_read(const V& variable, ConstSpan<std::int64_t> ids) {
   return sparse_read(variable, Array<std::int64_t>::vector({ids.begin(), ids.end()}));
 }
 

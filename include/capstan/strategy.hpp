@@ -1,9 +1,11 @@
 // strategy.hpp -- ParameterServerStrategy: where variables go.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capstan/cluster.hpp"
@@ -31,6 +33,7 @@ struct StrategyOptions {
   Placement placement = Placement::round_robin;
   /// Of the variables whose options say nothing else.
   ShardMemory memory = ShardMemory::host;
+};
 };
 
 /// What one ps holds, and what it has done so far.
@@ -61,6 +64,11 @@ class ParameterServerStrategy : public Replicas {
   /// Throws Error(failed_precondition) on another rank than the coordinator, while the cluster has another
   /// strategy, and in a job of several processes also after that one has ended.
   explicit ParameterServerStrategy(const Cluster& cluster, StrategyOptions options = {});
+  /// With a partitioner and no other option.
+  template <std::convertible_to<Partitioner> P>
+  ParameterServerStrategy(const Cluster& cluster, P variable_partitioner)
+      : ParameterServerStrategy(cluster,
+                                StrategyOptions{.variable_partitioner = std::move(variable_partitioner)}) {}
   ~ParameterServerStrategy();
   ParameterServerStrategy(ParameterServerStrategy&&) noexcept;
   ParameterServerStrategy& operator=(ParameterServerStrategy&&) = delete;

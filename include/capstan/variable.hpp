@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/const_span.hpp"
 #include "capstan/device.hpp"
 #include "capstan/dtype.hpp"
 #include "capstan/initial_value.hpp"
@@ -207,19 +208,19 @@ class Variable : public AnyVariable {
            const VariableOptions& options = {}) = delete;  // a shape is written Shape{...}
 
   /// The rows `ids`, in that order.
-  Rows<T> lookup(std::span<const std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
+  Rows<T> lookup(ConstSpan<std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
     Rows<T> rows{std::vector<element_type>(ids.size() * width()), width()};
     AnyVariable::lookup(ids, rows.values.data(), rows.values.size(), mode);
     return rows;
   }
   /// The same into `out`, which has exactly ids.size() * width() elements.
-  void lookup(std::span<const std::int64_t> ids, std::span<element_type> out,
+  void lookup(ConstSpan<std::int64_t> ids, std::span<element_type> out,
               ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::lookup(ids, out.data(), out.size(), mode);
   }
   /// Starts it and returns, so that the next batch's rows travel while this one is computed. Rows of a ps on
   /// this host are there at once. `ids` may be reused on return, `out` not before Pending::wait().
-  [[nodiscard]] Pending lookup_async(std::span<const std::int64_t> ids, std::span<element_type> out) const {
+  [[nodiscard]] Pending lookup_async(ConstSpan<std::int64_t> ids, std::span<element_type> out) const {
     const Part part{this, ids, out.data(), nullptr, out.size()};
     return start_lookups({&part, 1}, ReadMode::relaxed);
   }
@@ -232,6 +233,9 @@ class Variable : public AnyVariable {
   }
   /// The same with its shape.
   Array<T> read() const { return Array<T>(shape(), pull()); }
+  /// The same where an Array is expected. In arithmetic and comparisons a variable is an operand
+  /// (capstan/elementwise.hpp).
+  operator Array<T>() const { return read(); }  // NOLINT(google-explicit-constructor)
   /// Python's v[...]: v.at(Slice{.start = 2}, ellipsis, -1). Reads the rows that are needed; see read_slice.
   template <std::convertible_to<Index>... I>
   Array<T> at(const I&... indices) const {
@@ -250,11 +254,11 @@ class Variable : public AnyVariable {
   /// --nan-gradients says what becomes of NaN and infinity: passed, refused (Error(invalid_argument), nothing
   /// has been sent), or their rows skipped, of a dense gradient all.
   void push(const IndexedSlices<T>& gradient) const { push(gradient.ids, gradient.values); }
-  void push(std::span<const std::int64_t> ids, std::span<const element_type> gradient) const {
+  void push(ConstSpan<std::int64_t> ids, ConstSpan<element_type> gradient) const {
     AnyVariable::push(ids, gradient.data(), gradient.size());
   }
   /// A gradient for every element.
-  void push_dense(std::span<const element_type> gradient) const {
+  void push_dense(ConstSpan<element_type> gradient) const {
     AnyVariable::push_dense(gradient.data(), gradient.size());
   }
 
@@ -287,43 +291,41 @@ class Variable : public AnyVariable {
   // aggregation makes one change of theirs: see VariableAggregation for what and for the errors.
 
   /// Sets every element. Throws Error(invalid_argument) for fewer or more values than there are.
-  const Variable& assign(std::span<const element_type> values) const { return all(Op::set, values); }
+  const Variable& assign(ConstSpan<element_type> values) const { return all(Op::set, values); }
   /// Sets rows from `first_row` on, as many as there are values for.
-  const Variable& assign(std::span<const element_type> values, std::uint64_t first_row) const {
+  const Variable& assign(ConstSpan<element_type> values, std::uint64_t first_row) const {
     update(Op::set, first_row, values.data(), values.size());
     return *this;
   }
   /// A value for every element.
-  const Variable& assign_add(std::span<const element_type> values) const { return all(Op::add, values); }
-  const Variable& assign_sub(std::span<const element_type> values) const { return all(Op::sub, values); }
+  const Variable& assign_add(ConstSpan<element_type> values) const { return all(Op::add, values); }
+  const Variable& assign_sub(ConstSpan<element_type> values) const { return all(Op::sub, values); }
 
   /// Row i of `values` changes row ids[i]; a row that is named twice is changed twice, in that order.
-  const Variable& scatter_add(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+  const Variable& scatter_add(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::add, ids, values);
   }
-  const Variable& scatter_sub(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+  const Variable& scatter_sub(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::sub, ids, values);
   }
-  const Variable& scatter_mul(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+  const Variable& scatter_mul(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::mul, ids, values);
   }
   /// Integers are divided towards zero; by 0 is invalid_argument.
-  const Variable& scatter_div(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+  const Variable& scatter_div(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::div, ids, values);
   }
-  const Variable& scatter_min(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+  const Variable& scatter_min(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::min, ids, values);
   }
-  const Variable& scatter_max(std::span<const std::int64_t> ids, std::span<const element_type> values) const {
+  const Variable& scatter_max(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::max, ids, values);
   }
-  const Variable& scatter_update(std::span<const std::int64_t> ids,
-                                 std::span<const element_type> values) const {
+  const Variable& scatter_update(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::set, ids, values);
   }
   /// The same: the container's first axis is the one that is indexed.
-  const Variable& batch_scatter_update(std::span<const std::int64_t> ids,
-                                       std::span<const element_type> values) const {
+  const Variable& batch_scatter_update(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::set, ids, values);
   }
 

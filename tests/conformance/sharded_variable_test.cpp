@@ -51,7 +51,7 @@ TYPED_TEST(OfType, ScatterOperationsChangeWhatTheSameOnAPlainArrayWould) {
                       {.optimizer = optimizers::SGD{1}});
   std::vector<double> expected(kRows * kWidth, 6);
   std::mt19937 random(5);
-  using Call = const Variable<T>& (Variable<T>::*)(std::span<const std::int64_t>, std::span<const T>) const;
+  using Call = const Variable<T>& (Variable<T>::*)(ConstSpan<std::int64_t>, ConstSpan<T>) const;
   struct Operation {
     Call call;
     std::function<double(double, double)> rule;
@@ -110,7 +110,7 @@ TEST_P(ShardedVariable, AssignmentsReachEveryShard) {
 // A3.5, B124-B130: same.
 TEST_P(ShardedVariable, TwiceTheSameScatterIsTwiceItsEffect) {
   using V = Variable<float>;
-  using Scatter = const V& (V::*)(std::span<const std::int64_t>, std::span<const float>) const;
+  using Scatter = const V& (V::*)(ConstSpan<std::int64_t>, ConstSpan<float>) const;
   struct Case {
     Scatter scatter;
     float factor;  // of 1, 2, 3, 4, 5, after both

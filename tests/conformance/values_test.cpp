@@ -3,6 +3,10 @@
 #include <concepts>
 #include <type_traits>
 
+#include "capstan/elementwise.hpp"
+#include "capstan/embedding.hpp"
+#include "capstan/partitioners.hpp"
+#include "capstan/slice.hpp"
 #include "conformance/cluster_fixture.hpp"
 
 namespace capstan {
@@ -88,7 +92,69 @@ TEST_P(Values_, TheTypeOfTheValuesIsTheVariables) {
   EXPECT_EQ(braces.pull(), (std::vector<std::int32_t>{1, 2, 3}));
 }
 
+// A3.4: same.
+// A3.5: same.
+TEST_P(Values_, ChangesAndReadsTakeBraces) {
+  start({.variable_partitioner = FixedShardsPartitioner{2}});
+  const auto scope = strategy().scope();
+  const Variable<float> v("v", Shape{4}, {}, {.optimizer = optimizers::SGD{1}});
+  v.assign({1, 2, 3, 4}).assign({9}, 3).assign_add({1, 1, 1, 1}).assign_sub({0, 0, 0, 5});
+  EXPECT_EQ(v.pull(), (std::vector<float>{2, 3, 4, 5}));
+  v.scatter_update({3, 0}, {7, 8});
+  v.scatter_add({1, 1}, {1, 1});
+  EXPECT_EQ(v.pull(), (std::vector<float>{8, 5, 4, 7}));
+  EXPECT_EQ(v.lookup({0, 3}).values, (std::vector<float>{8, 7}));
+  EXPECT_EQ(v.lookup({1}, ReadMode::consistent).values, (std::vector<float>{5}));
+  v.push({2, 0}, {1, 2});
+  v.push_dense({1, 0, 0, 0});
+  v.flush();
+  EXPECT_EQ(v.pull(), (std::vector<float>{5, 5, 3, 7}));
+  EXPECT_EQ(embedding_lookup(v, {3, 0}).values, (std::vector<float>{7, 5}));
+  EXPECT_EQ(sparse_read(v, {3, 0}).values, (std::vector<float>{7, 5}));
+}
+
+// A3.3: same.
+TEST_P(Values_, AShardedVariableIsAnOperand) {
+  start({.variable_partitioner = FixedShardsPartitioner{2}});
+  const auto scope = strategy().scope();
+  const Variable<float> w("w", {1, 2, 3});
+  ASSERT_EQ(w.shards().size(), 2U);
+  const auto x = Array<float>::vector({4, 5, 6});
+  EXPECT_EQ(x * w, Array<float>::vector({4, 10, 18}));
+  EXPECT_EQ(w * x, Array<float>::vector({4, 10, 18}));
+  EXPECT_EQ(w + w, Array<float>::vector({2, 4, 6}));
+  EXPECT_EQ(2 * w - 1, Array<float>::vector({1, 3, 5}));
+  EXPECT_EQ(6 / w, Array<float>::vector({6, 3, 2}));
+  EXPECT_EQ(w >= 2, Array<bool>::vector({0, 1, 1}));
+  const auto sum = [](const Array<float>& array) { return array.values[0] + array.values[2]; };
+  EXPECT_EQ(sum(w), 4);  // where an array is expected
+}
+
 INSTANTIATE_TEST_SUITE_P(, Values_, testing::Values(1, 2, 3), ps_name);
+
+// A3.3: same.
+TEST(Comparisons, TakeArraysAndNumbersInAnyOrder) {
+  const auto a = Array<int>::vector({9, 10, 11});
+  EXPECT_EQ(greater(a, 10), Array<bool>::vector({0, 0, 1}));
+  EXPECT_EQ(less(10, a), Array<bool>::vector({0, 0, 1}));
+  EXPECT_EQ(a >= 10, Array<bool>::vector({0, 1, 1}));
+  EXPECT_EQ(a <= 10, Array<bool>::vector({1, 1, 0}));
+  EXPECT_EQ(a < a + 1, Array<bool>::vector({1, 1, 1}));
+  EXPECT_EQ(a > Array<int>::vector({10, 10, 10}), Array<bool>::vector({0, 0, 1}));
+  EXPECT_EQ(equal(a, 10), Array<bool>::vector({0, 1, 0}));
+  EXPECT_EQ(not_equal(a, 10), !equal(a, 10));
+  static_assert(!ArrayOperands<Array<int>, double>);  // a fraction would be cut off
+  static_assert(!ArrayOperands<Array<int>, Array<float>>);
+  error_of(Code::invalid_argument, [&] { return a >= Array<int>::vector({1}); });
+}
+
+// A2.7: same.
+TEST(StrategyArguments, APartitionerStandsAlone) {
+  const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}}});
+  ParameterServerStrategy strategy(ranks.cluster(), FixedShardsPartitioner{2});
+  const auto scope = strategy.scope();
+  EXPECT_EQ(Variable<float>("v", Shape{4}).shards().size(), 2U);
+}
 
 }  // namespace
 }  // namespace capstan

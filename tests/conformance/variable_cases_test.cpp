@@ -150,7 +150,7 @@ TEST_P(VariableCases, ScatterOfNoRowsOfAllAndOfOneManyTimes) {
       const V v(std::string(to_string(dtype_of<T>)), Shape{7, 1, 2}, initializers::constant(3));
       std::vector<double> expected(14, 3);
       std::mt19937 random(7);
-      using Call = const V& (V::*)(std::span<const std::int64_t>, std::span<const T>) const;
+      using Call = const V& (V::*)(ConstSpan<std::int64_t>, ConstSpan<T>) const;
       struct Operation {
         Call call;
         std::function<double(double, double)> rule;
