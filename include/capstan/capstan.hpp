@@ -15,6 +15,7 @@
 #include "capstan/elementwise.hpp"
 #include "capstan/embedding.hpp"
 #include "capstan/error.hpp"
+#include "capstan/get_variable.hpp"
 #include "capstan/half.hpp"
 #include "capstan/hot_rows.hpp"
 #include "capstan/initial_value.hpp"

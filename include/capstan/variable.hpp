@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -107,7 +108,8 @@ class AnyVariable {
   std::uint64_t rows() const;
   /// Elements in a row.
   std::uint64_t width() const;
-  /// By first row, cut by the "div" rule: 10 rows in 4 shards are 3, 3, 2, 2.
+  /// By first row, cut by the "div" rule: 10 rows in 4 shards are 3, 3, 2, 2. Variable::variables() has them
+  /// as variables.
   std::vector<ShardInfo> shards() const;
   bool trainable() const;
   VariableAggregation aggregation() const;
@@ -166,9 +168,17 @@ class AnyVariable {
   void update_all(Op op, const void* values, std::size_t elements) const;
   void scatter(Op op, std::span<const std::int64_t> ids, const void* values, std::size_t elements) const;
 
+  /// How a variable travels: its number, and of one shard's variable which shard it is.
+  struct Sent {
+    std::uint32_t id = 0;
+    std::uint32_t part = 0;  ///< from 1 on; 0: all of it
+  };
   /// Throws Error(failed_precondition) for a variable that other ranks do not reach.
-  std::uint32_t id_to_send() const;
-  void bind(std::uint32_t id, DType dtype);
+  Sent to_send() const;
+  void bind(const Sent& sent, DType dtype);
+  std::vector<std::shared_ptr<const strategy::BoundVariable>> bound_shards() const;
+  /// Null where there is none.
+  static std::shared_ptr<const strategy::BoundVariable> find(const std::string& name, DType dtype);
 
   std::shared_ptr<const strategy::BoundVariable> bound_;
 };
@@ -206,6 +216,22 @@ class Variable : public AnyVariable {
       : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(values).any(), options) {}
   Variable(std::string name, std::initializer_list<std::int64_t> sizes, const InitialValue<T>& initial,
            const VariableOptions& options = {}) = delete;  // a shape is written Shape{...}
+
+  /// The variable of that name in the scope, or nothing. get_variable (capstan/get_variable.hpp) makes it
+  /// then. Throws Error(invalid_argument) for one of another dtype.
+  static std::optional<Variable> find(const std::string& name) {
+    auto bound = AnyVariable::find(name, dtype_of<T>);
+    return bound == nullptr ? std::nullopt : std::optional(Variable(std::move(bound)));
+  }
+
+  /// One variable for each shard, of the shard's rows alone: "w/part_0" has row 0 as its row 0. They are read
+  /// and changed as any variable, and passed to closures; what is done to them is done to this one. Of a
+  /// variable with one shard, itself.
+  std::vector<Variable> variables() const {
+    std::vector<Variable> variables;
+    for (auto& bound : bound_shards()) variables.push_back(Variable(std::move(bound)));
+    return variables;
+  }
 
   /// The rows `ids`, in that order.
   Rows<T> lookup(ConstSpan<std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
@@ -338,6 +364,7 @@ class Variable : public AnyVariable {
   template <class U>
   friend void push_all(std::span<const Push<U>> pushes);
   Variable() = default;
+  explicit Variable(std::shared_ptr<const strategy::BoundVariable> bound) { bound_ = std::move(bound); }
 
   const Variable& all(Op op, std::span<const element_type> values) const {
     update_all(op, values.data(), values.size());
@@ -411,10 +438,10 @@ void push_all(std::span<const Push<T>> pushes) {
 /// A variable travels as its number; the receiving rank binds it to its own connections.
 template <class T>
 struct Serializer<Variable<T>> {
-  static void write(Writer& out, const Variable<T>& variable) { capstan::write(out, variable.id_to_send()); }
+  static void write(Writer& out, const Variable<T>& variable) { capstan::write(out, variable.to_send()); }
   static Variable<T> read(Reader& in) {
     Variable<T> variable;
-    variable.bind(capstan::read<std::uint32_t>(in), dtype_of<T>);
+    variable.bind(capstan::read<typename Variable<T>::Sent>(in), dtype_of<T>);
     return variable;
   }
 };

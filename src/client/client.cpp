@@ -126,16 +126,22 @@ void Client::retry(const std::function<void()>& read) {
   }
 }
 
-const Route& Client::route_of(const shard::VariableDescriptor& variable) {
+std::unique_ptr<Route>& Client::cached_route(const shard::VariableDescriptor& variable) {
+  if (variable.part != 0) return part_routes_[{variable.id, variable.part}];
   if (routes_.size() <= variable.id) routes_.resize(variable.id + std::size_t{1});
-  auto& route = routes_[variable.id];
+  return routes_[variable.id];
+}
+
+const Route& Client::route_of(const shard::VariableDescriptor& variable) {
+  auto& route = cached_route(variable);
   if (route && route->moves == moves_) return *route;
   auto made = std::make_unique<Route>(variable);
   for (const shard::ShardPlace& then : variable.shards) {
     ShardRoute shard;
-    shard.number = static_cast<std::uint32_t>(made->shards.size());
+    shard.number = variable.part != 0 ? variable.part - 1 : static_cast<std::uint32_t>(made->shards.size());
     shard.link = &link(then.ps);
     shard.place = shard.link->place_now(variable.id, shard.number, then);
+    shard.place.first_row = then.first_row;  // of a part its own, 0
     const shard::ShardPlace& place = shard.place;
     const Path path = shard.link->path();
     if (place.region != shard::kNoRegion && (path == Path::mapped || path == Path::in_process)) {
@@ -279,15 +285,9 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
     const auto order = by_shard_.order(s);
     const auto copy = [&] { shard::gather_rows(shard.values, row_bytes, rows, order, out); };
     if (shard.values != nullptr && read_mapped(shard, mode, copy)) continue;
-    RemoteReads::Segment segment{&shard.link->peer(),
-                                 variable.id,
-                                 static_cast<std::uint32_t>(s),
-                                 row_bytes,
-                                 {rows.begin(), rows.end()},
-                                 {order.begin(), order.end()},
-                                 0,
-                                 rows.size(),
-                                 out};
+    RemoteReads::Segment segment{
+        &shard.link->peer(),          variable.id, shard.number, row_bytes, {rows.begin(), rows.end()},
+        {order.begin(), order.end()}, 0,           rows.size(),  out};
     if (rows.size() == lookup.ids.size()) segment.order.clear();  // all of the call, in its order
     shard.link->require_alive();
     remote.push_back(std::move(segment));
@@ -361,8 +361,9 @@ void Client::push_unique(const shard::VariableDescriptor& variable, std::span<co
   const std::uint64_t row_bytes = variable.row_bytes();
   const Route& route = route_of(variable);
   if (route.shards.size() == 1) {
-    const PushRows push{variable.id, 0, row_bytes, {}, ids, {}, 0, ids.size(), gradient, op};
-    return route.shards[0].link->push(push, more);
+    const ShardRoute& shard = route.shards[0];
+    const PushRows push{variable.id, shard.number, row_bytes, {}, ids, {}, 0, ids.size(), gradient, op};
+    return shard.link->push(push, more);
   }
   by_shard_.sort(route, ids);
   for (std::size_t s = 0; s < route.shards.size(); ++s) {

@@ -143,6 +143,7 @@ class Client {
   std::uint64_t returns() const;
   void take_returned(const transport::Message& message);
   const Route& route_of(const shard::VariableDescriptor& variable);
+  std::unique_ptr<Route>& cached_route(const shard::VariableDescriptor& variable);
   void gather(const Route& route, const Lookup& lookup);
   void require_alive(const Route& route, std::span<const std::int64_t> ids);
   /// Runs `copy`, which reads the shard's mapped memory. False when it had to be consistent and writers left
@@ -191,6 +192,7 @@ class Client {
   std::uint64_t moves_ = 0;                     // of all links
   std::vector<std::unique_ptr<PsLink>> links_;  // by ps index, null until first used
   std::vector<std::unique_ptr<Route>> routes_;  // by variable id, null until first used
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Route>> part_routes_;  // by id and part
   ByShard by_shard_;
   Combiner combiner_;
   std::map<std::uint32_t, Pace> paces_;  // by group

@@ -134,7 +134,7 @@ bool Client::push_on_gpu(const shard::VariableDescriptor& variable,
   throw_if_cancelled();
   const std::uint64_t rows = ids ? ids->size() : variable.rows();
   const std::uint64_t row_bytes = variable.row_bytes();
-  if (rows == 0 || row_bytes == 0 || variable.group != 0) return false;
+  if (rows == 0 || row_bytes == 0 || variable.group != 0 || variable.part != 0) return false;
   if (ids) check(variable, *ids);
   const int gpu = stream.device();
   const std::vector<PushRows> pushes = pushes_from_gpu(variable, ids, gradient);

@@ -54,6 +54,8 @@ struct VariableDescriptor {
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
   std::vector<ShardPlace> shards;  // by first row, div partition
+  /// From 1 on: this is one shard of variable `id` as a variable of its own rows. 0: all of it.
+  std::uint32_t part = 0;
 
   std::uint64_t rows() const noexcept { return rows_of(shape); }
   /// Elements in a row.

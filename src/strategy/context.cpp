@@ -15,6 +15,17 @@ thread_local std::vector<Context*> strategies;  // of this thread, in order of c
 
 }  // namespace
 
+std::shared_ptr<const BoundVariable> part_of(const BoundVariable& variable, std::uint32_t shard) {
+  BoundVariable part = variable;
+  shard::VariableDescriptor& d = part.descriptor;
+  d.name += "/part_" + std::to_string(shard);
+  d.part = shard + 1;
+  d.shards = {variable.descriptor.shards.at(shard)};
+  d.shards[0].first_row = 0;
+  d.shape[0] = d.shards[0].rows;
+  return std::make_shared<const BoundVariable>(std::move(part));
+}
+
 Context::Context(std::shared_ptr<cluster::Runtime> runtime)
     : client_(std::move(runtime)), replicas_(std::make_unique<ReplicaGroup>(*this)) {}
 Context::~Context() = default;

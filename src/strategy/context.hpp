@@ -35,6 +35,9 @@ struct BoundVariable {
   bool on_coordinator = false;  // in its process alone, out of every other rank's reach
 };
 
+/// One shard as a variable of its own rows, "w/part_0". REQUIRES: a variable with that shard.
+std::shared_ptr<const BoundVariable> part_of(const BoundVariable& variable, std::uint32_t shard);
+
 /// One for each thread that runs user code: the coordinator's, and each worker's. Lives longer than the
 /// handles that are bound to it.
 class Context {

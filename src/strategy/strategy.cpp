@@ -189,7 +189,7 @@ void Strategy::check_new(const std::string& name, const Shape& shape) const {
         fmt::format("variable \"{}\" has shape {}; expected sizes of 0 or more", name, to_string(shape)));
   }
   (void)elements_of(shape);
-  if (of_this_process_) return;  // nobody looks for these by name
+  if (of_this_process_) return;  // a later one of the same name hides the earlier one
   if (variable_names_.contains(name)) {
     throw Error(Code::already_exists, "there is a variable \"" + name + "\" already");
   }
@@ -468,6 +468,13 @@ void Strategy::ask_each_ps(std::uint16_t type, const std::vector<std::vector<std
   for (std::size_t ps = 0; ps < requests.size(); ++ps) {
     calls.push_back(client.rpc().start(client.living_link(static_cast<int>(ps)).peer(), type, requests[ps]));
   }
+std::shared_ptr<const BoundVariable> Strategy::find_variable(const std::string& name) const {
+  const std::lock_guard lock(variables_mutex_);
+  const auto found = std::find_if(variables_.rbegin(), variables_.rend(),
+                                  [&](const auto& variable) { return variable->descriptor.name == name; });
+  return found == variables_.rend() ? nullptr : *found;
+}
+
   std::optional<Error> refused;
   for (const auto call : calls) {
     try {
@@ -523,8 +530,9 @@ ParameterServerStrategy::Colocation ParameterServerStrategy::colocate_vars_with(
 }
 
 bool ParameterServerStrategy::variable_created_in_scope(const AnyVariable& variable) const {
-  const auto all = implementation_->variables();
-  return std::find(all.begin(), all.end(), variable.bound()) != all.end();
+  // The context is the strategy's, also of a part of a variable.
+  const auto& bound = *variable.bound();
+  return !bound.on_coordinator && bound.context == &implementation_->context();
 }
 
 std::shared_ptr<const ClusterResolver> ParameterServerStrategy::cluster_resolver() const {

@@ -59,6 +59,8 @@ class Strategy {
   /// In order of creation, without the first `known` ones. Read by the coordinator's dispatcher as well:
   /// descriptors are added, never changed.
   std::vector<std::shared_ptr<const BoundVariable>> variables(std::size_t known = 0) const;
+  /// The newest of that name, or null.
+  std::shared_ptr<const BoundVariable> find_variable(const std::string& name) const;
 
   /// Asks every ps at once and waits for all answers, by ps index.
   std::vector<std::vector<std::byte>> ask_every_ps(std::uint16_t type, transport::Bytes request,

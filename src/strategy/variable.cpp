@@ -132,14 +132,33 @@ std::vector<ShardInfo> AnyVariable::shards() const {
   return shards;
 }
 
-std::uint32_t AnyVariable::id_to_send() const {
+std::vector<std::shared_ptr<const BoundVariable>> AnyVariable::bound_shards() const {
+  const std::size_t count = bound_->descriptor.shards.size();
+  if (count == 1) return {bound_};
+  std::vector<std::shared_ptr<const BoundVariable>> parts;
+  for (std::size_t shard = 0; shard < count; ++shard) {
+    parts.push_back(strategy::part_of(*bound_, static_cast<std::uint32_t>(shard)));
+  }
+  return parts;
+}
+
+std::shared_ptr<const BoundVariable> AnyVariable::find(const std::string& name, DType dtype) {
+  auto found = strategy_of(name).find_variable(name);
+  if (found != nullptr && found->descriptor.dtype != dtype) {
+    throw Error(Code::invalid_argument, fmt::format("variable \"{}\" is {}, expected {}", name,
+                                                    to_string(found->descriptor.dtype), to_string(dtype)));
+  }
+  return found;
+}
+
+AnyVariable::Sent AnyVariable::to_send() const {
   if (bound_->on_coordinator) {
     throw Error(Code::failed_precondition,
                 "variable \"" + name() +
                     "\" was created outside of a strategy's scope and lives on the "
                     "coordinator alone; create it in the scope to use it in scheduled functions");
   }
-  return bound_->descriptor.id;
+  return {bound_->descriptor.id, bound_->descriptor.part};
 }
 
 std::uint64_t AnyVariable::skipped_rows() const {
@@ -148,8 +167,8 @@ std::uint64_t AnyVariable::skipped_rows() const {
 
 void AnyVariable::flush() const { client_of(*bound_)->flush(); }
 
-void AnyVariable::bind(std::uint32_t id, DType dtype) {
-  bound_ = Context::current().find(id);
+void AnyVariable::bind(const Sent& sent, DType dtype) {
+  bound_ = Context::current().find(sent.id);
   CAPSTAN_ASSERT(bound_->descriptor.dtype == dtype);
 }
 
@@ -162,6 +181,7 @@ void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size
 void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const {
   const std::uint64_t rows = rows_of(*bound_, elements);
   check_elements(*bound_, elements, rows, "pull");
+  if (sent.part != 0) bound_ = strategy::part_of(*bound_, sent.part - 1);
   client_of(*bound_)->pull(bound_->descriptor, first_row, rows, out, mode);
 }
 
