@@ -10,6 +10,7 @@
 #include "capstan/per_worker_variable.hpp"
 #include "shard/descriptor.hpp"
 #include "store/store.hpp"
+#include "strategy/merge_changes.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::detail {
@@ -19,6 +20,7 @@ bool in_scope() noexcept { return strategy::Strategy::current() != nullptr; }
 ResourceHandle add_worker_resource(const std::string& kind, const std::string& name, std::uint32_t function,
                                    PackedArguments arguments) {
   check_name(kind, name);
+  strategy::require_one_thread(fmt::format("{} \"{}\"", kind, name));
   strategy::Strategy* strategy = strategy::Strategy::current();
   if (strategy == nullptr) {
     throw Error(Code::failed_precondition,
@@ -44,13 +46,13 @@ CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
                             to_string(sizes)));
   }
   (void)elements_of(sizes);
-  shard::check_initializer(name, dtype, sizes, initial.initializer);
-  return {name, sizes, dtype, initial.initializer, initial.fill, std::move(whole.bytes)};
   if (initial.whole && !whole.fits(sizes)) {
     throw Error(Code::invalid_argument,
                 fmt::format("per-worker variable \"{}\" has shape {} and an initial value of shape {}", name,
                             to_string(sizes), to_string(whole.shape)));
   }
+  shard::check_initializer(name, dtype, sizes, initial.initializer);
+  return {name, sizes, dtype, initial.initializer, initial.fill, std::move(whole.bytes)};
 }
 
 void fill_copy(const CopyRecipe& recipe, void* out) {

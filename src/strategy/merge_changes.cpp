@@ -115,6 +115,24 @@ bool among_replicas() noexcept {
   return in_replica_context() && get_replica_context().num_replicas_in_sync() > 1;
 }
 
+void require_one_thread(const std::string& what) {
+  if (!among_replicas()) return;
+  throw Error(Code::failed_precondition,
+              fmt::format("{} is created inside run by each of {} replicas; create it before run", what,
+                          get_replica_context().num_replicas_in_sync()));
+}
+
+std::shared_ptr<const void> make_once(const std::string& call,
+                                      const std::function<std::shared_ptr<const void>()>& make) {
+  const ReplicaContext& replica = get_replica_context();
+  const detail::Collective collective{call, typeid(make), &make,
+                                      [&](std::span<const void* const>) -> std::shared_ptr<const void> {
+                                        const detail::CrossReplicaScope scope;
+                                        return make();
+                                      }};
+  return replica.group().meet(replica.replica_id_in_sync_group(), collective);
+}
+
 void merge_changes(const shard::VariableDescriptor& variable, const RowChange& mine,
                    const std::function<void(const RowChange&)>& apply) {
   const ReplicaContext& replica = get_replica_context();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -27,6 +28,14 @@ std::string name_of(shard::RowOp op, bool scatter);
 
 /// The calling thread is one of several replicas.
 bool among_replicas() noexcept;
+
+/// Throws Error(failed_precondition) among replicas, which cannot create `what` together.
+void require_one_thread(const std::string& what);
+
+/// Called by all replicas at the same time: replica 0's `make` is called once, and every replica gets what it
+/// returns or throws. Throws what ReplicaGroup::meet throws. REQUIRES: among_replicas().
+std::shared_ptr<const void> make_once(const std::string& call,
+                                      const std::function<std::shared_ptr<const void>()>& make);
 
 /// Called by all replicas of a worker, each with its own change: `apply`, replica 0's, is called once with
 /// what the variable's aggregation makes of them. Sums and means of dense changes are taken element by

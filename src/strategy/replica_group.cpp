@@ -8,6 +8,7 @@
 
 #include "base/cancellation_request.hpp"
 #include "base/log.hpp"
+#include "capstan/strategy.hpp"
 #include "device/real_gpu.hpp"
 #include "strategy/context.hpp"
 #include "strategy/current_replica.hpp"
@@ -159,6 +160,8 @@ void ReplicaGroup::work(int replica) {
     if (replica != 0) Context::set_current(&context_);
     const CancellationScope scope(cancellation_);
     try {
+      std::optional<ParameterServerStrategy::Scope> scope;
+      if (strategy_ != nullptr) scope.emplace(strategy_);
       std::optional<device::On> on_gpu;
       if (gpus_) on_gpu.emplace(gpus_->stream(replica).implementation());
       (*body_)(self);

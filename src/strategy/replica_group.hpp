@@ -30,6 +30,7 @@ class CancellationRequest;
 namespace capstan::strategy {
 
 class Context;
+class Strategy;
 
 class ReplicaGroup {
  public:
@@ -55,6 +56,9 @@ class ReplicaGroup {
   /// exception. Throws Error: deadline_exceeded naming replicas that have not come, failed_precondition for
   /// one that came with another call or has returned, aborted when one has failed.
   std::shared_ptr<const void> meet(int replica, const detail::Collective& call);
+
+  /// From now on `run` is in that strategy's scope, on every replica. The strategy outlives its runs.
+  void run_in_scope_of(Strategy& strategy) noexcept { strategy_ = &strategy; }
 
   /// Logs once for each call that it runs on the coordinator, unless that is allowed.
   void warn_unless_scheduled(const std::string& call);
@@ -82,6 +86,7 @@ class ReplicaGroup {
   const bool on_coordinator_;
   const bool wants_gpus_;
   std::optional<ReplicaGpus> gpus_;
+  Strategy* strategy_ = nullptr;  // null on a worker
   bool allowed_ = false;
   std::set<std::string> warned_;
 

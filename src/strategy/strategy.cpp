@@ -19,6 +19,7 @@
 #include "shard/partition.hpp"
 #include "store/ps_server.hpp"
 #include "strategy/disk_patience.hpp"
+#include "strategy/replica_group.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan {
@@ -92,7 +93,9 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
   for (const std::string& group : recovery_.groups()) contents_.add_group(group);
   listen();
   start_embedded_ps();
-  if (!of_this_process_) Context::add_of_this_thread(context_);
+  if (of_this_process_) return;
+  context_.replicas().run_in_scope_of(*this);
+  Context::add_of_this_thread(context_);
 }
 
 Strategy& Strategy::of_this_process() {

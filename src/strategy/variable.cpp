@@ -38,7 +38,18 @@ Strategy& strategy_of(const std::string& name) {
   return Strategy::of_this_process();
 }
 
+/// In `run` all replicas make one variable together.
+std::shared_ptr<const BoundVariable> create(const std::string& name, DType dtype, const Shape* shape,
+                                            const detail::AnyInitialValue& initial,
+                                            const VariableOptions& options) {
+  const auto make = [&] { return strategy_of(name).create_variable(name, dtype, shape, initial, options); };
+  if (!strategy::among_replicas()) return make();
+  return std::static_pointer_cast<const BoundVariable>(
+      strategy::make_once("the creation of variable \"" + name + "\"", make));
+}
+
 Strategy& scope_strategy(const std::string& what) {
+  strategy::require_one_thread(what);
   Strategy* strategy = Strategy::current();
   if (strategy == nullptr) {
     throw Error(Code::failed_precondition, what +
@@ -108,7 +119,7 @@ void apply(const BoundVariable& bound, std::size_t rows, const strategy::RowChan
 
 AnyVariable::AnyVariable(std::string name, DType dtype, const Shape* shape,
                          const detail::AnyInitialValue& initial, const VariableOptions& options)
-    : bound_(strategy_of(name).create_variable(name, dtype, shape, initial, options)) {}
+    : bound_(create(name, dtype, shape, initial, options)) {}
 
 const std::string& AnyVariable::name() const { return bound_->descriptor.name; }
 DType AnyVariable::dtype() const { return bound_->descriptor.dtype; }
@@ -170,6 +181,7 @@ void AnyVariable::flush() const { client_of(*bound_)->flush(); }
 void AnyVariable::bind(const Sent& sent, DType dtype) {
   bound_ = Context::current().find(sent.id);
   CAPSTAN_ASSERT(bound_->descriptor.dtype == dtype);
+  if (sent.part != 0) bound_ = strategy::part_of(*bound_, sent.part - 1);
 }
 
 void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size_t room,
@@ -181,7 +193,6 @@ void AnyVariable::lookup(std::span<const std::int64_t> ids, void* out, std::size
 void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const {
   const std::uint64_t rows = rows_of(*bound_, elements);
   check_elements(*bound_, elements, rows, "pull");
-  if (sent.part != 0) bound_ = strategy::part_of(*bound_, sent.part - 1);
   client_of(*bound_)->pull(bound_->descriptor, first_row, rows, out, mode);
 }
 

@@ -17,6 +17,10 @@ namespace {
 
 using testing::HasSubstr;
 
+void create_in_run() {
+  get_replicas().run([](ReplicaContext&) { Variable<float>("on a worker", {1}); });
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, ReplicasConformance, kSizes);
 
 // A2.13, A2.14, B91, B92, B184: same.
@@ -210,6 +214,48 @@ TEST_P(ReplicasConformance, VariablesOfTheCoordinatorAreShared) {
     }
   });
   EXPECT_EQ(w.lookup(Ids{60})[0][7], kRounds * n_);
+}
+
+// A2.1, A4.1: same.
+TEST_P(ReplicasConformance, RunIsInTheScopeOfItsStrategy) {
+  std::vector<std::optional<Variable<float>>> made(static_cast<std::size_t>(n_));
+  strategy_.run([&](ReplicaContext& replica) {
+    made[static_cast<std::size_t>(replica.replica_id_in_sync_group())].emplace(
+        "in run", std::initializer_list<float>{1, 2});
+  });
+  for (const auto& v : made) {
+    ASSERT_TRUE(v);
+    EXPECT_FALSE(v->on_coordinator());
+    EXPECT_TRUE(strategy_.variable_created_in_scope(*v));
+    EXPECT_EQ(v->pull(), (Floats{1, 2}));
+  }
+  made.front()->assign({3, 4});
+  EXPECT_EQ(made.back()->pull(), (Floats{3, 4}));
+  EXPECT_EQ(strategy_.variables(), std::vector<std::string>{"in run"});
+  EXPECT_TRUE(Variable<float>("after", {1}).on_coordinator());
+}
+
+// A2.1, A4.1: same.
+TEST_P(ReplicasConformance, ReplicasThatCreateTogetherAllGetTheError) {
+  const auto scope = strategy_.scope();
+  const Variable<float> taken("taken", {1});
+  std::atomic<int> refused = 0;
+  strategy_.run([&](ReplicaContext&) {
+    error_of(Code::already_exists, [] { Variable<float>("taken", {1}); });
+    ++refused;
+  });
+  EXPECT_EQ(refused, n_);
+  if (n_ == 1) return;
+  EXPECT_THAT(
+      error_of(Code::failed_precondition, [&] { strategy_.run([](ReplicaContext&) { Counter("c"); }); }),
+      HasSubstr("counter \"c\""));
+}
+
+// A4.1: same.
+TEST_P(ReplicasConformance, AFunctionOnAWorkerCreatesNoVariables) {
+  const auto value = coordinator_.schedule<&create_in_run>();
+  error_of(Code::failed_precondition, [&] { coordinator_.join(); });
+  error_of(Code::failed_precondition, [&] { value.fetch(); });
 }
 
 /// What a function of a variable may read, as one value; the same on every replica.
