@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,9 @@
 
 namespace capstan {
 
-/// What a function that makes a dataset is told of the place where it is read.
+/// What a function that makes a dataset is told of the place where it is read. The numbers are independent: a
+/// synchronous job of 2 workers with 2 replicas each has 2 pipelines and 4 replicas in sync, an asynchronous
+/// one 2 pipelines and 2 replicas in sync.
 struct InputContext {
   std::int64_t num_input_pipelines = 1;
   std::int64_t input_pipeline_id = 0;
@@ -47,7 +50,7 @@ enum class AutoShardPolicy : std::int8_t {
 
 enum class InputReplicationMode : std::uint8_t {
   per_worker = 0,   ///< one pipeline a worker, its elements dealt out
-  per_replica = 1,  ///< one pipeline a replica; for distribute_datasets_from_function only
+  per_replica = 1,  ///< one pipeline a replica; only for datasets that a function makes
 };
 
 struct InputOptions {
@@ -116,7 +119,7 @@ class DistributedDataset {
  public:
   using Element = PerReplica<B>;
 
-  explicit DistributedDataset(Dataset<Element> steps) : steps_(std::move(steps)) {}
+  explicit DistributedDataset(Dataset<PerReplica<B>> steps) : steps_(std::move(steps)) {}
 
   /// What create_per_worker_dataset uses.
   operator Iterator<Element>() const {
@@ -164,29 +167,42 @@ DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset, const InputP
   return DistributedDataset<B>(deal_out(cut, place.replicas).prefetch(options.per_replica_buffer_size));
 }
 
-/// `make(context)` gives a Dataset of batches for one replica each (or of other elements); a step takes as
-/// many as there are replicas. With per_replica it is called for each replica, whose pipelines count as so
-/// many. The dataset is neither cut nor sharded: that is up to the function.
+namespace data {
+
+/// Throws Error(invalid_argument) for numbers that make no sense.
+void check(const InputContext& context, std::int64_t replicas);
+
+/// What make(context) gives for `replicas` replicas, by replica; per_replica: for each replica by a call of
+/// its own.
 template <class F, class D = std::decay_t<std::invoke_result_t<F&, const InputContext&>>>
-auto distribute_datasets_from_function(F make, const InputContext& context,
-                                       const InputOptions& options = {}) {
+auto steps_from_function(F& make, const InputContext& context, InputReplicationMode mode,
+                         std::optional<std::int64_t> fed) {
   using T = typename D::Element;
-  data::check(options);
-  data::require_at_least(context.num_replicas_in_sync, 1, "the number of replicas");
-  const std::int64_t replicas = context.num_replicas_in_sync;
-  if (options.replication_mode == InputReplicationMode::per_worker) {
-    return DistributedDataset<T>(deal_out(make(context), replicas).prefetch(options.per_replica_buffer_size));
-  }
-  std::vector<data::NodePointer<T>> pipelines;
+  const std::int64_t replicas = fed.value_or(context.num_replicas_in_sync);
+  check(context, replicas);
+  if (mode == InputReplicationMode::per_worker) return deal_out(make(context), replicas);
+  std::vector<NodePointer<T>> pipelines;
   for (std::int64_t replica = 0; replica < replicas; ++replica) {
     const InputContext own{context.num_input_pipelines * replicas,
-                           context.input_pipeline_id * replicas + replica, replicas};
+                           context.input_pipeline_id * replicas + replica, context.num_replicas_in_sync};
     pipelines.push_back(make(own).node());
   }
   // One element of each in turn: what ends early is filled up with empty batches.
-  return DistributedDataset<T>(
-      Dataset<PerReplica<T>>(std::make_shared<data::SideBySideNode<T>>(std::move(pipelines)))
-          .prefetch(options.per_replica_buffer_size));
+  return Dataset<PerReplica<T>>(std::make_shared<SideBySideNode<T>>(std::move(pipelines)));
+}
+
+}  // namespace data
+
+/// `make(context)` gives a Dataset of batches for one replica each (or of other elements); a step takes as
+/// many as there are `replicas` that this pipeline feeds: unless told, all that are in sync. With per_replica
+/// it is called for each of them, whose pipelines count as so many. The dataset is neither cut nor sharded:
+/// that is up to the function. Throws Error(invalid_argument) for options or numbers that make no sense.
+template <class F>
+auto distribute_datasets_from_function(F make, const InputContext& context, const InputOptions& options = {},
+                                       std::optional<std::int64_t> replicas = {}) {
+  data::check(options);
+  auto steps = data::steps_from_function(make, context, options.replication_mode, replicas);
+  return DistributedDataset(steps.prefetch(options.per_replica_buffer_size));
 }
 
 // --- The calls of the early generations
@@ -199,11 +215,12 @@ Iterator<PerReplica<T>> make_dataset_iterator(const Dataset<T>& dataset, std::in
   return deal_out(dataset, replicas).make_iterator();
 }
 
-/// make_input_fn_iterator (PER_WORKER): the same for the dataset that make(context) gives.
+/// The same for the dataset that make(context) gives, or with per_replica for one of each replica.
 template <class F>
-auto make_input_fn_iterator(F make, const InputContext& context) {
-  data::require_at_least(context.num_replicas_in_sync, 1, "the number of replicas");
-  return make_dataset_iterator(make(context), context.num_replicas_in_sync);
+auto make_input_fn_iterator(F make, const InputContext& context,
+                            InputReplicationMode replication_mode = InputReplicationMode::per_worker,
+                            std::optional<std::int64_t> replicas = {}) {
+  return data::steps_from_function(make, context, replication_mode, replicas).make_iterator();
 }
 
 template <Batch B>
@@ -232,9 +249,14 @@ Iterator<PerReplica<T>> Replicas::make_dataset_iterator(const Dataset<T>& datase
   return capstan::make_dataset_iterator(dataset, replicas_of_input("make_dataset_iterator"));
 }
 template <class F>
-auto Replicas::make_input_fn_iterator(F make) const {
+auto Replicas::make_input_fn_iterator(F make, InputReplicationMode replication_mode) const {
   const auto replicas = replicas_of_input("make_input_fn_iterator");
-  return capstan::make_input_fn_iterator(std::move(make), {.num_replicas_in_sync = replicas});
+  return capstan::make_input_fn_iterator(std::move(make), {.num_replicas_in_sync = replicas},
+                                         replication_mode);
+}
+template <class F>
+auto Replicas::make_input_fn_iterator(F make) const {
+  return make_input_fn_iterator(std::move(make), InputReplicationMode::per_worker);
 }
 
 /// The arrays of a batch as one array with a new first axis, for Dataset::batch_as. Throws

@@ -28,6 +28,7 @@ namespace capstan {
 class AnyVariable;
 class Counter;
 struct InputOptions;
+enum class InputReplicationMode : std::uint8_t;
 template <class T>
 class Dataset;
 template <class B>
@@ -202,6 +203,8 @@ class Replicas {
   /// one replica each.
   template <class T>
   Iterator<PerReplica<T>> make_dataset_iterator(const Dataset<T>& dataset) const;
+  template <class F>
+  auto make_input_fn_iterator(F make, InputReplicationMode replication_mode) const;
   template <class F>
   auto make_input_fn_iterator(F make) const;
 

@@ -136,6 +136,16 @@ void check(const InputPlace& place) {
   }
 }
 
+void check(const InputContext& context, std::int64_t replicas) {
+  require_at_least(context.num_replicas_in_sync, 1, "InputContext::num_replicas_in_sync");
+  require_at_least(context.num_input_pipelines, 1, "InputContext::num_input_pipelines");
+  require_at_least(replicas, 1, "the number of replicas that a pipeline feeds");
+  if (context.input_pipeline_id >= 0 && context.input_pipeline_id < context.num_input_pipelines) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("InputContext::input_pipeline_id is {}, expected 0 to {}",
+                          context.input_pipeline_id, context.num_input_pipelines - 1));
+}
+
 }  // namespace data
 
 std::int64_t InputContext::get_per_replica_batch_size(std::int64_t global_batch_size) const {

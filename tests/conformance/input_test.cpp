@@ -189,6 +189,33 @@ TEST(Distribute, AFunctionIsToldWhereItIsRead) {
             (Steps{{0}, {1}}));
 }
 
+// A4.8, A4.14: better: PER_REPLICA makes a pipeline for each replica, which TensorFlow has for
+// MirroredStrategy only.
+TEST(Distribute, PipelinesAndReplicasInSyncAreIndependent) {
+  // 2 workers with 2 replicas each in one synchronous job, seen from the second.
+  const InputContext context{.num_input_pipelines = 2, .input_pipeline_id = 1, .num_replicas_in_sync = 4};
+  std::vector<InputContext> seen;
+  const auto make = [&seen](const InputContext& own) {
+    seen.push_back(own);
+    return Data::range(16)
+        .shard(own.num_input_pipelines, own.input_pipeline_id)
+        .batch(own.get_per_replica_batch_size(8));
+  };
+  EXPECT_EQ(all(distribute_datasets_from_function(make, context, {}, 2)),
+            (std::vector<Steps>{{{1, 3}, {5, 7}}, {{9, 11}, {13, 15}}}));
+  EXPECT_EQ(all(make_input_fn_iterator(make, context, InputReplicationMode::per_worker, 2)),
+            (std::vector<Steps>{{{1, 3}, {5, 7}}, {{9, 11}, {13, 15}}}));
+  EXPECT_EQ(all(make_input_fn_iterator(make, context, InputReplicationMode::per_replica, 2)),
+            (std::vector<Steps>{{{2, 6}, {3, 7}}, {{10, 14}, {11, 15}}}));
+  ASSERT_EQ(seen.size(), 4U);
+  EXPECT_EQ(seen[0].num_replicas_in_sync, 4);
+  EXPECT_EQ(seen[3].num_input_pipelines, 4);
+  EXPECT_EQ(seen[3].input_pipeline_id, 3);
+  EXPECT_EQ(seen[3].num_replicas_in_sync, 4);
+  error_of(Code::invalid_argument, [&] { make_input_fn_iterator(make, {.input_pipeline_id = 1}); });
+  error_of(Code::invalid_argument, [&] { distribute_datasets_from_function(make, context, {}, 0); });
+}
+
 // A4.9: same.
 TEST(InputContext, DividesTheGlobalBatch) {
   EXPECT_EQ((InputContext{.num_replicas_in_sync = 4}.get_per_replica_batch_size(12)), 3);
@@ -441,6 +468,7 @@ TEST_P(WorkerInput, IsMadeForTheStrategysReplicas) {
   EXPECT_EQ(seen.num_replicas_in_sync, replicas());
   EXPECT_EQ(all(strategy_.make_dataset_iterator(numbers.batch(2))), dealt);
   EXPECT_EQ(all(strategy_.make_input_fn_iterator(make)), dealt);
+  EXPECT_EQ(all(strategy_.make_input_fn_iterator(make, InputReplicationMode::per_replica)).size(), 4u);
   EXPECT_EQ(all(strategy_.distribute_datasets_from_function(
                     make, {.replication_mode = InputReplicationMode::per_replica}))
                 .size(),
