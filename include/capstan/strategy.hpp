@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,10 @@ struct StrategyOptions {
   Placement placement = Placement::round_robin;
   /// Of the variables whose options say nothing else.
   ShardMemory memory = ShardMemory::host;
-};
+  /// GPUs that the replicas of each worker compute on. Replicas are set up when their rank starts, so this
+  /// states what the job was started with: N for `--replicas=N --replica-device=gpu`, 0 for
+  /// `--replica-device=host`. A strategy with another number throws Error(invalid_argument). none: any.
+  std::optional<int> num_gpus_per_worker = {};
 };
 
 /// What one ps holds, and what it has done so far.
@@ -61,8 +65,9 @@ struct PsLoad {
 /// of different embedded clusters may live side by side.
 class ParameterServerStrategy : public Replicas {
  public:
-  /// Throws Error(failed_precondition) on another rank than the coordinator, while the cluster has another
-  /// strategy, and in a job of several processes also after that one has ended.
+  /// Throws Error: failed_precondition on another rank than the coordinator, while the cluster has another
+  /// strategy, and in a job of several processes also after that one has ended; invalid_argument for options
+  /// that do not fit the job.
   explicit ParameterServerStrategy(const Cluster& cluster, StrategyOptions options = {});
   /// With a partitioner and no other option.
   template <std::convertible_to<Partitioner> P>

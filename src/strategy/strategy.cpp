@@ -53,12 +53,29 @@ void check_rounding(const shard::VariableDescriptor& variable) {
                           variable.name, to_string(variable.dtype), to_string(variable.memory)));
 }
 
-std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtime> runtime) {
+/// Replicas are the ranks' own, by settings that are the same on every rank.
+void check_gpus(const Settings& settings, std::optional<int> expected) {
+  if (!expected) return;
+  const bool on_gpus = settings.text("replica-device") == "gpu";
+  const std::int64_t there = on_gpus ? settings.integer("replicas") : 0;
+  if (there == *expected) return;
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("StrategyOptions::num_gpus_per_worker is {}, expected {}, which the job was started "
+                  "with; start every rank with {}",
+                  *expected, there,
+                  *expected > 0 ? fmt::format("--replicas={} --replica-device=gpu", *expected)
+                                : "--replica-device=host"));
+}
+
+std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtime> runtime,
+                                                 const StrategyOptions& options) {
   if (runtime->self().role != Role::coordinator) {
     throw Error(Code::failed_precondition, "a strategy is made on the coordinator; this is " +
                                                runtime->self().name() +
                                                ", which runs Server(cluster).join()");
   }
+  check_gpus(runtime->settings(), options.num_gpus_per_worker);
   return runtime;
 }
 
@@ -75,7 +92,7 @@ Strategy* Strategy::current() noexcept { return current_strategy; }
 void Strategy::set_current(Strategy* strategy) noexcept { current_strategy = strategy; }
 
 Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions options, bool of_this_process)
-    : runtime_(as_coordinator(std::move(runtime))),
+    : runtime_(as_coordinator(std::move(runtime), options)),
       job_(*runtime_),
       options_(std::move(options)),
       of_this_process_(of_this_process),
@@ -451,6 +468,13 @@ std::vector<std::shared_ptr<const BoundVariable>> Strategy::variables(std::size_
   return {variables_.begin() + static_cast<std::ptrdiff_t>(known), variables_.end()};
 }
 
+std::shared_ptr<const BoundVariable> Strategy::find_variable(const std::string& name) const {
+  const std::lock_guard lock(variables_mutex_);
+  const auto found = std::find_if(variables_.rbegin(), variables_.rend(),
+                                  [&](const auto& variable) { return variable->descriptor.name == name; });
+  return found == variables_.rend() ? nullptr : *found;
+}
+
 std::vector<std::vector<std::byte>> Strategy::ask_every_ps(std::uint16_t type, transport::Bytes request,
                                                            std::chrono::milliseconds timeout,
                                                            const std::string& what) {
@@ -471,13 +495,6 @@ void Strategy::ask_each_ps(std::uint16_t type, const std::vector<std::vector<std
   for (std::size_t ps = 0; ps < requests.size(); ++ps) {
     calls.push_back(client.rpc().start(client.living_link(static_cast<int>(ps)).peer(), type, requests[ps]));
   }
-std::shared_ptr<const BoundVariable> Strategy::find_variable(const std::string& name) const {
-  const std::lock_guard lock(variables_mutex_);
-  const auto found = std::find_if(variables_.rbegin(), variables_.rend(),
-                                  [&](const auto& variable) { return variable->descriptor.name == name; });
-  return found == variables_.rend() ? nullptr : *found;
-}
-
   std::optional<Error> refused;
   for (const auto call : calls) {
     try {

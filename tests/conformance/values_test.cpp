@@ -156,5 +156,13 @@ TEST(StrategyArguments, APartitionerStandsAlone) {
   EXPECT_EQ(Variable<float>("v", Shape{4}).shards().size(), 2U);
 }
 
+// A1.12: same.
+TEST(StrategyArguments, TheGpusOfAWorkerAreThoseThatItStartedWith) {
+  const RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}, {"replicas", "2"}}});
+  error_of(Code::invalid_argument,
+           [&] { ParameterServerStrategy strategy(ranks.cluster(), {.num_gpus_per_worker = 2}); });
+  EXPECT_EQ(ParameterServerStrategy(ranks.cluster(), {.num_gpus_per_worker = 0}).num_replicas_in_sync(), 2);
+}
+
 }  // namespace
 }  // namespace capstan
