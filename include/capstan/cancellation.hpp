@@ -1,7 +1,8 @@
 // cancellation.hpp -- how a running function learns that it is to stop.
 //
 // A scheduled function is cancelled when the function of another closure fails and the error cancels the
-// queue, or when its own deadline passes. Nothing interrupts it: a function that never looks runs to its end.
+// queue, or when its own deadline passes. A split of a SplitDataset that has begun is not: half of it would
+// count twice. Nothing interrupts a function: one that never looks runs to its end.
 // Lookups, pulls, pushes, assignments, waits of update groups, and Iterator::next look, and throw
 // Error(cancelled) before they do anything; the function's fetch then throws the same. What the function had
 // pushed before stays applied.

@@ -21,7 +21,8 @@ struct ClosureExtras {
   int priority = 0;
   int affinity = kAnyWorker;
   std::optional<Clock::time_point> deadline = {};
-  bool expired = false;  // has failed by its deadline while it ran, and is not counted as running
+  bool expired = false;    // has failed by its deadline while it ran, and is not counted as running
+  bool completes = false;  // once it has begun, no error of another one cancels it
   std::vector<detail::ArgumentInput> inputs = {};
 };
 

@@ -241,6 +241,7 @@ bool Dispatcher::append_extras(std::vector<std::byte>& out, RunHeader header, co
   }
   const std::vector<std::byte>& arguments = extras.inputs.empty() ? closure.arguments : whole;
   header.argument_bytes = arguments.size();
+  header.completes = extras.completes ? 1 : 0;
   if (extras.deadline) {
     const std::int64_t left = std::chrono::nanoseconds(*extras.deadline - Clock::now()).count();
     header.argument_bytes += sizeof left;

@@ -31,9 +31,10 @@ struct RunHeader {
   std::uint64_t id = 0;
   std::uint64_t argument_bytes = 0;
   std::uint32_t function = 0;
-  std::uint8_t stays = 0;   // 1: for this worker alone
-  std::uint8_t again = 0;   // 1: a worker that has died may have begun it
-  std::uint16_t timed = 0;  // 1: not to be begun later than the nanoseconds (int64) before its arguments
+  std::uint8_t stays = 0;      // 1: for this worker alone
+  std::uint8_t again = 0;      // 1: a worker that has died may have begun it
+  std::uint8_t timed = 0;      // 1: not to be begun later than the nanoseconds (int64) before its arguments
+  std::uint8_t completes = 0;  // 1: not cancelled while it runs
 };
 
 /// kClosuresDone has no header. The payload: of each closure a DoneHeader and its result, or the text of its
@@ -52,7 +53,8 @@ struct FreeHeader {
 
 /// Header of kGiveBack: revokes closures for any worker that this one has not begun. The worker answers with
 /// kGivenBack and their ids, the last one first; without being asked when one of its functions has failed.
-/// The function that it runs is cancelled if its number is below `before`, or is `cancel`.
+/// The function that it runs is cancelled if its number is below `before`, or is `cancel`, unless it is one
+/// that completes.
 struct GiveBackHeader {
   std::uint64_t most = 0;    // this many, from the last one on
   std::uint64_t before = 0;  // and each one with a lower number: an error has cancelled them

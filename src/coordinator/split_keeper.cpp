@@ -139,7 +139,9 @@ std::vector<DataSplit> SplitKeeper::next(std::int64_t most) {
 
 std::shared_ptr<const Result> SplitKeeper::add(const DataSplit& split, std::uint32_t function,
                                                detail::PackedArguments arguments) {
-  auto result = coordinator_->schedule(function, std::move(arguments));
+  auto extras = std::make_unique<ClosureExtras>();
+  extras->completes = true;  // half a split would count again
+  auto result = coordinator_->schedule(function, std::move(arguments), std::move(extras));
   Epoch& epoch = epochs_.at(split.epoch);
   const std::size_t place = epoch.place_of[static_cast<std::size_t>(split.index)];
   epoch.states[place] = State::under_way;

@@ -394,7 +394,8 @@ void WorkerServer::revoke(const GiveBackHeader& which) {
 }
 
 bool WorkerServer::is_at_one_of(const GiveBackHeader& which) const {
-  return running_ && running_->stays == 0 && (running_->id < which.before || running_->id == which.cancel);
+  if (!running_ || running_->stays != 0 || running_->completes != 0) return false;
+  return running_->id < which.before || running_->id == which.cancel;
 }
 
 /// What this worker has moved so far, for the coordinator's figures. Not inside progress(), as the answer to
