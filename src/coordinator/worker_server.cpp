@@ -166,6 +166,7 @@ void WorkerServer::listen() {
     revoked_.clear();
     to_give_back_.clear();
     to_free_.clear();
+    failures_ = 0;
   });
   fabric.on_failure([this](transport::Peer& peer) {
     if (runtime_->member(peer.rank()).role != Role::coordinator) return;
@@ -518,7 +519,7 @@ void WorkerServer::execute(const Task& task) {
     answers_.insert(answers_.end(), result.begin(), result.end());
     running_.reset();
     if (cancellation_->requested()) cancellation_ = std::make_shared<CancellationRequest>();
-    const bool cancels_others = code != Code::ok && task.header.stays == 0;
+    const bool cancels_others = code != Code::ok && task.header.stays == 0 && !anew_;
     if (cancels_others) {
       ++failures_;
       revoke({tasks_.size(), 0});
