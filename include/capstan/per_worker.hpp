@@ -43,9 +43,9 @@ std::shared_ptr<void> worker_resource(const ResourceHandle& handle);
 
 /// The calling thread is in a strategy's scope.
 bool in_scope() noexcept;
-/// A new object of the workers of the strategy whose scope this is. `kind` and `name` are for errors: "table",
-/// "words". Throws Error: failed_precondition outside of a scope, invalid_argument for a name that no
-/// checkpoint could hold.
+/// A new object of the workers of the strategy whose scope this is. `kind` and `name` are for errors:
+/// "table", "words". Throws Error: failed_precondition outside of a scope, invalid_argument for a name that
+/// no checkpoint could hold.
 ResourceHandle add_worker_resource(const std::string& kind, const std::string& name, std::uint32_t function,
                                    PackedArguments arguments);
 

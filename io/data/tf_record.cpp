@@ -166,10 +166,10 @@ class RecordCursor final : public data::Cursor<Record> {
 }  // namespace
 
 Dataset<std::vector<std::byte>> tf_records(data::Paths files, TFRecordCompression compression) {
-  return Dataset<Record>(std::make_shared<data::FilesNode<Record>>(
-      std::move(files), [compression](const std::filesystem::path& path) {
-        return std::make_unique<RecordCursor>(path, compression);
-      }));
+  auto node = std::make_shared<data::FilesNode<Record>>(std::move(files), [compression](const auto& path) {
+    return std::make_unique<RecordCursor>(path, compression);
+  });
+  return Dataset<Record>(detail::reader_with_recipe<&tf_records>(std::move(node), compression));
 }
 
 /// Records are collected, and go through zlib where that is asked for, a buffer at a time.

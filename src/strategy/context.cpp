@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "capstan/partitioners.hpp"
 #include "strategy/current_replica.hpp"
 #include "strategy/replica_group.hpp"
 
@@ -18,7 +19,7 @@ thread_local std::vector<Context*> strategies;  // of this thread, in order of c
 std::shared_ptr<const BoundVariable> part_of(const BoundVariable& variable, std::uint32_t shard) {
   BoundVariable part = variable;
   shard::VariableDescriptor& d = part.descriptor;
-  d.name += "/part_" + std::to_string(shard);
+  d.name = shard_name(d.name, shard, variable.descriptor.shards.size());
   d.part = shard + 1;
   d.shards = {variable.descriptor.shards.at(shard)};
   d.shards[0].first_row = 0;

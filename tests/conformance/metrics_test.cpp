@@ -229,7 +229,7 @@ TEST_P(Metrics, RefuseValuesThatDoNotFit) {
   refused("loss", [&] { mean.update_state({1, 2, 3}, {1, 2}); });
   refused("loss", [&] { mean.update_state(std::numeric_limits<double>::quiet_NaN()); });
   refused("accuracy", [&] { accuracy.update_state({1, 2, 3}, {1, 2}); });
-  refused("accuracy", [&] { accuracy.update_state(Array<double>({2, 2}), Array<double>({4})); });
+  refused("accuracy", [&] { accuracy.update_state(Array<double>(Shape{2, 2}), Array<double>(Shape{4})); });
   refused("auc", [&] { auc.update_state({1, 0}, {0.5, 1.5}); });
   refused("auc", [&] { auc.update_state({1, 0}, {0.5}); });
   refused("bad", [] { metrics::AUC("bad", {.num_thresholds = 1}); });
