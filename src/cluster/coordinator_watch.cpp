@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -19,9 +20,14 @@ void CoordinatorWatch::lose(const transport::Peer& peer) {
   if (until_) return;
   lost_ = peer.name();
   until_ = Clock::now();
-  if (!runtime_.coordinator_may_return()) return;
+  if (!runtime_.coordinator_may_return() || alone_) return;
   *until_ += runtime_.coordinator_wait();
   log::warn("{} is gone; waiting {} ms for it to come back", lost_, runtime_.coordinator_wait().count());
+}
+
+void CoordinatorWatch::reach_none() {
+  alone_ = true;
+  if (until_) until_ = Clock::now();
 }
 
 void CoordinatorWatch::hear(const transport::Message& message) {
@@ -36,12 +42,16 @@ void CoordinatorWatch::hear(const transport::Message& message) {
 }
 
 void CoordinatorWatch::meet(const transport::Message& message) {
-  if (message.header.size() == sizeof life_) std::memcpy(&life_, message.header.data(), sizeof life_);
+  auto life = life_;
+  if (message.header.size() != sizeof life) return;
+  std::memcpy(&life, message.header.data(), sizeof life);
+  life_ = std::max(life_, life);  // a greeting of an earlier coordinator may come late
 }
 
 CoordinatorBack CoordinatorWatch::take_up() {
   CoordinatorBack back = *std::exchange(back_, std::nullopt);
   until_.reset();
+  alone_ = false;
   runtime_.coordinator_returned(back.coordinator);
   return back;
 }
@@ -54,7 +64,9 @@ void CoordinatorWatch::answer() {
 const std::string& CoordinatorWatch::verdict() {
   if (!verdict_.empty() || !until_ || Clock::now() < *until_) return verdict_;
   verdict_ = lost_ + " is gone";
-  if (runtime_.coordinator_may_return()) {
+  if (alone_) {
+    verdict_ += ", and no other rank can be reached";
+  } else if (runtime_.coordinator_may_return()) {
     verdict_ += fmt::format(", and has not come back within {} ms (--coordinator-wait)",
                             runtime_.coordinator_wait().count());
   }

@@ -21,6 +21,9 @@ class CoordinatorWatch {
 
   /// Of the fabric's failure handler: the connection to the coordinator has ended.
   void lose(const transport::Peer& peer);
+  /// A process that was started again reaches no other rank: no coordinator will find it, so it does not wait
+  /// for one. The job has ended.
+  void reach_none();
   /// Handler of kCoordinatorReturned.
   void hear(const transport::Message& message);
   /// Handler of the kHello by which a coordinator takes in this worker, which has connected to it: which of
@@ -45,6 +48,7 @@ class CoordinatorWatch {
   std::optional<Clock::time_point> until_;
   std::string lost_;
   std::string verdict_;
+  bool alone_ = false;
   std::int32_t life_ = 0;
 };
 

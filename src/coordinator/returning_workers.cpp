@@ -44,7 +44,7 @@ bool ReturningWorkers::acceptable(const cluster::Member& member) const {
 
 void ReturningWorkers::begin(const Asking& asking) {
   const cluster::Member& member = asking.member;
-  if (asking.by_a_ps && runtime_.knows(member.rank)) return;  // another ps has asked as well
+  if (runtime_.knows(member.rank)) return;  // it has asked before, or another ps has for it
   if (!acceptable(member)) {
     log::error("{} cannot be taken in: a later one has its place, or it never was a worker", member.name());
     return;

@@ -61,8 +61,9 @@ constexpr ControlLoop::Looks kLooks{std::chrono::seconds(1), std::chrono::micros
 /// do.
 constexpr std::size_t kAnswerBytes = transport::kPieceBytes / 2;
 constexpr std::chrono::microseconds kAnswerWaits{200};
-/// How often a worker that was started again asks the ps for a coordinator, when it finds none.
-constexpr std::chrono::milliseconds kAsksAPs{200};
+/// How often a worker that was started again asks to be taken in: the coordinator, or the ps when it finds
+/// none.
+constexpr std::chrono::milliseconds kAsksAgain{200};
 /// A function that still runs when nobody wants its result gets so long: at the end of the job, and when this
 /// worker counts as dead and could begin anew. Only a process that has an agent may be ended under it.
 constexpr std::chrono::seconds kGraceAtTheEnd{2};
@@ -195,17 +196,28 @@ void WorkerServer::come_in() {
     heard = true;
   });
   const bool late = runtime_->came_late();
-  if (!late) coordinator_->send(cluster::kJoin, {}, to_bytes(runtime_->self()));
   auto next = std::chrono::steady_clock::now();
+  const auto ask = [&] {
+    const auto self = to_bytes(runtime_->self());
+    if (!watch_.until()) {
+      coordinator_->send(cluster::kJoin, {}, self);
+      return;
+    }
+    // A coordinator that was killed as well comes back without knowing this process; the ps know where it is.
+    bool any = false;
+    for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
+      transport::Peer& peer = runtime_->control_peer(runtime_->member(Role::ps, ps));
+      peer.send(cluster::kJoin, {}, self);
+      any |= !peer.failed();
+    }
+    if (!any) watch_.reach_none();
+  };
   const auto answered = [&] {
     take_up_coordinator();
-    // One that was killed as well comes back without knowing this process; the ps know where.
-    if (const auto now = std::chrono::steady_clock::now(); !late && watch_.until() && now >= next) {
-      next = now + kAsksAPs;
-      for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
-        runtime_->control_peer(runtime_->member(Role::ps, ps))
-            .send(cluster::kJoin, {}, to_bytes(runtime_->self()));
-      }
+    // Repeated, since a coordinator that is about to begin drops it.
+    if (const auto now = std::chrono::steady_clock::now(); !late && now >= next) {
+      next = now + kAsksAgain;
+      ask();
     }
     return heard || ended() || anew_;
   };
@@ -387,6 +399,8 @@ void WorkerServer::revoke(const GiveBackHeader& which) {
   std::uint64_t count = 0;
   for (auto task = tasks_.end(); task != tasks_.begin();) {
     --task;
+    // By the clock of the coordinator its deadline has passed.
+    if (task->header.id == which.cancel) task->begin_by = std::chrono::steady_clock::time_point::min();
     if (task->header.stays != 0 || (count >= which.most && task->header.id >= which.before)) continue;
     ++count;
     revoked_.push_back(task->header.id);

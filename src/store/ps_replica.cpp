@@ -15,6 +15,8 @@ namespace capstan::store {
 namespace {
 
 constexpr std::chrono::milliseconds kBeat{200};
+/// How often the coordinator is asked to drop the replica, until it answers.
+constexpr std::chrono::milliseconds kAsksAgain{200};
 /// How many times --wait-timeout a replica may be at one call.
 constexpr int kCallsOfPatience = 10;
 
@@ -78,7 +80,8 @@ void PsServer::give_up_replica(const std::string& why) {
 }
 
 void PsServer::ask_to_drop_replica() {
-  given_up_ = std::chrono::steady_clock::now();
+  asked_ = std::chrono::steady_clock::now();
+  given_up_ = given_up_.value_or(asked_);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kReplicaLost, {});
 }
 
@@ -91,6 +94,8 @@ bool PsServer::look_at_replica() {
   // Who has not looked for long was busy or stopped itself: it cannot tell how long the replica is silent.
   const bool first_look = now - std::exchange(looked_, now) > patience / 2;
   if (given_up_) {
+    // A coordinator that is about to begin drops the question.
+    if (!replica_->ended() && !coordinator_.until() && now - asked_ > kAsksAgain) ask_to_drop_replica();
     // Without its word the replica may have taken this ps's place.
     if (!replica_->ended() && !coordinator_.until() && now - *given_up_ > runtime_->patience()) {
       reason_to_end_ =

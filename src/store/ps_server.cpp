@@ -153,9 +153,13 @@ void PsServer::say_that_it_is_back() {
   const shard::PsReturned returned{life_};
   runtime_->control_peer(coordinator).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   client(coordinator.rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+  bool any = !runtime_->control_peer(coordinator).failed();
   for (const int rank : runtime_->worker_ranks()) {
-    if (!gone_.contains(rank)) client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+    if (gone_.contains(rank)) continue;
+    client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+    any |= !client(rank).failed();
   }
+  if (!any) coordinator_.reach_none();
 }
 
 void PsServer::serve_requests() {
@@ -393,7 +397,10 @@ void PsServer::greet_coordinator() {
   }
   pulse_.excuse();
   coordinator_.answer();
-  if (given_up_ && !replica_->ended()) ask_to_drop_replica();
+  if (given_up_ && !replica_->ended()) {
+    given_up_.reset();  // the new coordinator has its own time to answer
+    ask_to_drop_replica();
+  }
 }
 
 const std::string& PsServer::lost() {
@@ -417,8 +424,8 @@ void PsServer::say_known(std::int32_t rank) {
 }
 
 void PsServer::forget(int rank) {
+  inbox_.close(rank);  // applies waiting entries, which moves the position that `rings_` then fences
   rings_.close(rank);
-  inbox_.close(rank);
   rows_.close(rank);
   store_.remove(rank);
   if (replica_) replica_->call(cluster::kWorkerGone, rank, transport::as_bytes(shard::WorkerGone{rank, 0}));

@@ -124,6 +124,7 @@ class PsServer {
   ReplicaInbox replicated_;                         // of the ps whose replica this is
   std::chrono::steady_clock::time_point heard_{};   // of this ps's replica, while it has something to do
   std::chrono::steady_clock::time_point looked_{};  // whether it was heard
+  std::chrono::steady_clock::time_point asked_{};   // the coordinator, to drop the replica
   std::optional<std::chrono::steady_clock::time_point> given_up_;  // the replica, as the coordinator was told
   bool following_ = false;                                         // this is a replica
   bool over_ = false;

@@ -84,7 +84,7 @@ std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtim
 Strategy::Job::Job(cluster::Runtime& runtime) : runtime_(runtime) {
   runtime_.begin_job();
   // Ps and workers send these as soon as they run, which may be before a coordinator listens.
-  for (const auto type : {cluster::kHello, cluster::kHeartbeat, cluster::kJoin})
+  for (const auto type : {cluster::kHello, cluster::kHeartbeat, cluster::kJoin, cluster::kReplicaLost})
     runtime_.control().on_message(type, [](const transport::Message&) {});
 }
 
@@ -153,8 +153,8 @@ Strategy::~Strategy() {
                                         std::any_of(lost.begin(), lost.end(), is_it))) {
       continue;
     }
-    if (member.role == Role::spare && !record.waits(member.rank))
-      continue;  // one that is a ps is told as that
+    // One that is a ps is told as that, and one that counts as dead may live.
+    if (member.role == Role::spare && runtime_->life() > 0 && !record.waits(member.rank)) continue;
     try {
       runtime_->control_peer(member).send(cluster::kShutdown, {});
     } catch (const Error& error) {
