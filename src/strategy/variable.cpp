@@ -320,10 +320,12 @@ Counter::Counter(std::string name) {
 strategy::Context& Counter::context_here() { return Context::current(); }
 
 void Counter::add(std::int64_t delta) const {
+  (void)Context::current();  // throws on a thread that has no strategy
   context_->use_client()->count(ps_, index_, static_cast<std::uint64_t>(delta));
 }
 
 std::int64_t Counter::fetch_add(std::int64_t delta) const {
+  (void)Context::current();
   return static_cast<std::int64_t>(
       context_->use_client()->fetch_add(ps_, index_, static_cast<std::uint64_t>(delta)));
 }

@@ -83,7 +83,7 @@ class CompileErrors(unittest.TestCase):
         for name, (_, _, words) in CASES.items():
             with self.subTest(name):
                 found = [error for error in errors if all(word in error for word in words)]
-                self.assertEqual(len(found), 1, "\n".join(errors))
+                self.assertGreaterEqual(len(found), 1, "\n".join(errors))
 
     def test_what_has_a_serializer_compiles(self):
         self.assertEqual(errors_of(WORKS), [])

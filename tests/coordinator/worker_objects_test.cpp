@@ -184,7 +184,8 @@ TEST_P(WorkerObjects, AreFreedWhenTheirClosuresWereCancelled) {
     for (int i = 0; i < 50; ++i) coordinator_->schedule<&value_when_told>(object);
     ASSERT_TRUE(comes_true([] { return waiting_with_object == kWorkersWithObjects; }));
     const auto late = std::chrono::milliseconds(1);
-    coordinator_->schedule_with<&do_nothing_by_a_deadline>({.deadline = late});
+    const auto expired = coordinator_->schedule_with<&do_nothing_by_a_deadline>({.deadline = late});
+    ASSERT_TRUE(comes_true([&] { return expired.ready(); }));
     may_go_on = true;
     error_of(Code::deadline_exceeded, [&] { coordinator_->join(); });
   }

@@ -134,9 +134,11 @@ class Faults {
     const std::string before = loads();
     for (int round = 0; round < 3; ++round) {
       // 16 TiB, and with slots; then a table of which one half can be made.
-      expect("ps-memory", [] { cs::Variable<float>("huge", cs::Shape{std::int64_t{1} << 36, 64}, {}, {}); });
+      expect("ps-memory", [] {
+        cs::Variable<float>("huge", cs::Shape{std::int64_t{1} << 32, 1024}, {}, {});
+      });
       expect("ps-slots", [] {
-        cs::Variable<double>("slots", cs::Shape{std::int64_t{1} << 36, 8}, {},
+        cs::Variable<double>("slots", cs::Shape{std::int64_t{1} << 32, 128}, {},
                              {.optimizer = cs::optimizers::Adam{}});
       });
       expect("half", [] {

@@ -39,10 +39,10 @@ class ClosureFaults(JobTest):
         lines = self.lines("memory", self.folder)
         self.assertEqual([what for what, _ in lines], ["ps-memory", "ps-slots", "half"] * 3 + ["huge", "saved"])
         for memory, slots, half in (lines[0:3], lines[3:6], lines[6:9]):
-            rows = 2**35
+            rows = 2**31
             self.assertRegex(memory[1], rf'^resource_exhausted: variable "huge": ps \d has no room for shard huge\S*, {rows} rows, '
-                                        rf"{rows * 64 * 4} bytes with the optimizer's slots: ")
-            self.assertIn(f"{rows * 8 * 8 * 3} bytes with", slots[1])
+                                        rf"{rows * 1024 * 4} bytes with the optimizer's slots: ")
+            self.assertIn(f"{rows * 128 * 8 * 3} bytes with", slots[1])
             self.assertIn("no foot fits shoe 12", half[1])
         self.assertEqual(lines[9][1], "3 half 4")
 

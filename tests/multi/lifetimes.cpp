@@ -1,8 +1,8 @@
 // lifetimes.cpp -- how long strategies, and objects that workers make for themselves, live in a job of ranks.
 //
-//   mpirun -np N lifetimes objects     creates 20 objects and 20 datasets, drops them, waits until all are
-//   freed mpirun -np N lifetimes strategies  creates a second strategy beside the first and after it, and
-//   joins again
+//   mpirun -np N lifetimes objects     creates 20 objects and 20 datasets, drops them, waits for their end
+//
+//   mpirun -np N lifetimes strategies  creates a second strategy beside the first and after it; joins again
 //
 // Prints a line for each thing that was seen.
 #include <capstan/capstan.hpp>
