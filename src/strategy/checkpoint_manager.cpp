@@ -142,12 +142,6 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
     throw Error(Code::deadline_exceeded, fmt::format("waited {} ms for another save of this program to end",
                                                      strategy::disk_patience(strategy).count()));
   }
-  if (!lock_in(lock_).is_current()) {
-    log::warn(
-        "{} was removed or replaced while this job ran, and its checkpoints with it: it is locked again",
-        options_.directory.string());
-    lock_ = lock_directory(options_);
-  }
   const auto states = strategy.states();
   const Hold hold(states, strategy, options.consistency == SaveConsistency::global);
   Saving saving{.step = step, .told = {.user_state = user_state, .settings = options_.settings}};
@@ -165,6 +159,12 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
   saving.folder = directory.path() / io::checkpoint_name(step);
   // Anew where a ps has died and is back, or a spare has its place.
   auto counters = strategy.at_rest([&] {
+    // Immediately before leftovers are removed there, which may be another job's.
+    if (!lock_in(lock_).is_current()) {
+      log::warn("{} was removed or replaced while this job ran, with its checkpoints; it is locked again",
+                options_.directory.string());
+      lock_ = lock_directory(options_);
+    }
     const std::string folder = std::filesystem::absolute(directory.begin(step)).string();
     const io::FastPlace fast = fast_->begin(step);
     const std::uint64_t number = strategy.save_under_way().begin(strategy.runtime()->count(Role::ps));

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -14,6 +17,7 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"
+#include "strategy/saved_state.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
@@ -246,6 +250,38 @@ TEST(CheckpointManager, LocksADirectoryAgainThatWasRemovedUnlessAnotherJobHas) {
   manager.save(3);
   EXPECT_EQ(manager.latest(), 3);
   EXPECT_EQ(manager.restore_latest(), 3);
+}
+
+/// Does `replace` when a save has begun.
+class StateThatReplacesTheDirectory final : public strategy::SavedState {
+ public:
+  explicit StateThatReplacesTheDirectory(std::function<void()> replace) : replace_(std::move(replace)) {}
+  void hold() override { replace_(); }
+  void release() noexcept override {}
+  std::string position() const override { return "0"; }
+  void check(const std::string&) const override {}
+  void restore(const std::string&) override {}
+
+ private:
+  std::function<void()> replace_;
+};
+
+TEST(CheckpointManager, RemovesNothingOfAnotherJobThatLockedTheDirectoryWhileASaveBegan) {
+  const io::TemporaryFolder parent;
+  const auto folder = parent.path() / "run", unfinished = folder / "checkpoint-00000001.tmp";
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder});
+  std::optional<LockOfAnotherJob> other;
+  const auto state = std::make_shared<StateThatReplacesTheDirectory>([&] {
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(unfinished);
+    other.emplace(folder);
+  });
+  program.strategy.implementation().add_state("state", state);
+  (void)error_of(Code::failed_precondition, [&] { manager.save(1); });
+  ASSERT_TRUE(other && other->taken());
+  EXPECT_TRUE(std::filesystem::exists(unfinished));
+  EXPECT_TRUE(manager.checkpoints().empty());
 }
 
 TEST(CheckpointManager, EachSaveWritesToFilesOfItsOwn) {
