@@ -21,7 +21,7 @@ namespace cs = capstan;
 # Declarations, a call, and the words of its only error.
 CASES = {
     "argument": ("struct WithPointer { int* pointer; }; void take(WithPointer);",
-                 "coordinator.schedule<&take>(WithPointer{});", ["WithPointer", "int*", "Serializer"]),
+                 "coordinator.schedule<&take>(WithPointer{});", ["WithPointer", ("int*", "int *"), "Serializer"]),
     "argument in a container": ("class Opaque { int x = 0; std::string s; }; void take_many(std::vector<Opaque>);",
                                 "coordinator.schedule_on<&take_many>(0, std::vector<Opaque>());", ["Opaque", "Serializer"]),
     "string_view": ("void take_view(std::string_view);",
@@ -42,7 +42,7 @@ CASES = {
     "number of arguments": ("void take_two(int, int);", "coordinator.schedule<&take_two>(1);",
                             ["as many arguments as the function has"]),
     "captures": ("", "int n = 3; (void)coordinator.create_per_worker_dataset([n] { return cs::Dataset<int>::range(n); });",
-                 ["lambda", "captures"]),
+                 [("<lambda", "(lambda at"), "captures"]),  # as GCC and Clang write the type
     "a function as an argument": ("cs::Dataset<int> numbers();",
                                   "(void)coordinator.create_per_worker_dataset(numbers);", ["(*)()", "template argument"]),
 }
@@ -74,6 +74,11 @@ def errors_of(source):
         return [line for line in done.stderr.splitlines() if "error:" in line]
 
 
+def has(error, word):
+    """Whether the error has the word, or one of several."""
+    return word in error if isinstance(word, str) else any(one in error for one in word)
+
+
 class CompileErrors(unittest.TestCase):
     def test_each_is_one_line_that_names_the_type(self):
         calls = "".join(f"{declarations}\nvoid case_{i}(cs::ClusterCoordinator& coordinator) {{ {call} }}\n"
@@ -82,8 +87,8 @@ class CompileErrors(unittest.TestCase):
         self.assertEqual(len(errors), len(CASES), "\n".join(errors))
         for name, (_, _, words) in CASES.items():
             with self.subTest(name):
-                found = [error for error in errors if all(word in error for word in words)]
-                self.assertGreaterEqual(len(found), 1, "\n".join(errors))
+                found = [error for error in errors if all(has(error, word) for word in words)]
+                self.assertEqual(len(found), 1, "\n".join(errors))
 
     def test_what_has_a_serializer_compiles(self):
         self.assertEqual(errors_of(WORKS), [])
