@@ -20,7 +20,7 @@ void CoordinatorWatch::lose(const transport::Peer& peer) {
   if (until_) return;
   lost_ = peer.name();
   until_ = Clock::now();
-  if (!runtime_.coordinator_may_return() || alone_) return;
+  if (!runtime_.coordinator_may_return() || alone_ || !known_) return;
   *until_ += runtime_.coordinator_wait();
   log::warn("{} is gone; waiting {} ms for it to come back", lost_, runtime_.coordinator_wait().count());
 }
@@ -28,6 +28,10 @@ void CoordinatorWatch::lose(const transport::Peer& peer) {
 void CoordinatorWatch::reach_none() {
   alone_ = true;
   if (until_) until_ = Clock::now();
+}
+
+void CoordinatorWatch::greet(const transport::Message& message) {
+  if (message.from == runtime_.member(Role::coordinator, 0).rank) known_ = true;
 }
 
 void CoordinatorWatch::hear(const transport::Message& message) {
@@ -52,6 +56,7 @@ CoordinatorBack CoordinatorWatch::take_up() {
   CoordinatorBack back = *std::exchange(back_, std::nullopt);
   until_.reset();
   alone_ = false;
+  known_ = true;
   runtime_.coordinator_returned(back.coordinator);
   return back;
 }
@@ -66,6 +71,9 @@ const std::string& CoordinatorWatch::verdict() {
   verdict_ = lost_ + " is gone";
   if (alone_) {
     verdict_ += ", and no other rank can be reached";
+  } else if (!known_) {
+    verdict_ +=
+        ", and had not recorded where this rank is, which was restarted: no other coordinator can find it";
   } else if (runtime_.coordinator_may_return()) {
     verdict_ += fmt::format(", and has not come back within {} ms (--coordinator-wait)",
                             runtime_.coordinator_wait().count());

@@ -21,9 +21,13 @@ class CoordinatorWatch {
 
   /// Of the fabric's failure handler: the connection to the coordinator has ended.
   void lose(const transport::Peer& peer);
-  /// A process that was started again reaches no other rank: no coordinator will find it, so it does not wait
-  /// for one. The job has ended.
+  /// A restarted worker reaches no ps, and so will never hear of a new coordinator: it stops waiting for one.
   void reach_none();
+  /// A restarted ps has a new address, which only the coordinator that greets it records. Until then, no
+  /// coordinator that is started later could find this process, so it does not wait for one.
+  void expect_greeting() { known_ = false; }
+  /// Handler of the kHello to a ps.
+  void greet(const transport::Message& message);
   /// Handler of kCoordinatorReturned.
   void hear(const transport::Message& message);
   /// Handler of the kHello by which a coordinator takes in this worker, which has connected to it: which of
@@ -49,6 +53,7 @@ class CoordinatorWatch {
   std::string lost_;
   std::string verdict_;
   bool alone_ = false;
+  bool known_ = true;  // where this process is; false between expect_greeting() and the greeting
   std::int32_t life_ = 0;
 };
 

@@ -65,8 +65,11 @@ void Coordinator::on_failure(transport::Peer& peer) {
 bool Coordinator::greet_returned_ps() {
   const bool any = !returned_.empty();
   for (const auto& [member, life] : std::exchange(returned_, {})) {
-    if (!takeovers_.welcome(member, life)) continue;
+    if (!takeovers_.admits(member, life)) continue;
     runtime_.ps_returned_to_control(member);
+    // Before a spare's record names it no more, and before the ps is greeted, which then relies on it.
+    if (runtime_.coordinator_may_return()) note_members();
+    takeovers_.welcome(member.rank, life);
     away_.erase(member.rank);
     ps_watch_.forget(member.rank);
     lost_ranks_.remove(member.rank);

@@ -151,17 +151,18 @@ std::uint32_t Takeovers::life_of(int ps) const {
   return life;
 }
 
-bool Takeovers::welcome(const cluster::Member& ps, std::uint32_t life) {
-  if (life != life_of(ps.rank)) {
-    log::warn("{}, pid {}, is told to end: a spare has its place, or is about to take it", ps.name(), ps.pid);
-    runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(cluster::kFenced, {});
-    return false;
-  }
+bool Takeovers::admits(const cluster::Member& ps, std::uint32_t life) {
+  if (life == life_of(ps.rank)) return true;
+  log::warn("{}, pid {}, is told to end: a spare has its place, or is about to take it", ps.name(), ps.pid);
+  runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(cluster::kFenced, {});
+  return false;
+}
+
+void Takeovers::welcome(int ps, std::uint32_t life) {
   for (Spare& spare : spares_) {
-    if (life > 0 && spare.ps == ps.rank && spare.life == life) set(spare, State::stands);
+    if (life > 0 && spare.ps == ps && spare.life == life) set(spare, State::stands);
   }
-  why_.erase(ps.rank);
-  return true;
+  why_.erase(ps);
 }
 
 int Takeovers::spare_of(int ps) const {

@@ -37,7 +37,10 @@ class Takeovers {
   /// Of the process that is the ps, or is about to be; beats of others do not count.
   std::uint32_t life_of(int ps) const;
   /// A process says that it is this ps. False when its place is another one's: it is told to end.
-  bool welcome(const cluster::Member& ps, std::uint32_t life);
+  bool admits(const cluster::Member& ps, std::uint32_t life);
+  /// The process of that incarnation has the shards of the ps. REQUIRES: the coordinator's record has its
+  /// address.
+  void welcome(int ps, std::uint32_t life);
   /// The rank of the spare that is in its place; -1 when none is.
   int spare_of(int ps) const;
   /// The ps is gone, and so is the spare that was in its place: its rank, or -1.

@@ -153,13 +153,10 @@ void PsServer::say_that_it_is_back() {
   const shard::PsReturned returned{life_};
   runtime_->control_peer(coordinator).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   client(coordinator.rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
-  bool any = !runtime_->control_peer(coordinator).failed();
   for (const int rank : runtime_->worker_ranks()) {
     if (gone_.contains(rank)) continue;
     client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
-    any |= !client(rank).failed();
   }
-  if (!any) coordinator_.reach_none();
 }
 
 void PsServer::serve_requests() {
@@ -296,7 +293,7 @@ void PsServer::serve_fabric() {
     if (!gone_.contains(m.from)) inbox_.receive(m);
   });
   fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
-  fabric_.on_message(cluster::kHello, [](const transport::Message&) {});
+  fabric_.on_message(cluster::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
   fabric_.on_message(cluster::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
   fabric_.on_message(cluster::kReport, [this](const transport::Message& m) { report(m); });
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
@@ -433,6 +430,7 @@ void PsServer::forget(int rank) {
 
 void PsServer::run() {
   log::set_rank_tag(runtime_->log_tag());
+  if (kept_ && kept_->found()) coordinator_.expect_greeting();
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
   word(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);

@@ -215,8 +215,10 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
       // A push that its pusher has given up ends here, whatever this entry begins: a read that waits for the
       // end must not hold it back.
       if (!whatever_waits && !ring.unfinished.open() && !sink_.ready(header)) break;
-      ring.unfinished.note(header, sink_);
+      // In this order a push that ends another, which it is the second run of, leaves the shard no moment in
+      // which it looks complete.
       shard::apply_entry(header, entry->rest, sink_);
+      ring.unfinished.note(header, sink_);
     }
     ring.applied += header.bytes;
     if (!sink_.unsettled()) applied.store(ring.applied, std::memory_order_release);

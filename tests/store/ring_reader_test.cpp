@@ -32,9 +32,13 @@ class RingRecorder : public shard::PushSink {
     Push push{header.kind, header.variable, {rows.begin(), rows.end()}, std::vector<float>(header.rows)};
     std::memcpy(push.values.data(), values, push.values.size() * sizeof(float));
     pushes.push_back(std::move(push));
+    calls.push_back("apply");
   }
   bool ready(const shard::PushHeader& header) override { return !held || header.first_part == 0; }
-  void abandon(std::uint32_t variable, std::uint32_t) override { abandoned.push_back(variable); }
+  void abandon(std::uint32_t variable, std::uint32_t) override {
+    abandoned.push_back(variable);
+    calls.push_back("abandon");
+  }
   bool unsettled() const noexcept override { return on_settle && settled < pushes.size(); }
   void settle() override {
     if (!unsettled()) return;
@@ -46,6 +50,7 @@ class RingRecorder : public shard::PushSink {
   std::size_t settled = 0;          // of `pushes`
   bool held = false;
   std::vector<std::uint32_t> abandoned;  // variables
+  std::vector<std::string> calls;        // of apply and abandon
 };
 
 class RingReaderTest : public testing::Test {
@@ -201,6 +206,8 @@ TEST_F(RingReaderTest, APushWhosePusherDiesOrGivesUpInTheMiddleIsAbandoned) {
   two.publish();
   EXPECT_TRUE(reader_.apply_some());
   EXPECT_EQ(sink_.abandoned, (std::vector<std::uint32_t>{7, 8}));
+  // A consistent read between the two would otherwise see half of 8 as a whole.
+  EXPECT_EQ(sink_.calls, (std::vector<std::string>{"apply", "abandon", "apply", "apply", "abandon"}));
   reader_.close(2);
   EXPECT_EQ(sink_.abandoned.size(), 2U);
 }
