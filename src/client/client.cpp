@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/fence.hpp"
@@ -19,6 +20,8 @@ namespace {
 
 /// Reads of a mapped shard that a writer has disturbed, before the ps is asked to serve one.
 constexpr int kConsistentTries = 32;
+/// Positions within a call are 32-bit numbers in ByShard and Combiner.
+constexpr std::size_t kMostIds = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
@@ -160,6 +163,11 @@ const Route& Client::route_of(const shard::VariableDescriptor& variable) {
 }
 
 void Client::check(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids) {
+  if (ids.size() > kMostIds) {
+    throw Error(Code::invalid_argument,
+                fmt::format("{} ids of variable \"{}\" in one call; expected at most {}: split the call",
+                            ids.size(), variable.name, kMostIds));
+  }
   const auto last = static_cast<std::int64_t>(variable.rows()) - 1;
   // The sign of either is set where an id is not in [0, last]; without a way out the loop becomes vectors.
   std::int64_t signs = 0;

@@ -201,6 +201,18 @@ TEST_P(ClientTest, NothingIsReadOrPushedForNoIds) {
   EXPECT_EQ(pull<float>(v), std::vector<float>(4, 2));
 }
 
+TEST_P(ClientTest, ACallWithMoreIdsThanItsPositionsCanCountIsRefused) {
+  start(two_ps());
+  const auto v = create("entities", DType::float32, {100, 2});
+  std::vector<float> rows(6);
+  const Ids ids{1, 2, 3};
+  const std::span<const std::int64_t> too_many(ids.data(), std::size_t{1} << 32);  // none of them is read
+  const char* text =
+      "4294967296 ids of variable \"entities\" in one call; expected at most 4294967295: split the call";
+  expect_error(Code::invalid_argument, text, [&] { client().lookup(v, too_many, rows.data()); });
+  expect_error(Code::invalid_argument, text, [&] { client().push(v, too_many, rows.data()); });
+}
+
 TEST_P(ClientTest, AnIdThatIsNotThereIsRefusedByNameAndPlaceAndNothingIsSent) {
   start(two_ps());
   const auto v = create("entities", DType::float32, {100, 2});
