@@ -1,9 +1,15 @@
 # capstan_test(<name> <sources> LAYER <layer> [USES ...] [LINK ...])         one process
 # capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry per count of ranks
 # capstan_job_test(<group> <name> <script> TIMEOUT s [ARGS ...] [WAITS]      programs under mpirun, from the outside; WAITS:
-#                  [MPICH Case.test ...])                                    mostly for time-outs, beside another test
+#                  [FULL] [SHORT Case.test ...] [MPICH Case.test ...])       mostly for time-outs, beside another test
 # With a second MPI every capstan_mpi_test, and of a capstan_job_test the cases after MPICH, run under it too: NAME.mpich.
 # Every test has a TIMEOUT. The asan and tsan presets run the label "unit" alone.
+#
+# `launch/test` runs what tells a user that the build is right on this machine: all but the label "full". With --all it
+# runs all but the label "short". A capstan_job_test has the label "full" by FULL; with SHORT its cases are also a test
+# NAME.short, which has the label "short", and the whole of it has the label "full". The target short_tests is what the
+# former needs to be built; a script's programs are added where it is registered.
+add_custom_target(short_tests)
 
 # Open MPI wants leave to run as root and to share cores, which version 5 calls otherwise; MPICH ignores these.
 set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -48,6 +54,7 @@ function(capstan_test name sources)
   if(NOT TARGET ${program})
     capstan_test_target(${program} "${sources}" ${arg_LAYER})
     target_link_libraries(${program} PRIVATE capstan_test_main GTest::gmock GTest::gtest)
+    add_dependencies(short_tests ${program})
   else()
     target_sources(${program} PRIVATE ${sources})
   endif()
@@ -69,7 +76,7 @@ endfunction()
 function(capstan_skip_mpich test label)
   add_test(NAME ${test}.mpich
            COMMAND ${CAPSTAN_PYTHON} -c "print('SKIP: MPICH: ${CAPSTAN_MPICH_WORDS}'); raise SystemExit(77)")
-  set_tests_properties(${test}.mpich PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77 LABELS "mpi;${label}")
+  set_tests_properties(${test}.mpich PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77 LABELS "mpi;${label};full")
 endfunction()
 
 function(capstan_mpi_test name source)
@@ -83,6 +90,7 @@ function(capstan_mpi_test name source)
   endif()
   capstan_test_target(${name} "${source}" ${arg_LAYER})
   set(targets ${name})
+  add_dependencies(short_tests ${name})
   if(CAPSTAN_MPICH_FOUND)
     string(REGEX REPLACE "^mpi$" "mpi_mpich" layer ${arg_LAYER})
     capstan_test_target(${name}_mpich "${source}" ${layer})
@@ -106,26 +114,45 @@ function(capstan_mpi_test name source)
     endif()
     set_tests_properties(${tests} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2 LABELS "mpi;${arg_LAYER}"
                          ENVIRONMENT "CAPSTAN_TEST_RANKS=${ranks};${CAPSTAN_MPI_ENV}")
+    if(CAPSTAN_MPICH_FOUND)
+      set_property(TEST ${test}.mpich APPEND PROPERTY LABELS full)
+    endif()
   endforeach()
 endfunction()
 
 # Real ranks, started and judged by a script on tests/support/job.py.
 function(capstan_job_test group name script)
-  cmake_parse_arguments(arg "WAITS" "TIMEOUT" "ARGS;MPICH" ${ARGN})
+  cmake_parse_arguments(arg "WAITS;FULL" "TIMEOUT" "ARGS;MPICH;SHORT" ${ARGN})
   set(processors 2)
   if(arg_WAITS)
     set(processors 1)
   endif()
   set(test ${group}.${name})
   set(command ${CAPSTAN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${script})
-  add_test(NAME ${test} COMMAND ${command} ${PROJECT_BINARY_DIR}/bin ${MPIEXEC_EXECUTABLE} ${arg_ARGS})
+  set(with_open_mpi ${command} ${PROJECT_BINARY_DIR}/bin ${MPIEXEC_EXECUTABLE} ${arg_ARGS})
+  add_test(NAME ${test} COMMAND ${with_open_mpi})
   set(tests ${test})
+  set(full)
+  if(arg_FULL OR arg_SHORT)
+    set(full ${test})
+  endif()
+  if(arg_SHORT)
+    add_test(NAME ${test}.short COMMAND ${with_open_mpi} ${arg_SHORT})
+    list(APPEND tests ${test}.short)
+  endif()
   if(arg_MPICH AND CAPSTAN_MPICH_FOUND)
     add_test(NAME ${test}.mpich COMMAND ${command} ${PROJECT_BINARY_DIR}/mpich/bin ${CAPSTAN_MPICH_MPIEXEC} ${arg_ARGS} ${arg_MPICH})
     list(APPEND tests ${test}.mpich)
+    list(APPEND full ${test}.mpich)
   elseif(arg_MPICH)
     capstan_skip_mpich(${test} ${group})
   endif()
   set_tests_properties(${tests} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} LABELS "mpi;${group}"
                        ENVIRONMENT "${CAPSTAN_MPI_ENV}")
+  if(full)
+    set_property(TEST ${full} APPEND PROPERTY LABELS full)
+  endif()
+  if(arg_SHORT)
+    set_property(TEST ${test}.short APPEND PROPERTY LABELS short)
+  endif()
 endfunction()

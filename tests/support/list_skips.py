@@ -1,12 +1,9 @@
-#!/usr/bin/env python3
-"""list_skips.py BUILD_DIR -- the count of tests that the last ctest run skipped, with their reasons.
+"""list_skips.py -- which tests a ctest run has skipped, with their reasons, from its LastTest.log.
 
 Understands GTEST_SKIP() << "reason", a script that prints "SKIP: reason", unittest's "... skipped 'reason'" and
 CTest's disabled tests.
 """
-import pathlib
 import re
-import sys
 
 TEST = re.compile(r'^\d+/\d+ Test: (?P<name>\S+)\nCommand: (?P<command>.*)\n(?P<rest>(?:.*\n)*?)"(?P=name)" end time:', re.M)
 GTEST = re.compile(r"^\[ RUN      \] (?P<name>\S+)\n(?P<text>(?:.*\n)*?)\[  SKIPPED \] (?P=name)", re.M)
@@ -30,15 +27,3 @@ def skips(log):
         found += [(f"{name} {part['name']}", part["reason"]) for part in UNITTEST.finditer(output)]
         found += [(name, part["reason"]) for part in SCRIPT.finditer(output)]
     return found
-
-
-def main(build_dir):
-    log = pathlib.Path(build_dir, "Testing", "Temporary", "LastTest.log")
-    found = skips(log.read_text(errors="replace")) if log.exists() else []
-    print(f"{len(found)} skipped" + (":" if found else ""))
-    for name, reason in found:
-        print(f"  {name}: {reason or 'no reason given'}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -1,0 +1,65 @@
+"""run_tests_test.py -- what CTest 3.25 prints is counted, and a failed test is shown with the command that repeats it."""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import run_tests  # noqa: E402
+
+LINES = """\
+Test project /b
+      Start 240: fault.ps_restarted_test
+      Start 12: base.log_test
+ 1/5 Test  #12: base.log_test ....................   Passed    0.06 sec
+ 2/5 Test #240: fault.ps_restarted_test ..........***Failed   38.10 sec
+the reason
+      Start 7: base.json_test
+ 3/5 Test   #7: base.json_test ...................***Timeout  60.03 sec
+ 4/5 Test   #8: mpi.ranks_test.np3.mpich .........***Skipped   0.11 sec
+what a skipped test prints
+ 5/5 Test   #9: io.samples_test ..................***Exception: SegFault  0.44 sec
+
+40% tests passed, 3 tests failed out of 5
+""".splitlines()
+
+
+class RunTests(unittest.TestCase):
+    def setUp(self):
+        self.progress = run_tests.Progress({"base.log_test": 1, "fault.ps_restarted_test": 30, "io.samples_test": 1,
+                                            "base.json_test": 2, "mpi.ranks_test.np3.mpich": 1})
+        self.log = io.StringIO()
+        self.shown = io.StringIO()
+        with contextlib.redirect_stdout(self.shown):
+            run_tests.follow(iter(LINES), self.log, self.progress, run_tests.Display(self.progress), "release")
+
+    def test_each_result_is_counted_once(self):
+        self.assertEqual(self.progress.failed, ["fault.ps_restarted_test", "base.json_test", "io.samples_test"])
+        self.assertEqual(self.progress.skipped, 1)
+        self.assertEqual(len(self.progress.done), 5)
+
+    def test_of_a_failed_test_its_output_and_its_command_are_shown_and_of_others_nothing(self):
+        shown = self.shown.getvalue()
+        self.assertIn("***Failed   38.10 sec\n  run it alone: ctest --preset release -R '^fault\\.ps_restarted_test$'\nthe reason\n", shown)
+        self.assertNotIn("what a skipped test prints", shown)
+        self.assertNotIn("base.log_test", shown)
+        self.assertEqual(self.log.getvalue().splitlines(), LINES)
+
+    def test_the_time_left_is_by_the_work_that_is_done(self):
+        progress = run_tests.Progress({"long": 30, "short": 10})
+        self.assertIsNone(progress.seconds_left())
+        progress.began -= 60
+        progress.take("long", "Passed", 55)
+        self.assertAlmostEqual(progress.seconds_left(), 20, delta=1)
+
+    def test_the_summary_says_what_to_run_again(self):
+        with tempfile.TemporaryDirectory() as build:
+            text = "\n".join(run_tests.summary(self.progress, pathlib.Path(build), "asan"))
+        self.assertIn("failed: io.samples_test; run it alone: ctest --preset asan -R '^io\\.samples_test$'", text)
+        self.assertIn("1 passed, 3 failed, 1 skipped as a whole", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

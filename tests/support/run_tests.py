@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""run_tests.py PRESET [ctest arguments] -- runs ctest, and shows what a person wants to see of it.
+
+On a terminal a bar with the time left, elsewhere a line every 20 seconds; of a failed test at once what it printed, and
+the command that runs it alone; at the end how many passed, failed and were skipped, with reasons, and the longest. All
+that ctest prints is in build/PRESET/test.log, all that tests print in build/PRESET/Testing/Temporary/LastTest.log.
+Exit: that of ctest.
+"""
+import json
+import pathlib
+import queue
+import re
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from list_skips import skips  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULT = re.compile(r"^ *\d+/\d+ +Test +#\d+: (?P<name>\S+) \.* *(?P<result>Passed|\*\*\*\D*?) +(?P<seconds>[\d.]+) sec")
+START = re.compile(r"^ +Start +\d+: ")
+SUMMARY = re.compile(r"^\d+% tests passed")
+SECONDS_BETWEEN_LINES = 20
+BAR = 40
+LONGEST = 8
+
+
+class Progress:
+    """What is known of the run so far. `costs` are seconds by test, of an earlier run or as CMakeLists.txt says."""
+
+    def __init__(self, costs):
+        self.costs = costs
+        self.began = time.monotonic()
+        self.done = {}  # test: seconds
+        self.failed = []
+        self.skipped = 0
+
+    def take(self, name, result, seconds):
+        self.done[name] = seconds
+        if "Skipped" in result or "Not Run" in result:
+            self.skipped += 1
+        elif result != "Passed":
+            self.failed.append(name)
+
+    def seconds_left(self):
+        """By how much of the expected work is done; None before there is something to go by."""
+        done = sum(self.costs.get(name, 1) for name in self.done)
+        rest = sum(cost for name, cost in self.costs.items() if name not in self.done)
+        elapsed = time.monotonic() - self.began
+        return elapsed * rest / done if done and elapsed > 5 else None
+
+    def text(self):
+        left = self.seconds_left()
+        return (f"{len(self.done)} of {len(self.costs)}" + (f", {len(self.failed)} failed" if self.failed else "")
+                + (f", {clock(left)} left" if left is not None and len(self.done) < len(self.costs) else ""))
+
+    def bar(self):
+        filled = BAR * len(self.done) // max(len(self.costs), 1)
+        return f"[{'#' * filled:{BAR}}] {self.text()}"
+
+
+def clock(seconds):
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
+
+
+def again(preset, name):
+    """The command that runs one test and builds nothing."""
+    return f"ctest --preset {preset} -R '^{re.escape(name)}$'"
+
+
+def planned(command):
+    """{test: expected seconds}, or None where ctest does not say."""
+    listed = subprocess.run([*command, "--show-only=json-v1"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        return None
+    tests = json.loads(listed.stdout)["tests"]
+    return {test["name"]: next((p["value"] for p in test.get("properties", []) if p["name"] == "COST"), 1) for test in tests}
+
+
+def measured(build):
+    """{test: seconds} of earlier runs in this folder."""
+    costs = {}
+    file = build / "Testing/Temporary/CTestCostData.txt"
+    for line in file.read_text().splitlines() if file.exists() else ():
+        fields = line.split()
+        if len(fields) == 3 and fields[1] != "0":
+            costs[fields[0]] = max(float(fields[2]), 0.1)
+    return costs
+
+
+class Display:
+    """Lines on standard output, below them the bar, if it is a terminal."""
+
+    def __init__(self, progress):
+        self.progress = progress
+        self.terminal = sys.stdout.isatty()
+        self.told = time.monotonic()
+
+    def say(self, *lines):
+        print(*(["\r\033[K"] if self.terminal else []), sep="", end="")
+        print(*lines, sep="\n", flush=True)
+
+    def look(self):
+        if self.terminal:
+            print(f"\r\033[Ktests: {self.progress.bar()}", end="", flush=True)
+        elif time.monotonic() - self.told >= SECONDS_BETWEEN_LINES:
+            self.told = time.monotonic()
+            self.say(f"tests: {self.progress.text()}")
+
+
+def lines_of(process):
+    """Its lines as they come, and None whenever a second has passed without one."""
+    lines = queue.Queue()
+
+    def read():
+        for line in process.stdout:
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=1)
+        except queue.Empty:
+            yield None
+            continue
+        if not line:
+            return
+        yield line.rstrip("\n")
+
+
+def follow(lines, log, progress, display, preset):
+    """Hands each result to `progress`, and prints the output of failed tests, which ctest prints after the result."""
+    failing = False
+    for line in lines:
+        if line is None:
+            display.look()
+            continue
+        print(line, file=log)
+        result = RESULT.match(line)
+        if result:
+            progress.take(result["name"], result["result"], float(result["seconds"]))
+            failing = result["name"] in progress.failed
+            if failing:
+                display.say(line.strip(), f"  run it alone: {again(preset, result['name'])}")
+        elif START.match(line) or SUMMARY.match(line):
+            failing = False
+        elif failing:
+            display.say(line)
+        display.look()
+
+
+def summary(progress, build, preset):
+    log = build / "Testing/Temporary/LastTest.log"
+    reasons = skips(log.read_text(errors="replace")) if log.exists() else []
+    passed = len(progress.done) - len(progress.failed) - progress.skipped
+    longest = sorted(progress.done.items(), key=lambda item: -item[1])[:LONGEST]
+    return [
+        "",
+        "longest: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in longest),
+        *(f"skipped: {name}: {reason or 'no reason given'}" for name, reason in reasons),
+        *(f"failed: {name}; run it alone: {again(preset, name)}" for name in progress.failed),
+        f"{passed} passed, {len(progress.failed)} failed, {progress.skipped} skipped as a whole, "
+        f"{len(reasons)} skipped in all, in {clock(time.monotonic() - progress.began)}",
+    ]  # fmt: skip
+
+
+def main(preset, *arguments):
+    build = ROOT / "build" / preset
+    command = ["ctest", "--preset", preset, *arguments]
+    costs = planned(command)
+    if costs is None:
+        return subprocess.run(command, cwd=ROOT).returncode
+    earlier = measured(build)
+    progress = Progress({name: earlier.get(name, cost) for name, cost in costs.items()})
+    display = Display(progress)
+    display.say(f"tests: {len(costs)} by {' '.join(command)}")
+    with open(build / "test.log", "w") as log, subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+        follow(lines_of(process), log, progress, display, preset)
+    display.say(*summary(progress, build, preset))
+    return process.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
