@@ -1,0 +1,59 @@
+// coordinator_watch_test.cpp -- which of a coordinator's processes a rank obeys.
+#include "cluster/coordinator_watch.hpp"
+
+#include <gtest/gtest.h>
+
+#include "capstan/serialize.hpp"
+#include "cluster/runtime.hpp"
+#include "transport/bytes.hpp"
+#include "transport/loop.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+class CoordinatorWatchTest : public testing::Test {
+ protected:
+  CoordinatorWatchTest() {
+    Settings settings;
+    settings.set_from_flag("ps", "1");
+    runtimes_ = Runtime::as_threads(settings, 3, hub_);
+  }
+
+  Runtime& worker() { return *runtimes_[1]; }
+
+  void greet(CoordinatorWatch& watch, std::int32_t life) {
+    watch.meet({.from = 0, .header = transport::as_bytes(life), .payload = {}});
+  }
+
+  void return_as(CoordinatorWatch& watch, std::int32_t life) {
+    const auto bytes = to_bytes(CoordinatorBack{life, worker().member(Role::coordinator, 0), {}, {}});
+    watch.hear({.from = 0, .header = {}, .payload = bytes});
+  }
+
+ private:
+  transport::LoopHub hub_;
+  std::vector<std::shared_ptr<Runtime>> runtimes_;
+};
+
+TEST_F(CoordinatorWatchTest, AGreetingSaysWhichProcessThatIs) {
+  CoordinatorWatch watch(worker());
+  EXPECT_EQ(watch.life(), 0);
+  greet(watch, 2);
+  EXPECT_EQ(watch.life(), 2);
+}
+
+TEST_F(CoordinatorWatchTest, AGreetingOfAnEarlierProcessThatComesLateChangesNothing) {
+  CoordinatorWatch watch(worker());
+  return_as(watch, 2);
+  ASSERT_TRUE(watch.news());
+  greet(watch, 1);
+  EXPECT_EQ(watch.life(), 2);
+  EXPECT_EQ(watch.take_up().life, 2);
+  greet(watch, 0);
+  return_as(watch, 1);
+  EXPECT_FALSE(watch.news());
+  EXPECT_EQ(watch.life(), 2);
+}
+
+}  // namespace
+}  // namespace capstan::cluster
