@@ -126,7 +126,7 @@ std::vector<std::string> binding_warnings(const std::vector<Member>& members,
                                           const std::vector<Binding>& bindings) {
   std::vector<std::string> warnings;
   struct Host {
-    int busy = 0;
+    int ps = 0, workers = 0;
     std::set<int> cpus;
     std::map<std::string, const Member*> alone;  // by the only core of a busy rank
   };
@@ -136,7 +136,7 @@ std::vector<std::string> binding_warnings(const std::vector<Member>& members,
     Host& host = hosts[member.host];
     host.cpus.merge(numbers_of(member.seat.cpus));
     if (!is_busy(member.role)) continue;
-    ++host.busy;
+    ++(one_fabric(member.role) ? host.ps : host.workers);
     auto one = on_one_core(member);
     if (!one) continue;
     const auto [other, is_first] = host.alone.emplace(bindings[rank].cpus, &member);
@@ -147,11 +147,16 @@ std::vector<std::string> binding_warnings(const std::vector<Member>& members,
     }
     warnings.push_back(*one);
   }
+  // Workers on the host of a ps access its memory themselves, so the ps of a job on one host are idle most of
+  // the time. With several hosts they serve the messages of the others.
+  const auto used =
+      std::ranges::count_if(hosts, [](const auto& one) { return one.second.ps + one.second.workers > 0; });
   for (const auto& [name, host] : hosts) {
-    if (host.cpus.size() > 1 && host.busy > static_cast<int>(host.cpus.size())) {
+    const int busy = used == 1 ? std::max(host.ps, host.workers) : host.ps + host.workers;
+    if (host.cpus.size() > 1 && busy > static_cast<int>(host.cpus.size())) {
       warnings.push_back(
-          fmt::format("{} has {} ps and workers on {} cpus, on which they take turns: start fewer there",
-                      name, host.busy, host.cpus.size()));
+          fmt::format("{} has {} ps and {} worker{} on {} cpus, on which they take turns: start fewer there",
+                      name, host.ps, host.workers, host.workers == 1 ? "" : "s", host.cpus.size()));
     }
   }
   return warnings;

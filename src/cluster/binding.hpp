@@ -30,8 +30,8 @@ std::vector<Binding> plan_binding(const std::vector<Member>& members);
 std::vector<std::string> binding_table(const std::vector<Member>& members,
                                        const std::vector<Binding>& bindings, std::size_t most);
 
-/// What will be slow: threads that are busy on one core, more busy ranks than cores. A sentence each, which
-/// says what to do.
+/// What will be slow: busy threads that share one core, and hosts with fewer cpus than workers, than ps, or,
+/// in a job on several hosts, than both together. A sentence each, which says what to do.
 std::vector<std::string> binding_warnings(const std::vector<Member>& members,
                                           const std::vector<Binding>& bindings);
 

@@ -120,10 +120,37 @@ TEST(Binding, WhatWillBeSlowIsSaid) {
       warnings(bound).back(),
       "worker 0 (rank 1 on n1) and ps 0 (rank 2 on n1) are bound to the same core (cpus 3): mpirun --bind-to "
       "none, or fewer ranks a host");
+}
+
+TEST(Binding, WarnsOfMoreRanksThanCpus) {
   const Seat two_cores{.cpus = "0-1", .cpu_count = 2, .core_count = 2, .nodes = {{0, "0-1"}}};
-  EXPECT_THAT(warnings(members("CWP", two_cores)), ElementsAre());
-  EXPECT_THAT(warnings(members("CWWP", two_cores)),
-              ElementsAre("n1 has 3 ps and workers on 2 cpus, on which they take turns: start fewer there"));
+  const auto warnings = [](const std::vector<Member>& all) {
+    return binding_warnings(all, plan_binding(all));
+  };
+  const auto warning = [](const std::string& ranks) {
+    return ElementsAre("n1 has " + ranks + " on 2 cpus, on which they take turns: start fewer there");
+  };
+  // On one host workers and ps count separately, and the coordinator never does.
+  for (const char* const fits : {"CWP", "CWWP", "CWWPP", "CPP"}) {
+    EXPECT_THAT(warnings(members(fits, two_cores)), ElementsAre()) << fits;
+  }
+  EXPECT_THAT(warnings(members("CWWWP", two_cores)), warning("1 ps and 3 workers"));
+  EXPECT_THAT(warnings(members("CWPPP", two_cores)), warning("3 ps and 1 worker"));
+
+  auto coordinator_elsewhere = members("CWWP", two_cores);
+  coordinator_elsewhere.front().host = "n0";
+  EXPECT_THAT(warnings(coordinator_elsewhere), ElementsAre());
+
+  // With a worker elsewhere, which the ps serve, they count together.
+  const auto with_another_host = [&](const std::string& letters) {
+    auto all = members(letters + "W", two_cores);
+    all.back().host = "n2";
+    return all;
+  };
+  EXPECT_THAT(warnings(with_another_host("CWP")), ElementsAre());
+  EXPECT_THAT(warnings(with_another_host("CPP")), ElementsAre());
+  EXPECT_THAT(warnings(with_another_host("CWWP")), warning("1 ps and 2 workers"));
+  EXPECT_THAT(warnings(with_another_host("CPPP")), warning("3 ps and 0 workers"));
 }
 
 TEST(Seat, OfThisProcessHasItsCores) {
