@@ -45,6 +45,10 @@ void write_summary(const std::string& path, const Cluster& cluster, const kge::P
                            {"rank", p.rank},
                            {"right", p.right()}});
   }
+  json predicted_relations = json::array();
+  for (const kge::LearnedRelation& one : report.predicted_relations) {
+    predicted_relations.push_back({{"relation", one.name}, {"valid_mrr", one.valid_mrr}});
+  }
   const json summary{{"program", "capstan train kge"},
                      {"version", launch::version_text()},
                      {"cluster", launch::cluster_json(cluster)},
@@ -74,7 +78,9 @@ void write_summary(const std::string& path, const Cluster& cluster, const kge::P
                        {"workers_lost", report.workers_lost},
                        {"epochs", epochs}}},
                      {"test", to_json(report.result)},
+                     {"random_mrr", report.random_mrr},
                      {"predictions", predictions},
+                     {"predicted_relations", predicted_relations},
                      {"checkpoint", report.checkpoint},
                      {"resumed_from", report.resumed_from}};
   launch::write_summary(path, summary);
@@ -91,9 +97,13 @@ void print_report(const kge::ProgramOptions& options, const kge::Report& report,
       "test, filtered, heads and tails: MRR {:.4f}  Hits@1 {:.4f}  Hits@3 {:.4f}  Hits@10 {:.4f}  ({} "
       "queries)\n",
       m.mrr(), m.hits1(), m.hits3(), m.hits10(), m.count);
+  fmt::print(
+      "  MRR is the mean of 1/rank of the right answer among all entities: 1 is perfect, random guessing: "
+      "{:.2g}\n",
+      report.random_mrr);
   if (report.workers_lost > 0)
     fmt::print("{} worker(s) were lost on the way; their work was done by others\n", report.workers_lost);
-  if (!report.predictions.empty()) fmt::print("\npredictions for held-out triples:\n");
+  if (!report.predictions.empty()) fmt::print("\n{}:\n", kge::predictions_header(report));
   for (const kge::Prediction& p : report.predictions) fmt::print("  {}\n", kge::to_string(p));
   if (!report.checkpoint.empty()) fmt::print("\ncheckpoint: {}\n", report.checkpoint);
   if (!summary.empty()) fmt::print("summary:    {}\n", summary);

@@ -31,6 +31,11 @@ class Train(JobTest):
         self.assertEqual(summary["training"]["workers_lost"], 0)
         self.assertEqual(summary["test"]["queries"], 2 * len((data / "test.txt").read_text().splitlines()))
         self.assertGreater(summary["test"]["mrr"], LEARNT)
+        self.assertIn(f"random guessing: {summary['random_mrr']:.2g}\n", job.stdout)
+        relations = summary["predicted_relations"]
+        self.assertTrue(relations)
+        self.assertLessEqual({shown["relation"] for shown in summary["predictions"]}, {one["relation"] for one in relations})
+        self.assertIn(f"drawn by --seed from the {len(relations)} relation", job.stdout)
         if ranks > 1:
             self.assertRegex(job.stderr, r"worker 0 \(rank \d+ on \S+\): .*, UCX by (\S+ )*tcp\b")
         # By chance: log(33) = 3.5.

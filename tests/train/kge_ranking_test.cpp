@@ -236,6 +236,17 @@ TEST(KgeMetrics, MergeAddsUp) {
   EXPECT_EQ(Metrics{}.mrr(), 0);
 }
 
+TEST(KgeMetrics, RandomGuessingHasTheMeanOfAllReciprocalRanks) {
+  EXPECT_EQ(mrr_of_random_guessing(0), 0);
+  EXPECT_EQ(mrr_of_random_guessing(1), 1);
+  EXPECT_DOUBLE_EQ(mrr_of_random_guessing(4), (1 + 1.0 / 2 + 1.0 / 3 + 1.0 / 4) / 4);
+  constexpr double kEulersConstant = 0.57721566490153286;
+  EXPECT_NEAR(mrr_of_random_guessing(117'659), (std::log(117'659.0) + kEulersConstant) / 117'659, 1e-10);
+  Metrics all;
+  for (int rank = 1; rank <= 50; ++rank) all.add_rank(rank);
+  EXPECT_DOUBLE_EQ(mrr_of_random_guessing(50), all.mrr());
+}
+
 TEST(KgeTrueAnswers, AreSortedUniqueAndKnownFromBothSides) {
   const std::vector<Triple> triples{{4, 1, 9}, {4, 1, 2}, {4, 1, 9}, {5, 1, 2}, {4, 0, 7}};
   const TrueAnswers answers(triples, /*relations=*/2);

@@ -5,7 +5,6 @@
 #include <limits>
 #include <span>
 
-#include "train/counter_rng.hpp"
 #include "train/kge/kernels.hpp"
 #include "train/kge/known_graph.hpp"
 
@@ -43,18 +42,16 @@ void consider(Guess& guess, std::int32_t entity, float s) {
 
 }  // namespace
 
-std::vector<Prediction> predict_some(const io::Graph& graph, const Variable<float>& entities,
-                                     const Variable<float>& relations, ModelKind model, int count,
-                                     std::uint64_t seed) {
-  if (graph.test.empty() || count <= 0) return {};
+std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<Triple>& triples,
+                                      const Variable<float>& entities, const Variable<float>& relations,
+                                      ModelKind model) {
+  if (triples.empty()) return {};
   const TrueAnswers answers = known_answers(graph);
   const std::size_t dim = entities.width();
-  const train::CounterRng random(~seed, 0);
   std::vector<Guess> guesses;
-  for (int i = 0; i < count; ++i) {
-    const io::GraphTriple& t = graph.test[random.below(graph.test.size(), static_cast<std::uint64_t>(i))];
+  for (const Triple& t : triples) {
     Guess guess;
-    guess.triple = {t.head, t.relation, t.tail};
+    guess.triple = t;
     guess.known = answers.of(t.head, t.relation);
     const auto ends = entities.lookup(std::vector<std::int64_t>{t.head, t.tail});
     const auto relation = relations.lookup(std::vector<std::int64_t>{t.relation});

@@ -1,19 +1,19 @@
-// predict.hpp -- some held-out triples with their tails guessed, in words.
+// predict.hpp -- predicted tails of held-out triples, in words.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "capstan/variable.hpp"
 #include "io/data/graph.hpp"
 #include "train/kge/program.hpp"
+#include "train/kge/triple.hpp"
 
 namespace capstan::kge {
 
-/// `count` test triples drawn by the seed: the best-scored entity that is not known to be right already,
-/// beside the one that was left out. One pass over the entity table, block by block.
-std::vector<Prediction> predict_some(const io::Graph& graph, const Variable<float>& entities,
-                                     const Variable<float>& relations, ModelKind model, int count,
-                                     std::uint64_t seed);
+/// For each triple, the best-scored tail that is not known to be right already, beside the triple's own. One
+/// pass over the entity table, block by block.
+std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<Triple>& triples,
+                                      const Variable<float>& entities, const Variable<float>& relations,
+                                      ModelKind model);
 
 }  // namespace capstan::kge

@@ -15,6 +15,7 @@
 #include "train/after_recovery.hpp"
 #include "train/counter_rng.hpp"
 #include "train/kge/known_graph.hpp"
+#include "train/kge/learned_relations.hpp"
 #include "train/kge/predict.hpp"
 #include "train/kge/slice.hpp"
 
@@ -27,6 +28,9 @@ using Clock = std::chrono::steady_clock;
 /// against what a call costs.
 constexpr std::size_t kRankSlice = 128;
 constexpr std::size_t kRankSliceOnGpu = 1024;
+
+/// Relations that predictions are drawn from: enough to show different ones, and only the best.
+constexpr std::size_t kPredictedRelations = 3;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -116,6 +120,7 @@ class Program {
     report_.train = static_cast<std::int64_t>(graph_.train.size());
     report_.valid = static_cast<std::int64_t>(graph_.valid.size());
     report_.test = static_cast<std::int64_t>(graph_.test.size());
+    report_.random_mrr = mrr_of_random_guessing(entities);
   }
 
   Report run() {
@@ -149,8 +154,7 @@ class Program {
     const auto begin = Clock::now();
     report_.result = rank(to_triples(graph_.test));
     coordinator_->scalar("test/mrr", report_.result.mrr(), seen());
-    report_.predictions =
-        predict_some(graph_, *entities_, *relations_, options_.model, options_.predictions, options_.seed);
+    if (options_.predictions > 0) predict();
     report_.evaluation_seconds += seconds_since(begin);
     report_.workers_lost = std::max(0, workers_ - coordinator_->workers());  // some may have joined
     return std::move(report_);
@@ -286,20 +290,54 @@ class Program {
   }
 
   Metrics rank(const std::vector<Triple>& triples) {
-    ++evaluations_;
     const std::size_t slice = options_.on_gpu ? kRankSliceOnGpu : kRankSlice;
-    std::vector<RemoteValue<Metrics>> parts;
+    std::vector<std::vector<Triple>> slices;
     for (std::size_t first = 0; first < triples.size(); first += slice) {
       const auto begin = triples.begin() + static_cast<std::ptrdiff_t>(first);
       const auto end = triples.begin() + static_cast<std::ptrdiff_t>(std::min(first + slice, triples.size()));
-      parts.push_back(coordinator_->schedule<&rank_slice>(
-          *evaluator_, evaluations_, std::vector<Triple>(begin, end), *entities_, *relations_));
+      slices.emplace_back(begin, end);
+    }
+    Metrics total;
+    for (const Metrics& part : rank_slices(std::move(slices))) total.merge(part);
+    return total;
+  }
+
+  /// One evaluation; the metrics of each slice.
+  std::vector<Metrics> rank_slices(std::vector<std::vector<Triple>> slices) {
+    ++evaluations_;
+    std::vector<RemoteValue<Metrics>> parts;
+    for (std::vector<Triple>& slice : slices) {
+      parts.push_back(coordinator_->schedule<&rank_slice>(*evaluator_, evaluations_, std::move(slice),
+                                                          *entities_, *relations_));
     }
     coordinator_->join();
     if (options_.on_gpu) coordinator_->run_on_every_worker<&end_evaluation>(*evaluator_);
-    Metrics total;
-    for (const auto& part : parts) total.merge(part.fetch());
-    return total;
+    std::vector<Metrics> metrics;
+    for (const auto& part : parts) metrics.push_back(part.fetch());
+    return metrics;
+  }
+
+  /// Predicts tails of test triples. Validation triples tell which relations to take them from: choosing by
+  /// test triples would show the model's luck.
+  void predict() {
+    const std::vector<Triple> test = to_triples(graph_.test);
+    std::vector<RelationMetrics> compared;
+    std::vector<std::vector<Triple>> slices;
+    for (auto& [relation, triples] : sample_relations(to_triples(graph_.valid), test, options_.seed)) {
+      compared.push_back({relation, {}});
+      slices.push_back(std::move(triples));
+    }
+    const std::vector<Metrics> metrics = rank_slices(std::move(slices));
+    for (std::size_t i = 0; i < compared.size(); ++i) compared[i].metrics = metrics[i];
+    const std::vector<RelationMetrics> best = best_relations(compared, kPredictedRelations);
+    report_.compared_relations = static_cast<int>(compared.size());
+    for (const RelationMetrics& one : best) {
+      report_.predicted_relations.push_back(
+          {graph_.relations[static_cast<std::size_t>(one.relation)], one.metrics.mrr()});
+    }
+    report_.predictions = predict_tails(
+        graph_, draw_triples(test, best, static_cast<std::size_t>(options_.predictions), options_.seed),
+        *entities_, *relations_, options_.model);
   }
 
   void evaluate_valid(int epoch) {
@@ -360,7 +398,20 @@ Report run_program(const Cluster& cluster, const ProgramOptions& options, const 
 std::string to_string(const Prediction& p) {
   const std::string shown = fmt::format("{} -- {} --> {}", p.head, p.relation, p.predicted);
   if (p.right()) return shown + "   right";
-  return shown + fmt::format("   wrong: {} was looked for, at rank {:g}", p.truth, p.rank);
+  return shown + fmt::format("   wrong: expected {}, which has rank {:g}", p.truth, p.rank);
+}
+
+std::string predictions_header(const Report& report) {
+  const auto& best = report.predicted_relations;
+  const std::string drawn = "predictions for held-out triples, drawn by --seed from ";
+  if (best.empty()) {
+    return drawn + "all relations (no validation triples show which of them the model has learned)";
+  }
+  std::vector<std::string> names;
+  for (const LearnedRelation& one : best) names.push_back(fmt::format("{} {:.2f}", one.name, one.valid_mrr));
+  return drawn + fmt::format("the {} relation{} with the best validation MRR, of {} compared ({})",
+                             best.size(), best.size() == 1 ? "" : "s", report.compared_relations,
+                             fmt::join(names, ", "));
 }
 
 }  // namespace capstan::kge

@@ -65,6 +65,11 @@ struct Prediction {
   bool right() const { return predicted == truth; }
 };
 
+struct LearnedRelation {
+  std::string name;
+  double valid_mrr = 0;  // of the validation triples that it was compared by
+};
+
 struct Report {
   std::int64_t entities = 0;
   std::int64_t relations = 0;
@@ -78,7 +83,12 @@ struct Report {
   double checkpoint_seconds = 0;
   std::vector<EpochReport> epochs;
   Metrics result;
+  double random_mrr = 0;  // to expect of random guessing
   std::vector<Prediction> predictions;
+  /// The relations that predictions were drawn from, best first; empty where there was nothing to compare
+  /// relations by, and any triple could be drawn.
+  std::vector<LearnedRelation> predicted_relations;
+  int compared_relations = 0;
   std::string checkpoint;    // the last one, empty when none was asked for
   std::string resumed_from;  // empty when not resumed
   std::string stopped;       // why it was saved and ended before its time; then there are no results
@@ -105,5 +115,7 @@ Report run_program(const Cluster& cluster, const ProgramOptions& options, const 
 
 /// "whale.n.02 -- hypernym --> baleen_whale.n.01   right"
 std::string to_string(const Prediction& prediction);
+/// Says how the triples of the report's predictions were chosen.
+std::string predictions_header(const Report& report);
 
 }  // namespace capstan::kge

@@ -19,4 +19,10 @@ void Metrics::merge(const Metrics& other) noexcept {
   count += other.count;
 }
 
+double mrr_of_random_guessing(std::int64_t entities) noexcept {
+  double harmonic = 0;
+  for (std::int64_t rank = entities; rank > 0; --rank) harmonic += 1 / static_cast<double>(rank);
+  return entities > 0 ? harmonic / static_cast<double>(entities) : 0;
+}
+
 }  // namespace capstan::kge

@@ -24,6 +24,9 @@ struct Metrics {
   double hits10() const noexcept { return count == 0 ? 0 : hits10_sum / static_cast<double>(count); }
 };
 
+/// The MRR to expect of a model that orders the entities at random: the mean of 1/rank over all ranks.
+double mrr_of_random_guessing(std::int64_t entities) noexcept;
+
 struct RankerOptions {
   ModelKind model = ModelKind::complex;
   int dim = 256;
