@@ -47,7 +47,7 @@ void write_summary(const std::string& path, const Cluster& cluster, const kge::P
   }
   json predicted_relations = json::array();
   for (const kge::LearnedRelation& one : report.predicted_relations) {
-    predicted_relations.push_back({{"relation", one.name}, {"valid_mrr", one.valid_mrr}});
+    predicted_relations.push_back({{"relation", one.name}, {"valid_tails_mrr", one.tails_mrr}});
   }
   const json summary{{"program", "capstan train kge"},
                      {"version", launch::version_text()},

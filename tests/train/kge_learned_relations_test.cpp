@@ -39,7 +39,7 @@ std::vector<std::int32_t> relations_of(const std::vector<RelationSample>& sample
 
 RelationMetrics ranked(std::int32_t relation, double rank) {
   RelationMetrics one{relation, {}};
-  one.metrics.add_rank(rank);
+  one.metrics.add_ranks(std::vector{rank, 1.0});
   return one;
 }
 
@@ -109,7 +109,8 @@ TEST(KgeLearnedRelations, TheHeaderOfPredictionsNamesThem) {
   report.predicted_relations = {{"similar_to", 0.914}, {"hypernym", 0.5}};
   EXPECT_EQ(predictions_header(report),
             "predictions for held-out triples, drawn by --seed from the 2 relations with the best validation "
-            "MRR, of 18 compared (similar_to 0.91, hypernym 0.50)");
+            "MRR of "
+            "tails, of 18 compared (similar_to 0.91, hypernym 0.50)");
 }
 
 }  // namespace

@@ -236,6 +236,18 @@ TEST(KgeMetrics, MergeAddsUp) {
   EXPECT_EQ(Metrics{}.mrr(), 0);
 }
 
+TEST(KgeMetrics, TailsCountOnTheirOwnToo) {
+  Metrics a, b;
+  a.add_ranks(std::vector<double>{1, 2, 5, 10});
+  b.add_ranks(std::vector<double>{4, 1});
+  a.merge(b);
+  EXPECT_EQ(a.count, 6);
+  EXPECT_EQ(a.tails_count, 3);
+  EXPECT_DOUBLE_EQ(a.mrr(), (1 + 0.5 + 0.2 + 0.1 + 0.25 + 1) / 6);
+  EXPECT_DOUBLE_EQ(a.tails_mrr(), (1 + 0.5 + 0.25) / 3);
+  EXPECT_EQ(Metrics{}.tails_mrr(), 0);
+}
+
 TEST(KgeMetrics, RandomGuessingHasTheMeanOfAllReciprocalRanks) {
   EXPECT_EQ(mrr_of_random_guessing(0), 0);
   EXPECT_EQ(mrr_of_random_guessing(1), 1);

@@ -122,7 +122,7 @@ Metrics DeviceRanker::rank(const float* relation_rows) {
   device::copy(stream_, counts_.data(), memory.counts, queries * sizeof(RankCounts));
   stream_.wait();
   Metrics metrics;
-  for (const double rank : ranks()) metrics.add_rank(rank);
+  metrics.add_ranks(ranks());
   return metrics;
 }
 

@@ -45,7 +45,8 @@ std::vector<RelationSample> sample_relations(std::span<const Triple> valid, std:
 }
 
 std::vector<RelationMetrics> best_relations(std::vector<RelationMetrics> relations, std::size_t count) {
-  std::ranges::stable_sort(relations, std::greater{}, [](const auto& one) { return one.metrics.mrr(); });
+  std::ranges::stable_sort(relations, std::greater{},
+                           [](const auto& one) { return one.metrics.tails_mrr(); });
   if (relations.size() > count) relations.resize(count);
   return relations;
 }

@@ -34,7 +34,8 @@ struct RelationMetrics {
   Metrics metrics;
 };
 
-/// The first `count` by MRR, best first; the order given decides between equals.
+/// The first `count` by the MRR of tails, best first; the order given decides between equals. Heads do not
+/// count: of a relation from many heads to one tail, only the tails can be predicted.
 std::vector<RelationMetrics> best_relations(std::vector<RelationMetrics> relations, std::size_t count);
 
 /// `count` different triples of these relations, or all where there are fewer, drawn by the seed. No

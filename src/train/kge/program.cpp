@@ -333,7 +333,7 @@ class Program {
     report_.compared_relations = static_cast<int>(compared.size());
     for (const RelationMetrics& one : best) {
       report_.predicted_relations.push_back(
-          {graph_.relations[static_cast<std::size_t>(one.relation)], one.metrics.mrr()});
+          {graph_.relations[static_cast<std::size_t>(one.relation)], one.metrics.tails_mrr()});
     }
     report_.predictions = predict_tails(
         graph_, draw_triples(test, best, static_cast<std::size_t>(options_.predictions), options_.seed),
@@ -408,8 +408,8 @@ std::string predictions_header(const Report& report) {
     return drawn + "all relations (no validation triples show which of them the model has learned)";
   }
   std::vector<std::string> names;
-  for (const LearnedRelation& one : best) names.push_back(fmt::format("{} {:.2f}", one.name, one.valid_mrr));
-  return drawn + fmt::format("the {} relation{} with the best validation MRR, of {} compared ({})",
+  for (const LearnedRelation& one : best) names.push_back(fmt::format("{} {:.2f}", one.name, one.tails_mrr));
+  return drawn + fmt::format("the {} relation{} with the best validation MRR of tails, of {} compared ({})",
                              best.size(), best.size() == 1 ? "" : "s", report.compared_relations,
                              fmt::join(names, ", "));
 }

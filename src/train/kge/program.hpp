@@ -67,7 +67,7 @@ struct Prediction {
 
 struct LearnedRelation {
   std::string name;
-  double valid_mrr = 0;  // of the validation triples that it was compared by
+  double tails_mrr = 0;  // of the validation triples that it was compared by
 };
 
 struct Report {

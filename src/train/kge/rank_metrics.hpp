@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "train/kge/model.hpp"
 
@@ -14,11 +15,18 @@ struct Metrics {
   double hits3_sum = 0;
   double hits10_sum = 0;
   std::int64_t count = 0;  // queries: two a triple
+  double tails_mrr_sum = 0;
+  std::int64_t tails_count = 0;  // queries for tails, which are in `count` too
 
   void add_rank(double rank) noexcept;
+  /// Of the tails of some triples, then of their heads.
+  void add_ranks(std::span<const double> tails_and_heads) noexcept;
   void merge(const Metrics& other) noexcept;
 
   double mrr() const noexcept { return count == 0 ? 0 : mrr_sum / static_cast<double>(count); }
+  double tails_mrr() const noexcept {
+    return tails_count == 0 ? 0 : tails_mrr_sum / static_cast<double>(tails_count);
+  }
   double hits1() const noexcept { return count == 0 ? 0 : hits1_sum / static_cast<double>(count); }
   double hits3() const noexcept { return count == 0 ? 0 : hits3_sum / static_cast<double>(count); }
   double hits10() const noexcept { return count == 0 ? 0 : hits10_sum / static_cast<double>(count); }

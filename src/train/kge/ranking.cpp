@@ -161,10 +161,13 @@ void Ranker::count_chunk(Query& query, const float* query_row, float* scores, st
 
 Metrics Ranker::finish() {
   CAPSTAN_ASSERT(seen_ == options_.entities);
-  Metrics metrics;
+  std::vector<double> ranks;
+  ranks.reserve(queries_.size());
   for (const Query& query : queries_) {
-    metrics.add_rank(1 + static_cast<double>(query.better) + static_cast<double>(query.equal) / 2);
+    ranks.push_back(1 + static_cast<double>(query.better) + static_cast<double>(query.equal) / 2);
   }
+  Metrics metrics;
+  metrics.add_ranks(ranks);
   return metrics;
 }
 
