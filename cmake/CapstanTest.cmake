@@ -11,9 +11,10 @@
 # former needs to be built; a script's programs are added where it is registered.
 add_custom_target(short_tests)
 
-# Open MPI wants leave to run as root and to share cores, which version 5 calls otherwise; MPICH ignores these.
-set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-                    OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)
+# For tests whose command is mpirun: lets Open MPI 4 and 5 run as root, with more ranks than cores. Scripts import
+# tests/support/open_mpi.py.
+set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+                    PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)
 
 include(CapstanPython)
 
@@ -152,8 +153,7 @@ function(capstan_job_test group name script)
   elseif(arg_MPICH)
     capstan_skip_mpich(${test} ${group})
   endif()
-  set_tests_properties(${tests} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} LABELS "mpi;${group}"
-                       ENVIRONMENT "${CAPSTAN_MPI_ENV}")
+  set_tests_properties(${tests} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} LABELS "mpi;${group}")
   if(full)
     set_property(TEST ${full} APPEND PROPERTY LABELS full)
   endif()

@@ -9,6 +9,9 @@ With --gpu: plain, 2 workers on two cores, and one process that computes with a 
 """
 import argparse, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "support"))
+import open_mpi  # sets the environment of mpirun
+
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("data")
 parser.add_argument("--build", default="build/release")
@@ -21,7 +24,6 @@ parser.add_argument("--json")
 options = parser.parse_args()
 
 binaries = pathlib.Path(options.build) / "bin"
-mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
 common = ["--data", options.data, "--model", options.model, "--epochs", str(options.epochs)]
 
 
@@ -43,8 +45,8 @@ def capstan(launcher, *more):
 cases = {
     "plain, 1 core": plain,
     "capstan, local, 1 worker": lambda: capstan([]),
-    "capstan, mpirun, 1 ps, 1 worker": lambda: capstan([*mpirun, "-np", "3"], "--ps", "1"),
-    "capstan, mpirun, 2 ps, 2 workers": lambda: capstan([*mpirun, "-np", "5"], "--ps", "2"),
+    "capstan, mpirun, 1 ps, 1 worker": lambda: capstan(["mpirun", "-np", "3"], "--ps", "1"),
+    "capstan, mpirun, 2 ps, 2 workers": lambda: capstan(["mpirun", "-np", "5"], "--ps", "2"),
 }
 bound = "plain, 1 core"
 if options.gpu:
@@ -52,7 +54,7 @@ if options.gpu:
     bound = "capstan, 2 ps, 2 workers, two cores"
     cases = {
         "plain, 1 core": plain,
-        bound: lambda: capstan([*two_cores, *mpirun, "-np", "5"], "--ps", "2"),
+        bound: lambda: capstan([*two_cores, "mpirun", "-np", "5"], "--ps", "2"),
         "capstan, local, one GPU": lambda: capstan([], "--device", "cuda"),
     }
 rates = {name: [] for name in cases}

@@ -19,6 +19,9 @@ import sys
 import tarfile
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import open_mpi  # sets the environment of mpirun
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 # Of glibc and the compiler: the machine has its own, not older.
@@ -103,10 +106,6 @@ def environment(top):
         "OPAL_PREFIX": str(top / "usr"),
         "PMIX_INSTALL_PREFIX": str(libraries / "pmix2"),
         "UCX_MODULE_DIR": str(libraries / "ucx"),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_hwloc_base_binding_policy": "none",
     }
 
 

@@ -9,6 +9,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import open_mpi  # sets the environment of mpirun
+
 PROGRAM, SOURCE, MPIEXEC = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 
 

@@ -19,6 +19,7 @@ import unittest
 import small_graph
 from die_with_parent import die_with_parent
 import nothing_left
+import open_mpi  # sets the environment of mpirun
 from no_process_left import Job, report
 
 BIN, MPIEXEC = (pathlib.Path(sys.argv[1]), sys.argv[2]) if len(sys.argv) > 2 else (None, None)
