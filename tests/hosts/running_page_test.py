@@ -68,10 +68,10 @@ class RunningPage(JobTest):
         self.assertEqual(job.stdout.count("test, filtered"), 1, job.stdout)
         self.assertIn("@host1] [info] ps on another host", job.stderr)
 
-    @unittest.skipIf(two_node_slurm.reason_to_skip(SCRATCH), two_node_slurm.reason_to_skip(SCRATCH) or "")
+    @unittest.skipIf(two_node_slurm.reason_to_skip(), two_node_slurm.reason_to_skip() or "")
     def test_on_slurm(self):
         two_node_slurm.clean()
-        slurm = self.enterContext(two_node_slurm.TwoNodeSlurm())
+        slurm = self.enterContext(two_node_slurm.TwoNodeSlurm(BIN, SCRATCH))
         job = self.run_page(["bash", self.script("slurm")], SBATCH_WAIT="1", **slurm.environment)
         outputs = {path.name: path.read_text() for path in self.tree.glob("capstan-*.out")}
         self.assertEqual(len(outputs), 4, outputs)

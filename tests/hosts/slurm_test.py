@@ -30,13 +30,13 @@ SECONDS_TO_LIMIT = 75  # Slurm looks every half a minute which jobs are to get t
 
 
 class Slurm(JobTest):
-    reason = two_node_slurm.reason_to_skip(SCRATCH)
+    reason = two_node_slurm.reason_to_skip()
 
     @classmethod
     def setUpClass(cls):
         if not cls.reason:
             two_node_slurm.clean()
-            cls.slurm = cls.enterClassContext(two_node_slurm.TwoNodeSlurm())
+            cls.slurm = cls.enterClassContext(two_node_slurm.TwoNodeSlurm(BIN, SCRATCH))
 
     def setUp(self):
         if self.reason:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A Slurm of two nodes on one machine: its own slurmctld and two slurmd, with ports and a folder of their own.
 
-`with TwoNodeSlurm() as slurm:` brings it up in five seconds; `slurm.environment` is what sbatch, srun and scancel need. A
-node has a host name, an IPC and a mount namespace of its own (/tmp and /dev/shm are private), and says that it has
-more cores than there are. Leaving the block kills whatever runs on the nodes; a test that is killed itself takes the daemons
+`with TwoNodeSlurm(BIN, SCRATCH) as slurm:` brings it up in five seconds; `slurm.environment` is what sbatch, srun and scancel need.
+A node has a host name, an IPC and a mount namespace of its own, and says that it has more cores than there are. /tmp and /dev/shm are
+private; of /tmp, the source tree and the directories that were passed stay visible on all nodes. Leaving the block kills whatever runs on the nodes; a test that is killed itself takes the daemons
 with it, and `two_node_slurm.py clean` ends what is left then.
 
 Needs root, to make namespaces, and Slurm's programs (Debian: slurmctld slurmd slurm-client slurm-wlm-basic-plugins);
@@ -13,6 +13,7 @@ import contextlib
 import glob
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import socket
@@ -26,6 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from die_with_parent import die_with_parent
 from two_hosts import MARK, kill_marked
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODES = ("n1", "n2")
 CORES = 4  # that a node says it has
 # Short, as names of sockets lie below; not in /tmp, which nodes have of their own.
@@ -70,10 +72,8 @@ PartitionName=debug Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 """
 
 
-def reason_to_skip(folder):
-    """None when such a Slurm can run here, with jobs in `folder`."""
-    if pathlib.Path(folder).is_relative_to("/tmp"):
-        return f"Slurm's nodes have a /tmp of their own, and the build is there: {folder}"
+def reason_to_skip():
+    """None when such a Slurm can run here."""
     if os.geteuid() != 0:
         return "a Slurm of two nodes needs root, to make namespaces"
     for tool in ("slurmctld", "slurmd", "sbatch", "srun", "unshare", "nsenter"):
@@ -112,7 +112,17 @@ def processes_in(space):
     return [pid for pid in found if space and space_of(pid) == space]
 
 
+def topmost_in_tmp(paths):
+    """Those below /tmp that no other one contains."""
+    inside = {path for path in (pathlib.Path(one).resolve() for one in paths) if path.is_relative_to("/tmp")}
+    return sorted(path for path in inside if not inside.intersection(path.parents))
+
+
 class TwoNodeSlurm:
+    def __init__(self, *visible):
+        """`visible`: directories that jobs use."""
+        self.visible = topmost_in_tmp([ROOT, *visible])
+
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=PARENT))
         self.daemons, self.spaces = {}, {}
@@ -142,9 +152,19 @@ class TwoNodeSlurm:
         self.wait_for_nodes(NODES, "idle")
 
     def start_node(self, node):
-        steps = f"hostname {node} && mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /dev/shm"
+        steps = f"hostname {node} && {self.private_tmp(node)} && mount -t tmpfs tmpfs /dev/shm"
         slurmd = f"exec slurmd -c -D -N {node} -f {self.folder}/slurm.conf"
         self.start_daemon(node, ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && {slurmd}"])
+
+    def private_tmp(self, node):
+        """Commands, for a mount namespace, that replace /tmp by an empty one with the visible directories in it."""
+        before, after = [], []
+        for number, path in enumerate(self.visible):
+            held = self.folder / f"visible.{node}.{number}"
+            held.mkdir(exist_ok=True)
+            before.append(shlex.join(["mount", "--rbind", str(path), str(held)]))
+            after += [shlex.join(["mkdir", "-p", str(path)]), shlex.join(["mount", "--move", str(held), str(path)])]
+        return " && ".join([*before, "mount -t tmpfs tmpfs /tmp", *after])
 
     def start_daemon(self, name, command):
         with open(self.folder / f"{name}.out", "wb") as out:
