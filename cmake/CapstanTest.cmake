@@ -1,7 +1,8 @@
 # capstan_test(<name> <sources> LAYER <layer> [USES ...] [LINK ...])         one process
 # capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry per count of ranks
-# capstan_job_test(<group> <name> <script> TIMEOUT s [ARGS ...] [WAITS]      programs under mpirun, from the outside; WAITS:
-#                  [FULL] [SHORT Case.test ...] [MPICH Case.test ...])       mostly for time-outs, beside another test
+# capstan_job_test(<group> <name> <script> TIMEOUT s [COST s] [ARGS ...]     programs under mpirun, from the outside; WAITS:
+#                  [WAITS] [FULL] [SHORT Case.test ...]                      mostly for time-outs, beside another test;
+#                  [MPICH Case.test ...])                                    COST: about how long it takes, as the longest run first
 # With a second MPI every capstan_mpi_test, and of a capstan_job_test the cases after MPICH, run under it too: NAME.mpich.
 # Every test has a TIMEOUT. The asan and tsan presets run the label "unit" alone.
 #
@@ -128,7 +129,7 @@ endfunction()
 
 # Real ranks, started and judged by a script on tests/support/job.py.
 function(capstan_job_test group name script)
-  cmake_parse_arguments(arg "WAITS;FULL" "TIMEOUT" "ARGS;MPICH;SHORT" ${ARGN})
+  cmake_parse_arguments(arg "WAITS;FULL" "TIMEOUT;COST" "ARGS;MPICH;SHORT" ${ARGN})
   set(processors 2)
   if(arg_WAITS)
     set(processors 1)
@@ -154,6 +155,9 @@ function(capstan_job_test group name script)
     capstan_skip_mpich(${test} ${group})
   endif()
   set_tests_properties(${tests} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} LABELS "mpi;${group}")
+  if(arg_COST)
+    set_tests_properties(${test} PROPERTIES COST ${arg_COST})
+  endif()
   if(full)
     set_property(TEST ${full} APPEND PROPERTY LABELS full)
   endif()

@@ -4,6 +4,8 @@ reaches nor mentions UCX, MPI, HDF5, CUDA or any other library that Capstan stan
 
 capstan/mpi.hpp and capstan/cuda.hpp, which a program includes by choice, may reach and mention their library.
 """
+import concurrent.futures
+import os
 import pathlib
 import re
 import subprocess
@@ -57,7 +59,9 @@ def check(include_dir, header, compiler):
 def main(include_dir, *compiler):
     include_dir = pathlib.Path(include_dir).resolve()
     headers = sorted(include_dir.rglob("*.hpp"))
-    complaints = [line for header in headers for line in check(include_dir, header, compiler)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as compilers:
+        found = list(compilers.map(lambda header: check(include_dir, header, compiler), headers))
+    complaints = [line for lines in found for line in lines]
     if not headers:
         complaints.append(f"{include_dir}: no headers found")
     print("\n".join(complaints) or f"{len(headers)} headers compile alone")

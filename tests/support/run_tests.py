@@ -45,11 +45,11 @@ class Progress:
             self.failed.append(name)
 
     def seconds_left(self):
-        """By how much of the expected work is done; None before there is something to go by."""
+        """By how much of the expected work is done; None while that is less than a tenth, which says little."""
         done = sum(self.costs.get(name, 1) for name in self.done)
         rest = sum(cost for name, cost in self.costs.items() if name not in self.done)
         elapsed = time.monotonic() - self.began
-        return elapsed * rest / done if done and elapsed > 5 else None
+        return elapsed * rest / done if 9 * done > rest else None
 
     def text(self):
         left = self.seconds_left()
