@@ -73,7 +73,7 @@ NewCheckpoint::~NewCheckpoint() {
 
 void NewCheckpoint::discard() noexcept {
   try {
-    if (lock_ != nullptr && !lock_->is_current()) return;  // what is there is another's
+    if (lock_ != nullptr && !lock_->is_current()) return;  // the directory is another job's now
     if (!folder_.empty()) io::remove_path(folder_);
     if (!made_directory_) return;
     std::error_code not_empty;
