@@ -8,18 +8,25 @@ namespace capstan::transport {
 
 namespace {
 
-/// UCX 1.13 gives a TCP connection up that has been silent for 16 s while the link was cut, at one end first.
-/// Who is lost is for the coordinator to say, by --heartbeat-timeout and --ps-wait. A value of the user's
-/// stays.
-void let_connections_outlive_a_cut() {
-  static const int set = setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
-  (void)set;
+/// Sets what UCX takes from its environment alone. A value that the user has set stays.
+void set_defaults() {
+  static const bool once = [] {
+    // UCX 1.13 closes a TCP connection that was silent for 16 s while the link was cut, at one end first.
+    // Losses are declared by the coordinator, after --heartbeat-timeout and --ps-wait.
+    setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
+    // One event a poll. A send from a message handler closes the connection if its peer has died, and an
+    // event of the same poll that reports that death would then abort the process (tcp_iface.c,
+    // "conn_state").
+    setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
+    return true;
+  }();
+  (void)once;
 }
 
 }  // namespace
 
 Handle<ConfigTraits> read_config() {
-  let_connections_outlive_a_cut();
+  set_defaults();
   Handle<ConfigTraits> config;
   check(ucp_config_read("CAPSTAN", nullptr, config.out()), "ucp_config_read");
   return config;

@@ -87,6 +87,25 @@ TEST_P(FailureTest, SendingTellsOfADeathToo) {
   EXPECT_EQ(reported_.size(), 1U);
 }
 
+// A ps that was stopped finds both at once when it resumes: a push, and the death of the replica that it
+// forwards it to.
+TEST_P(FailureTest, AHandlerMaySendToARankThatHasDiedSinceTheLastPoll) {
+  Peer& to_survivor = connect(*healthy_, *survivor_, "survivor");
+  int received = 0;
+  survivor_->on_message(2, [&](const Message&) {
+    ++received;
+    to_victim_->send(1, {});
+  });
+  to_survivor.send(2, {});
+  ASSERT_TRUE(spin_until(*survivor_, [&] { return healthy_->progress(), received == 1; }));
+  to_survivor.send(2, {});
+  while (healthy_->progress() != 0) {
+  }
+  end(victim_);
+  ASSERT_TRUE(spin_until(*survivor_, [&] { return received == 2 && !reported_.empty(); }));
+  EXPECT_EQ(reported_, std::vector<std::string>{"ps 0 (rank 1 on node7)"});
+}
+
 TEST_P(FailureTest, LastWordsComeBeforeTheEnd) {
   for (int round = 0; round < (is_ucx() ? 5 : 500); ++round) {
     auto speaker = open_alone(9);
