@@ -421,8 +421,7 @@ void PsServer::say_known(std::int32_t rank) {
 }
 
 void PsServer::forget(int rank) {
-  inbox_.close(rank);  // applies waiting entries, which moves the position that `rings_` then fences
-  rings_.close(rank);
+  close_pusher(rank, inbox_, rings_);
   rows_.close(rank);
   store_.remove(rank);
   if (replica_) replica_->call(cluster::kWorkerGone, rank, transport::as_bytes(shard::WorkerGone{rank, 0}));

@@ -96,4 +96,9 @@ bool PushInbox::close(int rank) {
   return true;
 }
 
+void close_pusher(int rank, PushInbox& inbox, RingReader& rings) {
+  inbox.close(rank);
+  rings.close(rank);
+}
+
 }  // namespace capstan::store

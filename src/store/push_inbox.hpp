@@ -10,6 +10,7 @@
 #include "shard/push_format.hpp"
 #include "store/kept_state.hpp"
 #include "store/replica_stream.hpp"
+#include "store/ring_reader.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::store {
@@ -73,5 +74,9 @@ class PushInbox {
   std::map<int, Pusher> pushers_;  // by rank
   bool news_ = false;              // somebody waits for an acknowledgement, or an entry for its turn
 };
+
+/// Applies what a dead rank has pushed whole, and fences it. Messages come first: each moves the position of
+/// the rank that the close of its ring replaces by shard::kFenced.
+void close_pusher(int rank, PushInbox& inbox, RingReader& rings);
 
 }  // namespace capstan::store

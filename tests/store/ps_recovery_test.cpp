@@ -78,15 +78,15 @@ class PersistentPs {
   }
   /// Applies it, but is killed before it has committed it.
   void assign_without_commit(int rank, double value) { apply_entry(store_, assignment(rank, value)); }
-  void close(int rank) {
-    rings_.close(rank);
-    inbox_.close(rank);
+  void close(int rank) { close_pusher(rank, inbox_, rings_); }
+  /// Bytes of the rank's entries that have been applied, or shard::kFenced.
+  std::uint64_t position(int rank) {
+    return word(shard::BoardLayout(kPlaces).applied(static_cast<std::uint64_t>(rank))).load();
   }
   void begin_waiting_read() { store_.add_waiting_read(1, 0, 1); }
   /// As the ps does when the coordinator was started again (PsServer::greet_coordinator).
   void greet_coordinator() {
-    rings_.close(kCoordinator);
-    inbox_.close(kCoordinator);
+    close(kCoordinator);
     rings_.release(kCoordinator);
     rings_.begin_anew(kCoordinator);
   }
@@ -182,6 +182,16 @@ TEST(PsRecovery, AConsistentReadDoesNotSeeAPushByMessageThatTheDeathCutInTwo) {
     }
     EXPECT_EQ(ps->version() % 2, 0U);
   }
+}
+
+TEST(PsRecovery, ADeadRankWhoseMessagesHadToWaitIsFenced) {
+  PersistentPs ps(transport::KeptMemory::create());
+  ps.begin_waiting_read();
+  ps.assign_by_message(kWorker, 7);
+  EXPECT_EQ(ps.values(), Values(4, 0));
+  ps.close(kWorker);
+  EXPECT_EQ(ps.values(), Values(4, 7));
+  EXPECT_EQ(ps.position(kWorker), shard::kFenced);
 }
 
 TEST(PsRecovery, ARestoreChangesTheVersionThatConsistentReadersCompare) {
