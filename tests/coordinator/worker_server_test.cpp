@@ -153,6 +153,21 @@ TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
   EXPECT_EQ(ended_.back(), std::pair(id, Code::ok));
 }
 
+// The coordinator's clock decides: this worker's may be late.
+TEST_F(LateWorkerTest, DoesNotBeginAFunctionWhoseDeadlineHasPassedForTheCoordinator) {
+  worker_->send(cluster::kHello, {});
+  start();
+  constexpr std::uint64_t kAlone = shard::kForOneWorker;
+  waiting_on_worker = 0;
+  send({{1, kAwaitCancellation()}, {kAlone, kSucceed()}, {kAlone + 1, kSucceed()}}, 0);
+  ASSERT_TRUE(wait_for([] { return waiting_on_worker == 1; }));
+  worker_->send(cluster::kGiveBack, transport::as_bytes(GiveBackHeader{0, 0, kAlone}));
+  ASSERT_TRUE(wait_for([this] { return given_back_.size() == 1; }));
+  worker_->send(cluster::kGiveBack, transport::as_bytes(GiveBackHeader{0, 0, 1}));
+  ASSERT_TRUE(wait_for([this] { return ended_.size() == 3; }));
+  EXPECT_EQ(ended_, (Ended{{1, Code::cancelled}, {kAlone, Code::deadline_exceeded}, {kAlone + 1, Code::ok}}));
+}
+
 TEST_F(LateWorkerTest, KeepsWhatIsForItAloneWhenAFunctionForItAloneFails) {
   worker_->send(cluster::kHello, {});
   constexpr std::uint64_t kAlone = shard::kForOneWorker;

@@ -81,6 +81,16 @@ class PsReplica(SumsTest):
         self.wait_until_connected(job)
         self.assert_exact(job)
 
+    def test_a_replica_that_was_given_up_and_resumed_ends_with_the_job(self):
+        job = self.begin("--capstan-heartbeat-timeout=1s")
+        resumes = job.ranks()[REPLICAS[0]][1]
+        os.kill(resumes, signal.SIGSTOP)
+        self.assert_says(job, r"the replica of this ps, spare 0 .*, does not answer")
+        os.kill(resumes, signal.SIGCONT)
+        self.wait_until_connected(job)
+        self.assert_exact(job)
+        self.assertNotRegex(job.stderr, "this replica of a ps ends|is stopped or hangs")  # it was told
+
     def test_a_ps_that_was_stopped_itself_gives_its_replica_time(self):
         job = self.begin("--capstan-heartbeat-timeout=6s")
         self.kill_with(job, REPLICAS[0], signal.SIGSTOP)
