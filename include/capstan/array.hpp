@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -47,6 +48,23 @@ struct Array {
   static Array vector(std::vector<Element<T>> elements) {
     const auto size = static_cast<std::int64_t>(elements.size());
     return Array({size}, std::move(elements));
+  }
+  /// `Array<float>::matrix({{1, 2}, {3, 4}})`. Throws Error(invalid_argument) for rows of different lengths.
+  static Array matrix(std::initializer_list<std::initializer_list<T>> rows) {
+    const std::size_t columns = rows.size() == 0 ? 0 : rows.begin()->size();
+    std::vector<Element<T>> elements;
+    elements.reserve(rows.size() * columns);
+    for (const auto& row : rows) {
+      if (row.size() != columns) {
+        throw Error(Code::invalid_argument, "row " + std::to_string(&row - rows.begin()) +
+                                                " of a matrix has " + std::to_string(row.size()) +
+                                                " values, expected " + std::to_string(columns) +
+                                                " as in row 0");
+      }
+      elements.insert(elements.end(), row.begin(), row.end());
+    }
+    return Array(Shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
+                 std::move(elements));
   }
 
   std::size_t rank() const noexcept { return shape.size(); }

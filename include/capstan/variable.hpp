@@ -214,6 +214,11 @@ class Variable : public AnyVariable {
   /// `Variable<float>("v", {1, 2, 3})`: these values, of rank 1.
   Variable(std::string name, std::initializer_list<T> values, const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(values).any(), options) {}
+  /// `Variable<float>("v", {{1, 2}, {3, 4}})`: the rows of a matrix. Rows of one value are ambiguous: give
+  /// them as `Shape{2, 1}, {1, 2}`. Throws Error(invalid_argument) for rows of different lengths.
+  Variable(std::string name, std::initializer_list<std::initializer_list<T>> rows,
+           const VariableOptions& options = {})
+      : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(rows).any(), options) {}
   Variable(std::string name, std::initializer_list<std::int64_t> sizes, const InitialValue<T>& initial,
            const VariableOptions& options = {}) = delete;  // a shape is written Shape{...}
 
@@ -386,6 +391,8 @@ template <class V>
 Variable(std::string, V, VariableOptions = {}) -> Variable<ValueTypeOf<V>>;
 template <class T>
 Variable(std::string, std::initializer_list<T>, VariableOptions = {}) -> Variable<T>;
+template <class T>
+Variable(std::string, std::initializer_list<std::initializer_list<T>>, VariableOptions = {}) -> Variable<T>;
 
 /// Rows of one variable among several, for lookup_all.
 template <class T>

@@ -8,6 +8,7 @@
 #include "capstan/partitioners.hpp"
 #include "capstan/slice.hpp"
 #include "conformance/cluster_fixture.hpp"
+#include "support/expect_error.hpp"
 
 namespace capstan {
 namespace {
@@ -35,6 +36,15 @@ TEST_P(Values_, BracesAreValuesAndAShapeIsSpelledOut) {
   EXPECT_EQ(Variable<std::int64_t>("i", {2, 3}).read(), Array<std::int64_t>::vector({2, 3}));
   EXPECT_EQ(Variable<std::int32_t>("one", {7}).shape(), (Shape{1}));
   EXPECT_EQ(Variable<bool>("b", {true, false}).read(), Array<bool>::vector({1, 0}));
+  EXPECT_EQ(Variable<float>("matrix", {{1, 2, 3}, {4, 5, 6}}).read(),
+            Array<float>(Shape{2, 3}, {1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(Variable("of bools", {{true, false}, {false, false}}).read(),
+            Array<bool>(Shape{2, 2}, {1, 0, 0, 0}));
+  EXPECT_EQ(Variable<double>("of a shape", Shape{2, 2}, {{1, 2}, {3, 4}}).read().values,
+            (std::vector<double>{1, 2, 3, 4}));
+  expect_error(Code::invalid_argument, "row 1 of a matrix has 1 values, expected 2 as in row 0", [] {
+    Variable<float>("ragged", {{1, 2}, {3}});
+  });
   EXPECT_EQ(Variable<float16>("h", {float16(1), float16(0.5F)}).pull()[1], float16(0.5F));
   EXPECT_EQ(Variable<std::int64_t>("shape", Shape{2, 3}).read(), Array<std::int64_t>(Shape{2, 3}));
   const Variable<double> momentum("m", {1, 2}, {.optimizer = optimizers::Momentum{}, .trainable = false});
