@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -252,27 +253,30 @@ TEST(CheckpointManager, LocksADirectoryAgainThatWasRemovedUnlessAnotherJobHas) {
   EXPECT_EQ(manager.restore_latest(), 3);
 }
 
-/// Does `replace` when a save has begun.
-class StateThatReplacesTheDirectory final : public strategy::SavedState {
+/// Calls `on_hold` when a save begins, and `on_release` when every ps has been asked to write.
+class StateThatCalls final : public strategy::SavedState {
  public:
-  explicit StateThatReplacesTheDirectory(std::function<void()> replace) : replace_(std::move(replace)) {}
-  void hold() override { replace_(); }
-  void release() noexcept override {}
+  explicit StateThatCalls(
+      std::function<void()> on_hold, std::function<void()> on_release = [] {})
+      : on_hold_(std::move(on_hold)), on_release_(std::move(on_release)) {}
+  void hold() override { on_hold_(); }
+  void release() noexcept override { on_release_(); }
   std::string position() const override { return "0"; }
   void check(const std::string&) const override {}
   void restore(const std::string&) override {}
 
  private:
-  std::function<void()> replace_;
+  std::function<void()> on_hold_;
+  std::function<void()> on_release_;
 };
 
 TEST(CheckpointManager, RemovesNothingOfAnotherJobThatLockedTheDirectoryWhileASaveBegan) {
   const io::TemporaryFolder parent;
-  const auto folder = parent.path() / "run", unfinished = folder / "checkpoint-00000001.tmp";
+  const auto folder = parent.path() / "run", unfinished = folder / "checkpoint-00000007.tmp";
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder});
   std::optional<LockOfAnotherJob> other;
-  const auto state = std::make_shared<StateThatReplacesTheDirectory>([&] {
+  const auto state = std::make_shared<StateThatCalls>([&] {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(unfinished);
     other.emplace(folder);
@@ -281,6 +285,29 @@ TEST(CheckpointManager, RemovesNothingOfAnotherJobThatLockedTheDirectoryWhileASa
   (void)error_of(Code::failed_precondition, [&] { manager.save(1); });
   ASSERT_TRUE(other && other->taken());
   EXPECT_TRUE(std::filesystem::exists(unfinished));
+  EXPECT_TRUE(manager.checkpoints().empty());
+}
+
+TEST(CheckpointManager, PublishesNothingInADirectoryThatAnotherJobLockedWhileThePsWrote) {
+  const io::TemporaryFolder parent;
+  const auto folder = parent.path() / "run", aside = parent.path() / "aside";
+  Program program(2);
+  CheckpointManager manager(program.strategy, {.directory = folder});
+  strategy::Strategy& strategy = program.strategy.implementation();
+  std::optional<LockOfAnotherJob> other;
+  const auto replace = [&] {
+    // Every part is there, so that the lock alone can prevent the publication.
+    EXPECT_TRUE(strategy.wait_for_control([&] { return strategy.save_under_way().settled(); },
+                                          transport::deadline_in(std::chrono::seconds(60))));
+    std::filesystem::rename(folder, aside);
+    std::filesystem::copy(aside, folder, std::filesystem::copy_options::recursive);
+    other.emplace(folder);
+  };
+  const auto state = std::make_shared<StateThatCalls>([] {}, replace);
+  strategy.add_state("state", state);
+  (void)error_of(Code::failed_precondition, [&] { manager.save(1); });
+  ASSERT_TRUE(other && other->taken());
+  EXPECT_TRUE(std::filesystem::exists(folder / "checkpoint-00000001.tmp"));
   EXPECT_TRUE(manager.checkpoints().empty());
 }
 
