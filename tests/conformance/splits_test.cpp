@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <future>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -458,6 +459,65 @@ TEST(Evaluator, NamesTheFolderThatIsNotThere) {
                [] { SidecarEvaluator nowhere({}); });
   expect_error(Code::invalid_argument, "SidecarEvaluator: max_evaluations is -1; it must be 0 or more",
                [&] { SidecarEvaluator wrong({.checkpoint_dir = missing, .max_evaluations = -1}); });
+}
+
+// A6.4: better: a timeout beyond the range of the clock never passes.
+TEST(Evaluator, WaitsForTheNextCheckpointWithTheLongestTimeout) {
+  const io::TemporaryFolder folder;
+  Program program;
+  CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
+  checkpoints.save(1);
+  std::vector<std::int64_t> evaluated;
+  SidecarEvaluator evaluator({.checkpoint_dir = folder.path(),
+                              .last_step = 2,
+                              .poll_interval = milliseconds(1),
+                              .timeout = milliseconds::max()});
+  EXPECT_EQ(evaluator.start([&](const SavedCheckpoint& checkpoint) {
+    evaluated.push_back(checkpoint.step());
+    if (checkpoint.step() == 1) checkpoints.save(2);  // which the evaluator's next look finds
+  }),
+            0);
+  EXPECT_THAT(evaluated, ElementsAre(1, 2));
+}
+
+// A6.4: better: the wait for the folder may be of any length.
+TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
+  const io::TemporaryFolder parent;
+  const auto aside = parent.path() / "aside", folder = parent.path() / "run";
+  {
+    Program program;
+    CheckpointManager(program.strategy, {.directory = aside}).save(1);
+  }
+  std::promise<std::vector<std::int64_t>> evaluated;
+  RankThreadsOptions options{.ranks = 4, .flags = {{"ps", "1"}, {"evaluator", "true"}}};
+  options.worker = [&, others = options.ps](const std::shared_ptr<cluster::Runtime>& runtime) {
+    const Cluster cluster(runtime);
+    if (cluster.role() != Role::evaluator) return others(runtime);
+    // The first message arrives before the evaluator looks for the folder, the second one after that.
+    constexpr std::uint16_t kToItself = 99;
+    transport::Peer& self = runtime->control_peer(runtime->self());
+    int messages = 0;
+    runtime->control().on_message(kToItself, [&](const transport::Message&) {
+      if (++messages == 1) return self.send(kToItself, {});
+      std::filesystem::rename(aside, folder);
+    });
+    SidecarEvaluator evaluator(cluster, {.checkpoint_dir = folder,
+                                         .last_step = 1,
+                                         .poll_interval = milliseconds(1),
+                                         .folder_timeout = milliseconds::max()});
+    self.send(kToItself, {});
+    std::vector<std::int64_t> steps;
+    try {
+      evaluator.start([&](const SavedCheckpoint& checkpoint) { steps.push_back(checkpoint.step()); });
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+    evaluated.set_value(steps);
+    return 0;
+  };
+  const RankThreads ranks(options);
+  const ParameterServerStrategy strategy(ranks.cluster());
+  EXPECT_THAT(evaluated.get_future().get(), ElementsAre(1));
 }
 
 // A6.4: better: one that is deleted while it is evaluated is named, and the next one is taken.
