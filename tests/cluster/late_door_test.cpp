@@ -283,7 +283,9 @@ TEST_F(RunDirectory, IsRemovedByWhoWroteIt) {
 }
 
 TEST_F(RunDirectory, ADamagedFileIsNamed) {
-  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  std::string deep;  // valid but for its depth
+  std::getline(std::ifstream(folder_ / "cluster.json"), deep, '\0');
+  deep.insert(deep.find('{') + 1, "\"more\": " + std::string(200'000, '[') + std::string(200'000, ']') + ",");
   for (const std::string& text :
        {std::string(), std::string("{}"), std::string("[1"), std::string(R"({"version": 2})"),
         std::string(R"({"version": 1, "host": 3})"), deep}) {

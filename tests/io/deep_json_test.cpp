@@ -53,7 +53,9 @@ TEST_F(DeepJson, OfAProgramIsReadBackWhereItWasSaved) {
 TEST_F(DeepJson, InAManifestIsDamage) {
   const auto newest = save(directory_, 1, sample_arrays(1), 1);
   const std::string manifest =
-      "{\"format\":\"capstan-checkpoint\",\"version\":1,\"user_state\":" + nested_arrays(200'000) + "}";
+      R"({"format":"capstan-checkpoint","version":1,"base":{"checkpoint":"checkpoint-00000000",)"
+      R"("manifest_xxh3":""},"user_state":)" +
+      nested_arrays(200'000) + "}";
   std::ofstream(newest / kManifestFile) << manifest;
   std::ofstream(newest / kManifestSumFile) << checksum_of(manifest) << "\n";
   const std::string error = error_of(Code::data_loss, [&] { CheckpointReader reader(newest); });

@@ -31,6 +31,15 @@ class KeptCheckpointsTest : public testing::Test {
     fs::last_write_time(path / "manifest.json", begin_ + from_now);
   }
 
+  void expect_begins_anew(const std::string& kept_file) const {
+    folder_.write("kept.json", kept_file);
+    CheckpointDirectory directory(folder_.path(), 1, 1);
+    directory.check_writable();
+    save_at(directory, 1, minutes(90));
+    save_at(directory, 2, minutes(100));
+    EXPECT_THAT(steps(), ElementsAre(1, 2));
+  }
+
   TemporaryFolder folder_;
   fs::file_time_type begin_ = fs::file_time_type::clock::now();
 };
@@ -68,12 +77,13 @@ TEST_F(KeptCheckpointsTest, WithoutTheRuleNoneStays) {
 }
 
 TEST_F(KeptCheckpointsTest, AFileThatIsNotUnderstoodKeepsNothingAndStopsNothing) {
-  folder_.write("kept.json", "{\"kept\": 3");
-  CheckpointDirectory directory(folder_.path(), 1, 1);
-  directory.check_writable();
-  save_at(directory, 1, minutes(90));
-  save_at(directory, 2, minutes(100));
-  EXPECT_THAT(steps(), ElementsAre(1, 2)) << "the rule begins anew";
+  expect_begins_anew("{\"kept\": 3");
+}
+
+TEST_F(KeptCheckpointsTest, AFileThatIsNestedTooDeeplyKeepsNothingAndStopsNothing) {
+  // Its time lies ahead, so that nothing would be kept if it counted.
+  expect_begins_anew(R"({"kept": [], "last": 1e12, "more": )" + std::string(200'000, '[') +
+                     std::string(200'000, ']') + "}");
 }
 
 TEST_F(KeptCheckpointsTest, NumbersThatMakeNoSenseAreRefused) {

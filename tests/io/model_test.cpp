@@ -2,11 +2,13 @@
 // damaged.
 #include "capstan/model.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <thread>
 
 #include "checkpoint_sample.hpp"
+#include "io/checksum.hpp"
 #include "io/export/export.hpp"
 #include "io/hdf5/layout.hpp"
 #include "stored_sample.hpp"
@@ -186,6 +188,18 @@ TEST_F(ModelTest, ATruncatedFileIsRefused) {
   EXPECT_THAT(
       error_of(Code::data_loss, [&] { Model model(folder_.write("long.h5", whole.substr(0, 99) + whole)); }),
       HasSubstr("bytes in front of its index"));
+}
+
+TEST_F(ModelTest, RejectsAnIndexThatIsNestedTooDeeply) {
+  const std::string whole = file_text(file_);
+  const std::string magic = whole.substr(whole.rfind("capstan-model"));
+  const std::string index = "{\"format\":\"capstan-model\",\"version\":" + std::string(200'000, '[') +
+                            std::string(200'000, ']') + "}";
+  const auto file =
+      folder_.write("deep.h5", index + fmt::format("{:016x}", index.size()) + checksum_of(index) + magic);
+  const std::string error = error_of(Code::data_loss, [&] { Model model(file); });
+  EXPECT_THAT(error, HasSubstr(file.string()));
+  EXPECT_THAT(error, HasSubstr("200001"));
 }
 
 TEST_F(ModelTest, WhatIsNoModelIsRefused) {
