@@ -224,6 +224,8 @@ TEST_F(StrategyTest, RefusesVariablesWhoseBytesOrRowsCannotBeCountedAndTheRestGo
     EXPECT_THAT(text, HasSubstr(part));
   const Variable<bool> free("large", Shape{3});
   EXPECT_EQ(free.pull(), std::vector<std::uint8_t>(3));
+  EXPECT_EQ(strategy.implementation().variables()[0]->descriptor.id, 1U)
+      << "a rejected variable was sent to a ps";
 }
 
 TEST_F(StrategyTest, ParametersOutOfRangeAreRejectedBeforeAnyPsIsAsked) {
@@ -241,7 +243,9 @@ TEST_F(StrategyTest, ParametersOutOfRangeAreRejectedBeforeAnyPsIsAsked) {
     EXPECT_THAT(text, HasSubstr("\"v\""));
   }
   EXPECT_EQ(strategy.loads()[0].shards, 0U);
-  create({}, {})();
+  const Variable<float> v("v", Shape{4});
+  EXPECT_EQ(strategy.implementation().variables()[0]->descriptor.id, 1U)
+      << "a rejected variable was sent to a ps";
 }
 
 TEST_F(StrategyTest, CountersAddUpAndLieOnThePsInTurn) {
