@@ -67,6 +67,14 @@ class OpenFunctions(JobTest):
         self.kill_both(job, coordinators=2)
         self.assert_figures(job, sums=4_000)
 
+    def test_functions_count_once_when_the_coordinator_dies_again_after_the_ps(self):
+        """More than the row of the worker remembers: the table of open functions has to outlive the ps."""
+        job = self.start_functions(2_000, "--capstan-replicas=2")
+        self.kill_both(job)
+        self.kill(job.ranks()[0][0])
+        self.assert_open(job, 3)
+        self.assert_figures(job, sums=4_000)
+
 
 if __name__ == "__main__":
     main()
