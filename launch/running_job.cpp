@@ -51,6 +51,7 @@ void join_job(const std::string& run_dir) {
     if (!name.starts_with("CAPSTAN_TEST_")) setenv(name.c_str(), value.c_str(), 0);
   }
   setenv("CAPSTAN_JOIN", absolute.c_str(), 1);
+  setenv(cluster::kJobRuns, "1", 1);
   if (chdir(file.folder.c_str()) != 0) {
     throw Error(Code::not_found,
                 fmt::format("the job was started in {}: {}", file.folder, std::strerror(errno)));

@@ -109,7 +109,7 @@ void Settings::load_environment(const char* const* variables) {
     if (equals == std::string_view::npos || !entry.starts_with(settings::kVariablePrefix)) continue;
     const std::string_view variable = entry.substr(0, equals);
     // CAPSTAN_UCX_* is UCX's own way to be told things for Capstan alone.
-    if (variable == "CAPSTAN_CONFIG" || variable == "CAPSTAN_JOB_TOKEN" ||
+    if (variable == "CAPSTAN_CONFIG" || variable == "CAPSTAN_JOB_TOKEN" || variable == "CAPSTAN_JOB_RUNS" ||
         variable.starts_with("CAPSTAN_TEST_") || variable.starts_with("CAPSTAN_UCX_"))
       continue;
     const auto found = std::find_if(table_.begin(), table_.end(),

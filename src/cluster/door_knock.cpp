@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -120,6 +121,7 @@ DoorAnswer ask_door(const std::string& address, const Token& token, DoorRequest 
 Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::chrono::milliseconds timeout) {
   const auto body = to_bytes(hello);
   const auto deadline = Clock::now() + timeout;
+  const bool runs = std::getenv(kJobRuns) != nullptr;
   while (true) {
     try {
       const RunFile file = read_run_file(run_dir);
@@ -130,6 +132,10 @@ Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::c
       const bool passes = error.code() == Code::not_found || error.code() == Code::unavailable ||
                           error.code() == Code::deadline_exceeded;
       if (!passes) throw;
+      // The file stays while a coordinator is started again, and goes with the job.
+      if (runs && error.code() == Code::not_found) {
+        throw Error(Code::not_found, "the job of " + run_dir.string() + " has ended: " + error.what());
+      }
       if (Clock::now() + kBetweenKnocks < deadline) {
         std::this_thread::sleep_for(kBetweenKnocks);
         continue;

@@ -17,8 +17,12 @@ namespace capstan::cluster {
 DoorAnswer ask_door(const std::string& address, const Token& token, DoorRequest request,
                     std::span<const std::byte> body, std::chrono::steady_clock::time_point deadline);
 
+/// Environment variable that `capstan join` sets: it has found the job in its run directory.
+inline constexpr const char* kJobRuns = "CAPSTAN_JOB_RUNS";
+
 /// Asks the coordinator of a run directory for a place as a worker, until `timeout`: the job may be about to
-/// start. Throws Error: the coordinator's own, or deadline_exceeded with what was in the way.
+/// start. Throws Error: the coordinator's own; not_found when the job has ended since `capstan join` found
+/// it; deadline_exceeded with the last error.
 Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::chrono::milliseconds timeout);
 
 }  // namespace capstan::cluster

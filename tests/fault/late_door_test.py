@@ -100,6 +100,12 @@ class LateDoor(SumsTest):
         self.assertFalse(self.file.exists(), "nobody is told to come any more")
         self.assertEqual(self.capstan("status", self.run_dir).returncode, 2)
 
+    def test_a_worker_whose_job_ends_before_it_asks_ends_too(self):
+        self.run_dir.mkdir()
+        ended = self.start([SUMS, 10, "--capstan-ps=1"], env={"CAPSTAN_JOIN": str(self.run_dir), "CAPSTAN_JOB_RUNS": "1"})
+        self.assertNotEqual(self.exit_code(ended), 0)
+        self.assertIn("has ended", ended.stderr)
+
     def test_who_does_not_fit_is_refused(self):
         job = self.start_with_door("--capstan-late-workers=0")
         self.assertIn("all 0 places", self.capstan("join", self.run_dir).stderr)
