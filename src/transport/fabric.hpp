@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "transport/job_secret.hpp"
 #include "transport/kept_memory.hpp"
 
@@ -22,10 +23,8 @@ namespace capstan::transport {
 using Bytes = std::span<const std::byte>;
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// The deadline that lies `timeout` ahead.
-inline Deadline deadline_in(std::chrono::milliseconds timeout) {
-  return std::chrono::steady_clock::now() + timeout;
-}
+/// The deadline that lies `timeout` ahead, or the end of time.
+inline Deadline deadline_in(std::chrono::milliseconds timeout) { return deadline_after(timeout); }
 
 /// The longest header of a message that is sent in place.
 inline constexpr std::size_t kInPlaceHeader = 120;

@@ -34,6 +34,8 @@ void settle_down(Fabric& fabric) {
   }
 }
 
+TEST(DeadlineIn, SaturatesWhereTheClockEnds) { EXPECT_EQ(deadline_in(milliseconds::max()), Deadline::max()); }
+
 TEST_P(WaitTest, EndsWhenTheTimeIsOver) {
   const auto a = open(0);
   settle_down(*a);
