@@ -4,13 +4,15 @@
 #                  [WAITS] [FULL] [SHORT Case.test ...]                      mostly for time-outs, beside another test;
 #                  [MPICH Case.test ...])                                    COST: about how long it takes, as the longest run first
 # With a second MPI every capstan_mpi_test, and of a capstan_job_test the cases after MPICH, run under it too: NAME.mpich.
-# Every test has a TIMEOUT. The asan and tsan presets run the label "unit" alone.
+# Every test has a TIMEOUT. The asan preset runs the label "unit" alone, the tsan preset the label "threads": unit tests
+# whose ranks are threads (USES rank_threads), which the target thread_tests builds.
 #
 # `launch/test` runs what tells a user that the build is right on this machine: all but the label "full". With --all it
 # runs all but the label "short". A capstan_job_test has the label "full" by FULL; with SHORT its cases are also a test
 # NAME.short, which has the label "short", and the whole of it has the label "full". The target short_tests is what the
 # former needs to be built; a script's programs are added where it is registered.
 add_custom_target(short_tests)
+add_custom_target(thread_tests)
 
 # For tests whose command is mpirun: lets Open MPI 4 and 5 run as root, with more ranks than cores. Scripts import
 # tests/support/open_mpi.py.
@@ -76,6 +78,11 @@ function(capstan_test name sources)
   set_tests_properties(${arg_LAYER}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LAYER}")
   if(arg_LAYER STREQUAL "bench")
     set_property(TEST ${arg_LAYER}.${name} APPEND PROPERTY LABELS full)
+  endif()
+  # The command line's sources take long to compile, and its only such test has nothing to add.
+  if("capstan_rank_threads" IN_LIST arg_USES AND NOT arg_LAYER STREQUAL "launch")
+    set_property(TEST ${arg_LAYER}.${name} APPEND PROPERTY LABELS threads)
+    add_dependencies(thread_tests ${program})
   endif()
 endfunction()
 
