@@ -109,7 +109,7 @@ class InitialValue {
     };
   }
   InitialValue(std::initializer_list<T> values) : InitialValue(std::vector<T>(values)) {}
-  /// Rows of a matrix. Throws Error(invalid_argument) for rows of different lengths.
+  /// Rows of a matrix, of two values or more. Throws Error(invalid_argument) for rows of different lengths.
   InitialValue(std::initializer_list<std::initializer_list<T>> rows) : InitialValue(Array<T>::matrix(rows)) {}
   /// Called once, on the coordinator, when the variable is created.
   template <std::invocable F>

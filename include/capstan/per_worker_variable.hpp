@@ -87,6 +87,8 @@ class PerWorkerVariable {
             detail::copy_recipe(name, dtype_of<T>, nullptr, InitialValue<T>(std::move(initial)).any())) {}
   PerWorkerVariable(std::string name, std::initializer_list<T> values)
       : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, nullptr, InitialValue<T>(values).any())) {}
+  /// The rows of a matrix, of two values or more. Throws Error(invalid_argument) for rows of different
+  /// lengths.
   PerWorkerVariable(std::string name, std::initializer_list<std::initializer_list<T>> rows)
       : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, nullptr, InitialValue<T>(rows).any())) {}
 

@@ -214,8 +214,9 @@ class Variable : public AnyVariable {
   /// `Variable<float>("v", {1, 2, 3})`: these values, of rank 1.
   Variable(std::string name, std::initializer_list<T> values, const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(values).any(), options) {}
-  /// `Variable<float>("v", {{1, 2}, {3, 4}})`: the rows of a matrix. Rows of one value are ambiguous: give
-  /// them as `Shape{2, 1}, {1, 2}`. Throws Error(invalid_argument) for rows of different lengths.
+  /// `Variable<float>("v", {{1, 2}, {3, 4}})`: the rows of a matrix. `{}` and rows of one value are
+  /// ambiguous: write `Shape{0}`, or `Shape{2, 1}, {1, 2}`. Throws Error(invalid_argument) for rows of
+  /// different lengths.
   Variable(std::string name, std::initializer_list<std::initializer_list<T>> rows,
            const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(rows).any(), options) {}

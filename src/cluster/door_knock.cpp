@@ -134,7 +134,8 @@ Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::c
       if (!passes) throw;
       // The file stays while a coordinator is started again, and goes with the job.
       if (runs && error.code() == Code::not_found) {
-        throw Error(Code::not_found, "the job of " + run_dir.string() + " has ended: " + error.what());
+        throw Error(Code::not_found,
+                    "cannot join the job of " + run_dir.string() + ": it has ended (" + error.what() + ")");
       }
       if (Clock::now() + kBetweenKnocks < deadline) {
         std::this_thread::sleep_for(kBetweenKnocks);

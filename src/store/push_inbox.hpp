@@ -75,8 +75,8 @@ class PushInbox {
   bool news_ = false;              // somebody waits for an acknowledgement, or an entry for its turn
 };
 
-/// Applies what a dead rank has pushed whole, and fences it. Messages come first: each moves the position of
-/// the rank that the close of its ring replaces by shard::kFenced.
+/// Applies what a dead rank has pushed whole, and fences it. Messages are applied first: applying one stores
+/// the rank's position, which would overwrite the fence that closing the ring stores.
 void close_pusher(int rank, PushInbox& inbox, RingReader& rings);
 
 }  // namespace capstan::store

@@ -8,7 +8,8 @@ namespace capstan::transport {
 
 namespace {
 
-/// Sets what UCX takes from its environment alone. A value that the user has set stays.
+/// Sets defaults of UCX's TCP transport in the environment. A variable that the user has set stays; UCX takes
+/// it before a value of ucx.conf.
 void set_defaults() {
   static const bool once = [] {
     // UCX 1.13 closes a TCP connection that was silent for 16 s while the link was cut, at one end first.

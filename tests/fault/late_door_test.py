@@ -101,10 +101,17 @@ class LateDoor(SumsTest):
         self.assertEqual(self.capstan("status", self.run_dir).returncode, 2)
 
     def test_a_worker_whose_job_ends_before_it_asks_ends_too(self):
-        self.run_dir.mkdir()
+        job = self.start_with_door()
+        other = json.loads(self.file.read_text())
+        self.assert_exact(job)
+        # `capstan join` finds a job, whose program prints its environment here.
+        self.file.touch(mode=0o600)
+        self.file.write_text(json.dumps({**other, "program": "/usr/bin/env", "arguments": ["env"]}))
+        self.assertIn("CAPSTAN_JOB_RUNS=1", self.capstan("join", self.run_dir).stdout.splitlines())
+        self.file.unlink()
         ended = self.start([SUMS, 10, "--capstan-ps=1"], env={"CAPSTAN_JOIN": str(self.run_dir), "CAPSTAN_JOB_RUNS": "1"})
         self.assertNotEqual(self.exit_code(ended), 0)
-        self.assertIn("has ended", ended.stderr)
+        self.assertIn("it has ended", ended.stderr)
 
     def test_who_does_not_fit_is_refused(self):
         job = self.start_with_door("--capstan-late-workers=0")

@@ -82,7 +82,8 @@ class PsReplica(SumsTest):
         self.assert_exact(job)
 
     def test_a_replica_that_was_given_up_and_resumed_ends_with_the_job(self):
-        job = self.begin("--capstan-heartbeat-timeout=1s")
+        # It is given up after one time-out, and its agent ends it after two.
+        job = self.begin("--capstan-heartbeat-timeout=4s")
         resumes = job.ranks()[REPLICAS[0]][1]
         os.kill(resumes, signal.SIGSTOP)
         self.assert_says(job, r"the replica of this ps, spare 0 .*, does not answer")

@@ -299,8 +299,11 @@ TEST(CheckpointManager, PublishesNothingInADirectoryThatAnotherJobLockedWhileThe
     // Every part is there, so that the lock alone can prevent the publication.
     EXPECT_TRUE(strategy.wait_for_control([&] { return strategy.save_under_way().settled(); },
                                           transport::deadline_in(std::chrono::seconds(60))));
-    std::filesystem::rename(folder, aside);
-    std::filesystem::copy(aside, folder, std::filesystem::copy_options::recursive);
+    std::error_code error;  // this runs in a noexcept function
+    std::filesystem::rename(folder, aside, error);
+    EXPECT_FALSE(error) << error.message();
+    std::filesystem::copy(aside, folder, std::filesystem::copy_options::recursive, error);
+    EXPECT_FALSE(error) << error.message();
     other.emplace(folder);
   };
   const auto state = std::make_shared<StateThatCalls>([] {}, replace);
