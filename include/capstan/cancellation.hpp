@@ -21,8 +21,8 @@ bool cancelled() noexcept;
 void throw_if_cancelled();
 
 /// Calls a function once when the function that the calling thread runs is cancelled: on a thread of the
-/// worker, or in the constructor if it is cancelled already. Never calls it on a thread where cancelled() is
-/// always false.
+/// worker, or in the constructor if it is cancelled already. That is shortly after cancelled() becomes true:
+/// a function that returns first has no call. Never calls it on a thread where cancelled() is always false.
 ///
 /// The callback must not throw, must return soon, and must not use variables: it is for waking what waits.
 /// The destructor waits for a callback that runs, so it must hold no lock that the callback takes.

@@ -75,9 +75,14 @@ void require_cancellation() {
   if (!wait_for([] { return cancelled(); })) throw Error(Code::deadline_exceeded, "not cancelled");
 }
 int run_until_cancelled() {
+  const int before = called_back;
   const CancellationCallback callback([] { ++called_back; });
   ++arrived;
   require_cancellation();
+  // The callback runs after cancelled() has become true; its destructor would drop it.
+  if (!wait_for([before] { return called_back > before; })) {
+    throw Error(Code::deadline_exceeded, "not called back");
+  }
   throw_if_cancelled();
   return 0;
 }
