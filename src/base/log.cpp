@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -54,7 +56,30 @@ struct Sinks {
 };
 const Sinks sinks;
 
+level_enum level_of(Level level) {
+  switch (level) {
+    case Level::debug:
+      return level_enum::debug;
+    case Level::info:
+      return level_enum::info;
+    case Level::warn:
+      return level_enum::warn;
+    case Level::error:
+      break;
+  }
+  return level_enum::err;
+}
+
 }  // namespace
+
+void write(Level level, fmt::string_view format, fmt::format_args values) noexcept {
+  spdlog::logger& logger = *spdlog::default_logger_raw();
+  if (!logger.should_log(level_of(level))) return;
+  try {
+    logger.log(level_of(level), fmt::vformat(format, values));
+  } catch (const std::exception&) {  // no memory
+  }
+}
 
 void set_rank_tag(std::string text) { tag = std::move(text); }
 const std::string& rank_tag() { return tag; }

@@ -4,7 +4,7 @@
 // changes it for all. With --run-dir each rank has a file as well (docs/metrics.md).
 #pragma once
 
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <string>
@@ -23,9 +23,27 @@ void set_level(const std::string& level);
 /// well; it says of all that they are `rank`'s. One file at a time. One that cannot be written is a warning.
 void also_to(const std::filesystem::path& file, int rank);
 
-using spdlog::debug;
-using spdlog::error;
-using spdlog::info;
-using spdlog::warn;
+enum class Level { debug, info, warn, error };
+
+/// A line that is left out if nobody wants its level, or there is no memory for it. Any thread. spdlog's own
+/// functions would compile all of fmt wherever one is called.
+void write(Level level, fmt::string_view format, fmt::format_args values) noexcept;
+
+template <class... T>
+void debug(fmt::format_string<T...> format, const T&... values) {
+  write(Level::debug, format, fmt::make_format_args(values...));
+}
+template <class... T>
+void info(fmt::format_string<T...> format, const T&... values) {
+  write(Level::info, format, fmt::make_format_args(values...));
+}
+template <class... T>
+void warn(fmt::format_string<T...> format, const T&... values) {
+  write(Level::warn, format, fmt::make_format_args(values...));
+}
+template <class... T>
+void error(fmt::format_string<T...> format, const T&... values) {
+  write(Level::error, format, fmt::make_format_args(values...));
+}
 
 }  // namespace capstan::log

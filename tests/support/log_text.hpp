@@ -2,6 +2,7 @@
 #pragma once
 
 #include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <memory>
 #include <sstream>
