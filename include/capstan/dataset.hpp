@@ -128,17 +128,22 @@ class Dataset {
   // ---------------------------------------------------------------------------------------------
   /// function(element) in its place.
   template <class F, class U = std::decay_t<std::invoke_result_t<F&, T>>>
-  Dataset<U> map(F function, MapOptions options = {}) const {
+  Dataset<U> map(F function) const {
+    auto node = std::make_shared<data::MapNode<T, U>>(node_, function);
+    return Dataset<U>(detail::with_recipe<&Maker::template map<F>>(std::move(node),
+                                                                   detail::Carried<F>(std::move(function))));
+  }
+  /// The same by threads of its own.
+  template <class F, class U = std::decay_t<std::invoke_result_t<F&, T>>>
+  Dataset<U> map(F function, MapOptions options) const {
     data::require_at_least(options.threads, 0, "map: the number of threads");
     data::require_at_least(options.ahead, 0, "map: the number of elements ahead");
+    if (options.threads == 0) return map(std::move(function));
     const auto ahead = static_cast<std::size_t>(options.ahead > 0 ? options.ahead : 2 * options.threads);
-    const auto described = [&](auto node) {
-      return Dataset<U>(detail::with_recipe<&Maker::template map<F>>(
-          std::move(node), detail::Carried<F>(std::move(function)), options));
-    };
-    if (options.threads == 0) return described(std::make_shared<data::MapNode<T, U>>(node_, function));
-    return described(
-        std::make_shared<data::ParallelMapNode<T, U>>(node_, function, data::Ahead{options.threads, ahead}));
+    auto node =
+        std::make_shared<data::ParallelMapNode<T, U>>(node_, function, data::Ahead{options.threads, ahead});
+    return Dataset<U>(detail::with_recipe<&Maker::template parallel_map<F>>(
+        std::move(node), detail::Carried<F>(std::move(function)), options));
   }
   /// Those for which keep(element) is true.
   template <std::predicate<const T&> F>
@@ -302,7 +307,11 @@ struct DatasetMaker {
     return D::from_files(std::move(files), open.function);
   }
   template <class F>
-  static auto map(const D& from, const Carried<F>& function, MapOptions options) {
+  static auto map(const D& from, const Carried<F>& function) {
+    return from.map(function.function);
+  }
+  template <class F>
+  static auto parallel_map(const D& from, const Carried<F>& function, MapOptions options) {
     return from.map(function.function, options);
   }
   template <class F>
@@ -398,9 +407,6 @@ Dataset<std::pair<A, B>> detail::ZipMaker<A, B>::zip(const Dataset<A>& a, const 
 }
 
 /// Names of files, for an interleave or flat_map that opens them: sharding by file shards these names.
-inline Dataset<std::filesystem::path> list_files(data::Paths files) {
-  auto node = std::make_shared<data::VectorNode<std::filesystem::path>>(files, data::Kind::file_names);
-  return Dataset<std::filesystem::path>(detail::with_recipe<&list_files>(std::move(node), std::move(files)));
-}
+Dataset<std::filesystem::path> list_files(data::Paths files);
 
 }  // namespace capstan

@@ -234,14 +234,8 @@ struct Serializer<M> {
 
 template <>
 struct Serializer<metrics::AUC> {
-  static void write(Writer& out, const metrics::AUC& metric) {
-    capstan::write(out, metric.variable());
-    capstan::write(out, metric.options_);
-  }
-  static metrics::AUC read(Reader& in) {
-    auto state = capstan::read<Variable<double>>(in);
-    return {std::move(state), capstan::read<metrics::AUCOptions>(in)};
-  }
+  static void write(Writer& out, const metrics::AUC& metric);
+  static metrics::AUC read(Reader& in);
 };
 
 }  // namespace capstan

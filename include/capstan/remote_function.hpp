@@ -103,20 +103,41 @@ inline constexpr bool kTakesValues = false;
 template <auto fn, class... P>
 inline constexpr bool kTakesValues<fn, std::tuple<P...>> = std::is_invocable_v<decltype(fn), P...>;
 
+/// A call of fn. Made as Call<fn>{read<A>(in), read<B>(in)}, since braces are evaluated from left to right.
+template <auto fn, class Result = ResultOf<fn>>
+struct Call {
+  template <class... P>
+  explicit Call(P&&... arguments) : result(fn(std::move(arguments)...)) {}
+  Result result;
+};
+template <auto fn>
+struct Call<fn, void> {
+  template <class... P>
+  explicit Call(P&&... arguments) {
+    fn(std::move(arguments)...);
+  }
+};
+template <auto fn, class... P>
+Call<fn> call(Reader& in, const std::tuple<P...>*) {
+  (void)in;  // of a function without parameters
+  return Call<fn>{read<P>(in)...};
+}
+
 template <auto fn>
 std::vector<std::byte> run_function(Reader& in) {
-  auto arguments = read<ArgumentsOf<fn>>(in);
+  constexpr const ArgumentsOf<fn>* kParameters = nullptr;
   if constexpr (std::is_void_v<ResultOf<fn>>) {
-    std::apply(fn, std::move(arguments));
+    call<fn>(in, kParameters);
     return {};
   } else {
-    return to_bytes<ResultOf<fn>>(std::apply(fn, std::move(arguments)));
+    return to_bytes<ResultOf<fn>>(call<fn>(in, kParameters).result);
   }
 }
 
 template <auto fn>
 std::shared_ptr<void> make_with_function(Reader& in) {
-  return std::make_shared<ResultOf<fn>>(std::apply(fn, read<ArgumentsOf<fn>>(in)));
+  constexpr const ArgumentsOf<fn>* kParameters = nullptr;
+  return std::make_shared<ResultOf<fn>>(call<fn>(in, kParameters).result);
 }
 
 template <auto fn>

@@ -141,3 +141,17 @@ double AUC::result() const {
 }
 
 }  // namespace capstan::metrics
+
+namespace capstan {
+
+void Serializer<metrics::AUC>::write(Writer& out, const metrics::AUC& metric) {
+  capstan::write(out, metric.variable());
+  capstan::write(out, metric.options_);
+}
+
+metrics::AUC Serializer<metrics::AUC>::read(Reader& in) {
+  auto state = capstan::read<Variable<double>>(in);
+  return {std::move(state), capstan::read<metrics::AUCOptions>(in)};
+}
+
+}  // namespace capstan

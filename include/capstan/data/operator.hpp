@@ -58,15 +58,7 @@ enum class Kind : std::uint8_t {
   side_by_side = 24,
 };
 
-inline std::string_view to_string(Kind kind) noexcept {
-  constexpr std::string_view kNames[] = {
-      "from_vector", "range",    "from_generator", "from_files",  "file_names", "map",     "filter",
-      "shuffle",     "batch",    "repeat",         "take",        "skip",       "shard",   "interleave",
-      "concatenate", "zip",      "prefetch",       "cache",       "transform",  "rebatch", "legacy_rebatch",
-      "group",       "function", "file",           "side_by_side"};
-  const auto index = static_cast<std::size_t>(kind);
-  return index < std::size(kNames) ? kNames[index] : "unknown";
-}
+std::string_view to_string(Kind kind) noexcept;
 
 /// What is known of a pipeline's elements without reading one.
 struct BatchInfo {
@@ -87,36 +79,19 @@ struct Recipe {
 
 class Operator : public std::enable_shared_from_this<Operator> {
  public:
-  virtual ~Operator() = default;
+  virtual ~Operator();
 
   /// Before it is shared.
   void set_recipe(Recipe recipe) { recipe_ = std::move(recipe); }
   /// Appends what read<Dataset<T>> makes this pipeline of, on any rank of the binary. Throws
   /// Error(invalid_argument) naming the operator for one that has no recipe.
-  void describe(Writer& out) const {
-    if (recipe_.function == nullptr) {
-      throw Error(Code::invalid_argument,
-                  "cannot send this dataset to workers: its operator '" + std::string(to_string(kind())) +
-                      "' has a function with captures, or elements that cannot be serialized, or was made by "
-                      "auto_shard or another library, expected data and function objects without captures; "
-                      "name a function that makes the dataset on each worker, "
-                      "create_per_worker_dataset<&f>(arguments...)");
-    }
-    capstan::write(out, *recipe_.function);
-    for (const auto& input : inputs()) input->describe(out);
-    recipe_.write_arguments(out);
-  }
+  void describe(Writer& out) const;
 
   virtual Kind kind() const noexcept = 0;
   virtual std::vector<OperatorPointer> inputs() const { return {}; }
   virtual BatchInfo batches() const { return {}; }
   /// It repeats what it is given without an end. A generator may be endless and is not known to be.
-  virtual bool endless() const {
-    for (const OperatorPointer& input : inputs()) {
-      if (input->endless()) return true;
-    }
-    return false;
-  }
+  virtual bool endless() const;
   /// Of a reader, or of file_names.
   virtual Paths files() const { return {}; }
 
@@ -248,15 +223,7 @@ class ManyInputs : public Node<Out> {
 };
 
 /// What is known of elements of which each is made of one element of every input, or is one of theirs.
-inline BatchInfo batches_of(const std::vector<OperatorPointer>& inputs) {
-  BatchInfo all = inputs.at(0)->batches();
-  for (const OperatorPointer& input : inputs) {
-    const BatchInfo one = input->batches();
-    if (one.size != all.size) return {};
-    all.always_full = all.always_full && one.always_full;
-  }
-  return all;
-}
+BatchInfo batches_of(const std::vector<OperatorPointer>& inputs);
 
 /// For operators that let batches pass as they are.
 template <class Derived, class T>
@@ -279,11 +246,6 @@ class OneInputCursor : public Cursor<Out> {
 };
 
 /// Error(invalid_argument) "batch: the size is 0; it must be 1 or more".
-inline void require_at_least(std::int64_t value, std::int64_t least, const char* what) {
-  if (value < least) {
-    throw Error(Code::invalid_argument, std::string(what) + " is " + std::to_string(value) + "; it must be " +
-                                            std::to_string(least) + " or more");
-  }
-}
+void require_at_least(std::int64_t value, std::int64_t least, const char* what);
 
 }  // namespace capstan::data
