@@ -10,22 +10,27 @@
 # `launch/test` runs what tells a user that the build is right on this machine: all but the label "full". With --all it
 # runs all but the label "short". A capstan_job_test has the label "full" by FULL; with SHORT its cases are also a test
 # NAME.short, which has the label "short", and the whole of it has the label "full". The target short_tests is what the
-# former needs to be built; a script's programs are added where it is registered.
+# former needs to be built; a script's programs are added where it is registered. Of these unit_tests is the unit tests.
 add_custom_target(short_tests)
+add_custom_target(unit_tests)
+add_dependencies(short_tests unit_tests)
 add_custom_target(thread_tests)
 
 # For tests whose command is mpirun: lets Open MPI 4 and 5 run as root, with more ranks than cores. Scripts import
 # tests/support/open_mpi.py.
-set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_pml=ob1
                     PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)
 
 include(CapstanPython)
 
-# Half of what most tests take to compile, made once, as the layers' (CapstanLayer.cmake).
+# Half of what most tests take to compile, made once, as the layers' (CapstanLayer.cmake). Those of the layers that a
+# program sees have its header too; an edit there compiles no others again.
 # What is tested is optimised in its library; a test is compiled once and run for a second.
 set(CAPSTAN_TEST_OPTIONS ${CAPSTAN_WARNINGS} $<$<CONFIG:Release>:-O0>)
-capstan_headers(capstan_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest
-                HEADERS <gmock/gmock.h> <gtest/gtest.h> <capstan/capstan.hpp> <fmt/format.h> <filesystem> <fstream> <random> <thread>)
+set(CAPSTAN_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <random> <thread>)
+capstan_headers(capstan_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest HEADERS ${CAPSTAN_TEST_HEADERS})
+capstan_headers(capstan_program_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest
+                HEADERS ${CAPSTAN_TEST_HEADERS} <capstan/capstan.hpp>)
 
 # For USES: a cluster of threads (tests/support/rank_threads.hpp), with all that a cluster needs.
 add_library(capstan_rank_threads STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/rank_threads.cpp)
@@ -43,7 +48,11 @@ function(capstan_test_target name source layer)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
                                              ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(${name} PRIVATE ${CAPSTAN_TEST_OPTIONS})
-  target_precompile_headers(${name} REUSE_FROM capstan_test_headers)
+  if(layer MATCHES "^(strategy|coordinator|train)$")
+    target_precompile_headers(${name} REUSE_FROM capstan_program_test_headers)
+  else()
+    target_precompile_headers(${name} REUSE_FROM capstan_test_headers)
+  endif()
   target_compile_definitions(${name} PRIVATE CAPSTAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              CAPSTAN_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE capstan_${layer} fmt::fmt)
@@ -59,7 +68,7 @@ function(capstan_test name sources)
     capstan_test_target(${program} "${sources}" ${arg_LAYER})
     target_link_libraries(${program} PRIVATE capstan_test_main GTest::gmock GTest::gtest)
     if(NOT arg_LAYER STREQUAL "bench")
-      add_dependencies(short_tests ${program})
+      add_dependencies(unit_tests ${program})
     endif()
   else()
     target_sources(${program} PRIVATE ${sources})
