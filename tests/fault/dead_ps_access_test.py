@@ -6,6 +6,7 @@ returned what the dead one left in memory. That is a matter of order, not of spe
 """
 import pathlib
 import random
+import re
 import sys
 import time
 
@@ -19,6 +20,9 @@ UNAVAILABLE = 14
 SECONDS_TO_NOTICE = 10.0
 READS = ("lookup", "lookup_consistent", "pull", "pull_consistent")
 PUSHES = ("push", "push_dense", "flush")
+# UCX 1.13 completes a large message twice when the TCP connection breaks in the middle of it, and aborts its sender
+# (docs/failures.md). One in a hundred of these jobs on two busy cores.
+UCX_ABORTS = re.compile(r"uct_iface\.h:\d+ +Assertion `comp->count > 0' failed")
 
 
 class DeadPsAccess(JobTest):
@@ -46,7 +50,12 @@ class DeadPsAccess(JobTest):
         time.sleep(random.Random(seed).uniform(0, 0.05))
         died_at = kill_and_see_it_die(job.ranks()[ps][1])
         self.assertEqual(self.exit_code(job), 4, job.stderr)
+        aborted = len(UCX_ABORTS.findall(job.stderr)) if window == "am" else 0
         for access in accesses:
+            if aborted and access in PUSHES and not (self.folder / f"{access}.report").exists():
+                aborted -= 1
+                print(f"{access} ({window}): UCX aborted its worker", file=sys.stderr)
+                continue
             with self.subTest(access=access, window=window):
                 report = self.report(access)
                 self.assertEqual(report["code"], UNAVAILABLE, report)
