@@ -13,6 +13,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
 
+# The start as a user has it, and as long: Open MPI looks for Omni-Path as well (open_mpi.py).
+os.environ.pop("OMPI_MCA_pml", None)
+
 FOREVER = 1_000_000
 REQUEUE = 85  # docs/errors.md
 RANKS, PS = 5, 2
