@@ -25,8 +25,8 @@ void also_to(const std::filesystem::path& file, int rank);
 
 enum class Level { debug, info, warn, error };
 
-/// A line that is left out if nobody wants its level, or there is no memory for it. Any thread. spdlog's own
-/// functions would compile all of fmt wherever one is called.
+/// Logs one line. Does nothing below the log level, or when memory runs out. Thread-safe. Calls of spdlog's
+/// own templates would compile all of fmt in every source that logs.
 void write(Level level, fmt::string_view format, fmt::format_args values) noexcept;
 
 template <class... T>
