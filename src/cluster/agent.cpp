@@ -186,9 +186,12 @@ class Agent {
   }
 
   void remove_memory_left() const {
-    const int segments = remove_orphaned_memory(first_began_);
+    int segments = remove_orphaned_memory(first_began_);
+    for (const pid_t pid : {child_, exchange_}) {
+      if (pid > 0) segments += remove_orphaned_segments(pid);
+    }
     if (segments == 0) return;
-    std::fprintf(stderr, "capstan: removed from /dev/shm what UCX of %s had left there: %d segment%s\n",
+    std::fprintf(stderr, "capstan: removed the shared memory that UCX of %s had left behind: %d segment%s\n",
                  name_.c_str(), segments, segments == 1 ? "" : "s");
   }
 

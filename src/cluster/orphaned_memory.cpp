@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -19,7 +22,7 @@ constexpr std::string_view kPrefix = "ucx_shm_posix_";
 /// A file's times are those of a clock that ticks more slowly.
 constexpr std::chrono::seconds kTick{1};
 
-/// One that is empty is about to be filled by who makes it, and holds no memory.
+/// One that is empty holds no memory, and its maker may be about to open it.
 bool is_own_segment(int file, std::chrono::system_clock::time_point since) {
   struct stat segment {};
   if (::fstat(file, &segment) != 0 || !S_ISREG(segment.st_mode)) return false;
@@ -41,17 +44,53 @@ bool removed(const fs::path& path, std::chrono::system_clock::time_point since) 
   return done;
 }
 
+/// The ranks of a job that ends look at the same moment. One has a file open while another asks for the
+/// lease: each would take it for used. So they look one at a time, or all the same after a while.
+class OneAtATime {
+ public:
+  explicit OneAtATime(const fs::path& folder)
+      : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    while (folder_ >= 0 && ::flock(folder_, LOCK_EX | LOCK_NB) != 0 &&
+           std::chrono::steady_clock::now() < until) {
+      ::usleep(500);
+    }
+  }
+  ~OneAtATime() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+  OneAtATime(const OneAtATime&) = delete;
+  OneAtATime& operator=(const OneAtATime&) = delete;
+
+ private:
+  int folder_;
+};
+
 }  // namespace
 
 int remove_orphaned_memory(std::chrono::system_clock::time_point since, const fs::path& folder) noexcept {
   int count = 0;
   try {
+    const OneAtATime lock(folder);
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
       if (at->path().filename().native().starts_with(kPrefix) && removed(at->path(), since)) ++count;
     }
   } catch (const std::exception&) {
     // No memory for a path: they stay until the host starts again.
+  }
+  return count;
+}
+
+int remove_orphaned_segments(pid_t creator) noexcept {
+  int count = 0;
+  shmid_ds segment{};
+  // The kernel's table of segments, by index: shmctl(2), SHM_INFO and SHM_STAT.
+  const int last = ::shmctl(0, SHM_INFO, &segment);
+  for (int index = 0; index <= last; ++index) {
+    const int id = ::shmctl(index, SHM_STAT, &segment);
+    if (id < 0 || segment.shm_cpid != creator || segment.shm_nattch != 0) continue;
+    if (::shmctl(id, IPC_RMID, nullptr) == 0) ++count;
   }
   return count;
 }

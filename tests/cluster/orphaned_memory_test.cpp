@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace capstan::cluster {
 namespace {
@@ -89,6 +93,52 @@ TEST_F(OrphanedMemory, WhatAnotherProcessUsesStaysUntilItIsKilled) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_EQ(remove_orphaned_memory(began_, folder_), 1);
+}
+
+TEST_F(OrphanedMemory, SeveralRanksMayLookAtOnce) {
+  for (int file = 0; file < 1000; ++file) make("ucx_shm_posix_" + std::to_string(file));
+  std::vector<std::thread> ranks;
+  std::atomic<int> removed = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back([&] { removed += remove_orphaned_memory(began_, folder_); });
+  }
+  for (auto& rank : ranks) rank.join();
+  EXPECT_EQ(removed, 1000);
+}
+
+/// In a process that has ended. Returns its pid.
+template <class Body>
+pid_t run_in_child(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
+bool segment_exists(int id) {
+  shmid_ds segment{};
+  return shmctl(id, IPC_STAT, &segment) == 0;
+}
+
+TEST(OrphanedSegments, RemovesThoseOfADeadCreator) {
+  const pid_t creator = run_in_child([] { shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600); });
+  EXPECT_EQ(remove_orphaned_segments(creator), 1);
+  EXPECT_EQ(remove_orphaned_segments(creator), 0);
+}
+
+TEST(OrphanedSegments, KeepsAttachedOnesAndThoseOfOthers) {
+  const int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
+  ASSERT_GE(id, 0);
+  EXPECT_EQ(remove_orphaned_segments(run_in_child([] {})), 0);
+  void* attached = shmat(id, nullptr, 0);
+  EXPECT_EQ(remove_orphaned_segments(getpid()), 0);
+  EXPECT_TRUE(segment_exists(id));
+  shmdt(attached);
+  EXPECT_EQ(remove_orphaned_segments(getpid()), 1);
+  EXPECT_FALSE(segment_exists(id));
 }
 
 }  // namespace

@@ -13,9 +13,6 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
 
-# The start as a user has it, and as long: Open MPI looks for Omni-Path as well (open_mpi.py).
-os.environ.pop("OMPI_MCA_pml", None)
-
 FOREVER = 1_000_000
 REQUEUE = 85  # docs/errors.md
 RANKS, PS = 5, 2
@@ -23,10 +20,10 @@ RANKS, PS = 5, 2
 
 class StartKilled(JobTest):
     def end_of(self, job):
-        """The job's exit code, after all its processes have gone; None when only the launcher is left.
+        """The job's exit code, after all its processes have gone; None when the launcher fails at its own end.
 
-        Open MPI 4.1.4's mpirun may wait for a lock of its own for ever, in PMIx_server_finalize, when a rank dies while it
-        connects to it ("PMIX ERROR: UNREACHABLE"). All ranks have to be gone then as well.
+        Open MPI 4.1.4's mpirun may wait for a lock of its own forever, or crash, in PMIx_server_finalize, when a rank dies
+        while it connects to it ("PMIX ERROR: UNREACHABLE"). All ranks have to be gone then as well.
         """
         gone = lambda: not job.living() or list(job.living()) == [job.command.pid]
         if job.wait_for(gone) and job.wait(SECONDS_TO_END) is None and gone() and "PMIX ERROR" in job.stderr:
@@ -34,7 +31,9 @@ class StartKilled(JobTest):
             job.signal_launcher(signal.SIGKILL)
             self.exit_code(job)
             return None
-        return self.exit_code(job)
+        code = self.exit_code(job)
+        crashed = code == 128 + signal.SIGSEGV and "PMIx_server_finalize" in job.stderr
+        return None if crashed else code
 
     def test_at_several_moments(self):
         data = self.graph()
@@ -50,11 +49,13 @@ class StartKilled(JobTest):
                 self.assertTrue(job.wait_for(lambda: rank in job.ranks()), job.stderr)
                 time.sleep(moment.uniform(0, 0.8))
                 evaluated = job.stderr.count(TRAINS)
-                os.kill(job.ranks()[rank][1], signal.SIGKILL)
+                agent, killed = job.ranks()[rank]
+                os.kill(killed, signal.SIGKILL)
                 # It ends, or goes on until it is told to save and end. The evaluation that is under way may end all the same.
                 trains = lambda: job.stderr.count(TRAINS) >= evaluated + 3
                 goes_on = job.wait_for(lambda: trains() or list(job.processes()) == [job.command.pid])
-                told = goes_on and trains()
+                # The launcher may take a second to end the others, which train meanwhile.
+                told = goes_on and trains() and job.command.poll() is None
                 if told:
                     job.signal_launcher(signal.SIGUSR1)
                 code = self.end_of(job)
@@ -64,9 +65,11 @@ class StartKilled(JobTest):
                     self.assertTrue(trains())
                     self.assertIn(": saved ", job.stderr)
                 else:
-                    # 137 is the coordinator's own end, or that of a rank which has not yet an agent.
+                    # 137 is the coordinator's own end, or that of a rank which has not yet an agent. Such a rank is named
+                    # by the launcher alone, and mpirun names it in 7 of 100 jobs.
                     self.assertIn(code, (4, 128 + signal.SIGKILL, None), job.stderr)
-                    self.assertIn(f"rank {rank}", job.stderr)
+                    if killed != agent:
+                        self.assertIn(f"rank {rank}", job.stderr)
 
 
 if __name__ == "__main__":

@@ -26,11 +26,15 @@ def in_use():
 
 
 def shared_memory(since):
-    """Of POSIX and of System V, made since then (by time.time()), that nobody uses."""
+    """Of POSIX and of System V, made since then (by time.time()), that nobody uses.
+
+    An empty file is none: Capstan leaves it, since another process may be about to open it (orphaned_memory.cpp).
+    """
     young = []
     for path in SHARED_MEMORY.iterdir():
         try:
-            if path.stat().st_ctime >= since:
+            found = path.stat()
+            if found.st_ctime >= since and found.st_size > 0:
                 young.append(str(path))
         except OSError:
             continue
