@@ -40,7 +40,8 @@ Recovery::Recovery(cluster::Runtime& runtime, client::Client& client)
 
 Recovery::~Recovery() {
   if (runtime_.life() > 0) {
-    runtime_.control().on_message(cluster::kCoordinatorKnown, [](const transport::Message&) {});
+    for (const auto type : {cluster::kCoordinatorKnown, cluster::kReplicaLost})
+      runtime_.control().on_message(type, [](const transport::Message&) {});
   }
 }
 
@@ -53,6 +54,8 @@ void Recovery::call_out() {
     std::memcpy(&life, message.header.data(), sizeof life);
     if (life == runtime_.life()) answered_.insert(message.from);
   });
+  fabric.on_message(cluster::kReplicaLost,
+                    [this](const transport::Message& message) { drop_replica_of(message.from); });
   const cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
   const auto to_others = to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}});
   const auto to_ps =
@@ -102,6 +105,29 @@ void Recovery::await_workers() {
     });
     return workers_.empty();
   });
+}
+
+void Recovery::drop_replica_of(int rank) {
+  using State = cluster::SpareRecord::State;
+  const cluster::Member& ps = runtime_.member(rank);
+  if (ps.role != Role::ps || !runtime_.ps_have_replicas()) return;
+  const cluster::Member& replica = runtime_.member(Role::spare, ps.index);
+  bool dropped = false;
+  runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
+    if (record.spares.empty()) {
+      for (const cluster::Member& member : runtime_.members()) {
+        if (member.role == Role::spare) record.spares.push_back({.rank = member.rank});
+      }
+    }
+    for (cluster::SpareRecord& spare : record.spares) {
+      if (spare.rank != replica.rank) continue;
+      dropped = spare.state == State::waits || spare.state == State::gone;
+      if (dropped) spare.state = State::gone;
+    }
+  });
+  if (!dropped) return;  // it has the ps's place, or is about to take it
+  log::warn("{} goes on without {}", ps.name(), replica.name());
+  runtime_.control_peer(ps).send(cluster::kReplicaDropped, {});
 }
 
 void Recovery::list_shards(client::Client& client) {

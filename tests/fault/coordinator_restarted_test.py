@@ -93,6 +93,21 @@ class CoordinatorRestarted(JobTest):
         job, sum_of_all = self.goes_on(2, 1, "--capstan-window=am", "--capstan-ps-restart=off")
         self.check_sums(job.stdout, sum_of_all)
 
+    def test_answers_a_ps_whose_replica_was_killed_with_it(self):
+        # Workers end what they push when the ps acknowledges it, which it does when the coordinator has dropped the replica.
+        job = self.start_steps(7, 150, 1500, "--capstan-ps=2", "--capstan-replicas-of-ps=2", WAIT)
+        self.assertTrue(job.wait_for(lambda: "recorded" in job.stderr), job.stderr)
+        coordinator, replica = job.ranks()[0][1], job.ranks()[4][1]
+        os.kill(coordinator, signal.SIGSTOP)
+        os.kill(replica, signal.SIGKILL)
+        self.assert_says(job, "the replica of this ps, spare 0 .*, is gone")
+        os.kill(coordinator, signal.SIGKILL)
+        self.assert_says(job, BEGINS + r"[\s\S]*" + BEGINS)
+        self.file.touch()
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertNotIn("has not ended within", job.stderr)
+        self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
+
     def test_all_end_when_it_does_not_come_back(self):
         """Its agent is stopped, so that nobody starts it again, and the launcher thinks that all is well."""
         job = self.start_steps(4, 100, 1000, "--capstan-ps=1", "--capstan-coordinator-wait=2s")
