@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "capstan/serialize.hpp"
 #include "device/gpu.hpp"
 #include "shard/row_copy.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::client {
 namespace {
@@ -34,12 +34,11 @@ Client::Client(std::shared_ptr<cluster::Runtime> runtime)
   runtime_->data().on_message(cluster::kPsReturned,
                               [this](const transport::Message& message) { take_returned(message); });
   runtime_->data().on_message(cluster::kPushApplied, [this](const transport::Message& message) {
+    const auto applied = transport::read_header<shard::PushApplied>(message);
     const cluster::Member& from = runtime_->member(message.from);
-    shard::PushApplied applied;
-    if (from.role != Role::ps || message.header.size() != sizeof applied) return;
-    std::memcpy(&applied, message.header.data(), sizeof applied);
+    if (!applied || from.role != Role::ps) return;
     const auto& link = links_.at(static_cast<std::size_t>(from.index));
-    if (link) link->take_applied(applied);
+    if (link) link->take_applied(*applied);
   });
 }
 
@@ -48,14 +47,13 @@ Client::~Client() = default;
 /// Each process is news once; a ps says so to a worker that may not have heard. One whose place a spare has
 /// taken is not asked any more.
 void Client::take_returned(const transport::Message& message) {
-  shard::PsReturned returned;
+  const auto returned = transport::read_header<shard::PsReturned>(message);
+  if (!returned) return;
   auto ps = from_bytes<cluster::Member>(message.payload);
-  if (message.header.size() != sizeof returned || ps.rank < 0 || ps.rank >= runtime_->table().places())
-    return;
-  std::memcpy(&returned, message.header.data(), sizeof returned);
+  if (ps.rank < 0 || ps.rank >= runtime_->table().places()) return;
   Process& process = processes_[ps.rank];
-  if (returned.life < process.life || (returned.life == process.life && ps.pid == process.pid)) return;
-  process = {returned.life, ps.pid};
+  if (returned->life < process.life || (returned->life == process.life && ps.pid == process.pid)) return;
+  process = {returned->life, ps.pid};
   // The one before may be cut off, which the transport does not notice.
   runtime_->drop_data_peer(ps.rank);
   returned_.insert_or_assign(ps.rank, std::move(ps));

@@ -84,26 +84,27 @@ void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::stri
 }
 
 void RemoteReads::take_piece(const transport::Message& message) {
-  shard::PieceHeader header;
-  if (message.header.size() != sizeof header) return;
-  std::memcpy(&header, message.header.data(), sizeof header);
-  const auto found = reads_.find(header.id);
+  const auto header = transport::read_header<shard::PieceHeader>(message);
+  if (!header) return;
+  const auto found = reads_.find(header->id);
   if (found == reads_.end()) return;  // cancelled
   Read& read = found->second;
-  if (header.segment >= read.segments.size()) return;
-  const Segment& segment = read.segments[header.segment];
+  if (header->segment >= read.segments.size()) return;
+  const Segment& segment = read.segments[header->segment];
   const transport::Bytes piece = message.payload;
-  const std::uint64_t size = segment.count * segment.row_bytes;
-  const std::uint64_t begin = header.begin * (segment.rows.empty() ? 1 : segment.row_bytes);
-  if (begin > size || piece.size() > size - begin) {
+  // A piece of rows begins at a row, and consists of whole ones; another at a byte.
+  const std::uint64_t unit = segment.rows.empty() ? 1 : std::max<std::uint64_t>(1, segment.row_bytes);
+  const std::uint64_t units = segment.rows.empty() ? segment.count * segment.row_bytes : segment.count;
+  const bool fits = header->begin <= units && piece.size() / unit <= units - header->begin;
+  if (!fits || piece.size() % unit != 0 || piece.size() > read.missing) {
     log::error("dropped {} bytes from rank {} that are no part of what was asked for", piece.size(),
                message.from);
     return;
   }
   if (segment.order.empty()) {
-    if (!piece.empty()) std::memcpy(segment.out + begin, piece.data(), piece.size());
+    if (!piece.empty()) std::memcpy(segment.out + header->begin * unit, piece.data(), piece.size());
   } else {
-    const std::uint32_t* order = segment.order.data() + header.begin;
+    const std::uint32_t* order = segment.order.data() + header->begin;
     for (std::uint64_t at = 0; at < piece.size(); at += segment.row_bytes, ++order) {
       std::memcpy(segment.out + *order * segment.row_bytes, piece.data() + at, segment.row_bytes);
     }
@@ -112,12 +113,11 @@ void RemoteReads::take_piece(const transport::Message& message) {
 }
 
 void RemoteReads::take_failure(const transport::Message& message) {
-  shard::ReadFailure failure;
-  if (message.header.size() != sizeof failure) return;
-  std::memcpy(&failure, message.header.data(), sizeof failure);
-  const auto found = reads_.find(failure.id);
+  const auto failure = transport::read_header<shard::ReadFailure>(message);
+  if (!failure) return;
+  const auto found = reads_.find(failure->id);
   if (found == reads_.end()) return;
-  found->second.code = static_cast<Code>(failure.code);
+  found->second.code = static_cast<Code>(failure->code);
   found->second.error.assign(reinterpret_cast<const char*>(message.payload.data()), message.payload.size());
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/log.hpp"
@@ -45,11 +44,11 @@ void CoordinatorWatch::hear(const transport::Message& message) {
   }
 }
 
-void CoordinatorWatch::meet(const transport::Message& message) {
-  auto life = life_;
-  if (message.header.size() != sizeof life) return;
-  std::memcpy(&life, message.header.data(), sizeof life);
-  life_ = std::max(life_, life);  // a greeting of an earlier coordinator may come late
+bool CoordinatorWatch::meet(const transport::Message& message) {
+  const auto life = transport::read_header<std::int32_t>(message);
+  if (!life) return false;
+  life_ = std::max(life_, *life);  // a greeting of an earlier coordinator may come late
+  return true;
 }
 
 CoordinatorBack CoordinatorWatch::take_up() {

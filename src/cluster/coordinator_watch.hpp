@@ -31,8 +31,8 @@ class CoordinatorWatch {
   /// Handler of kCoordinatorReturned.
   void hear(const transport::Message& message);
   /// Handler of the kHello by which a coordinator takes in this worker, which has connected to it: which of
-  /// its processes that is.
-  void meet(const transport::Message& message);
+  /// its processes that is. Returns false for a message without that.
+  bool meet(const transport::Message& message);
   /// One has come that is not connected to yet.
   bool news() const noexcept { return back_.has_value(); }
   /// Connects to it, and says what it has said. Not inside progress(). REQUIRES: news().

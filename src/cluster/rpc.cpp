@@ -1,9 +1,6 @@
 // rpc.cpp -- numbering calls, waiting for answers, answering.
 #include "cluster/rpc.hpp"
 
-#include <cstring>
-
-#include "base/assert.hpp"
 #include "capstan/error.hpp"
 #include "transport/bytes.hpp"
 
@@ -15,23 +12,16 @@ struct ReplyHeader {
   std::uint64_t code;  // of capstan::Code; 0 is success
 };
 
-template <class T>
-T from_header(const transport::Message& message) {
-  T value{};
-  CAPSTAN_ASSERT(message.header.size() == sizeof value);
-  std::memcpy(&value, message.header.data(), sizeof value);
-  return value;
-}
-
 }  // namespace
 
 RpcClient::RpcClient(transport::Fabric& fabric) : fabric_(fabric) {
   fabric_.on_message(kReply, [this](const transport::Message& message) {
-    const auto header = from_header<ReplyHeader>(message);
-    const auto found = calls_.find(header.id);
+    const auto header = transport::read_header<ReplyHeader>(message);
+    if (!header) return;
+    const auto found = calls_.find(header->id);
     if (found == calls_.end()) return;  // nobody waits any more
     found->second.done = true;
-    found->second.code = static_cast<std::uint8_t>(header.code);
+    found->second.code = static_cast<std::uint8_t>(header->code);
     found->second.payload.assign(message.payload.begin(), message.payload.end());
   });
 }
@@ -67,10 +57,9 @@ std::vector<std::byte> RpcClient::wait(Id id, std::chrono::milliseconds timeout,
 void RpcServer::serve(std::uint16_t type, Handler handler) {
   handlers_[type] = std::move(handler);
   fabric_.on_message(type, [this](const transport::Message& message) {
-    requests_.push_back({message.type,
-                         message.from,
-                         from_header<RpcClient::Id>(message),
-                         {message.payload.begin(), message.payload.end()}});
+    const auto id = transport::read_header<RpcClient::Id>(message);
+    if (!id) return;
+    requests_.push_back({message.type, message.from, *id, {message.payload.begin(), message.payload.end()}});
   });
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -70,28 +69,27 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   fabric.on_message(cluster::kGivenBack,
                     [this](const transport::Message& message) { dispatcher_.take_back(message); });
   fabric.on_message(cluster::kWorkerClosed, [this](const transport::Message& message) {
-    std::int32_t rank = 0;
-    std::memcpy(&rank, message.header.data(), std::min(sizeof rank, message.header.size()));
-    dispatcher_.closed(rank, message.from);
+    const auto worker = transport::read_header<shard::WorkerGone>(message);
+    if (worker) dispatcher_.closed(worker->rank, message.from);
   });
   fabric.on_message(cluster::kJoin, [this](const transport::Message& message) { returning_.ask(message); });
   fabric.on_message(cluster::kMemberKnown, [this](const transport::Message& message) {
-    std::int32_t rank = 0;
-    std::memcpy(&rank, message.header.data(), std::min(sizeof rank, message.header.size()));
-    returning_.known(rank, message.from);
+    const auto rank = transport::read_header<std::int32_t>(message);
+    if (rank) returning_.known(*rank, message.from);
   });
   fabric.on_message(cluster::kPsReturned, [this](const transport::Message& message) {
+    const auto returned = transport::read_header<shard::PsReturned>(message);
+    if (!returned) return;
     auto member = from_bytes<cluster::Member>(message.payload);
-    shard::PsReturned returned;
-    std::memcpy(&returned, message.header.data(), std::min(sizeof returned, message.header.size()));
-    if (member.role == Role::ps && member.rank < static_cast<int>(runtime_.members().size()))
-      returned_.push_back({std::move(member), returned.life});
+    if (member.role == Role::ps && member.rank >= 0 &&
+        member.rank < static_cast<int>(runtime_.members().size()))
+      returned_.push_back({std::move(member), returned->life});
   });
   fabric.on_message(cluster::kNotTakenOver, [this](const transport::Message& message) {
-    std::int32_t rank = 0;
-    std::memcpy(&rank, message.header.data(), std::min(sizeof rank, message.header.size()));
+    const auto rank = transport::read_header<std::int32_t>(message);
+    if (!rank) return;
     const auto* text = reinterpret_cast<const char*>(message.payload.data());
-    not_taken_.emplace_back(rank, std::string(text, message.payload.size()));
+    not_taken_.emplace_back(*rank, std::string(text, message.payload.size()));
   });
   fabric.on_message(cluster::kReplicaLost, [this](const transport::Message& message) {
     const cluster::Member& ps = runtime_.member(message.from);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "base/log.hpp"
@@ -147,10 +146,10 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
     heartbeats_.heard(message.from, now);
     answer();
   } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
-    shard::PsBeat beat;
-    std::memcpy(&beat, message.header.data(), std::min(sizeof beat, message.header.size()));
-    if (beat.life != takeovers_.life_of(message.from)) return;  // of a process that was fenced off
-    if (ps_watch_.heard(message.from, beat.busy != 0, now)) {
+    const auto beat = transport::read_header<shard::PsBeat>(message);
+    if (!beat) return;
+    if (beat->life != takeovers_.life_of(message.from)) return;  // of a process that was fenced off
+    if (ps_watch_.heard(message.from, beat->busy != 0, now)) {
       away_.erase(message.from);
       lost_ranks_.remove(message.from);
       log::info("{} is heard again", runtime_.name_of(message.from));

@@ -2,7 +2,6 @@
 #include "coordinator/metrics.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "capstan/serialize.hpp"
@@ -86,7 +85,8 @@ void Metrics::ask(Clock::time_point now, bool last) {
 }
 
 void Metrics::take(const transport::Message& message) {
-  if (!of_.runtime.knows(message.from)) return;
+  const auto header = transport::read_header<shard::ReportHeader>(message);
+  if (!header || !of_.runtime.knows(message.from)) return;
   const Role role = of_.runtime.member(message.from).role;
   if (role == Role::worker) {
     workers_[message.from] = from_bytes<shard::WorkerReport>(message.payload);
@@ -98,21 +98,18 @@ void Metrics::take(const transport::Message& message) {
     if (another) add(kept.before, kept.last.statistics);
     kept.last = std::move(report);
   }
-  take_clock(message);
+  take_clock(message.from, *header);
   silent_.erase(message.from);
   if (silent_.empty()) all_in_ = true;
 }
 
 /// The rank looked at its clock about in the middle between question and answer. Processes of one host have
 /// one clock.
-void Metrics::take_clock(const transport::Message& message) {
-  shard::ReportHeader header;
-  if (message.header.size() != sizeof header) return;
-  std::memcpy(&header, message.header.data(), sizeof header);
+void Metrics::take_clock(int rank, const shard::ReportHeader& header) {
   const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   io::ClockOffset clock{header.now - (header.asked + now) / 2, (now - header.asked) / 2};
-  if (of_.runtime.member(message.from).host == of_.runtime.self().host) clock = {};
-  const auto [known, is_new] = clocks_.try_emplace(message.from, clock);
+  if (of_.runtime.member(rank).host == of_.runtime.self().host) clock = {};
+  const auto [known, is_new] = clocks_.try_emplace(rank, clock);
   if (!is_new && clock.error < known->second.error) known->second = clock;
 }
 

@@ -65,7 +65,7 @@ class Metrics {
 
  private:
   void ask(Clock::time_point now, bool last);
-  void take_clock(const transport::Message& message);
+  void take_clock(int rank, const shard::ReportHeader& header);
   void trace(const char* what, int rank) const;
   void sample(bool last);
   JobFigures figures();

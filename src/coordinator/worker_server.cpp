@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <new>
 #include <set>
@@ -125,21 +124,21 @@ void WorkerServer::listen() {
   transport::Fabric& fabric = runtime_->control();
   fabric.on_message(cluster::kRunClosures, [this](const transport::Message& message) { take(message); });
   fabric.on_message(cluster::kFreeResources, [this](const transport::Message& message) {
-    FreeHeader header;
-    std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
-    if (header.life != watch_.life()) return;
+    const auto header = transport::read_header<FreeHeader>(message);
+    if (!header || header->life != watch_.life()) return;
     const auto ids = from_bytes<std::vector<std::uint64_t>>(message.payload);
     const std::lock_guard lock(mutex_);
     to_free_.insert(to_free_.end(), ids.begin(), ids.end());
   });
   fabric.on_message(cluster::kGiveBack, [this](const transport::Message& message) {
-    GiveBackHeader header;
-    std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
-    to_give_back_.push_back(header);
+    const auto header = transport::read_header<GiveBackHeader>(message);
+    if (header) to_give_back_.push_back(*header);
   });
   fabric.on_message(cluster::kReport, [this](const transport::Message& message) {
-    if (shard::is_last(message.header) && runtime_->trace() != nullptr) runtime_->trace()->flush();
-    to_report_.push_back(shard::answer_to(message.header));
+    const auto request = transport::read_header<shard::ReportRequest>(message);
+    if (!request) return;
+    if (request->last != 0 && runtime_->trace() != nullptr) runtime_->trace()->flush();
+    to_report_.push_back(shard::answer_to(*request));
   });
   fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
@@ -191,10 +190,8 @@ void WorkerServer::listen() {
 void WorkerServer::come_in() {
   transport::Fabric& fabric = runtime_->control();
   bool heard = false;
-  fabric.on_message(cluster::kHello, [this, &heard](const transport::Message& message) {
-    watch_.meet(message);
-    heard = true;
-  });
+  fabric.on_message(cluster::kHello,
+                    [this, &heard](const transport::Message& message) { heard |= watch_.meet(message); });
   const bool late = runtime_->came_late();
   auto next = std::chrono::steady_clock::now();
   const auto ask = [&] {
@@ -370,15 +367,14 @@ void WorkerServer::lose_coordinator(const std::string& verdict) {
 
 /// Handler of kRunClosures.
 void WorkerServer::take(const transport::Message& message) {
-  BatchHeader header;
-  std::memcpy(&header, message.header.data(), std::min(sizeof header, message.header.size()));
+  const auto header = transport::read_header<BatchHeader>(message);
+  if (!header || header->life != watch_.life()) return;  // of a coordinator that was killed
   const auto batch =
       std::make_shared<const std::vector<std::byte>>(message.payload.begin(), message.payload.end());
-  if (header.life != watch_.life()) return;  // of a coordinator that was killed
   Reader in(*batch);
   const std::lock_guard lock(mutex_);
-  const bool before_an_error = header.failures < failures_;
-  for (std::uint64_t i = 0; i < header.closures; ++i) {
+  const bool before_an_error = header->failures < failures_;
+  for (std::uint64_t i = 0; i < header->closures; ++i) {
     const auto run = read<RunHeader>(in);
     const transport::Bytes packed = in.view(run.argument_bytes);
     if (before_an_error && run.stays == 0) {
@@ -392,7 +388,7 @@ void WorkerServer::take(const transport::Message& message) {
     task.begin_by = deadline_after(left);
     task.arguments = arguments.view(arguments.left());
   }
-  if (header.announcement_bytes > 0) news_.push_back({in.view(header.announcement_bytes), batch});
+  if (header->announcement_bytes > 0) news_.push_back({in.view(header->announcement_bytes), batch});
 }
 
 void WorkerServer::revoke(const GiveBackHeader& which) {

@@ -1,10 +1,8 @@
 // report.hpp -- what ranks say of themselves when the coordinator asks for it: docs/metrics.md.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -19,24 +17,15 @@ struct ReportRequest {
   std::int64_t last = 0;  // 1: the job ends; what a rank has kept back of its trace is to be written first
 };
 
-inline bool is_last(transport::Bytes request) {
-  ReportRequest all;
-  std::memcpy(&all, request.data(), std::min(sizeof all, request.size()));
-  return all.last != 0;
-}
-
 /// Header of the answer. Its payload is a WorkerReport or a PsReport.
 struct ReportHeader {
   std::int64_t asked = 0;  // as it was told
   std::int64_t now = 0;    // of the rank's own clock
 };
 
-/// To the header of a ReportRequest, now.
-inline ReportHeader answer_to(transport::Bytes request) {
-  ReportHeader header;
-  std::memcpy(&header.asked, request.data(), std::min(sizeof header.asked, request.size()));
-  header.now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  return header;
+/// The header of an answer that is sent now.
+inline ReportHeader answer_to(const ReportRequest& request) {
+  return {request.asked, std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)};
 }
 
 struct WorkerReport {

@@ -34,7 +34,7 @@ void PsPulse::take(const transport::Message& message) {
   if (period_.count() == 0) return;
   if (message.header.empty()) {
     silence_.excuse();
-  } else {
+  } else if (transport::read_header<shard::PsBeat>(message)) {
     silence_.heard(Clock::now());
   }
 }

@@ -1,7 +1,6 @@
 // ps_replica.cpp -- what a ps does for its replica, and what the replica does.
 #include <fmt/format.h>
 
-#include <cstring>
 #include <utility>
 
 #include "base/log.hpp"
@@ -56,10 +55,9 @@ void PsServer::serve_replica() {
     if (following_) replicated_.receive(message);
   });
   fabric_.on_message(cluster::kReplicated, [this](const transport::Message& message) {
-    shard::ReplicaProgress progress;
-    if (!replica_ || message.header.size() != sizeof progress) return;
-    std::memcpy(&progress, message.header.data(), sizeof progress);
-    replica_->take(progress);
+    const auto progress = transport::read_header<shard::ReplicaProgress>(message);
+    if (!progress || !replica_) return;
+    replica_->take(*progress);
     heard_ = std::chrono::steady_clock::now();
   });
   // The coordinator will not have the replica take over any more.

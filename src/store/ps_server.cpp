@@ -2,7 +2,6 @@
 #include "store/ps_server.hpp"
 
 #include <atomic>
-#include <cstring>
 #include <string>
 
 #include "base/backoff.hpp"
@@ -298,10 +297,9 @@ void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kReport, [this](const transport::Message& m) { report(m); });
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
-    shard::WorkerGone worker;
-    if (message.header.size() != sizeof worker) return;
-    std::memcpy(&worker, message.header.data(), sizeof worker);
-    if (fenced_) return;  // the answer of another process counts
+    const auto header = transport::read_header<shard::WorkerGone>(message);
+    if (!header || fenced_) return;  // the answer of another process counts
+    const shard::WorkerGone worker = *header;
     const bool fenced = inbox_.knows(worker.rank) && worker.may_live != 0;
     take_gone(worker);
     // UCX 1.13 may abort a process that sends to one that has just been killed.
@@ -341,12 +339,14 @@ void PsServer::serve_fabric() {
 }
 
 /// What has been done so far, for the coordinator's figures.
-void PsServer::report(const transport::Message& request) {
-  if (shard::is_last(request.header) && runtime_->trace() != nullptr) runtime_->trace()->flush();
+void PsServer::report(const transport::Message& message) {
+  const auto request = transport::read_header<shard::ReportRequest>(message);
+  if (!request) return;
+  if (request->last != 0 && runtime_->trace() != nullptr) runtime_->trace()->flush();
   shard::PsReport report = store_.report();
   report.statistics.rings = rings_.open_rings();
   report.use = cluster::use_of_this_process();
-  const shard::ReportHeader header = shard::answer_to(request.header);
+  const shard::ReportHeader header = shard::answer_to(*request);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0))
       .send(cluster::kReport, transport::as_bytes(header), to_bytes(report));
 }

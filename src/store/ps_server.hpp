@@ -78,7 +78,7 @@ class PsServer {
   /// The replica's side: how far it has come, and what the ps that it follows has done.
   void say_progress(const shard::ReplicaProgress& progress);
   void repeat(std::uint16_t type, int from, transport::Bytes request);
-  void report(const transport::Message& request);
+  void report(const transport::Message& message);
   void take_gone(const shard::WorkerGone& worker);
   void take_member(transport::Bytes member);
   /// A rank has died: what it has shown whole is applied, the rest is dropped.

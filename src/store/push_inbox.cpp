@@ -1,20 +1,17 @@
 // push_inbox.cpp -- applying, deferring, acknowledging.
 #include "store/push_inbox.hpp"
 
-#include <cstring>
 #include <utility>
 
 #include "base/log.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::store {
 
 void PushInbox::receive(const transport::Message& message) {
-  shard::PushHeader header;
-  if (message.header.size() != sizeof header) {
-    log::error("dropped a push from rank {} with a header of {} bytes", message.from, message.header.size());
-    return;
-  }
-  std::memcpy(&header, message.header.data(), sizeof header);
+  const auto received = transport::read_header<shard::PushHeader>(message);
+  if (!received) return;
+  shard::PushHeader header = *received;
   header.rank = static_cast<std::uint32_t>(message.from);
   Pusher& pusher = this->pusher(message.from);
   const std::uint64_t record = replica_ != nullptr ? replica_->push(header, message.payload) : 0;

@@ -7,19 +7,23 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "cluster/message_types.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::store {
 
 void ReplicaInbox::receive(const transport::Message& message) {
   Record record;
-  const bool headed = message.header.size() >= sizeof record.head;
-  if (headed) std::memcpy(&record.head, message.header.data(), sizeof record.head);
-  const bool push = record.head.type == cluster::kPushEntry;
-  if (!headed || message.header.size() != sizeof record.head + (push ? sizeof record.push : 0)) {
-    log::error("dropped a record of {} bytes from rank {}", message.header.size(), message.from);
+  const bool has_push = message.header.size() == sizeof record.head + sizeof record.push;
+  transport::Message head = message;
+  if (has_push) head.header = message.header.first(sizeof record.head);
+  const auto read = transport::read_header<shard::ReplicaRecord>(head);
+  if (!read) return;
+  record.head = *read;
+  if (has_push != (record.head.type == cluster::kPushEntry) || !cluster::is_message_type(record.head.type)) {
+    transport::count_malformed(message, sizeof record.head + (has_push ? 0 : sizeof record.push));
     return;
   }
-  if (push) std::memcpy(&record.push, message.header.data() + sizeof record.head, sizeof record.push);
+  if (has_push) std::memcpy(&record.push, message.header.data() + sizeof record.head, sizeof record.push);
   record.payload.assign(message.payload.begin(), message.payload.end());
   records_.push_back(std::move(record));
 }

@@ -23,17 +23,13 @@ RowSender::~RowSender() {
 }
 
 void RowSender::receive(const transport::Message& message) {
-  shard::ReadRequest request;
-  if (message.header.size() != sizeof request) {
-    log::error("dropped a read of rank {} with a header of {} bytes", message.from, message.header.size());
-    return;
-  }
-  std::memcpy(&request, message.header.data(), sizeof request);
+  const auto request = transport::read_header<shard::ReadRequest>(message);
+  if (!request) return;
   try {
-    Read read = parse(message, request);
+    Read read = parse(message, *request);
     if (!read.segments.empty()) reads_.push_back(std::move(read));
   } catch (const Error& error) {
-    refuse(message.from, request.id, error);
+    refuse(message.from, request->id, error);
   }
 }
 

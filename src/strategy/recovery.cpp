@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/log.hpp"
@@ -15,6 +14,7 @@
 #include "cluster/message_types.hpp"
 #include "cluster/pulse.hpp"
 #include "shard/partition.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::strategy {
 namespace {
@@ -49,9 +49,7 @@ Recovery::~Recovery() {
 void Recovery::call_out() {
   transport::Fabric& fabric = runtime_.control();
   fabric.on_message(cluster::kCoordinatorKnown, [this](const transport::Message& message) {
-    std::int32_t life = 0;
-    if (message.header.size() != sizeof life) return;
-    std::memcpy(&life, message.header.data(), sizeof life);
+    const auto life = transport::read_header<std::int32_t>(message);
     if (life == runtime_.life()) answered_.insert(message.from);
   });
   fabric.on_message(cluster::kReplicaLost,

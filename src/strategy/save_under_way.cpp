@@ -2,10 +2,10 @@
 #include "strategy/save_under_way.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "capstan/serialize.hpp"
 #include "shard/protocol.hpp"
+#include "transport/bytes.hpp"
 
 namespace capstan::strategy {
 namespace {
@@ -35,9 +35,9 @@ bool SaveUnderWay::under_way() const {
 }
 
 void SaveUnderWay::take(const transport::Message& message) {
-  shard::PartSaved saved;
-  if (message.header.size() != sizeof saved) return;
-  std::memcpy(&saved, message.header.data(), sizeof saved);
+  const auto header = transport::read_header<shard::PartSaved>(message);
+  if (!header) return;
+  const shard::PartSaved& saved = *header;
   const std::lock_guard lock(mutex_);
   if (saved.save != number_) return;
   if (saved.fast == 0) ended_.insert(saved.ps);

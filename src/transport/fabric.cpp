@@ -1,11 +1,34 @@
 // fabric.cpp -- what both fabrics share: handlers, liveness, the polite wait.
 #include "transport/fabric.hpp"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::transport {
+namespace {
+
+std::atomic<std::uint64_t> malformed{0};
+// By message type; types beyond the last share it.
+std::array<std::atomic_flag, 256> logged_malformed;
+
+}  // namespace
+
+void count_malformed(const Message& message, std::size_t expected) noexcept {
+  ++malformed;
+  if (logged_malformed[std::min<std::size_t>(message.type, logged_malformed.size() - 1)].test_and_set())
+    return;
+  log::error(
+      "dropped a message of type {} from rank {}: its header has {} bytes, expected {}; others of "
+      "this type are dropped without a line",
+      message.type, message.from, message.header.size(), expected);
+}
+
+std::uint64_t malformed_messages() noexcept { return malformed; }
 
 void Window::require_inside(std::uint64_t offset, std::uint64_t bytes) const {
   CAPSTAN_ASSERT(offset <= length_ && bytes <= length_ - offset);

@@ -148,6 +148,12 @@ struct Message {
   Bytes payload;
 };
 
+/// Counts a message whose header does not have `expected` bytes, which its handler ignores, and logs the
+/// first one of each type. Any thread.
+void count_malformed(const Message& message, std::size_t expected) noexcept;
+/// Number of calls of count_malformed in this process.
+std::uint64_t malformed_messages() noexcept;
+
 class Fabric {
  public:
   /// Runs inside progress(). May send; must not progress, wait, or throw.

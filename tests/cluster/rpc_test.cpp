@@ -101,6 +101,11 @@ TEST_F(RpcTest, ACallIsAnswered) {
   EXPECT_EQ(from_bytes<int>(client_->call(*ps_, kWhoAsks, {}, kPatience, "say who asks")), 7);
 }
 
+TEST_F(RpcTest, IgnoresARequestWithoutACallId) {
+  for (const std::size_t size : {0, 7, 9}) ps_->send(kDouble, std::vector<std::byte>(size), to_bytes(1));
+  EXPECT_EQ(call_double(21), 42);
+}
+
 TEST_F(RpcTest, AnErrorTravelsWithItsCode) {
   expect_error(Code::not_found, "no such thing here",
                [&] { (void)client_->call(*ps_, kRefuse, {}, kPatience, "find it"); });

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "transport/bytes.hpp"
 #include "transport/networks.hpp"
 
 namespace capstan::transport {
@@ -163,6 +164,23 @@ TEST_P(MessageTest, NothingIsHeardAfterSilence) {
 }
 
 CAPSTAN_ON_BOTH_NETWORKS(MessageTest);
+
+TEST(ReadHeader, ReturnsTheValueOfAHeaderOfItsSize) {
+  const std::uint64_t sent = 0x1122334455667788;
+  const auto before = malformed_messages();
+  EXPECT_EQ(read_header<std::uint64_t>({7, 1, as_bytes(sent), {}}), sent);
+  EXPECT_EQ(malformed_messages(), before);
+}
+
+TEST(ReadHeader, ReturnsNothingForAnotherSizeAndCountsIt) {
+  const auto bytes = pattern(72, 1);
+  const auto before = malformed_messages();
+  std::uint64_t sent = 0;
+  for (const std::size_t size : {0, 1, 7, 9, 72}) {
+    EXPECT_FALSE(read_header<std::uint64_t>({7, 1, Bytes(bytes).first(size), {}})) << size;
+    EXPECT_EQ(malformed_messages(), before + ++sent);
+  }
+}
 
 }  // namespace
 }  // namespace capstan::transport

@@ -1,0 +1,134 @@
+// malformed_headers_test.cpp -- every handler ignores a header of the wrong size, and the cluster goes on.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "capstan/coordinator.hpp"
+#include "capstan/variable.hpp"
+#include "cluster/message_types.hpp"
+#include "coordinator/protocol.hpp"
+#include "shard/protocol.hpp"
+#include "shard/push_format.hpp"
+#include "shard/replica_format.hpp"
+#include "shard/report.hpp"
+#include "strategy/context.hpp"
+#include "support/poll.hpp"
+#include "support/rank_threads.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan {
+namespace {
+
+enum class To { coordinator, coordinator_data, ps, worker };
+
+/// A type whose handler at `to` expects a header of `size` bytes.
+struct Handled {
+  To to;
+  cluster::MessageType type;
+  std::size_t size;
+};
+
+constexpr std::size_t kCallId = sizeof(std::uint64_t);
+constexpr std::size_t kReplyHeader = 16;  // of rpc.cpp
+
+constexpr std::array kHandled{
+    Handled{To::coordinator, cluster::kWorkerClosed, sizeof(shard::WorkerGone)},
+    Handled{To::coordinator, cluster::kMemberKnown, sizeof(std::int32_t)},
+    Handled{To::coordinator, cluster::kPsReturned, sizeof(shard::PsReturned)},
+    Handled{To::coordinator, cluster::kNotTakenOver, sizeof(std::int32_t)},
+    Handled{To::coordinator, cluster::kReport, sizeof(shard::ReportHeader)},
+    Handled{To::coordinator, cluster::kPartSaved, sizeof(shard::PartSaved)},
+    Handled{To::coordinator_data, cluster::kReply, kReplyHeader},
+    Handled{To::coordinator_data, cluster::kRowsPiece, sizeof(shard::PieceHeader)},
+    Handled{To::coordinator_data, cluster::kReadFailed, sizeof(shard::ReadFailure)},
+    Handled{To::coordinator_data, cluster::kPushApplied, sizeof(shard::PushApplied)},
+    Handled{To::coordinator_data, cluster::kPsReturned, sizeof(shard::PsReturned)},
+    Handled{To::worker, cluster::kRunClosures, sizeof(coordinator::BatchHeader)},
+    Handled{To::worker, cluster::kFreeResources, sizeof(coordinator::FreeHeader)},
+    Handled{To::worker, cluster::kGiveBack, sizeof(coordinator::GiveBackHeader)},
+    Handled{To::worker, cluster::kReport, sizeof(shard::ReportRequest)},
+    Handled{To::ps, cluster::kReadRows, sizeof(shard::ReadRequest)},
+    Handled{To::ps, cluster::kPushEntry, sizeof(shard::PushHeader)},
+    Handled{To::ps, cluster::kReport, sizeof(shard::ReportRequest)},
+    Handled{To::ps, cluster::kWorkerGone, sizeof(shard::WorkerGone)},
+    Handled{To::ps, cluster::kReplicated, sizeof(shard::ReplicaProgress)},
+    Handled{To::ps, cluster::kConnect, kCallId},
+    Handled{To::ps, cluster::kCreateVariable, kCallId},
+    Handled{To::ps, cluster::kOpenRing, kCallId},
+    Handled{To::ps, cluster::kRegionKey, kCallId},
+    Handled{To::ps, cluster::kSavePart, kCallId},
+    Handled{To::ps, cluster::kRestorePart, kCallId},
+    Handled{To::ps, cluster::kPsStatistics, kCallId},
+    Handled{To::ps, cluster::kFetchAdd, kCallId},
+    Handled{To::ps, cluster::kCreateGroup, kCallId},
+    Handled{To::ps, cluster::kRestartGroup, kCallId},
+    Handled{To::ps, cluster::kGroupClocks, kCallId},
+    Handled{To::ps, cluster::kDropVariable, kCallId},
+    Handled{To::ps, cluster::kListShards, kCallId},
+    Handled{To::ps, cluster::kGpuKey, kCallId},
+    Handled{To::ps, cluster::kPlacesNow, kCallId},
+    Handled{To::ps, cluster::kCheckRestore, kCallId},
+    Handled{To::ps, cluster::kOpenGpuRoom, kCallId},
+};
+
+std::vector<std::size_t> wrong_sizes(std::size_t right) { return {0, 1, right - 1, right + 1, 120}; }
+
+/// Sends every rank but this worker's own headers of all wrong sizes. Returns the number of messages.
+std::int64_t send_malformed() {
+  auto& runtime = strategy::Context::current().client().runtime();
+  transport::Fabric& fabric = runtime.data();
+  const auto connect = [&](const cluster::Member& to, const auto& address) -> transport::Peer& {
+    return fabric.connect(to.rank, to.name(), address);
+  };
+  const cluster::Member& coordinator = runtime.member(Role::coordinator, 0);
+  const cluster::Member& ps = runtime.member(Role::ps, 0);
+  const cluster::Member& worker = runtime.member(Role::worker, 1 - runtime.self().index);
+  const std::array<transport::Peer*, 4> peers{
+      &connect(coordinator, coordinator.control_address), &connect(coordinator, coordinator.data_address),
+      &connect(ps, ps.control_address), &connect(worker, worker.control_address)};
+  std::int64_t sent = 0;
+  for (const Handled& handled : kHandled) {
+    for (const std::size_t size : wrong_sizes(handled.size)) {
+      const std::vector<std::byte> header(size);
+      peers[static_cast<std::size_t>(handled.to)]->send(handled.type, header);
+      ++sent;
+    }
+  }
+  fabric.progress();
+  return sent;
+}
+
+std::int64_t count_one_function(const Counter& counter) { return counter.fetch_add(1); }
+
+TEST(MalformedHeaders, AreIgnoredByEveryHandlerAndTheClusterGoesOn) {
+  const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}}});
+  ParameterServerStrategy strategy(ranks.cluster());
+  const auto scope = strategy.scope();
+  const Variable<float> w("w", Shape{8, 4}, initializers::zeros());
+  const Counter counter("runs");
+  ClusterCoordinator coordinator(strategy);
+
+  const auto before = transport::malformed_messages();
+  const auto sent = static_cast<std::uint64_t>(coordinator.schedule<&send_malformed>().fetch());
+  const auto all = poll([&]() -> std::optional<bool> {
+    w.pull();  // receives on the coordinator's data fabric
+    if (transport::malformed_messages() - before < sent) return std::nullopt;
+    return true;
+  });
+  EXPECT_TRUE(all.has_value());
+  EXPECT_EQ(transport::malformed_messages() - before, sent);
+
+  for (int step = 0; step < 20; ++step) coordinator.schedule<&count_one_function>(counter);
+  coordinator.join();
+  EXPECT_EQ(counter.value(), 20);
+  w.assign_add(std::vector<float>(32, 2));
+  const auto values = w.pull();
+  EXPECT_EQ(values.size(), 32U);
+  for (const float value : values) EXPECT_EQ(value, 2);
+}
+
+}  // namespace
+}  // namespace capstan
