@@ -57,6 +57,8 @@ class LateWorkerTest : public testing::Test {
     std::uint64_t id;
     std::uint32_t function;
   };
+  /// As a coordinator that was never started again does.
+  void take_in() { worker_->send(cluster::kHello, transport::as_bytes(std::int32_t{0})); }
   /// A coordinator that knows of that many failures sends functions without arguments.
   void send(const std::vector<Run>& runs, std::uint64_t failures) {
     std::vector<std::byte> batch;
@@ -89,7 +91,7 @@ class LateWorkerTest : public testing::Test {
 
 // It used to answer before it had connected to the coordinator, and died of that.
 TEST_F(LateWorkerTest, MayBeAskedForClosuresTogetherWithTheGreeting) {
-  worker_->send(cluster::kHello, {});
+  take_in();
   worker_->send(cluster::kGiveBack, transport::as_bytes(GiveBackHeader{2}));
   start();
   EXPECT_TRUE(wait_for([this] { return greeted_ && !given_back_.empty(); }));
@@ -112,7 +114,7 @@ using Given = std::vector<std::vector<std::uint64_t>>;
 using Ended = std::vector<std::pair<std::uint64_t, Code>>;
 
 TEST_F(LateWorkerTest, GivesBackWhatItHasNotBegunWhenAFunctionFails) {
-  worker_->send(cluster::kHello, {});
+  take_in();
   constexpr std::uint64_t kAlone = shard::kForOneWorker;
   send({{1, kSucceed()}, {2, kFail()}, {3, kSucceed()}, {kAlone, kSucceed()}, {4, kSucceed()}}, 0);
   start();
@@ -131,7 +133,7 @@ TEST_F(LateWorkerTest, GivesBackWhatItHasNotBegunWhenAFunctionFails) {
 
 // Of the error of another worker, and of the deadline of one function.
 TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
-  worker_->send(cluster::kHello, {});
+  take_in();
   start();
   std::uint64_t id = 10;
   for (const GiveBackHeader& request : {GiveBackHeader{0, 11, 0}, GiveBackHeader{0, 0, 11}}) {
@@ -155,7 +157,7 @@ TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
 
 // The coordinator's clock decides: this worker's may be late.
 TEST_F(LateWorkerTest, DoesNotBeginAFunctionWhoseDeadlineHasPassedForTheCoordinator) {
-  worker_->send(cluster::kHello, {});
+  take_in();
   start();
   constexpr std::uint64_t kAlone = shard::kForOneWorker;
   waiting_on_worker = 0;
@@ -169,7 +171,7 @@ TEST_F(LateWorkerTest, DoesNotBeginAFunctionWhoseDeadlineHasPassedForTheCoordina
 }
 
 TEST_F(LateWorkerTest, KeepsWhatIsForItAloneWhenAFunctionForItAloneFails) {
-  worker_->send(cluster::kHello, {});
+  take_in();
   constexpr std::uint64_t kAlone = shard::kForOneWorker;
   send({{kAlone, kFail()}, {1, kSucceed()}}, 0);
   start();
