@@ -68,6 +68,7 @@ bool RpcServer::answer_pending() {
   while (!requests_.empty()) {
     const Request request = std::move(requests_.front());
     requests_.pop_front();
+    answering_ = request.from;
     ReplyHeader header{request.id, 0};
     std::vector<std::byte> answer;
     const auto refuse = [&](Code code, std::string_view text) {
@@ -85,8 +86,9 @@ bool RpcServer::answer_pending() {
     } catch (const std::exception& error) {
       refuse(Code::internal, error.what());
     }
-    find_peer_(request.from).send(kReply, transport::as_bytes(header), answer);
+    if (answering_) find_peer_(request.from).send(kReply, transport::as_bytes(header), answer);
   }
+  answering_.reset();
   return true;
 }
 

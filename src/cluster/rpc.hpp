@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -64,9 +65,10 @@ class RpcServer {
   void serve(std::uint16_t type, Handler handler);
   /// From now on whatever that rank asks is answered with Error(aborted).
   void refuse(int rank) { refused_.insert(rank); }
-  /// What that rank has asked so far is not answered: it is another process now.
+  /// What that rank has asked so far is not answered: it is another process now. Also inside a handler.
   void forget(int rank) {
     std::erase_if(requests_, [rank](const Request& request) { return request.from == rank; });
+    if (answering_ == rank) answering_.reset();
   }
   /// True when there was something to answer.
   bool answer_pending();
@@ -83,6 +85,7 @@ class RpcServer {
   FindPeer find_peer_;
   std::map<std::uint16_t, Handler> handlers_;
   std::deque<Request> requests_;
+  std::optional<int> answering_;  // the rank whose request a handler is at
   std::set<int> refused_;
 };
 

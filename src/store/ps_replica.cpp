@@ -114,7 +114,9 @@ void PsServer::await_replica() {
     return replica_->ended() || (!given_up_ && !replica_->waits()) || cut_off();
   };
   while (!settled()) {
-    transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)), settled);
+    transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
+                              [&] { return settled() || coordinator_.news(); });
+    if (coordinator_.news()) greet_coordinator();  // it may have to say that the replica is dropped
     look_at_replica();
     pulse_.beat();
   }

@@ -19,10 +19,10 @@ WAIT = "--capstan-coordinator-wait=40s"
 class CoordinatorRestarted(JobTest):
     environment = PATIENT
 
-    def start_steps(self, ranks, closures, microseconds, *words):
+    def start_steps(self, ranks, closures, microseconds, *words, env=None):
         """Steps without an end, until `end` makes the file."""
         self.file = self.folder / "end"
-        return self.start([PROGRAM, self.file, closures, microseconds, *words], ranks)
+        return self.start([PROGRAM, self.file, closures, microseconds, *words], ranks, env=env)
 
     def kill_coordinator(self, job, kills, moment):
         """One kill after another, each when the coordinator has all ranks again and has recorded a step."""
@@ -95,12 +95,25 @@ class CoordinatorRestarted(JobTest):
 
     def test_answers_a_ps_whose_replica_was_killed_with_it(self):
         # Workers end what they push when the ps acknowledges it, which it does when the coordinator has dropped the replica.
-        job = self.start_steps(7, 150, 1500, "--capstan-ps=2", "--capstan-replicas-of-ps=2", WAIT)
+        self.kill_with_replicas()
+
+    def test_answers_a_ps_that_is_at_a_call_when_its_replica_is_killed_with_it(self):
+        self.kill_with_replicas(env={"CALLS": "50"})
+
+    def kill_with_replicas(self, env=None):
+        job = self.start_steps(7, 150, 1500, "--capstan-ps=2", "--capstan-replicas-of-ps=2", WAIT, env=env)
         self.assertTrue(job.wait_for(lambda: "recorded" in job.stderr), job.stderr)
-        coordinator, replica = job.ranks()[0][1], job.ranks()[4][1]
+        ranks = job.ranks()
+        coordinator = ranks[0][1]
+        replicas = [ranks[rank][1] for rank in (4, 3)]
+        for replica in replicas:
+            os.kill(replica, signal.SIGSTOP)
+        time.sleep(0.2)  # workers wait for the ps, which wait for their replicas
         os.kill(coordinator, signal.SIGSTOP)
-        os.kill(replica, signal.SIGKILL)
-        self.assert_says(job, "the replica of this ps, spare 0 .*, is gone")
+        for replica in replicas:
+            os.kill(replica, signal.SIGKILL)
+        for index in (0, 1):
+            self.assert_says(job, f"the replica of this ps, spare {index} .*, is gone")
         os.kill(coordinator, signal.SIGKILL)
         self.assert_says(job, BEGINS + r"[\s\S]*" + BEGINS)
         self.file.touch()

@@ -10,6 +10,9 @@
 // CHECKPOINTS a checkpoint is saved every fourth step, and the last one restored at the end. With `linger`
 // the coordinator stays for a minute when it has ended the job.
 //
+// With CALLS=N in a worker's environment each closure begins by asking a ps N times for the value of the
+// counter.
+//
 // Prints how many steps were done, and what the three sums are at the end: a counter, a sharded table (one
 // row of it, by turns), and a table that begins at 5.
 #include <unistd.h>
@@ -42,6 +45,8 @@ Owner make_owner(std::int64_t pid) { return {pid}; }
 void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
              cs::PerWorker<Owner> owner, std::int64_t pid, std::int64_t i, std::int64_t microseconds) {
   if (owner->pid != pid) throw cs::Error(cs::Code::internal, "an object of another coordinator");
+  const char* calls = std::getenv("CALLS");
+  for (int call = 0; calls != nullptr && call < std::atoi(calls); ++call) (void)counter.value();
   const std::vector<double> ones(kWidth, 1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
   std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
