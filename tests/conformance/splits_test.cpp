@@ -7,6 +7,7 @@
 #include <fstream>
 #include <future>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -21,6 +22,7 @@
 #include "support/end_worker.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"
+#include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -268,9 +270,10 @@ void half_of_it(const std::filesystem::path& folder) {
   to_end = 1;  // its splits run again, and have to end before anything is saved
   gate = false;
   data.schedule_each<&count_at_the_gate>(program.counts);
+  // Otherwise a save that is early would hold all of them back.
+  ASSERT_TRUE(poll([] { return begun >= 2 ? std::optional(true) : std::nullopt; }).has_value());
   std::jthread opens([] {
-    while (begun < 2) std::this_thread::sleep_for(milliseconds(1));
-    std::this_thread::sleep_for(milliseconds(20));
+    std::this_thread::sleep_for(milliseconds(20));  // for the save to hold back those that have not begun
     gate = true;
   });
   checkpoints.save(7);
