@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/cancellation.hpp"
 #include "cluster/message_types.hpp"
@@ -27,7 +28,10 @@ RemoteReads::RemoteReads(transport::Fabric& fabric) : fabric_(fabric) {
 }
 
 RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consistent) {
-  for (const Segment& segment : segments) segment.peer->require_alive();
+  for (const Segment& segment : segments) {
+    CAPSTAN_ASSERT(segment.row_bytes > 0);
+    segment.peer->require_alive();
+  }
   const Id id = next_++;
   Read& read = reads_[id];
   read.segments = std::move(segments);
@@ -93,7 +97,7 @@ void RemoteReads::take_piece(const transport::Message& message) {
   const Segment& segment = read.segments[header->segment];
   const transport::Bytes piece = message.payload;
   // A piece of rows begins at a row, and consists of whole ones; another at a byte.
-  const std::uint64_t unit = segment.rows.empty() ? 1 : std::max<std::uint64_t>(1, segment.row_bytes);
+  const std::uint64_t unit = segment.rows.empty() ? 1 : segment.row_bytes;
   const std::uint64_t units = segment.rows.empty() ? segment.count * segment.row_bytes : segment.count;
   const bool fits = header->begin <= units && piece.size() / unit <= units - header->begin;
   if (!fits || piece.size() % unit != 0 || piece.size() > read.missing) {

@@ -188,7 +188,7 @@ class Agent {
   void remove_memory_left() const {
     int segments = remove_orphaned_memory(first_began_);
     for (const pid_t pid : {child_, exchange_}) {
-      if (pid > 0) segments += remove_orphaned_segments(pid);
+      if (pid > 0) segments += remove_orphaned_segments(pid, first_began_);
     }
     if (segments == 0) return;
     std::fprintf(stderr, "capstan: removed the shared memory that UCX of %s had left behind: %d segment%s\n",

@@ -22,12 +22,15 @@ constexpr std::string_view kPrefix = "ucx_shm_posix_";
 /// A file's times are those of a clock that ticks more slowly.
 constexpr std::chrono::seconds kTick{1};
 
+bool is_younger(time_t made, std::chrono::system_clock::time_point since) {
+  return std::chrono::system_clock::from_time_t(made) + kTick >= since;
+}
+
 /// One that is empty holds no memory, and its maker may be about to open it.
 bool is_own_segment(int file, std::chrono::system_clock::time_point since) {
   struct stat segment {};
   if (::fstat(file, &segment) != 0 || !S_ISREG(segment.st_mode)) return false;
-  const auto made = std::chrono::system_clock::from_time_t(segment.st_ctim.tv_sec);
-  return segment.st_uid == ::geteuid() && segment.st_size > 0 && made + kTick >= since;
+  return segment.st_uid == ::geteuid() && segment.st_size > 0 && is_younger(segment.st_ctim.tv_sec, since);
 }
 
 /// Whoever opens the file while it is leased has this process told by a signal: one that does nothing.
@@ -82,7 +85,7 @@ int remove_orphaned_memory(std::chrono::system_clock::time_point since, const fs
   return count;
 }
 
-int remove_orphaned_segments(pid_t creator) noexcept {
+int remove_orphaned_segments(pid_t creator, std::chrono::system_clock::time_point since) noexcept {
   int count = 0;
   shmid_ds segment{};
   // The kernel's table of segments, by index: shmctl(2), SHM_INFO and SHM_STAT.
@@ -90,6 +93,7 @@ int remove_orphaned_segments(pid_t creator) noexcept {
   for (int index = 0; index <= last; ++index) {
     const int id = ::shmctl(index, SHM_STAT, &segment);
     if (id < 0 || segment.shm_cpid != creator || segment.shm_nattch != 0) continue;
+    if (segment.shm_perm.cuid != ::geteuid() || !is_younger(segment.shm_ctime, since)) continue;
     if (::shmctl(id, IPC_RMID, nullptr) == 0) ++count;
   }
   return count;

@@ -16,9 +16,10 @@ namespace capstan::cluster {
 int remove_orphaned_memory(std::chrono::system_clock::time_point since,
                            const std::filesystem::path& folder = "/dev/shm") noexcept;
 
-/// Removes the System V segments that the process `creator` made and that no process has attached. UCX marks
-/// each of its segments for removal right after attaching it; a process that is killed in between leaves it
-/// behind. REQUIRES: `creator` has died. Never waits. Returns the number of removed segments.
-int remove_orphaned_segments(pid_t creator) noexcept;
+/// Removes the System V segments that a process with the pid `creator` made for this user since then and that
+/// no process has attached. UCX marks each of its segments for removal right after attaching it; a process
+/// that is killed in between leaves it behind. REQUIRES: `creator` has died. Never waits. Returns the number
+/// of removed segments.
+int remove_orphaned_segments(pid_t creator, std::chrono::system_clock::time_point since) noexcept;
 
 }  // namespace capstan::cluster

@@ -19,7 +19,11 @@ void ReplicaInbox::receive(const transport::Message& message) {
   const auto read = transport::read_header<shard::ReplicaRecord>(head);
   if (!read) return;
   record.head = *read;
-  if (has_push != (record.head.type == cluster::kPushEntry) || !cluster::is_message_type(record.head.type)) {
+  if (!cluster::is_message_type(record.head.type)) {
+    log::error("dropped a record from rank {}: {} is no message type", message.from, record.head.type);
+    return;
+  }
+  if (has_push != (record.head.type == cluster::kPushEntry)) {
     transport::count_malformed(message, sizeof record.head + (has_push ? 0 : sizeof record.push));
     return;
   }

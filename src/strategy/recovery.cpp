@@ -111,6 +111,7 @@ void Recovery::drop_replica_of(int rank) {
   if (ps.role != Role::ps || !runtime_.ps_have_replicas()) return;
   const cluster::Member& replica = runtime_.member(Role::spare, ps.index);
   bool dropped = false;
+  bool changed = false;
   runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
     if (record.spares.empty()) {
       for (const cluster::Member& member : runtime_.members()) {
@@ -119,12 +120,13 @@ void Recovery::drop_replica_of(int rank) {
     }
     for (cluster::SpareRecord& spare : record.spares) {
       if (spare.rank != replica.rank) continue;
-      dropped = spare.state == State::waits || spare.state == State::gone;
-      if (dropped) spare.state = State::gone;
+      changed = spare.state == State::waits;
+      dropped = changed || (spare.state == State::gone && spare.life == 0);
+      if (changed) spare.state = State::gone;
     }
   });
-  if (!dropped) return;  // it has the ps's place, or is about to take it
-  log::warn("{} goes on without {}", ps.name(), replica.name());
+  if (!dropped) return;  // it was told to take the ps's place
+  if (changed) log::warn("{} goes on without {}", ps.name(), replica.name());
   runtime_.control_peer(ps).send(cluster::kReplicaDropped, {});
 }
 

@@ -23,8 +23,8 @@ void count_malformed(const Message& message, std::size_t expected) noexcept {
   if (logged_malformed[std::min<std::size_t>(message.type, logged_malformed.size() - 1)].test_and_set())
     return;
   log::error(
-      "dropped a message of type {} from rank {}: its header has {} bytes, expected {}; others of "
-      "this type are dropped without a line",
+      "dropped a message of type {} from rank {}: its header has {} bytes, expected {}; more of "
+      "this type are not logged",
       message.type, message.from, message.header.size(), expected);
 }
 
