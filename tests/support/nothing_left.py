@@ -26,7 +26,7 @@ def in_use():
 
 
 def shared_memory(since):
-    """Of POSIX and of System V, made since then (by time.time()), that nobody uses.
+    """Of POSIX and of System V, made since then (by time.time()), that no process uses.
 
     An empty file is none: Capstan leaves it, since another process may be about to open it (orphaned_memory.cpp).
     """
