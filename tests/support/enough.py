@@ -15,9 +15,11 @@ def until_enough(amount, run):
 
 
 def kill_child(job, rank):
-    """Of a rank that may have ended by now."""
-    if found := job.ranks().get(rank):
-        try:
-            os.kill(found[1], signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    """Kills a rank's child if it has not ended by now. Its agent, whose exit code would end the job, is spared."""
+    agent, child = job.ranks().get(rank, (None, None))
+    if child == agent:
+        return
+    try:
+        os.kill(child, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
