@@ -41,6 +41,8 @@ constexpr std::chrono::seconds kLived{1};
 constexpr std::chrono::seconds kLongLook{1};
 // The rest of a hello of which the beginning has come.
 constexpr std::chrono::seconds kHelloArrives{10};
+// MPI_Finalize, after the exchange; less than kExchangeSpeaksFirst, since the child waits for it as well.
+constexpr std::chrono::seconds kFinalizes{8};
 // The child waits for the exchange, which has a deadline and says for whom it waited.
 constexpr std::chrono::seconds kExchangeSpeaksFirst{10};
 
@@ -107,6 +109,8 @@ pid_t fork_child() {
   } catch (const Error&) {
     _exit(kExitEnvironment);  // the agent is gone
   }
+  close(to_agent);
+  if (answer.code == Code::ok && options.finalize) options.finalize();
   _exit(0);
 }
 
@@ -200,7 +204,7 @@ class Agent {
       auto answer =
           receive_value<Answer>(from_exchange_, Clock::now() + std::chrono::seconds(10), "the exchange");
       close(from_exchange_);
-      waitpid(std::exchange(exchange_, 0), nullptr, 0);
+      end_exchange();
       return answer;
     } catch (const Error&) {
       while (true) {  // it closes the pipe without an answer by dying only
@@ -208,6 +212,29 @@ class Agent {
         usleep(1000);
       }
     }
+  }
+
+  /// However it ends: nothing depends on it any more.
+  void end_exchange() {
+    const pid_t pid = std::exchange(exchange_, 0);
+    if (has_ended(pid, kFinalizes) || told_to_end()) return;
+    std::fprintf(
+        stderr,
+        "capstan: %s: MPI_Finalize has not returned within %d s; its process, pid %d, is killed, and "
+        "the job goes on\n",
+        name_.c_str(), static_cast<int>(kFinalizes.count()), static_cast<int>(pid));
+    kill(pid, SIGKILL);
+    (void)has_ended(pid, kDies);
+  }
+
+  /// Waits for a child that is about to end; not where this rank is told to end.
+  static bool has_ended(pid_t pid, Clock::duration wait) {
+    const auto until = Clock::now() + wait;
+    while (waitpid(pid, nullptr, WNOHANG) == 0) {
+      if (told_to_end() || Clock::now() >= until) return false;
+      usleep(1000);
+    }
+    return true;
   }
 
   /// A child that is only late reads why the start has failed, and says so itself.

@@ -145,10 +145,12 @@ struct Start {
   std::string name;  // of this process, before there is a table
   bool has_launcher;
   std::shared_ptr<const ClusterResolver> resolver;  // null where a launcher started the ranks
+  std::function<void()> finalize = {};              // after the exchange
 };
 
 Start start_by_mpi() {
-  return {cluster::exchange_in_world, "rank " + std::to_string(cluster::launched_rank()), true, nullptr};
+  return {cluster::exchange_in_world, "rank " + std::to_string(cluster::launched_rank()), true, nullptr,
+          cluster::finalize_world};
 }
 
 /// What a resolver says now, for as long as this process is in the cluster.
@@ -213,6 +215,7 @@ Cluster join_with_agent(const Settings& settings, const Start& start) {
   }
   cluster::AgentLink agent = cluster::split_into_agent_and_child(
       {.exchange = [&](const cluster::HelloSource& hello) { return start.exchange(hello, timeout); },
+       .finalize = start.finalize,
        .run_dir = settings.text("run-dir"),
        .name = start.name,
        .has_launcher = start.has_launcher});
@@ -239,7 +242,10 @@ Cluster join_job(const Settings& settings, const Start& start) {
   Cluster joined = settings.text("supervise") == "on"
                        ? join_with_agent(settings, start)
                        : join_with(settings, 0, [&](const cluster::Hello& hello) {
-                           return start.exchange([&] { return hello; }, settings.duration("start-timeout"));
+                           cluster::Table table =
+                               start.exchange([&] { return hello; }, settings.duration("start-timeout"));
+                           if (start.finalize) start.finalize();
+                           return table;
                          });
   in_a_job = true;
   joined.runtime()->set_resolver(start.resolver);

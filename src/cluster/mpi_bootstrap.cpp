@@ -311,14 +311,14 @@ Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds time
                                                  ": this program was built with another MPI than the "
                                                  "mpirun in use (or srun lacks --mpi=pmix)");
     }
-    Table table = exchange(world, hello, std::max<std::chrono::milliseconds>(left, kShortestRollCall));
-    mpi::end();
-    return table;
+    return exchange(world, hello, std::max<std::chrono::milliseconds>(left, kShortestRollCall));
   } catch (const Error& error) {
     // Who is missing would not come to MPI_Finalize either.
     if (error.code() != Code::deadline_exceeded) mpi::end();
     throw;
   }
 }
+
+void finalize_world() noexcept { mpi::end(); }
 
 }  // namespace capstan::cluster

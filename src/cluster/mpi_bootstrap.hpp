@@ -22,9 +22,13 @@ Table exchange(const mpi::Communicator& communicator, const HelloSource& hello,
 Table exchange_within(const mpi::Communicator& communicator, const HelloSource& hello,
                       std::chrono::milliseconds timeout);
 
-/// MPI from its start to its end, for this purpose alone. Throws Error(failed_precondition), too, where MPI
-/// sees another number of ranks than the launcher started.
+/// Starts MPI for this purpose alone. Throws Error(failed_precondition), too, where MPI sees another number
+/// of ranks than the launcher started. After a table, finalize_world() is to be called.
 Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds timeout);
+
+/// MPI_Finalize, which waits for all other ranks. PMIx 4.2 of Open MPI 4.1 may crash in it: a thread of its
+/// own uses memory that PMIx_Finalize has freed.
+void finalize_world() noexcept;
 
 /// How many ranks a launcher says it has started with this one, from the variables that Open MPI, MPICH, PMIx
 /// and Slurm set. Nothing when started alone.

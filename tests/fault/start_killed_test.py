@@ -11,11 +11,12 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
+from job import BIN, SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
 
 FOREVER = 1_000_000
 REQUEUE = 85  # docs/errors.md
 RANKS, PS = 5, 2
+CRASHES = BIN / "crashes_in_finalize"
 
 
 class StartKilled(JobTest):
@@ -70,6 +71,17 @@ class StartKilled(JobTest):
                     self.assertIn(code, (4, 128 + signal.SIGKILL, None), job.stderr)
                     if killed != agent:
                         self.assertIn(f"rank {rank}", job.stderr)
+
+    def test_a_rank_crashes_in_mpi_finalize(self):
+        for rank in (0, 1, 3):
+            with self.subTest(rank=rank):
+                job = self.run_to_end([CRASHES, rank, "crashes", "--capstan-ps=1"], 4)
+                self.assertIn("sum 2 of 2 workers", job.stdout)
+
+    def test_a_rank_hangs_in_mpi_finalize(self):
+        job = self.run_to_end([CRASHES, 3, "hangs", "--capstan-ps=1"], 4)
+        self.assertIn("sum 2 of 2 workers", job.stdout)
+        self.assertRegex(job.stderr, "rank 3: MPI_Finalize has not returned within 8 s; its process, pid [0-9]+, is killed")
 
 
 if __name__ == "__main__":
