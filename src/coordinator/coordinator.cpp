@@ -28,12 +28,6 @@ constexpr ControlLoop::Looks kLooks{std::chrono::milliseconds(1), std::chrono::m
 /// How long the end of a job waits for the last figures of its ranks.
 constexpr std::chrono::milliseconds kLastFigures{300};
 
-/// Before anything is registered on its control fabric.
-strategy::Strategy& with_control_of(strategy::Strategy& strategy) {
-  strategy.begin_control();
-  return strategy;
-}
-
 void take_inputs(ClosureQueue::Extras& extras, detail::PackedArguments& arguments) {
   if (arguments.inputs.empty()) return;
   if (!extras) extras = std::make_unique<ClosureExtras>();
@@ -43,7 +37,7 @@ void take_inputs(ClosureQueue::Extras& extras, detail::PackedArguments& argument
 }  // namespace
 
 Coordinator::Coordinator(strategy::Strategy& strategy)
-    : strategy_(with_control_of(strategy)),
+    : strategy_(strategy),
       runtime_(*strategy.runtime()),
       loop_(std::make_shared<ControlLoop>(
           runtime_.control(), [this] { return round(); }, kLooks)),
