@@ -41,8 +41,6 @@ constexpr std::chrono::seconds kLived{1};
 constexpr std::chrono::seconds kLongLook{1};
 // The rest of a hello of which the beginning has come.
 constexpr std::chrono::seconds kHelloArrives{10};
-// MPI_Finalize, after the exchange; less than kExchangeSpeaksFirst, since the child waits for it as well.
-constexpr std::chrono::seconds kFinalizes{8};
 // The child waits for the exchange, which has a deadline and says for whom it waited.
 constexpr std::chrono::seconds kExchangeSpeaksFirst{10};
 
@@ -214,27 +212,15 @@ class Agent {
     }
   }
 
-  /// However it ends: nothing depends on it any more.
+  /// However it ends: nothing depends on it any more. If it hangs, the child's wait for the table has a
+  /// deadline.
   void end_exchange() {
-    const pid_t pid = std::exchange(exchange_, 0);
-    if (has_ended(pid, kFinalizes) || told_to_end()) return;
-    std::fprintf(
-        stderr,
-        "capstan: %s: MPI_Finalize has not returned within %d s; its process, pid %d, is killed, and "
-        "the job goes on\n",
-        name_.c_str(), static_cast<int>(kFinalizes.count()), static_cast<int>(pid));
-    kill(pid, SIGKILL);
-    (void)has_ended(pid, kDies);
-  }
-
-  /// Waits for a child that is about to end; not where this rank is told to end.
-  static bool has_ended(pid_t pid, Clock::duration wait) {
-    const auto until = Clock::now() + wait;
-    while (waitpid(pid, nullptr, WNOHANG) == 0) {
-      if (told_to_end() || Clock::now() >= until) return false;
+    while (waitpid(exchange_, nullptr, WNOHANG) == 0) {
+      end_if_dead(child_);
+      if (told_to_end() || launcher_has_gone()) end_start(128 + SIGTERM);
       usleep(1000);
     }
-    return true;
+    exchange_ = 0;
   }
 
   /// A child that is only late reads why the start has failed, and says so itself.

@@ -46,7 +46,7 @@ using HelloSource = std::function<std::optional<Hello>()>;
 struct AgentOptions {
   /// What finds the others at the start, in a process of its own; throws Error. It has a deadline.
   std::function<Table(const HelloSource&)> exchange;
-  /// Called in that process when the agent has the table. A crash, or a hang, in it does no harm.
+  /// Called in that process when the agent has the table. A crash in it does no harm.
   std::function<void()> finalize = {};
   /// The agent takes the coordinator's file out of it when the coordinator has ended, however; "" for none.
   std::string run_dir = {};
