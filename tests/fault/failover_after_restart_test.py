@@ -79,7 +79,8 @@ class FailoverAfterRestart(JobTest):
         # Coordinator, two workers, two spares, two ps. The spare in the place of ps 1 is killed, and its agent starts it again;
         # when it is lost the other one takes over.
         checkpoints = self.folder / "checkpoints"
-        job = self.begin(7, "--capstan-spares=2", words=[checkpoints])
+        # A ps that is started again needs 0.35 s on a busy machine: beyond ps-wait a spare has its place.
+        job = self.begin(7, "--capstan-spares=2", "--capstan-ps-wait=3s", words=[checkpoints])
         self.assertTrue(job.wait_for(lambda: list(checkpoints.glob("checkpoint-*[0-9]/manifest.json"))), job.stderr)
         self.wait_for_steps(job)
         self.restart_coordinator(job)
