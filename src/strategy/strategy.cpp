@@ -88,6 +88,12 @@ Strategy::Job::Job(cluster::Runtime& runtime) : runtime_(runtime) {
     runtime_.control().on_message(type, [](const transport::Message&) {});
 }
 
+Strategy::Job::~Job() {
+  // Closing its peers still delivers what has arrived, and handlers refer to the strategy.
+  runtime_.control().silence();
+  runtime_.end_job(over_);
+}
+
 Strategy* Strategy::current() noexcept { return current_strategy; }
 void Strategy::set_current(Strategy* strategy) noexcept { current_strategy = strategy; }
 

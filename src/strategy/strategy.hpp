@@ -167,7 +167,7 @@ class Strategy {
   class Job {
    public:
     explicit Job(cluster::Runtime& runtime);
-    ~Job() { runtime_.end_job(over_); }
+    ~Job();
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
     void is_over() noexcept { over_ = true; }

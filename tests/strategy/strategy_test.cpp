@@ -5,12 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "capstan/variable.hpp"
+#include "cluster/message_types.hpp"
 #include "support/expect_error.hpp"
+#include "support/poll.hpp"
 #include "support/rank_threads.hpp"
+#include "transport/fabric.hpp"
 #include "transport/loop.hpp"
 
 namespace capstan {
@@ -260,6 +265,24 @@ TEST_F(StrategyTest, CountersAddUpAndLieOnThePsInTurn) {
   for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].fetch_add(i), 0);
   for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].fetch_add(-2 * i), i);
   for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].value(), -i);
+}
+
+TEST_F(StrategyTest, AMessageAfterItsEndReachesNoHandlerOfIt) {
+  std::atomic<bool> sent{false};
+  auto options = with_ps(1);
+  options.ps = [&sent](const std::shared_ptr<cluster::Runtime>& runtime) {
+    const int code = serve(runtime);  // until the strategy has ended
+    runtime->control_peer(runtime->member(Role::coordinator, 0)).send(cluster::kPartSaved, {});
+    sent = true;
+    return code;
+  };
+  RankThreads ranks(options);
+  { const ParameterServerStrategy strategy(ranks.cluster()); }
+  ASSERT_TRUE(poll([&sent] { return sent ? std::optional(true) : std::nullopt; }));
+  const std::uint64_t malformed = transport::malformed_messages();
+  while (ranks.runtime().control().progress() != 0) {
+  }
+  EXPECT_EQ(transport::malformed_messages(), malformed);  // a handler would have read the empty header
 }
 
 TEST_F(StrategyTest, AnEmbeddedClusterWorksTheSame) {
