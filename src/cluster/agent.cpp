@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/exit_codes.hpp"
+#include "base/thread_states.hpp"
 #include "cluster/agent_pipe.hpp"
 #include "cluster/orphaned_memory.hpp"
 #include "cluster/pulse.hpp"
@@ -301,9 +302,10 @@ class Agent {
     const auto beat = Pulse::last();
     if (!beat || child_ <= 0 || now < std::max(beat->at, excused_) + beat->most_silence) return;
     std::fprintf(stderr,
-                 "capstan: %s, pid %d, is stopped or hangs: no sign of life for %.1f s; it is killed\n",
+                 "capstan: %s, pid %d, is stopped or hangs: no sign of life for %.1f s; it is killed "
+                 "(its threads: %s)\n",
                  self_.name().c_str(), static_cast<int>(child_),
-                 std::chrono::duration<double>(now - beat->at).count());
+                 std::chrono::duration<double>(now - beat->at).count(), thread_states(child_).c_str());
     kill(child_, SIGKILL);
     Pulse::rest();
     silent_ = true;

@@ -6,6 +6,7 @@ the command that runs it alone; at the end how many passed, failed and were skip
 that ctest prints is in build/PRESET/test.log, all that tests print in build/PRESET/Testing/Temporary/LastTest.log.
 Exit: that of ctest.
 """
+import contextlib
 import json
 import pathlib
 import queue
@@ -16,9 +17,11 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from die_with_parent import die_with_parent  # noqa: E402
 from list_skips import skips  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+STALLS = ROOT / "tests/support/stalls.py"
 RESULT = re.compile(r"^ *\d+/\d+ +Test +#\d+: (?P<name>\S+) \.* *(?P<result>Passed|\*\*\*\D*?) +(?P<seconds>[\d.]+) sec")
 START = re.compile(r"^ +Start +\d+: ")
 SUMMARY = re.compile(r"^\d+% tests passed")
@@ -152,6 +155,18 @@ def follow(lines, log, progress, display, preset):
         display.look()
 
 
+@contextlib.contextmanager
+def stalls_of_the_machine(build):
+    """Gives a function that returns them, a line each, as far as they have been seen."""
+    with open(build / "stalls.log", "w+") as log:
+        watcher = subprocess.Popen([sys.executable, "-B", STALLS, build / "CMakeCache.txt"], stdout=log, preexec_fn=die_with_parent)
+        try:
+            yield lambda: pathlib.Path(log.name).read_text().splitlines()
+        finally:
+            watcher.kill()
+            watcher.wait()
+
+
 def summary(progress, build, preset):
     log = build / "Testing/Temporary/LastTest.log"
     reasons = skips(log.read_text(errors="replace")) if log.exists() else []
@@ -177,9 +192,10 @@ def main(preset, *arguments):
     progress = Progress({name: earlier.get(name, cost) for name, cost in costs.items()})
     display = Display(progress)
     display.say(f"tests: {len(costs)} by {' '.join(command)}")
-    with open(build / "test.log", "w") as log, subprocess.Popen(
+    with open(build / "test.log", "w") as log, stalls_of_the_machine(build) as stalls, subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
         follow(lines_of(process), log, progress, display, preset)
+        display.say(*(f"the machine stood still: {stall}" for stall in stalls()))
     display.say(*summary(progress, build, preset))
     return process.returncode
 
