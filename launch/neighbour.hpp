@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "transport/ucx_fabric.hpp"
+#include "transport/ucx/fabric.hpp"
 
 namespace capstan::launch {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
-#include "cluster/door_knock.hpp"
+#include "cluster/bootstrap/connect_to_job.hpp"
 
 namespace capstan::launch {
 namespace {

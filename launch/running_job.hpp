@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cluster/run_directory.hpp"
+#include "cluster/bootstrap/run_directory.hpp"
 
 namespace capstan::launch {
 

@@ -11,7 +11,7 @@
 
 #include "base/json.hpp"
 #include "capstan/error.hpp"
-#include "cluster/door_knock.hpp"
+#include "cluster/bootstrap/connect_to_job.hpp"
 #include "launch/running_job.hpp"
 #include "launch/top_table.hpp"
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "capstan/capstan.hpp"
-#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "cluster/runtime.hpp"
 #include "launch/neighbour.hpp"
 #include "launch/ways.hpp"
 #include "strategy/context.hpp"
-#include "transport/ucx_offer.hpp"
+#include "transport/ucx/offer.hpp"
 
 namespace capstan {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "launch/build_info.hpp"
 #include "mpi/version.hpp"
-#include "transport/version.hpp"
+#include "transport/ucx/version.hpp"
 
 namespace capstan::launch {
 namespace {

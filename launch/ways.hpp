@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/path.hpp"
-#include "transport/ucx_offer.hpp"
+#include "client/channel/path.hpp"
+#include "transport/ucx/offer.hpp"
 
 namespace capstan::launch {
 

@@ -2,7 +2,7 @@
 //
 // Bound: a plain loop that reads and writes the same bytes: the values, the gradient and as many slots as the
 // optimizer has, with one addition each. Before it is timed, a kernel's answer is compared with its own one
-// element at a time; that the rules are right is for tests/store/kernels_test.cpp.
+// element at a time; that the rules are right is for tests/ps/kernels_test.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 #include "perf/bench/row_case.hpp"
 #include "perf/bench/row_loops.hpp"
 #include "perf/bench/statistics.hpp"
-#include "shard/descriptor.hpp"
-#include "store/kernels.hpp"
+#include "protocol/descriptor.hpp"
+#include "ps/update/kernels.hpp"
 
 namespace capstan::perf {
 namespace {

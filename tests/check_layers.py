@@ -7,8 +7,8 @@ import sys
 
 # A layer may include the ones before it; a set is neighbours that do not know each other.
 ORDER = [
-    {"base"}, {"transport", "mpi", "device", "io"}, {"cluster"}, {"shard"}, {"store", "client"},
-    {"strategy"}, {"coordinator"}, {"train"}, {"launch"},
+    {"base"}, {"transport", "mpi", "gpu", "io"}, {"cluster"}, {"protocol"}, {"ps", "client"}, {"checkpoint"},
+    {"strategy", "telemetry"}, {"coordinator"}, {"train"}, {"launch"},
 ]
 ALLOWED = {name: set().union(*ORDER[:i]) for i, group in enumerate(ORDER) for name in group}
 
@@ -18,16 +18,16 @@ OWNERS = [
     ("UCX", r"(ucp|uct|ucs|ucm)/", ("src/transport/", "tests/transport/")),
     ("HDF5", r"(hdf5(_hl)?|H5\w*)\.h(pp)?$", ("io/hdf5/", "tests/io/")),
     ("MPI", r"mpi\.h$", ("src/mpi/", "tests/", "perf/", "include/capstan/mpi.hpp")),
-    ("CUDA", r"(cuda|cublas|curand|nvml|nvtx|device_launch|driver_types)\w*(/|\.h)", ("src/device/", "tests/device/", "include/capstan/cuda.hpp")),
-    ("NCCL", r"nccl\w*\.h$", ("src/device/", "tests/device/")),
-    ("hwloc", r"hwloc(/|\.h)", ("src/base/topology", "src/base/seat", "src/store/")),
+    ("CUDA", r"(cuda|cublas|curand|nvml|nvtx|device_launch|driver_types)\w*(/|\.h)", ("src/gpu/", "tests/gpu/", "include/capstan/cuda.hpp")),
+    ("NCCL", r"nccl\w*\.h$", ("src/gpu/", "tests/gpu/")),
+    ("hwloc", r"hwloc(/|\.h)", ("src/base/topology", "src/base/available_resources", "src/ps/")),
 ]
 FOLDERS = ("include", "src", "io", "launch", "perf", "tests", "examples")
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<])([^">]+)[">]')
 
 
 def layer_of(path):
-    """'src/store/heap.cpp' -> 'store'; None for what stands outside the layers."""
+    """'src/ps/shard/heap.cpp' -> 'ps'; None for what stands outside the layers."""
     parts = path.split("/")
     if parts[0] == "src":
         return parts[1]

@@ -20,7 +20,7 @@
 #include "launch/checkpoint/new_checkpoint.hpp"
 #include "launch/checkpoint/output.hpp"
 #include "launch/checkpoint/work.hpp"
-#include "shard/descriptor.hpp"
+#include "protocol/descriptor.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {

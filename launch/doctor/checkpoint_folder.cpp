@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "cluster/bootstrap/socket.hpp"
 #include "cluster/runtime.hpp"
-#include "cluster/socket.hpp"
 
 namespace capstan::launch::doctor {
 namespace {

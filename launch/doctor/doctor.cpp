@@ -20,7 +20,7 @@
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
-#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "cluster/runtime.hpp"
 #include "launch/doctor/adapters.hpp"
 #include "launch/doctor/checkpoint_folder.hpp"

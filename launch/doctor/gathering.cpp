@@ -16,7 +16,7 @@
 #include <exception>
 
 #include "capstan/error.hpp"
-#include "cluster/socket.hpp"
+#include "cluster/bootstrap/socket.hpp"
 
 namespace capstan::launch::doctor {
 namespace {

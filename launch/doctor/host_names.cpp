@@ -16,8 +16,8 @@
 #include <memory>
 
 #include "capstan/error.hpp"
+#include "cluster/bootstrap/socket.hpp"
 #include "cluster/runtime.hpp"
-#include "cluster/socket.hpp"
 #include "launch/doctor/time_limit.hpp"
 
 namespace capstan::launch::doctor {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "launch/doctor/adapters.hpp"
 
 namespace capstan::launch::doctor {

@@ -11,7 +11,7 @@
 
 #include "launch/doctor/gathering.hpp"
 #include "launch/doctor/pair_plan.hpp"
-#include "transport/ucx_fabric.hpp"
+#include "transport/ucx/fabric.hpp"
 
 namespace capstan::launch::doctor {
 

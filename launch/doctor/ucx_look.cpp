@@ -14,8 +14,8 @@
 #include "base/json.hpp"
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
-#include "transport/ucx_fabric.hpp"
-#include "transport/version.hpp"
+#include "transport/ucx/fabric.hpp"
+#include "transport/ucx/version.hpp"
 
 namespace capstan::launch::doctor {
 namespace {

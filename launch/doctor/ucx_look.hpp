@@ -10,7 +10,7 @@
 
 #include "launch/doctor/finding.hpp"
 #include "launch/doctor/request.hpp"
-#include "transport/ucx_offer.hpp"
+#include "transport/ucx/offer.hpp"
 
 namespace capstan::launch::doctor {
 

@@ -12,7 +12,7 @@
 #include "base/topology.hpp"
 #include "io/hdf5/version.hpp"
 #include "mpi/version.hpp"
-#include "transport/version.hpp"
+#include "transport/ucx/version.hpp"
 
 namespace capstan::launch::doctor {
 namespace {

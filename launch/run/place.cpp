@@ -14,7 +14,7 @@
 
 #include "base/command_output.hpp"
 #include "capstan/error.hpp"
-#include "cluster/slurm_lists.hpp"
+#include "cluster/resolvers/slurm_lists.hpp"
 
 namespace capstan::launch::run {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "capstan/error.hpp"
-#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "launch/exit_codes.hpp"
 #include "launch/run/hosts.hpp"
 #include "launch/run/place.hpp"

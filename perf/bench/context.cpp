@@ -20,7 +20,7 @@
 #include "cluster/runtime.hpp"
 #include "launch/build_info.hpp"
 #include "perf/bench/options.hpp"
-#include "transport/version.hpp"
+#include "transport/ucx/version.hpp"
 
 namespace capstan::perf {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "base/settings.hpp"
 #include "capstan/mpi.hpp"
-#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "perf/bench/context.hpp"
 #include "perf/bench/mpi_ranks.hpp"
 #include "perf/bench/statistics.hpp"

@@ -11,7 +11,7 @@
 
 #include "perf/bench/row_loops.hpp"
 #include "perf/gpu/first_step.hpp"
-#include "store/kernels.hpp"
+#include "ps/update/kernels.hpp"
 
 namespace capstan::perf {
 namespace {

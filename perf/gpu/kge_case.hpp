@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "device/gpu.hpp"
+#include "gpu/gpu.hpp"
 #include "train/kge/device_step.hpp"
 
 namespace capstan::perf {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "device/gemm.hpp"
+#include "gpu/gemm.hpp"
 
 namespace capstan::perf {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "device/gpu.hpp"
+#include "gpu/gpu.hpp"
 #include "tests/train/plain_kge_ranking.hpp"
 #include "train/kge/device_ranking.hpp"
 

@@ -18,7 +18,7 @@
 #include "perf/scale/process_memory.hpp"
 #include "perf/scale/scale.hpp"
 #include "transport/bytes.hpp"
-#include "transport/ucx_fabric.hpp"
+#include "transport/ucx/fabric.hpp"
 
 namespace capstan::perf {
 namespace {

@@ -15,9 +15,9 @@
 #include "perf/bench/statistics.hpp"
 #include "perf/bench/timing.hpp"
 #include "perf/scale/scale.hpp"
-#include "store/ring_reader.hpp"
-#include "store/store.hpp"
-#include "transport/loop.hpp"
+#include "ps/ingest/ring_reader.hpp"
+#include "ps/shard/store.hpp"
+#include "transport/loop/loop.hpp"
 
 namespace capstan::perf {
 namespace {

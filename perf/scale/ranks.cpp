@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "capstan/serialize.hpp"
-#include "cluster/message_types.hpp"
 #include "cluster/runtime.hpp"
 #include "perf/bench/program.hpp"
 #include "perf/bench/statistics.hpp"
 #include "perf/scale/process_memory.hpp"
 #include "perf/scale/scale.hpp"
-#include "shard/protocol.hpp"
+#include "protocol/ps_messages.hpp"
 #include "strategy/strategy.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan::perf {
 namespace {

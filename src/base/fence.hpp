@@ -16,4 +16,8 @@ inline void thread_fence(std::memory_order order) noexcept {
 #endif
 }
 
+/// Keeps the compiler from moving stores across it. Enough where a process is killed and its memory outlives
+/// it, since a kill leaves the stores of a processor in program order.
+inline void signal_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
 }  // namespace capstan

@@ -11,8 +11,8 @@
 #include "base/fence.hpp"
 #include "capstan/cancellation.hpp"
 #include "capstan/serialize.hpp"
-#include "device/gpu.hpp"
-#include "shard/row_copy.hpp"
+#include "gpu/gpu.hpp"
+#include "protocol/row_copy.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::client {

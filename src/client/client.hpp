@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "capstan/variable.hpp"
+#include "client/channel/gpu_rows.hpp"
+#include "client/channel/ps_link.hpp"
 #include "client/combine.hpp"
-#include "client/gpu_rows.hpp"
-#include "client/ps_link.hpp"
 #include "client/remote_reads.hpp"
 #include "client/route.hpp"
-#include "cluster/rpc.hpp"
 #include "cluster/runtime.hpp"
-#include "shard/descriptor.hpp"
+#include "protocol/descriptor.hpp"
+#include "transport/rpc/rpc.hpp"
 
 namespace capstan::client {
 

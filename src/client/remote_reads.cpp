@@ -7,9 +7,9 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/cancellation.hpp"
-#include "cluster/message_types.hpp"
-#include "shard/protocol.hpp"
+#include "protocol/ps_messages.hpp"
 #include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan::client {
 namespace {

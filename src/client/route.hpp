@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "client/ps_link.hpp"
-#include "shard/descriptor.hpp"
-#include "shard/partition.hpp"
+#include "client/channel/ps_link.hpp"
+#include "protocol/descriptor.hpp"
+#include "protocol/partition.hpp"
 
 namespace capstan::client {
 

@@ -11,12 +11,12 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
-#include "cluster/own_gpus.hpp"
-#include "cluster/pulse.hpp"
-#include "cluster/role_map.hpp"
-#include "cluster/run_files.hpp"
+#include "cluster/bootstrap/run_files.hpp"
+#include "cluster/roles/gpu_assignment.hpp"
+#include "cluster/roles/role_map.hpp"
+#include "cluster/supervisor/heartbeat.hpp"
 #include "io/events/trace_file.hpp"
-#include "transport/loop.hpp"
+#include "transport/loop/loop.hpp"
 
 namespace capstan::cluster {
 Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,

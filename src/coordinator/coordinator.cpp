@@ -11,19 +11,19 @@
 #include "base/log.hpp"
 #include "base/stacks.hpp"
 #include "capstan/coordinator.hpp"
-#include "cluster/message_types.hpp"
-#include "cluster/pulse.hpp"
-#include "coordinator/function_name.hpp"
-#include "coordinator/trace.hpp"
-#include "coordinator/worker_server.hpp"
+#include "cluster/supervisor/heartbeat.hpp"
+#include "coordinator/scheduling/function_name.hpp"
+#include "coordinator/worker/worker_server.hpp"
+#include "telemetry/trace.hpp"
 #include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan {
 namespace coordinator {
 namespace {
 
 /// A program that waits has nothing else to do; its core may be wanted by the ranks that it waits for.
-constexpr ControlLoop::Looks kLooks{std::chrono::milliseconds(1), std::chrono::microseconds(200)};
+constexpr ControlLoop::Looks kCoordinatorPolls{std::chrono::milliseconds(1), std::chrono::microseconds(200)};
 
 /// How long the end of a job waits for the last figures of its ranks.
 constexpr std::chrono::milliseconds kLastFigures{300};
@@ -40,7 +40,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     : strategy_(strategy),
       runtime_(*strategy.runtime()),
       loop_(std::make_shared<ControlLoop>(
-          runtime_.control(), [this] { return round(); }, kLooks)),
+          runtime_.control(), [this] { return round(); }, kCoordinatorPolls)),
       queue_(static_cast<std::size_t>(runtime_.settings().integer("queue-limit")), loop_),
       dispatcher_(strategy, queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),

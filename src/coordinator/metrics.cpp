@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "capstan/serialize.hpp"
-#include "cluster/message_types.hpp"
 #include "io/events/trace_file.hpp"
 #include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan::coordinator {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kAnswersWithin{500};
 /// While somebody looks.
 constexpr std::chrono::seconds kWatchedPeriod{1};
 constexpr std::chrono::seconds kWatchedFor{5};
-constexpr std::chrono::milliseconds kRest{500};
+constexpr std::chrono::milliseconds kLongestRest{500};
 
 void add(shard::PsStatistics& to, const shard::PsStatistics& more) {
   to.rows_pushed += more.rows_pushed;
@@ -49,19 +49,20 @@ Metrics::Clock::duration Metrics::period(Clock::time_point now) const {
 }
 
 std::chrono::milliseconds Metrics::round(Clock::time_point now) {
-  if (!on()) return kRest;
+  if (!on()) return kLongestRest;
   if (asks_last_ && asks_last_.exchange(false)) {
     ask(now, true);
-    return kRest;
+    return kLongestRest;
   }
   if (asking_ && (silent_.empty() || now >= asked_ + kAnswersWithin)) sample(false);
   const Clock::duration each = period(now);
   if (!asking_ && each != Clock::duration::max() && now >= asked_ + each && now >= began_ + each)
     ask(now, false);
   const Clock::duration next = asking_                          ? asked_ + kAnswersWithin - now
-                               : each == Clock::duration::max() ? Clock::duration(kRest)
+                               : each == Clock::duration::max() ? Clock::duration(kLongestRest)
                                                                 : std::max(asked_, began_) + each - now;
-  return std::clamp(std::chrono::ceil<std::chrono::milliseconds>(next), std::chrono::milliseconds(1), kRest);
+  return std::clamp(std::chrono::ceil<std::chrono::milliseconds>(next), std::chrono::milliseconds(1),
+                    kLongestRest);
 }
 
 void Metrics::ask(Clock::time_point now, bool last) {

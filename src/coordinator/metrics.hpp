@@ -10,14 +10,14 @@
 #include <set>
 #include <string>
 
+#include "cluster/membership/lost_ranks.hpp"
 #include "cluster/runtime.hpp"
-#include "coordinator/closure_queue.hpp"
-#include "coordinator/dispatcher.hpp"
-#include "coordinator/figures.hpp"
-#include "coordinator/lost_ranks.hpp"
-#include "coordinator/metrics_writer.hpp"
+#include "coordinator/scheduling/closure_queue.hpp"
+#include "coordinator/scheduling/dispatcher.hpp"
 #include "io/events/merge_traces.hpp"
 #include "strategy/strategy.hpp"
+#include "telemetry/job_metrics.hpp"
+#include "telemetry/metrics_writer.hpp"
 
 namespace capstan::coordinator {
 

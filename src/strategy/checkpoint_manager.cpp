@@ -16,7 +16,7 @@
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/fast_level.hpp"
 #include "io/hdf5/layout.hpp"
-#include "shard/protocol.hpp"
+#include "protocol/ps_messages.hpp"
 #include "strategy/disk_patience.hpp"
 #include "strategy/strategy.hpp"
 

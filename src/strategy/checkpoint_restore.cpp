@@ -13,7 +13,7 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/fast_level.hpp"
 #include "io/hdf5/layout.hpp"
-#include "shard/restore_plan.hpp"
+#include "protocol/restore_plan.hpp"
 #include "strategy/restoring.hpp"
 #include "strategy/strategy.hpp"
 

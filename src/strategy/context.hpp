@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "client/client.hpp"
-#include "device/staging.hpp"
-#include "shard/descriptor.hpp"
+#include "gpu/staging.hpp"
+#include "protocol/descriptor.hpp"
 #include "strategy/gradient_filter.hpp"
 
 namespace capstan::strategy {

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "capstan/error.hpp"
-#include "shard/descriptor.hpp"
+#include "protocol/descriptor.hpp"
 
 namespace capstan::embedding {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/settings.hpp"
-#include "shard/descriptor.hpp"
+#include "protocol/descriptor.hpp"
 
 namespace capstan::strategy {
 

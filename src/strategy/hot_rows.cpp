@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "capstan/error.hpp"
-#include "device/row_ops.hpp"
-#include "device/staging.hpp"
+#include "gpu/row_ops.hpp"
+#include "gpu/staging.hpp"
 #include "strategy/hot_row_index.hpp"
 
 namespace capstan::detail {

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "shard/descriptor.hpp"
-#include "shard/push_format.hpp"
+#include "protocol/descriptor.hpp"
+#include "protocol/push_format.hpp"
 
 namespace capstan::strategy {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/coordinator_memory.hpp"
-#include "shard/takeover.hpp"
+#include "cluster/membership/coordinator_memory.hpp"
+#include "protocol/failover.hpp"
 
 namespace capstan::strategy {
 

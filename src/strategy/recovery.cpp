@@ -11,10 +11,10 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
-#include "cluster/message_types.hpp"
-#include "cluster/pulse.hpp"
-#include "shard/partition.hpp"
+#include "cluster/supervisor/heartbeat.hpp"
+#include "protocol/partition.hpp"
 #include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan::strategy {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "client/client.hpp"
 #include "cluster/runtime.hpp"
-#include "shard/protocol.hpp"
+#include "protocol/ps_messages.hpp"
 
 namespace capstan::strategy {
 

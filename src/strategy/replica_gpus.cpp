@@ -5,7 +5,7 @@
 
 #include "capstan/error.hpp"
 #include "capstan/replica_context.hpp"
-#include "cluster/own_gpus.hpp"
+#include "cluster/roles/gpu_assignment.hpp"
 #include "strategy/replica_group.hpp"
 
 namespace capstan {

@@ -7,7 +7,7 @@
 
 #include "capstan/device.hpp"
 #include "cluster/runtime.hpp"
-#include "device/communicator.hpp"
+#include "gpu/communicator.hpp"
 
 namespace capstan::strategy {
 

@@ -9,7 +9,7 @@
 #include "base/cancellation_request.hpp"
 #include "base/log.hpp"
 #include "capstan/strategy.hpp"
-#include "device/real_gpu.hpp"
+#include "gpu/real_gpu.hpp"
 #include "strategy/context.hpp"
 #include "strategy/current_replica.hpp"
 

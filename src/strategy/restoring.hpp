@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "io/hdf5/checkpoint_reader.hpp"
-#include "shard/descriptor.hpp"
-#include "shard/restore_plan.hpp"
+#include "protocol/descriptor.hpp"
+#include "protocol/restore_plan.hpp"
 #include "strategy/ps_contents.hpp"
 
 namespace capstan::strategy {

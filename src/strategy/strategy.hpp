@@ -14,14 +14,14 @@
 
 #include "capstan/per_worker.hpp"
 #include "capstan/strategy.hpp"
+#include "checkpoint/save_times.hpp"
+#include "checkpoint/save_under_way.hpp"
+#include "checkpoint/saved_state.hpp"
 #include "cluster/runtime.hpp"
 #include "strategy/context.hpp"
 #include "strategy/ps_contents.hpp"
 #include "strategy/recovery.hpp"
 #include "strategy/restoring.hpp"
-#include "strategy/save_times.hpp"
-#include "strategy/save_under_way.hpp"
-#include "strategy/saved_state.hpp"
 #include "strategy/worker_resources.hpp"
 
 namespace capstan::strategy {

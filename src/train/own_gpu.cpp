@@ -4,7 +4,7 @@
 #include <string>
 
 #include "capstan/error.hpp"
-#include "cluster/own_gpus.hpp"
+#include "cluster/roles/gpu_assignment.hpp"
 #include "strategy/context.hpp"
 
 namespace capstan::train {

@@ -16,7 +16,7 @@
 
 #include "base/deadline.hpp"
 #include "transport/job_secret.hpp"
-#include "transport/kept_memory.hpp"
+#include "transport/memory/persistent_memory.hpp"
 
 namespace capstan::transport {
 

@@ -5,9 +5,9 @@
 #include <atomic>
 
 #include "client/client_fixture.hpp"
-#include "cluster/message_types.hpp"
-#include "store/ps_server.hpp"
+#include "ps/server/ps_server.hpp"
 #include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan::client {
 namespace {

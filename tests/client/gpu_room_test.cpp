@@ -1,5 +1,5 @@
 // gpu_room_test.cpp -- where gradients go in a room, and when a place is free again.
-#include "client/gpu_room.hpp"
+#include "client/channel/staging_buffer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // path_test.cpp -- every combination of the setting and of what a transport can do.
-#include "client/path.hpp"
+#include "client/channel/path.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // binding_test.cpp -- ranks on machines that are not here: two sockets, two adapters, four GPUs.
-#include "cluster/binding.hpp"
+#include "cluster/roles/binding.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

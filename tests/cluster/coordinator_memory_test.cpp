@@ -1,5 +1,5 @@
 // coordinator_memory_test.cpp -- what a process writes is found whole by the one after it.
-#include "cluster/coordinator_memory.hpp"
+#include "cluster/membership/coordinator_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,12 +1,12 @@
 // coordinator_watch_test.cpp -- which of a coordinator's processes a rank obeys.
-#include "cluster/coordinator_watch.hpp"
+#include "cluster/membership/coordinator_watch.hpp"
 
 #include <gtest/gtest.h>
 
 #include "capstan/serialize.hpp"
 #include "cluster/runtime.hpp"
 #include "transport/bytes.hpp"
-#include "transport/loop.hpp"
+#include "transport/loop/loop.hpp"
 
 namespace capstan::cluster {
 namespace {

@@ -1,5 +1,5 @@
 // file_limit_test.cpp -- the limit is raised when it must be, as far as it may be, and left alone otherwise.
-#include "cluster/file_limit.hpp"
+#include "cluster/supervisor/file_limit.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

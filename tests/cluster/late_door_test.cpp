@@ -1,5 +1,5 @@
 // late_door_test.cpp -- what is said at the door, who is turned away, and the file that says where it is.
-#include "cluster/late_door.hpp"
+#include "cluster/bootstrap/join_listener.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -17,8 +17,8 @@
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
-#include "cluster/door_knock.hpp"
-#include "cluster/run_directory.hpp"
+#include "cluster/bootstrap/connect_to_job.hpp"
+#include "cluster/bootstrap/run_directory.hpp"
 
 namespace capstan::cluster {
 namespace {

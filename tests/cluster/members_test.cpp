@@ -4,7 +4,7 @@
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
-#include "cluster/role_map.hpp"
+#include "cluster/roles/role_map.hpp"
 
 namespace capstan::cluster {
 namespace {

@@ -1,5 +1,5 @@
 // mpi_bootstrap_test.cpp -- the roll-call over MPI: real ranks, of which some do not come.
-#include "cluster/mpi_bootstrap.hpp"
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
 
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -4,7 +4,7 @@
 #include "capstan/cluster_resolver.hpp"
 #include "cluster/runtime.hpp"
 #include "support/expect_error.hpp"
-#include "transport/loop.hpp"
+#include "transport/loop/loop.hpp"
 
 namespace capstan::cluster {
 namespace {

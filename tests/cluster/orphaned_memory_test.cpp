@@ -1,5 +1,5 @@
 // orphaned_memory_test.cpp -- what nobody uses goes, and nothing else.
-#include "cluster/orphaned_memory.hpp"
+#include "cluster/supervisor/orphaned_memory.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

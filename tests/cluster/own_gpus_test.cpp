@@ -1,12 +1,12 @@
 // own_gpus_test.cpp -- ranks of a host share its GPUs in turn.
-#include "cluster/own_gpus.hpp"
+#include "cluster/roles/gpu_assignment.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
-#include "device/gpu.hpp"
-#include "transport/loop.hpp"
+#include "gpu/gpu.hpp"
+#include "transport/loop/loop.hpp"
 
 namespace capstan::cluster {
 namespace {

@@ -1,5 +1,5 @@
 // role_file_test.cpp -- WHERE ROLE, line by line.
-#include "cluster/role_file.hpp"
+#include "cluster/roles/role_file.hpp"
 
 #include <gtest/gtest.h>
 

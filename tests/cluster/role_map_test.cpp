@@ -1,5 +1,5 @@
 // role_map_test.cpp -- which rank becomes what: tables worked out by hand.
-#include "cluster/role_map.hpp"
+#include "cluster/roles/role_map.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
-#include "cluster/role_map.hpp"
+#include "cluster/roles/role_map.hpp"
 
 namespace capstan::cluster {
 namespace {

@@ -1,5 +1,5 @@
 // roll_call_test.cpp -- what is said while ranks are missing.
-#include "cluster/roll_call.hpp"
+#include "cluster/bootstrap/roll_call.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // rpc_test.cpp -- calls and answers between two threads, and what a caller is told when none comes.
-#include "cluster/rpc.hpp"
+#include "transport/rpc/rpc.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
-#include "transport/loop.hpp"
+#include "transport/loop/loop.hpp"
 
 namespace capstan::cluster {
 namespace {

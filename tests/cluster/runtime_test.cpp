@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "capstan/error.hpp"
-#include "transport/loop.hpp"
-#include "transport/ucx_fabric.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/ucx/fabric.hpp"
 
 namespace capstan::cluster {
 namespace {

@@ -1,5 +1,5 @@
 // slurm_lists_test.cpp -- lists as Slurm writes them, and lists that it would not write.
-#include "cluster/slurm_lists.hpp"
+#include "cluster/resolvers/slurm_lists.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // tf_config_test.cpp -- what may stand in TF_CONFIG, and what is said of the rest.
-#include "cluster/tf_config.hpp"
+#include "cluster/resolvers/tf_config.hpp"
 
 #include <gmock/gmock.h>
 

@@ -16,11 +16,11 @@
 
 #include "capstan/cancellation.hpp"
 #include "capstan/dataset.hpp"
-#include "cluster/message_types.hpp"
 #include "strategy/context.hpp"
 #include "support/end_worker.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan {
 namespace {

@@ -1,7 +1,7 @@
 // local_mode_test.cpp -- one process with every role, the first constructor's rules, and cluster specs.
 #include <gmock/gmock.h>
 
-#include "cluster/role_map.hpp"
+#include "cluster/roles/role_map.hpp"
 #include "conformance/replicas_fixture.hpp"
 
 namespace capstan {

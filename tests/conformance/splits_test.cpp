@@ -15,7 +15,6 @@
 #include "capstan/coordinator.hpp"
 #include "capstan/readers.hpp"
 #include "capstan/sidecar_evaluator.hpp"
-#include "cluster/message_types.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"
 #include "strategy/context.hpp"
@@ -24,6 +23,7 @@
 #include "support/log_text.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan {
 namespace {

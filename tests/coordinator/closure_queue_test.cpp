@@ -1,5 +1,5 @@
 // closure_queue_test.cpp -- the rules of TensorFlow's closure queue, with its cases.
-#include "coordinator/closure_queue.hpp"
+#include "coordinator/scheduling/closure_queue.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>

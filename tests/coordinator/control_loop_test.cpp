@@ -1,6 +1,6 @@
 // control_loop_test.cpp -- who drives a fabric when several threads want something of it; whose heartbeats
 // fail to come.
-#include "coordinator/control_loop.hpp"
+#include "coordinator/scheduling/control_loop.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "coordinator/heartbeats.hpp"
-#include "transport/loop.hpp"
+#include "cluster/membership/heartbeats.hpp"
+#include "transport/loop/loop.hpp"
 
 namespace capstan::coordinator {
 namespace {

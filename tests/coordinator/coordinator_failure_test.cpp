@@ -6,11 +6,11 @@
 
 #include "capstan/coordinator.hpp"
 #include "capstan/per_worker_variable.hpp"
-#include "cluster/message_types.hpp"
-#include "store/ps_server.hpp"
+#include "ps/server/ps_server.hpp"
 #include "strategy/context.hpp"
 #include "support/end_worker.hpp"
 #include "support/rank_threads.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan {
 namespace {

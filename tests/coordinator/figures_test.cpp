@@ -1,5 +1,5 @@
 // figures_test.cpp -- records and the summary, of figures that were made up by hand.
-#include "coordinator/figures.hpp"
+#include "telemetry/job_metrics.hpp"
 
 #include <gmock/gmock.h>
 

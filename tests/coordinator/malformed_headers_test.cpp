@@ -8,16 +8,16 @@
 
 #include "capstan/coordinator.hpp"
 #include "capstan/variable.hpp"
-#include "cluster/message_types.hpp"
-#include "coordinator/protocol.hpp"
-#include "shard/protocol.hpp"
-#include "shard/push_format.hpp"
-#include "shard/replica_format.hpp"
-#include "shard/report.hpp"
+#include "protocol/closure_messages.hpp"
+#include "protocol/ps_messages.hpp"
+#include "protocol/push_format.hpp"
+#include "protocol/replica_format.hpp"
+#include "protocol/report.hpp"
 #include "strategy/context.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 #include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan {
 namespace {

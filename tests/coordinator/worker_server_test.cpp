@@ -1,5 +1,5 @@
 // worker_server_test.cpp -- what a worker makes of messages that come at an odd moment.
-#include "coordinator/worker_server.hpp"
+#include "coordinator/worker/worker_server.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 
 #include "capstan/cancellation.hpp"
 #include "capstan/remote_function.hpp"
-#include "cluster/message_types.hpp"
 #include "transport/bytes.hpp"
-#include "transport/loop.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan::coordinator {
 namespace {

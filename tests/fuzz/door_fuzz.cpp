@@ -7,9 +7,9 @@
 #include <cstdlib>
 
 #include "capstan/serialize.hpp"
-#include "cluster/door_visit.hpp"
-#include "cluster/member.hpp"
-#include "cluster/tcp_bootstrap.hpp"
+#include "cluster/bootstrap/join_handshake.hpp"
+#include "cluster/bootstrap/tcp_bootstrap.hpp"
+#include "cluster/membership/member.hpp"
 
 namespace {
 

@@ -15,10 +15,10 @@
 
 #include "capstan/checkpoint.hpp"
 #include "capstan/update_group.hpp"
+#include "checkpoint/saved_state.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"
-#include "strategy/saved_state.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"

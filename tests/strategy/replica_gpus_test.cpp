@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "capstan/capstan.hpp"
-#include "device/stand_in.hpp"
+#include "gpu/stand_in.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
-#include "transport/loop.hpp"
+#include "transport/loop/loop.hpp"
 
 namespace capstan {
 namespace {

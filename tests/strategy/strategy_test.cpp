@@ -11,12 +11,12 @@
 #include <thread>
 
 #include "capstan/variable.hpp"
-#include "cluster/message_types.hpp"
 #include "support/expect_error.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 #include "transport/fabric.hpp"
-#include "transport/loop.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "capstan/cluster.hpp"
 #include "capstan/server.hpp"
-#include "cluster/message_types.hpp"
 #include "cluster/runtime.hpp"
 #include "strategy/context.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan::ending {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/gpu.hpp"
+#include "gpu/gpu.hpp"
 
 namespace capstan {
 

@@ -9,9 +9,9 @@
 #include "base/log.hpp"
 #include "base/settings.hpp"
 #include "capstan/server.hpp"
-#include "cluster/role_map.hpp"
-#include "transport/loop.hpp"
-#include "transport/ucx_fabric.hpp"
+#include "cluster/roles/role_map.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/ucx/fabric.hpp"
 
 namespace capstan {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/device/gpu_to_test.hpp"
+#include "tests/gpu/gpu_to_test.hpp"
 #include "tests/train/plain_kge_ranking.hpp"
 #include "train/kge/device_ranking.hpp"
 #include "train/kge/device_step.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
-#include "tests/device/gpu_to_test.hpp"
+#include "tests/gpu/gpu_to_test.hpp"
 #include "tests/train/plain_kge_step.hpp"
 
 namespace capstan::kge {

@@ -11,7 +11,7 @@
 
 #include "capstan/capstan.hpp"
 #include "cluster/runtime.hpp"
-#include "device/gpu.hpp"
+#include "gpu/gpu.hpp"
 #include "tests/support/gpu_flags.hpp"
 #include "tests/support/rank_threads.hpp"
 #include "tests/train/plain_kge_ranking.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/device/gpu_to_test.hpp"
+#include "tests/gpu/gpu_to_test.hpp"
 #include "train/metrics.hpp"
 #include "train/mlp/device_network.hpp"
 #include "train/mlp/network.hpp"

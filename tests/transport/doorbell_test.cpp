@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "transport/ucx_fabric.hpp"
+#include "transport/ucx/fabric.hpp"
 
 namespace capstan::transport {
 namespace {

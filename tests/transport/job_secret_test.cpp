@@ -7,7 +7,7 @@
 
 #include "networks.hpp"
 #include "support/log_text.hpp"
-#include "transport/ucx_peer.hpp"
+#include "transport/ucx/peer.hpp"
 
 namespace capstan::transport {
 namespace {

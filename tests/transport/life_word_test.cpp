@@ -1,5 +1,5 @@
 // life_word_test.cpp -- the word is true exactly as long as the thread that holds it lives, however it ends.
-#include "transport/life_word.hpp"
+#include "transport/memory/life_word.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "transport/fabric.hpp"
-#include "transport/loop.hpp"
-#include "transport/ucx_fabric.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/ucx/fabric.hpp"
 
 namespace capstan::transport {
 

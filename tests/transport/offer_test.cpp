@@ -1,5 +1,5 @@
 // offer_test.cpp -- what UCX's names of transports say.
-#include "transport/ucx_offer.hpp"
+#include "transport/ucx/offer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

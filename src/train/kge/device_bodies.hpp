@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "device/both.hpp"
-#include "device/divider.hpp"
-#include "device/row_bodies.hpp"
+#include "gpu/both.hpp"
+#include "gpu/divider.hpp"
+#include "gpu/row_bodies.hpp"
 #include "train/kge/device_plan.hpp"
 #include "train/kge/model.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "device/divider.hpp"
+#include "gpu/divider.hpp"
 #include "train/kge/model.hpp"
 
 namespace capstan::kge {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "device/gpu.hpp"
+#include "gpu/gpu.hpp"
 #include "train/kge/batch_plan.hpp"
 
 namespace capstan::kge {

@@ -20,7 +20,7 @@
 #include <span>
 #include <vector>
 
-#include "device/gpu.hpp"
+#include "gpu/gpu.hpp"
 #include "train/kge/rank_metrics.hpp"
 #include "train/kge/row_index.hpp"
 #include "train/kge/triple.hpp"

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "device/both.hpp"
-#include "device/divider.hpp"
-#include "device/reduction.hpp"
+#include "gpu/both.hpp"
+#include "gpu/divider.hpp"
+#include "gpu/reduction.hpp"
 #include "train/kge/device_bodies.hpp"
 #include "train/kge/model.hpp"
 

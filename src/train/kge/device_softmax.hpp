@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "device/both.hpp"
-#include "device/reduction.hpp"
+#include "gpu/both.hpp"
+#include "gpu/reduction.hpp"
 #include "train/kge/device_bodies.hpp"
 #include "train/kge/kernels.hpp"
 

@@ -4,9 +4,9 @@
 
 #include "base/assert.hpp"
 #include "capstan/error.hpp"
-#include "device/blocks.cuh"
-#include "device/each.cuh"
-#include "device/gemm.hpp"
+#include "gpu/blocks.cuh"
+#include "gpu/each.cuh"
+#include "gpu/gemm.hpp"
 #include "train/kge/device_bodies.hpp"
 #include "train/kge/device_models.hpp"
 #include "train/kge/device_softmax.hpp"

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "device/gpu.hpp"
+#include "gpu/gpu.hpp"
 #include "train/kge/batch_plan.hpp"
 #include "train/kge/device_plan.hpp"
 

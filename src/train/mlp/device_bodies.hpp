@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "device/both.hpp"
-#include "device/divider.hpp"
-#include "device/reduction.hpp"
+#include "gpu/both.hpp"
+#include "gpu/divider.hpp"
+#include "gpu/reduction.hpp"
 
 namespace capstan::train {
 

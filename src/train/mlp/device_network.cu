@@ -8,9 +8,9 @@
 
 #include "base/assert.hpp"
 #include "capstan/error.hpp"
-#include "device/blocks.cuh"
-#include "device/each.cuh"
-#include "device/gemm.hpp"
+#include "gpu/blocks.cuh"
+#include "gpu/each.cuh"
+#include "gpu/gemm.hpp"
 #include "train/mlp/device_bodies.hpp"
 
 namespace capstan::train {

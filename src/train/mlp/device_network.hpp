@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "device/gpu.hpp"
+#include "gpu/gpu.hpp"
 #include "train/metrics.hpp"
 #include "train/mlp/network.hpp"
 

@@ -1,0 +1,104 @@
+// save_under_way.cpp -- collecting what the ps say.
+#include "checkpoint/save_under_way.hpp"
+
+#include <algorithm>
+
+#include "capstan/serialize.hpp"
+#include "protocol/ps_messages.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::strategy {
+namespace {
+
+std::vector<io::PartReport> in_one(const std::map<int, std::vector<io::PartReport>>& of_ps) {
+  std::vector<io::PartReport> parts;
+  for (const auto& [ps, reports] : of_ps) parts.insert(parts.end(), reports.begin(), reports.end());
+  return parts;
+}
+
+}  // namespace
+
+std::uint64_t SaveUnderWay::begin(int ps_count) {
+  const std::lock_guard lock(mutex_);
+  ps_count_ = ps_count;
+  written_.clear();
+  fast_.clear();
+  ended_.clear();
+  error_.reset();
+  under_way_ = true;
+  return ++number_;
+}
+
+bool SaveUnderWay::under_way() const {
+  const std::lock_guard lock(mutex_);
+  return under_way_;
+}
+
+void SaveUnderWay::take(const transport::Message& message) {
+  const auto header = transport::read_header<shard::PartSaved>(message);
+  if (!header) return;
+  const shard::PartSaved& saved = *header;
+  const std::lock_guard lock(mutex_);
+  if (saved.save != number_) return;
+  if (saved.fast == 0) ended_.insert(saved.ps);
+  if (error_ && saved.fast == 0) return;
+  if (saved.code != 0) {
+    const auto* text = reinterpret_cast<const char*>(message.payload.data());
+    error_.emplace(static_cast<Code>(saved.code), std::string(text, message.payload.size()));
+    return;
+  }
+  try {
+    (saved.fast != 0 ? fast_ : written_)[saved.ps] = from_bytes<std::vector<io::PartReport>>(message.payload);
+  } catch (const Error& error) {
+    error_ = error;
+  }
+}
+
+void SaveUnderWay::lose(int ps, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  ended_.insert(ps);
+  if (error_ || written_.contains(ps)) return;
+  error_.emplace(Code::unavailable, name + " is gone; it was writing its part of a checkpoint");
+}
+
+void SaveUnderWay::give_up() {
+  const std::lock_guard lock(mutex_);
+  under_way_ = false;
+  if (!error_) error_.emplace(Code::cancelled, "the save was given up");
+}
+
+bool SaveUnderWay::settled() const {
+  const std::lock_guard lock(mutex_);
+  return error_ || written_.size() == static_cast<std::size_t>(ps_count_);
+}
+
+bool SaveUnderWay::fast_settled() const {
+  const std::lock_guard lock(mutex_);
+  return fast_.size() == static_cast<std::size_t>(ps_count_) ||
+         std::any_of(ended_.begin(), ended_.end(), [this](int ps) { return !fast_.contains(ps); });
+}
+
+std::optional<std::vector<io::PartReport>> SaveUnderWay::fast_parts() const {
+  const std::lock_guard lock(mutex_);
+  const auto all = static_cast<std::size_t>(ps_count_);
+  if (fast_.size() < all || written_.size() == all) return std::nullopt;
+  return in_one(fast_);
+}
+
+std::vector<int> SaveUnderWay::missing() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> missing;
+  for (int ps = 0; ps < ps_count_; ++ps) {
+    if (!written_.contains(ps)) missing.push_back(ps);
+  }
+  return missing;
+}
+
+std::vector<io::PartReport> SaveUnderWay::take_parts() {
+  const std::lock_guard lock(mutex_);
+  under_way_ = false;
+  if (error_) throw *error_;
+  return in_one(written_);
+}
+
+}  // namespace capstan::strategy

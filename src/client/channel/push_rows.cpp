@@ -1,0 +1,63 @@
+// push_rows.cpp -- entries that both ends can keep in their caches.
+#include "client/channel/push_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "capstan/error.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::client {
+
+void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
+  if (push.order.empty()) {
+    std::memcpy(to, push.gradient + first * push.row_bytes, count * push.row_bytes);
+    return;
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::memcpy(to + i * push.row_bytes, push.gradient + push.order[first + i] * push.row_bytes,
+                push.row_bytes);
+  }
+}
+
+void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to) {
+  if (push.ids.empty()) {
+    std::memcpy(to, push.rows.data() + first, count * sizeof *to);
+    return;
+  }
+  const std::int64_t* ids = push.ids.data() + first;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(ids[i]) - push.first_row);
+  }
+}
+
+shard::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank) {
+  shard::PushHeader header;
+  header.rank = static_cast<std::uint32_t>(rank);
+  header.kind = push.sparse() ? shard::PushKind::sparse : shard::PushKind::dense;
+  header.variable = push.variable;
+  header.shard = push.shard;
+  header.rows = static_cast<std::uint32_t>(count);
+  header.bytes = shard::entry_bytes(header.kind, count, push.row_bytes);
+  header.first_row = push.sparse() ? 0 : push.first_row + first;
+  header.first_part = first == 0 ? 1 : 0;
+  header.last_part = first + count == push.count ? 1 : 0;
+  header.op = push.op;
+  return header;
+}
+
+std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes) {
+  // Where a quarter of the ring is less than a piece, the ring is what keeps both ends at work.
+  const std::uint64_t most = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
+  const std::uint64_t row_cost = push.row_bytes + (push.sparse() ? sizeof(std::uint32_t) : 0);
+  const std::uint64_t rows = std::max<std::uint64_t>(1, (most - 3 * shard::kCacheLine) / row_cost);
+  if (header_of(push, 0, rows, 0).bytes <= ring_bytes / 4) return rows;
+  throw Error(Code::resource_exhausted,
+              fmt::format("a row of {} bytes does not fit a push ring of {} bytes; set --push-ring-bytes to "
+                          "eight rows or more",
+                          push.row_bytes, ring_bytes));
+}
+
+}  // namespace capstan::client

@@ -1,0 +1,358 @@
+// join.cpp -- the ways into a cluster: launched by MPI, by tasks that meet, inside a program's own MPI,
+// alone, late.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/settings.hpp"
+#include "capstan/cluster_resolver.hpp"
+#include "capstan/mpi.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/bootstrap/connect_to_job.hpp"
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
+#include "cluster/bootstrap/run_files.hpp"
+#include "cluster/bootstrap/tcp_bootstrap.hpp"
+#include "cluster/membership/persistent_record.hpp"
+#include "cluster/roles/binding.hpp"
+#include "cluster/roles/role_map.hpp"
+#include "cluster/runtime.hpp"
+#include "cluster/supervisor/agent.hpp"
+#include "cluster/supervisor/file_limit.hpp"
+#include "gpu/gpu.hpp"
+#include "transport/ucx/fabric.hpp"
+#include "transport/ucx/offer.hpp"
+
+extern char** environ;
+
+namespace capstan {
+namespace {
+
+using cluster::Runtime;
+
+Role role_of(const cluster::Table& table) {
+  const auto rank = static_cast<std::size_t>(table.rank);
+  return rank < table.members.size() ? table.members[rank].role : Role::worker;
+}
+
+/// Launchers hand on what they get to every rank, and SIGUSR1 or SIGUSR2 would end one that does not know it.
+void leave_requests_to_the_coordinator() {
+  for (const int number : {SIGUSR1, SIGUSR2}) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_DFL)
+      std::signal(number, SIG_IGN);
+  }
+}
+
+/// A worker talks to the coordinator and to every ps; those two talk to everybody.
+std::size_t most_connections(const cluster::Table& table) {
+  const auto ps = static_cast<std::size_t>(
+      std::count_if(table.members.begin(), table.members.end(),
+                    [](const cluster::Member& member) { return cluster::one_fabric(member.role); }));
+  const bool worker = role_of(table) == Role::worker;
+  return ps + (worker ? 1 : table.members.size());
+}
+
+/// Lines of the binding table that are printed at most.
+constexpr std::size_t kMostBindingLines = 32;
+
+/// A worker that was started again takes the place of the first one; one that came late has none.
+void run_where_planned(const Settings& settings, const cluster::Table& table) {
+  const auto& members = table.members;
+  auto self = static_cast<std::size_t>(table.rank);
+  if (self >= members.size() && !table.is_late(table.rank)) {
+    const int index = table.index_of(table.rank);
+    self = static_cast<std::size_t>(std::find_if(members.begin(), members.end(),
+                                                 [index](const cluster::Member& one) {
+                                                   return one.role == Role::worker && one.index == index;
+                                                 }) -
+                                    members.begin());
+  }
+  if (self >= members.size() || settings.text("bind") == "off") return;
+  const cluster::Binding binding = cluster::plan_binding(members)[self];
+  if (binding.narrows) (void)topology::bind_this_process(binding.cpus);
+}
+
+/// Of a coordinator that begins a job.
+void say_who_runs_where(const Runtime& runtime) {
+  log::set_rank_tag(runtime.log_tag());
+  const auto bindings = cluster::plan_binding(runtime.members());
+  for (const auto& line : cluster::binding_table(runtime.members(), bindings, kMostBindingLines)) {
+    log::info("{}", line);
+  }
+  for (const auto& line : cluster::binding_warnings(runtime.members(), bindings)) log::warn("{}", line);
+}
+
+/// Opens both fabrics, lets `exchange` do its part, and keeps what the role needs.
+template <class Exchange>
+Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
+  auto control = std::make_unique<transport::UcxFabric>();
+  auto data = std::make_unique<transport::UcxFabric>();
+  cluster::Hello hello = cluster::make_hello();
+  hello.roles = cluster::RoleRequest::from(settings);
+  hello.own_role = settings.text("role");
+  hello.replicas = settings.integer("replicas");
+  hello.restarts = restarts;
+  hello.late =
+      settings.text("run-dir").empty() ? 0 : static_cast<std::int32_t>(settings.integer("late-workers"));
+  hello.coordinator_wait = settings.duration("coordinator-wait").count();
+  hello.seat = topology::seat_of_this_process();
+  hello.seat.network = transport::network_kinds(data->transports());
+  hello.control_address = control->address();
+  hello.data_address = data->address();
+  cluster::Table table = exchange(hello);
+  for (cluster::Member& member : table.members) {
+    if (cluster::one_fabric(member.role)) member.data_address = member.control_address;
+  }
+  if (static_cast<std::size_t>(table.rank) < table.members.size()) {
+    // A ps that was started again is as its table says, but for where it is to be found.
+    cluster::Member& self = table.members[static_cast<std::size_t>(table.rank)];
+    self.pid = hello.pid;
+    self.control_address = hello.control_address;
+    self.data_address = cluster::one_fabric(self.role) ? hello.control_address : hello.data_address;
+  }
+  run_where_planned(settings, table);
+  if (cluster::one_fabric(role_of(table))) data.reset();
+  cluster::make_room_for(most_connections(table));
+  std::optional<cluster::Member> again;
+  if (static_cast<std::size_t>(table.rank) >= table.members.size()) {
+    again = cluster::Member{table.rank, Role::worker,          table.index_of(table.rank), hello.host,
+                            hello.pid,  hello.control_address, hello.data_address};
+  }
+  return Cluster(cluster::with_run_files(std::make_shared<Runtime>(
+      settings, std::move(table), std::move(control), std::move(data), std::move(again))));
+}
+
+/// A worker that was started again: the coordinator may have been, too, since the table was made.
+void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) {
+  if (!memory) return;
+  runtime.keep_in(memory);
+  const auto last = cluster::KeptRecord(memory).read();
+  if (!last.empty()) runtime.coordinator_returned(from_bytes<cluster::CoordinatorBack>(last).coordinator);
+}
+
+/// How the processes of this job find each other.
+struct Start {
+  std::function<cluster::Table(const cluster::HelloSource&, std::chrono::milliseconds timeout)> exchange;
+  std::string name;  // of this process, before there is a table
+  bool has_launcher;
+  std::shared_ptr<const ClusterResolver> resolver;  // null where a launcher started the ranks
+  std::function<void()> finalize = {};              // after the exchange
+};
+
+Start start_by_mpi() {
+  return {cluster::exchange_in_world, "rank " + std::to_string(cluster::launched_rank()), true, nullptr,
+          cluster::finalize_world};
+}
+
+/// What a resolver says now, for as long as this process is in the cluster.
+std::shared_ptr<const ClusterResolver> copy_of(const ClusterResolver& resolver) {
+  const ClusterSpec spec = resolver.cluster_spec();
+  std::map<std::string, int> accelerators;
+  try {
+    accelerators = resolver.num_accelerators();
+  } catch (const std::exception& error) {
+    log::debug("the resolver cannot name this task's accelerators: {}", error.what());
+  }
+  return std::make_shared<SimpleClusterResolver>(
+      spec, SimpleOptions{.master = spec.task_address(*resolver.task_type(), resolver.task_id().value_or(0)),
+                          .task_type = resolver.task_type(),
+                          .task_id = resolver.task_id(),
+                          .environment = resolver.environment(),
+                          .num_accelerators = std::move(accelerators),
+                          .rpc_layer = resolver.rpc_layer()});
+}
+
+Start start_at(const ClusterResolver& resolver, const Settings& settings) {
+  cluster::Meeting meeting = cluster::meeting_of(resolver, settings);
+  std::string name = meeting.self().name();
+  return {
+      [meeting = std::move(meeting)](const cluster::HelloSource& hello, std::chrono::milliseconds timeout) {
+        return cluster::meet(meeting, hello, timeout);
+      },
+      std::move(name), false, copy_of(resolver)};
+}
+
+/// Nothing for a process that is the whole job.
+std::optional<Start> start_of(const Settings& settings) {
+  const std::string& way = settings.text("bootstrap");
+  if (way == "alone") return std::nullopt;
+  const int ranks = cluster::launched_ranks().value_or(1);
+  if (ranks > 1 && way != "tf-config") return start_by_mpi();
+  if (way == "mpi") {
+    cluster::refuse_lonely_step();
+    return std::nullopt;
+  }
+  const auto resolver = default_cluster_resolver();
+  if (way == "tf-config" && !resolver) {
+    throw Error(Code::invalid_argument, "--bootstrap tf-config: the variable TF_CONFIG is not set");
+  }
+  if (resolver && !resolver->cluster_spec().empty()) return start_at(*resolver, settings);
+  cluster::refuse_lonely_step();
+  return std::nullopt;
+}
+
+void apply_log_level(const Settings& settings, bool coordinator) {
+  const std::string& level = settings.text("log-level");
+  log::set_level(!level.empty() ? level : coordinator ? "info" : "warn");
+}
+
+Cluster join_with_agent(const Settings& settings, const Start& start) {
+  const auto timeout = settings.duration("start-timeout");
+  if (device::was_used()) {
+    throw Error(Code::failed_precondition,
+                start.name +
+                    ": GPUs were used before Cluster::join, which forks, and a forked process finds "
+                    "none that works; call it first in main, or set --supervise off");
+  }
+  cluster::AgentLink agent = cluster::split_into_agent_and_child(
+      {.exchange = [&](const cluster::HelloSource& hello) { return start.exchange(hello, timeout); },
+       .finalize = start.finalize,
+       .run_dir = settings.text("run-dir"),
+       .name = start.name,
+       .has_launcher = start.has_launcher});
+  Cluster cluster = join_with(settings, static_cast<int>(settings.integer("max-restarts")),
+                              [&](const cluster::Hello& hello) { return agent.exchange(hello, timeout); });
+  Runtime& runtime = *cluster.runtime();
+  if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return()) runtime.keep_in(agent.kept_memory());
+  if (!runtime.coordinator_may_return()) return cluster;
+  if (cluster.role() == Role::coordinator) runtime.remember(agent.kept_memory(), agent.started_again());
+  if (cluster.role() == Role::worker) find_coordinator(runtime, agent.kept_memory());
+  return cluster;
+}
+
+/// A process is one rank of one job: the launcher, its agent and MPI know no other.
+std::atomic<bool> in_a_job{false};
+
+Cluster join_job(const Settings& settings, const Start& start) {
+  if (in_a_job) {
+    throw Error(Code::failed_precondition,
+                start.name +
+                    " calls Cluster::join again, expected one call in a process that "
+                    "is a rank of a job; keep the first Cluster");
+  }
+  Cluster joined = settings.text("supervise") == "on"
+                       ? join_with_agent(settings, start)
+                       : join_with(settings, 0, [&](const cluster::Hello& hello) {
+                           cluster::Table table =
+                               start.exchange([&] { return hello; }, settings.duration("start-timeout"));
+                           if (start.finalize) start.finalize();
+                           return table;
+                         });
+  in_a_job = true;
+  joined.runtime()->set_resolver(start.resolver);
+  apply_log_level(settings, joined.role() == Role::coordinator);
+  if (joined.role() != Role::coordinator) {
+    leave_requests_to_the_coordinator();
+  } else if (!joined.recovered()) {
+    say_who_runs_where(*joined.runtime());
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::string_view to_string(Role role) noexcept {
+  switch (role) {
+    case Role::coordinator:
+      return "coordinator";
+    case Role::ps:
+      return "ps";
+    case Role::worker:
+      return "worker";
+    case Role::evaluator:
+      return "evaluator";
+    case Role::spare:
+      return "spare";
+  }
+  return "unknown role";
+}
+
+namespace {
+
+/// Of the file of CAPSTAN_CONFIG, the environment and the arguments, out of which they are taken.
+Settings settings_of(int& argc, char** argv) {
+  constexpr std::string_view kPrefix = "--capstan-";
+  Settings settings;
+  settings.load_environment(environ);
+  if (const char* file = std::getenv("CAPSTAN_CONFIG")) settings.load_file(file, "CAPSTAN_CONFIG");
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument(argv[i]);
+    if (!argument.starts_with(kPrefix)) {
+      argv[kept++] = argv[i];
+      continue;
+    }
+    const auto equals = argument.find('=');
+    const auto name = argument.substr(kPrefix.size(), equals - kPrefix.size());
+    settings.set_from_flag(name, equals == std::string_view::npos ? "true" : argument.substr(equals + 1));
+  }
+  argc = kept;
+  argv[argc] = nullptr;
+  return settings;
+}
+
+}  // namespace
+
+Cluster Cluster::join(int& argc, char** argv) { return join(settings_of(argc, argv)); }
+
+Cluster Cluster::join(int& argc, char** argv, const ClusterResolver& resolver) {
+  return join(resolver, settings_of(argc, argv));
+}
+
+Cluster Cluster::join(const Settings& settings) {
+  if (const std::string& run_dir = settings.text("join"); !run_dir.empty()) {
+    apply_log_level(settings, false);
+    return join_with(settings, 0, [&](const cluster::Hello& hello) {
+      return cluster::join_late(run_dir, hello, settings.duration("start-timeout"));
+    });
+  }
+  if (const auto start = start_of(settings)) return join_job(settings, *start);
+  apply_log_level(settings, true);
+  return Cluster(Runtime::embedded_cluster(settings));
+}
+
+Cluster Cluster::join(const ClusterResolver& resolver, const Settings& settings) {
+  if (!settings.text("join").empty()) return join(settings);  // started by `capstan join`
+  return join_job(settings, start_at(resolver, settings));
+}
+
+Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks) {
+  Settings settings;
+  settings.load_environment(environ);
+  return cluster_of_ranks(ranks, settings);
+}
+
+Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings) {
+  if (ranks->size() == 1) return Cluster(Runtime::embedded_cluster(settings));
+  Settings own_settings = settings;
+  own_settings.set_from_flag("bind", "off");  // where the program's threads run is its own affair
+  return join_with(own_settings, 0, [&](const cluster::Hello& hello) {
+    return cluster::exchange_within(
+        *ranks, [&] { return hello; }, settings.duration("start-timeout"));
+  });
+}
+
+Role Cluster::role() const noexcept { return runtime_->self().role; }
+int Cluster::index() const noexcept { return runtime_->self().index; }
+int Cluster::count(Role role) const noexcept { return runtime_->count(role); }
+int Cluster::rank() const noexcept { return runtime_->self().rank; }
+int Cluster::size() const noexcept { return static_cast<int>(runtime_->members().size()); }
+bool Cluster::embedded() const noexcept { return !runtime_->embedded().empty(); }
+bool Cluster::recovered() const noexcept { return runtime_->life() > 0; }
+std::optional<std::int64_t> Cluster::recorded_step() const {
+  const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
+  if (recovered()) record.require_not_too_much_open();
+  return record.step;
+}
+std::string Cluster::name() const { return runtime_->self().name(); }
+
+}  // namespace capstan

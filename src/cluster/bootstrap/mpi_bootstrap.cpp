@@ -1,0 +1,324 @@
+// mpi_bootstrap.cpp -- launch variables, the hash of the binary, and the roll-call of the ranks.
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <charconv>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/exit_codes.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/bootstrap/roll_call.hpp"
+#include "cluster/roles/role_map.hpp"
+#include "cluster/runtime.hpp"
+#include "cluster/supervisor/file_limit.hpp"
+#include "mpi/outbox.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+std::optional<int> number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  const std::string_view view(text);
+  int value = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+  if (error != std::errc() || end != view.data() + view.size()) return std::nullopt;
+  return value;
+}
+
+std::uint64_t hash_of_binary() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  if (!file)
+    throw Error(Code::internal, "cannot read /proc/self/exe, which is needed to compare the ranks' binaries");
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  std::vector<char> block(1 << 20);
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
+    XXH3_64bits_update(state, block.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  const std::uint64_t hash = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  return hash;
+}
+
+}  // namespace
+
+std::optional<int> launched_ranks() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}) {
+    if (const auto size = number_in(variable)) return size;
+  }
+  // srun --mpi=pmix sets no size of its own; a step of Slurm knows it.
+  if (std::getenv("PMIX_RANK") != nullptr) return number_in("SLURM_STEP_NUM_TASKS");
+  return std::nullopt;
+}
+
+int launched_rank() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK"}) {
+    if (const auto rank = number_in(variable)) return *rank;
+  }
+  return 0;
+}
+
+void refuse_lonely_step() {
+  const int tasks = number_in("SLURM_STEP_NUM_TASKS").value_or(1);
+  if (tasks < 2 || !number_in("SLURM_PROCID") || launched_ranks()) return;
+  throw Error(
+      Code::failed_precondition,
+      fmt::format(
+          "srun has started {} tasks, and given them no way to MPI, so each would be a job of its own: use "
+          "srun --mpi=pmix (`srun --mpi=list` says what there is), or mpirun inside of the allocation; "
+          "or say --bootstrap alone, if that is what you want",
+          tasks));
+}
+
+Hello make_hello() { return {host_name(), getpid(), hash_of_binary(), {}, {}, {}}; }
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Any numbers that a program is unlikely to use.
+constexpr int kTagHere = 17249;     // the host's name: this process is in MPI
+constexpr int kTagHello = 17250;    // a Hello
+constexpr int kTagVerdict = 17251;  // a Verdict
+/// Between two looks. MPI's own waits would keep a core busy, and there may be more ranks than cores.
+constexpr std::chrono::milliseconds kMpiPollPeriod{1};
+/// Rank 0 gives up first and says for whom it waited.
+constexpr std::chrono::seconds kRankZeroSpeaksFirst{5};
+/// What MPI_Init has taken is not taken from the roll-call, not all of it.
+constexpr std::chrono::seconds kShortestRollCall{2};
+/// With an agent the program gives up first, and says so.
+constexpr std::chrono::seconds kProgramSpeaksFirst{15};
+
+struct Verdict {
+  Code code = Code::ok;
+  std::string message;
+  std::uint64_t table_bytes = 0;  // broadcast next, where the code is ok
+};
+
+/// Rank 0's part, up to the verdict. Throws Error(deadline_exceeded).
+std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, const HelloSource& own,
+                          std::chrono::milliseconds timeout) {
+  const auto begin = Clock::now();
+  std::vector<std::string> names;
+  for (int rank = 0; rank < ranks; ++rank) names.push_back("rank " + std::to_string(rank));
+  RollCall roll(names, begin);
+  std::vector<Hello> hellos(static_cast<std::size_t>(ranks));
+  std::string unreadable;
+  // A message that is left lies in the way of whoever has the communicator next, or one that MPI makes in its
+  // place.
+  int announcements_to_come = ranks - 1;
+  const auto arrive = [&](std::size_t rank, Hello hello) {
+    hellos[rank] = std::move(hello);
+    roll.arrive(rank);
+  };
+  while (true) {
+    bool any = false;
+    while (const auto here = communicator.take(kTagHere)) {
+      const auto rank = static_cast<std::size_t>(here->from);
+      roll.know(rank, names[rank] + " on " + from_bytes<std::string>(here->bytes),
+                "its program has not opened its network");
+      --announcements_to_come;
+      any = true;
+    }
+    while (const auto hello = communicator.take(kTagHello)) {
+      any = true;
+      try {
+        arrive(static_cast<std::size_t>(hello->from), from_bytes<Hello>(hello->bytes));
+      } catch (const Error& error) {
+        unreadable = fmt::format("rank {} runs another build than rank 0: {}", hello->from, error.what());
+        roll.arrive(static_cast<std::size_t>(hello->from));
+      }
+    }
+    if (!roll.is_here(0)) {
+      if (auto mine = own()) arrive(0, std::move(*mine));
+    }
+    if (roll.complete() && announcements_to_come == 0) {
+      if (!unreadable.empty()) throw Error(Code::failed_precondition, unreadable);
+      return hellos;
+    }
+    const auto now = Clock::now();
+    if (const auto text = roll.due(now)) std::fprintf(stderr, "capstan: %s\n", text->c_str());
+    if (now >= begin + timeout) {
+      throw Error(Code::deadline_exceeded, fmt::format("waited {} ms at the start (--start-timeout) for {}",
+                                                       timeout.count(), roll.missing()));
+    }
+    if (!any) std::this_thread::sleep_for(kMpiPollPeriod);
+  }
+}
+
+/// The others' part.
+Verdict send_and_await(const mpi::Communicator& communicator, const HelloSource& own, mpi::Outbox& outbox,
+                       std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout + kRankZeroSpeaksFirst;
+  outbox.send(0, kTagHere, to_bytes(host_name()));
+  bool sent = false;
+  while (Clock::now() < deadline) {
+    if (!sent) {
+      if (const auto hello = own()) {
+        outbox.send(0, kTagHello, to_bytes(*hello));
+        sent = true;
+      }
+    }
+    if (const auto verdict = communicator.take(kTagVerdict, 0)) return from_bytes<Verdict>(verdict->bytes);
+    std::this_thread::sleep_for(kMpiPollPeriod);
+  }
+  return {Code::deadline_exceeded,
+          fmt::format("waited {} ms at the start (--start-timeout) for rank 0", timeout.count()), 0};
+}
+
+}  // namespace
+
+Table exchange(const mpi::Communicator& communicator, const HelloSource& hello,
+               std::chrono::milliseconds timeout) {
+  const int rank = communicator.rank();
+  const int ranks = communicator.size();
+  mpi::Outbox outbox(communicator);
+  Verdict verdict;
+  std::vector<std::byte> table;
+  if (rank == 0) {
+    try {
+      table = to_bytes(make_table(gather(communicator, ranks, hello, timeout)));
+      verdict.table_bytes = table.size();
+    } catch (const Error& error) {
+      verdict = {error.code(), error.what(), 0};
+    } catch (const std::exception& error) {
+      verdict = {Code::internal, error.what(), 0};
+    }
+    for (int to = 1; to < ranks; ++to) outbox.send(to, kTagVerdict, to_bytes(verdict));
+  } else {
+    verdict = send_and_await(communicator, hello, outbox, timeout);
+  }
+  if (verdict.code != Code::ok) throw Error(verdict.code, verdict.message);
+  if (!outbox.wait(Clock::now() + timeout + kRankZeroSpeaksFirst)) {
+    throw Error(
+        Code::deadline_exceeded,
+        fmt::format("waited {} ms at the start (--start-timeout) for a rank that had come", timeout.count()));
+  }
+  table.resize(verdict.table_bytes);
+  communicator.broadcast(table);
+  auto out = from_bytes<Table>(table);
+  out.rank = rank;
+  return out;
+}
+
+Table exchange_within(const mpi::Communicator& communicator, const HelloSource& hello,
+                      std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  mpi::Duplicate own(communicator);
+  while (!own.done()) {
+    if (Clock::now() >= deadline) {
+      throw Error(
+          Code::deadline_exceeded,
+          fmt::format(
+              "waited {} ms at the start (--start-timeout): not all ranks of the communicator have called "
+              "cluster_from",
+              timeout.count()));
+    }
+    std::this_thread::sleep_for(kMpiPollPeriod);
+  }
+  try {
+    Table table = exchange(own.communicator(), hello, timeout);
+    own.free();
+    return table;
+  } catch (const Error& error) {
+    // Freeing it is for all ranks together, and some have not come.
+    if (error.code() != Code::deadline_exceeded) own.free();
+    throw;
+  }
+}
+
+namespace {
+
+/// MPI_Init returns when all ranks have come to it. It says nothing while it waits, and has no time-out.
+class WaitsForInit {
+ public:
+  WaitsForInit(int rank, int ranks, std::chrono::milliseconds timeout)
+      : thread_([=, this] {
+          std::unique_lock lock(mutex_);
+          const auto begin = Clock::now();
+          // A rank that ends here ends the job, and rank 0 alone says why.
+          const auto deadline = begin + timeout + kProgramSpeaksFirst +
+                                (rank == 0 ? Clock::duration::zero() : kRankZeroSpeaksFirst);
+          while (!done_.wait_until(lock,
+                                   std::min<Clock::time_point>(Clock::now() + RollCall::kPeriod, deadline),
+                                   [this] { return over_; })) {
+            const bool over = Clock::now() >= deadline;
+            if (over && rank == 0) {
+              std::fprintf(
+                  stderr,
+                  "capstan: waited for MPI_Init longer than the start time-out: look at the hosts of the %d "
+                  "ranks, or raise --start-timeout\n",
+                  ranks);
+            }
+            if (over) _exit(kExitLostRank);
+            if (rank != 0) continue;
+            std::fprintf(
+                stderr,
+                "capstan: waiting for MPI_Init for %d s: not all of the %d ranks that the launcher "
+                "was to start have come to it; MPI does not say which\n",
+                static_cast<int>(std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count()),
+                ranks);
+          }
+        }) {}
+  ~WaitsForInit() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    done_.notify_one();
+    thread_.join();
+  }
+  WaitsForInit(const WaitsForInit&) = delete;
+  WaitsForInit& operator=(const WaitsForInit&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  // All ranks speak to rank 0, and each connection may be a file.
+  if (launched_rank() == 0) make_room_for(static_cast<std::size_t>(launched_ranks().value_or(0)));
+  {
+    const WaitsForInit waits(launched_rank(), launched_ranks().value_or(0), timeout);
+    mpi::start();
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  const auto world = mpi::Communicator::world();
+  const int ranks = world.size();
+  try {
+    if (const auto launched = launched_ranks(); launched && *launched != ranks) {
+      throw Error(Code::failed_precondition, "the launcher started " + std::to_string(*launched) +
+                                                 " ranks, but MPI sees " + std::to_string(ranks) +
+                                                 ": this program was built with another MPI than the "
+                                                 "mpirun in use (or srun lacks --mpi=pmix)");
+    }
+    return exchange(world, hello, std::max<std::chrono::milliseconds>(left, kShortestRollCall));
+  } catch (const Error& error) {
+    // Who is missing would not come to MPI_Finalize either.
+    if (error.code() != Code::deadline_exceeded) mpi::end();
+    throw;
+  }
+}
+
+void finalize_world() noexcept { mpi::end(); }
+
+}  // namespace capstan::cluster

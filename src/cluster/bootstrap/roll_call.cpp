@@ -1,0 +1,48 @@
+// roll_call.cpp -- the list of names.
+#include "cluster/bootstrap/roll_call.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace capstan::cluster {
+namespace {
+
+constexpr std::size_t kMostNames = 8;
+
+}  // namespace
+
+RollCall::RollCall(std::vector<std::string> names, Clock::time_point now, Clock::duration period)
+    : missing_(names.size()), next_(now + period), period_(period) {
+  for (std::string& name : names) all_.push_back({std::move(name), "no contact"});
+}
+
+void RollCall::know(std::size_t one, std::string name, std::string state) {
+  all_.at(one).name = std::move(name);
+  all_.at(one).state = std::move(state);
+}
+
+void RollCall::arrive(std::size_t one) {
+  if (std::exchange(all_.at(one).here, true)) return;
+  --missing_;
+}
+
+std::string RollCall::missing() const {
+  std::string text = fmt::format("{} of {}: ", missing_, all_.size());
+  std::size_t named = 0;
+  for (const One& one : all_) {
+    if (one.here) continue;
+    if (named == kMostNames) return text + fmt::format(" and {} more", missing_ - named);
+    text += fmt::format("{}{} ({})", named > 0 ? ", " : "", one.name, one.state);
+    ++named;
+  }
+  return text;
+}
+
+std::optional<std::string> RollCall::due(Clock::time_point now) {
+  if (complete() || now < next_) return std::nullopt;
+  next_ = now + period_;
+  return "waiting for " + missing();
+}
+
+}  // namespace capstan::cluster

@@ -1,0 +1,44 @@
+// coordinator_memory.cpp -- every change is written at once, whole.
+#include "cluster/membership/coordinator_memory.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+
+namespace capstan::cluster {
+
+bool CoordinatorRecord::waits(int spare_rank) const {
+  return std::none_of(spares.begin(), spares.end(), [spare_rank](const SpareRecord& spare) {
+    return spare.rank == spare_rank && spare.state != SpareRecord::State::waits;
+  });
+}
+
+void CoordinatorRecord::require_not_too_much_open() const {
+  if (!too_much_open) return;
+  throw Error(Code::data_loss,
+              "the coordinator was killed more than " + std::to_string(kMostOpenClosures) +
+                  " functions after its last record_step(), so that it cannot go on from there; restore a "
+                  "checkpoint first");
+}
+
+void CoordinatorMemory::keep_in(std::shared_ptr<transport::KeptMemory> memory) {
+  const std::lock_guard lock(mutex_);
+  kept_ = std::make_unique<KeptRecord>(std::move(memory));
+  if (const auto bytes = kept_->read(); !bytes.empty()) record_ = from_bytes<CoordinatorRecord>(bytes);
+}
+
+CoordinatorRecord CoordinatorMemory::read() const {
+  const std::lock_guard lock(mutex_);
+  return record_;
+}
+
+void CoordinatorMemory::change(const std::function<void(CoordinatorRecord&)>& how) {
+  const std::lock_guard lock(mutex_);
+  how(record_);
+  if (kept_) kept_->write(to_bytes(record_));
+}
+
+}  // namespace capstan::cluster

@@ -1,0 +1,47 @@
+// persistent_record.cpp -- a head of one page, and two places of which the head's count tells the valid one.
+#include "cluster/membership/persistent_record.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "capstan/error.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+}  // namespace
+
+KeptRecord::KeptRecord(std::shared_ptr<transport::KeptMemory> memory)
+    : memory_(std::move(memory)),
+      head_(reinterpret_cast<Head*>(
+          memory_->map(transport::KeptMemory::kFirst, kPage + 2 * kMostBytes).data())) {}
+
+std::byte* KeptRecord::place(std::uint64_t number) const noexcept {
+  return reinterpret_cast<std::byte*>(head_) + kPage + (number % 2) * kMostBytes;
+}
+
+std::vector<std::byte> KeptRecord::read() const {
+  if (head_->written == 0) return {};
+  const std::byte* at = place(head_->written);
+  return {at, at + head_->bytes[head_->written % 2]};
+}
+
+void KeptRecord::write(std::span<const std::byte> bytes) {
+  if (bytes.size() > kMostBytes) {
+    throw Error(Code::resource_exhausted,
+                "what outlives a process here is at most " + std::to_string(kMostBytes >> 20) + " MiB");
+  }
+  const std::uint64_t next = head_->written + 1;
+  if (!bytes.empty()) std::memcpy(place(next), bytes.data(), bytes.size());
+  head_->bytes[next % 2] = bytes.size();
+  // A process that is killed leaves memory as its stores have left it, in program order.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  head_->written = next;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+}  // namespace capstan::cluster

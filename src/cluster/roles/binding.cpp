@@ -1,0 +1,165 @@
+// binding.cpp -- turns among devices and nodes.
+#include "cluster/roles/binding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace capstan::cluster {
+namespace {
+
+using topology::Device;
+using topology::NodeCpus;
+using topology::Seat;
+
+const NodeCpus* find_node(const Seat& seat, std::int32_t node) {
+  const auto found = std::find_if(seat.nodes.begin(), seat.nodes.end(),
+                                  [node](const NodeCpus& one) { return one.node == node; });
+  return found == seat.nodes.end() ? nullptr : &*found;
+}
+
+/// The one whose turn it is, among those at nodes that this process may use; all, where none is.
+const Device* in_turn(const Seat& seat, const std::vector<Device>& devices, std::size_t turn) {
+  std::vector<const Device*> near;
+  for (const Device& device : devices) {
+    if (find_node(seat, device.node) != nullptr) near.push_back(&device);
+  }
+  if (near.empty()) return devices.empty() ? nullptr : &devices[turn % devices.size()];
+  return near[turn % near.size()];
+}
+
+void run_on(Binding& binding, const Seat& seat, const NodeCpus* node) {
+  if (node == nullptr) return;
+  binding.node = node->node;
+  binding.narrows = node->cpus != seat.cpus;
+  binding.cpus = node->cpus;
+}
+
+/// Of "0-3,8", as hwloc writes it.
+std::set<int> numbers_of(const std::string& list) {
+  std::set<int> numbers;
+  int first = 0;
+  const char* at = list.data();
+  const char* const end = at + list.size();
+  while (at < end) {
+    at = std::from_chars(at, end, first).ptr;
+    int last = first;
+    if (at < end && *at == '-') at = std::from_chars(at + 1, end, last).ptr;
+    for (int number = first; number <= last; ++number) numbers.insert(number);
+    if (at < end && *at++ != ',') break;
+  }
+  return numbers;
+}
+
+bool is_busy(Role role) { return one_fabric(role) || role == Role::worker; }
+
+/// Where a busy rank is the only user of a core, two threads of it share that core.
+std::optional<std::string> on_one_core(const Member& member) {
+  if (!is_busy(member.role) || member.seat.core_count != 1) return std::nullopt;
+  const bool ps = one_fabric(member.role);
+  return fmt::format(
+      "{} is bound to one core (cpus {}), which {} share: mpirun --bind-to none, or --map-by slot:PE=2, or "
+      "srun "
+      "--cpus-per-task=2",
+      member.name(), member.seat.cpus,
+      ps ? "the thread that applies pushes and the one that writes checkpoints"
+         : "the thread that computes and the one that talks to the coordinator");
+}
+
+}  // namespace
+
+std::vector<Binding> plan_binding(const std::vector<Member>& members) {
+  std::vector<Binding> bindings;
+  std::map<std::pair<std::string, bool>, std::size_t> turns;  // by host, of ps and of workers
+  for (const Member& member : members) {
+    const Seat& seat = member.seat;
+    Binding binding{.cpus = seat.cpus, .node = seat.nodes.size() == 1 ? seat.nodes[0].node : -1};
+    const bool ps = one_fabric(member.role);
+    const std::size_t turn = is_busy(member.role) ? turns[{member.host, ps}]++ : 0;
+    const Device* adapter = in_turn(seat, seat.adapters, turn);
+    if (ps && !seat.nodes.empty()) {
+      const NodeCpus* node = adapter != nullptr ? find_node(seat, adapter->node) : nullptr;
+      run_on(binding, seat, node != nullptr ? node : &seat.nodes[turn % seat.nodes.size()]);
+    }
+    if (member.role == Role::worker) {
+      if (const Device* gpu = in_turn(seat, seat.gpus, turn)) {
+        binding.gpu = gpu->name;
+        run_on(binding, seat, find_node(seat, gpu->node));
+      }
+    }
+    if (adapter != nullptr && is_busy(member.role)) binding.adapter = adapter->name;
+    bindings.push_back(std::move(binding));
+  }
+  return bindings;
+}
+
+std::vector<std::string> binding_table(const std::vector<Member>& members,
+                                       const std::vector<Binding>& bindings, std::size_t most) {
+  std::vector<std::string> lines;
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    if (lines.size() == most) {
+      lines.push_back(fmt::format("and {} more", members.size() - most));
+      break;
+    }
+    const Binding& binding = bindings[rank];
+    std::string line = members[rank].name() + ": " +
+                       (binding.cpus.empty() ? "hwloc cannot tell its cpus" : "cpus " + binding.cpus);
+    if (binding.node >= 0) line += fmt::format(", NUMA node {}", binding.node);
+    for (const std::string& device : {binding.adapter, binding.gpu}) {
+      if (!device.empty()) line += ", " + device;
+    }
+    if (binding.narrows) line += ", bound";
+    if (const auto& network = members[rank].seat.network; !network.empty()) {
+      line += fmt::format(", UCX by {}", fmt::join(network, " "));
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<std::string> binding_warnings(const std::vector<Member>& members,
+                                          const std::vector<Binding>& bindings) {
+  std::vector<std::string> warnings;
+  struct Host {
+    int ps = 0, workers = 0;
+    std::set<int> cpus;
+    std::map<std::string, const Member*> alone;  // by the only core of a busy rank
+  };
+  std::map<std::string, Host> hosts;
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    const Member& member = members[rank];
+    Host& host = hosts[member.host];
+    host.cpus.merge(numbers_of(member.seat.cpus));
+    if (!is_busy(member.role)) continue;
+    ++(one_fabric(member.role) ? host.ps : host.workers);
+    auto one = on_one_core(member);
+    if (!one) continue;
+    const auto [other, is_first] = host.alone.emplace(bindings[rank].cpus, &member);
+    if (!is_first) {
+      one = fmt::format(
+          "{} and {} are bound to the same core (cpus {}): mpirun --bind-to none, or fewer ranks a host",
+          other->second->name(), member.name(), bindings[rank].cpus);
+    }
+    warnings.push_back(*one);
+  }
+  // Workers on the host of a ps access its memory themselves, so the ps of a job on one host are idle most of
+  // the time. With several hosts they serve the messages of the others.
+  const auto used =
+      std::ranges::count_if(hosts, [](const auto& one) { return one.second.ps + one.second.workers > 0; });
+  for (const auto& [name, host] : hosts) {
+    const int busy = used == 1 ? std::max(host.ps, host.workers) : host.ps + host.workers;
+    if (host.cpus.size() > 1 && busy > static_cast<int>(host.cpus.size())) {
+      warnings.push_back(
+          fmt::format("{} has {} ps and {} worker{} on {} cpus, on which they take turns: start fewer there",
+                      name, host.ps, host.workers, host.workers == 1 ? "" : "s", host.cpus.size()));
+    }
+  }
+  return warnings;
+}
+
+}  // namespace capstan::cluster

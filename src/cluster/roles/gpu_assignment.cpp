@@ -1,0 +1,52 @@
+// gpu_assignment.cpp -- turns among the ranks of a host.
+#include "cluster/roles/gpu_assignment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "capstan/error.hpp"
+#include "gpu/gpu.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+/// Among the members of its role on its host.
+int turn_of(const Runtime& runtime) {
+  const Member& self = runtime.self();
+  const auto& members = runtime.table().members;
+  return static_cast<int>(std::count_if(members.begin(), members.end(), [&](const Member& member) {
+    return member.role == self.role && member.host == self.host && member.index < self.index;
+  }));
+}
+
+}  // namespace
+
+std::vector<int> gpus_in_turn(int turn, int wanted, int there) {
+  if (wanted > there) {
+    throw Error(Code::failed_precondition,
+                fmt::format("{} GPUs are wanted and {} can be seen: ask the launcher for more, or want fewer",
+                            wanted, there));
+  }
+  std::vector<int> own;
+  for (int i = 0; i < wanted; ++i) own.push_back((turn * wanted + i) % there);
+  return own;
+}
+
+std::vector<int> own_gpus(const Runtime& runtime, int wanted) {
+  const std::string name = runtime.self().name();
+  if (device::count() == 0) throw Error(Code::failed_precondition, name + ": " + device::why_none());
+  try {
+    return gpus_in_turn(turn_of(runtime), wanted, device::count());
+  } catch (const Error& error) {
+    throw Error(error.code(), name + ": " + error.what());
+  }
+}
+
+void choose_gpus(const Settings& settings) {
+  const auto wanted = static_cast<int>(settings.integer("gpu-stand-ins"));
+  const bool are_there = device::are_stand_ins() && device::count() == wanted;
+  if (wanted > 0 && !are_there) device::use_stand_ins(wanted);
+}
+
+}  // namespace capstan::cluster

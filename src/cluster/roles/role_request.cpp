@@ -1,0 +1,146 @@
+// role_request.cpp -- from settings, and from one line.
+#include "cluster/roles/role_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "base/settings.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, PsPlacement>, 5> kPlacements{
+    {{"spread", PsPlacement::spread},
+     {"pack", PsPlacement::pack},
+     {"ps-per-node", PsPlacement::per_node},
+     {"dedicated", PsPlacement::dedicated},
+     {"local", PsPlacement::local}}};
+
+/// As in the settings table.
+constexpr int kMostRanks = 1'000'000;
+
+Error bad_roles(const std::string& text, const std::string& why) {
+  return Error(Code::invalid_argument,
+               fmt::format("roles \"{}\": {}; expected ROLE:COUNT,... with roles coordinator, ps, "
+                           "worker, evaluator, spare, such as \"coordinator:1,ps:4,worker:*\"",
+                           text, why));
+}
+
+/// Of "ps:4", with what `count` says in place of "*".
+void ask_for(RoleRequest& request, const std::string& text, const std::string& name,
+             const std::string& number) {
+  const auto role = role_named(name);
+  if (!role) throw bad_roles(text, "\"" + name + "\" is no role");
+  if (role == Role::ps && number == "local") {
+    request.placement = PsPlacement::local;
+    return;
+  }
+  int count = 0;
+  if (number == "*") {
+    if (role != Role::worker) throw bad_roles(text, "only worker may be *");
+  } else {
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
+    if (error != std::errc() || end != number.data() + number.size() || count < 0 || count > kMostRanks) {
+      throw bad_roles(text, "\"" + number + "\" is no count");
+    }
+  }
+  switch (*role) {
+    case Role::coordinator:
+      if (count != 1) throw bad_roles(text, "there is one coordinator");
+      return;
+    case Role::ps:
+      if (count < 1) throw bad_roles(text, "there must be at least one ps");
+      request.ps = count;
+      return;
+    case Role::worker:
+      if (number != "*" && count < 1) throw bad_roles(text, "there must be at least one worker");
+      request.workers = count;
+      return;
+    case Role::evaluator:
+      if (count > 1) throw bad_roles(text, "there is at most one evaluator");
+      request.evaluator = count == 1;
+      return;
+    case Role::spare:
+      request.spares = count;
+      return;
+  }
+}
+
+RoleRequest parse_roles(const std::string& text) {
+  RoleRequest request;
+  std::set<std::string> seen;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t colon = item.find(':');
+    if (colon == std::string::npos) throw bad_roles(text, "\"" + item + "\" has no count");
+    const std::string name = item.substr(0, colon);
+    ask_for(request, text, name, item.substr(colon + 1));
+    if (!seen.insert(name == "chief" ? "coordinator" : name).second) {
+      throw bad_roles(text, "\"" + name + "\" stands twice");
+    }
+  }
+  return request;
+}
+
+}  // namespace
+
+std::optional<Role> role_named(std::string_view name) noexcept {
+  if (name == "chief") return Role::coordinator;
+  for (const Role role : {Role::coordinator, Role::ps, Role::worker, Role::evaluator, Role::spare}) {
+    if (name == to_string(role)) return role;
+  }
+  return std::nullopt;
+}
+
+RoleRequest RoleRequest::from(const Settings& settings) {
+  RoleRequest request;
+  const auto placement = std::find_if(kPlacements.begin(), kPlacements.end(), [&](const auto& entry) {
+    return entry.first == settings.text("role-map");
+  });
+  request.placement = placement->second;
+  if (!settings.text("roles").empty()) {
+    const RoleRequest line = parse_roles(settings.text("roles"));
+    const bool line_places = line.placement != PsPlacement::spread;
+    request = {.ps = line.ps,
+               .workers = line.workers,
+               .evaluator = line.evaluator,
+               .spares = line.spares,
+               .placement = line_places ? line.placement : request.placement};
+  } else {
+    request.ps = static_cast<int>(settings.integer("ps"));
+    request.workers = static_cast<int>(settings.integer("workers"));
+    request.evaluator = settings.flag("evaluator");
+    request.spares = static_cast<int>(settings.integer("spares"));
+  }
+  request.replicas = settings.integer("replicas-of-ps") > 1;
+  request.file = settings.text("role-file");
+  if (request.replicas && request.spares > 0) {
+    throw Error(
+        Code::invalid_argument,
+        "--spares does not go with --replicas-of-ps 2, which makes each ps a spare of its own: give one "
+        "of the two");
+  }
+  return request;
+}
+
+std::string RoleRequest::text() const {
+  std::string out = fmt::format("ps={} workers={} evaluator={}", ps, workers, evaluator ? 1 : 0);
+  if (spares > 0) out += fmt::format(" spares={}", spares);
+  if (replicas) out += " replicas-of-ps=2";
+  if (placement != PsPlacement::spread) {
+    const auto at = static_cast<std::size_t>(placement);  // from the wire, perhaps
+    out += fmt::format(" role-map={}", at < kPlacements.size() ? kPlacements[at].first : "?");
+  }
+  if (!file.empty()) out += " role-file=" + file;
+  return out;
+}
+
+}  // namespace capstan::cluster

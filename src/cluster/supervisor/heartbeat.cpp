@@ -1,0 +1,59 @@
+// heartbeat.cpp -- the words, on a page that is shared across fork.
+#include "cluster/supervisor/heartbeat.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "capstan/error.hpp"
+
+namespace capstan::cluster {
+namespace {
+
+struct Words {
+  std::atomic<std::int64_t> beat{0};     // nanoseconds of the clock; 0: no beat is to be expected
+  std::atomic<std::int64_t> silence{0};  // milliseconds after it
+  std::atomic<bool> last{false};
+};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+Words* words = nullptr;
+
+}  // namespace
+
+void Pulse::share() {
+  void* page = mmap(nullptr, sizeof(Words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw call_failed("mmap", std::strerror(errno));
+  words = new (page) Words;
+}
+
+bool Pulse::watched() noexcept { return words != nullptr; }
+
+void Pulse::beat(std::chrono::milliseconds most_silence) noexcept {
+  if (most_silence.count() == 0) return rest();
+  if (words == nullptr) return;
+  words->silence.store(most_silence.count());
+  words->beat.store(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+void Pulse::rest() noexcept {
+  if (words != nullptr) words->beat.store(0);
+}
+
+void Pulse::be_the_last() noexcept {
+  if (words != nullptr) words->last.store(true);
+}
+
+bool Pulse::was_the_last() noexcept { return words != nullptr && words->last.load(); }
+
+std::optional<Pulse::Beat> Pulse::last() noexcept {
+  const std::int64_t at = words != nullptr ? words->beat.load() : 0;
+  if (at == 0) return std::nullopt;
+  return Beat{Clock::time_point(std::chrono::nanoseconds(at)),
+              std::chrono::milliseconds(words->silence.load())};
+}
+
+}  // namespace capstan::cluster

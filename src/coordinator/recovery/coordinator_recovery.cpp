@@ -1,0 +1,123 @@
+// coordinator_recovery.cpp -- a coordinator that is started again in place of one that was killed, and what
+// it leaves to the next.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "coordinator/coordinator.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::coordinator {
+
+/// All that there are, in the order of their indices. Of an earlier process's some may be lost.
+void Coordinator::add_workers() {
+  const std::vector<std::int32_t> lost = runtime_.coordinator_memory().read().lost;
+  for (const cluster::Member& member : runtime_.members()) {
+    // Traffic both ways is what makes either end's death visible to the other.
+    const bool no_spare_any_more = member.role == Role::spare && !takeovers_.waits(member.rank);
+    if (no_spare_any_more && takeovers_.now_of(member.rank).empty()) lost_ranks_.add(member.rank);
+    if (member.role != Role::coordinator && !no_spare_any_more &&
+        (member.role != Role::worker || runtime_.life() == 0))
+      runtime_.control_peer(member).send(cluster::kHello, {});
+    if (member.role == Role::ps)
+      runtime_.control_peer(member).send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
+  }
+  for (const int rank : runtime_.worker_ranks()) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
+    if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
+      dispatcher_.add(peer);
+    } else {
+      peer.give_up();
+      dispatcher_.expect(peer);
+    }
+  }
+}
+
+/// Nothing is dispatched before it is certain what of each closure counts: every worker has ended what it
+/// ran, or is fenced off, and every ps has applied what they had pushed.
+void Coordinator::come_back() {
+  lacks_start_ = runtime_.coordinator_memory().read().too_much_open;
+  queue_.number_for_one_from(static_cast<std::uint64_t>(runtime_.life()) << 40);
+  const auto silent = [this] {
+    std::vector<transport::Peer*> peers;
+    for (int index = 0; index < dispatcher_.workers(); ++index) {
+      transport::Peer* peer = dispatcher_.worker(index);
+      if (!queue_.lost(index) && !strategy_.recovery().has_answered(peer->rank())) peers.push_back(peer);
+    }
+    return peers;
+  };
+  // Reported before there was a coordinator to hear of it.
+  for (int index = 0; index < dispatcher_.workers(); ++index) {
+    if (transport::Peer* peer = dispatcher_.worker(index); !queue_.lost(index) && peer->failed())
+      lose_worker(*peer);
+  }
+  for (const cluster::Member& member : runtime_.members()) {
+    if (member.role != Role::ps && !takeovers_.waits(member.rank)) continue;
+    if (transport::Peer& peer = runtime_.control_peer(runtime_.member(member.rank)); peer.failed())
+      on_failure(peer);
+  }
+  transport::progress_until(runtime_.control(), strategy_.recovery().deadline(),
+                            [&] { return silent().empty() || queue_.broken(); });
+  for (transport::Peer* peer : silent()) {
+    log::warn(
+        "{} has not ended within {} ms (--coordinator-wait) what it ran for the coordinator that was killed",
+        peer->name(), runtime_.coordinator_wait().count());
+    peer->send(cluster::kFenced, {});  // for when it does
+    heartbeats_.forget(peer->rank());
+    lose_worker(*peer, /*may_live=*/true);
+  }
+  transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.patience()),
+                            [&] { return !dispatcher_.any_open() || queue_.broken(); });
+  look_for_silent_ps();
+  if (queue_.broken()) return;  // every call says why
+  note_members();
+  log::info("the coordinator goes on with {} workers", dispatcher_.alive());
+}
+
+/// For the process after this one.
+void Coordinator::note_members() {
+  runtime_.coordinator_memory().change([this](cluster::CoordinatorRecord& record) {
+    record.ps.clear();
+    record.workers.clear();
+    record.lost.clear();
+    for (cluster::Member& member : runtime_.table_now().members) {
+      if (member.role != Role::ps) continue;
+      member.data_address = member.control_address;  // of the two the one that is known here first
+      record.ps.push_back(std::move(member));
+    }
+    for (const int rank : runtime_.worker_ranks()) {
+      const cluster::Member& member = runtime_.member(rank);
+      if (static_cast<std::size_t>(rank) >= runtime_.members().size()) record.workers.push_back(member);
+      if (queue_.lost(member.index) && !returning_.contains(rank)) record.lost.push_back(rank);
+    }
+  });
+}
+
+void Coordinator::record_step(std::int64_t step) {
+  queue_.join(std::nullopt);
+  strategy_.context().client().flush();  // what the program pushed itself
+  const std::uint64_t next = queue_.next_id();
+  made_at_record_ = queue_.made();
+  runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
+    record.step = step;
+    record.next_closure = next;
+    record.too_much_open = false;
+  });
+}
+
+void Coordinator::look_at_open_closures() {
+  const auto is_too_much = [this] { return queue_.made() - made_at_record_ > cluster::kMostOpenClosures; };
+  const bool too_much = is_too_much();
+  if (too_much == std::exchange(too_much_open_, too_much) || !too_much) return;
+  log::warn(
+      "{} functions have been scheduled since the last record_step(): a coordinator that is killed now goes "
+      "on "
+      "from a checkpoint alone",
+      cluster::kMostOpenClosures);
+  runtime_.coordinator_memory().change(
+      [&](cluster::CoordinatorRecord& record) { record.too_much_open = is_too_much(); });
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,233 @@
+// failover_manager.cpp -- one spare after the other, until one has the shards.
+#include "coordinator/recovery/failover_manager.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+/// A tenth of a GB/s is slower than any file system that shards are read from.
+std::chrono::milliseconds reading(const shard::TakeOver& takeover) {
+  std::uint64_t bytes = 0;
+  for (const shard::CreateShard& shard : takeover.shards) {
+    const std::uint64_t elements = shard.rows * shard::width_of(shard.shape);
+    bytes += elements * (size_of(shard.dtype) + shard::slots_of(shard.optimizer.kind).size() *
+                                                    size_of(shard::slot_dtype(shard.dtype)));
+  }
+  return std::chrono::milliseconds(bytes / 100'000);
+}
+
+}  // namespace
+
+Takeovers::Takeovers(cluster::Runtime& runtime, const strategy::PsContents& contents)
+    : runtime_(runtime), contents_(contents) {
+  for (const cluster::SpareRecord& found : runtime_.coordinator_memory().read().spares) {
+    spares_.push_back({found});
+    // Every ps has answered, and this one's other process was not asked.
+    if (found.state == State::takes) spares_.back().state = State::stands;
+  }
+  if (!spares_.empty()) return;
+  for (const cluster::Member& member : runtime_.members()) {
+    if (member.role == Role::spare) spares_.push_back({{.rank = member.rank}});
+  }
+}
+
+void Takeovers::set(Spare& spare, State state) {
+  {
+    const std::lock_guard lock(mutex_);
+    spare.state = state;
+  }
+  note();
+}
+
+void Takeovers::note() {
+  runtime_.coordinator_memory().change(
+      [this](cluster::CoordinatorRecord& record) { record.spares.assign(spares_.begin(), spares_.end()); });
+}
+
+Takeovers::Spare* Takeovers::find(State state, int ps) {
+  const auto found = std::find_if(spares_.begin(), spares_.end(),
+                                  [&](const Spare& s) { return s.state == state && s.ps == ps; });
+  return found == spares_.end() ? nullptr : &*found;
+}
+
+/// Its replica; or one on another host than the ps had, if there is one.
+Takeovers::Spare* Takeovers::choose(const cluster::Member& ps) {
+  if (runtime_.ps_have_replicas()) {
+    const int replica = runtime_.member(Role::spare, ps.index).rank;
+    const auto found =
+        std::find_if(spares_.begin(), spares_.end(), [&](const Spare& s) { return s.rank == replica; });
+    return found->state == State::waits ? &*found : nullptr;
+  }
+  Spare* best = nullptr;
+  for (Spare& spare : spares_) {
+    if (spare.state != State::waits) continue;
+    if (best == nullptr) best = &spare;
+    if (runtime_.member(spare.rank).host != ps.host) return &spare;
+  }
+  return best;
+}
+
+bool Takeovers::advance(const cluster::Member& ps, const std::vector<std::int32_t>& gone,
+                        Clock::time_point now) {
+  if (Spare* spare = find(State::takes, ps.rank)) {
+    if (now < spare->by) return true;
+    why_[ps.rank] = fmt::format("{} has not taken its place in time", runtime_.name_of(spare->rank));
+    log::warn("{}: {}", ps.name(), why_[ps.rank]);
+    set(*spare, State::gone);
+  }
+  if (Spare* spare = choose(ps)) return tell(*spare, ps, gone, now);
+  if (why_[ps.rank].empty())
+    why_[ps.rank] =
+        runtime_.ps_have_replicas() ? "it has no replica any more" : "no spare is left (--spares)";
+  return false;
+}
+
+shard::TakeOver Takeovers::takeover_of(const cluster::Member& ps) const {
+  if (!runtime_.ps_have_replicas()) return contents_.takeover_of(ps.index);
+  contents_.require_no_group();
+  shard::TakeOver takeover;
+  takeover.index = ps.index;
+  takeover.source = shard::TakeOver::Source::replica;
+  return takeover;
+}
+
+bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
+                     Clock::time_point now) {
+  shard::TakeOver takeover;
+  try {
+    takeover = takeover_of(ps);
+  } catch (const Error& error) {
+    why_[ps.rank] = error.what();
+    return false;
+  }
+  takeover.rank = ps.rank;
+  takeover.life = life_of(ps.rank) + 1;
+  takeover.gone = gone;
+  const int places = runtime_.table().places();
+  for (int rank = static_cast<int>(runtime_.members().size()); rank < places; ++rank) {
+    if (runtime_.knows(rank)) takeover.members.push_back(runtime_.member(rank));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    spare = {{spare.rank, State::takes, ps.rank, ps.index, takeover.life},
+             now + runtime_.patience() + reading(takeover)};
+  }
+  note();
+  const auto checkpoint = contents_.checkpoint();
+  log::warn(
+      "{} is lost; {} takes its shards over {}", ps.name(), runtime_.name_of(spare.rank),
+      takeover.source == shard::TakeOver::Source::replica
+          ? "with all that it had acknowledged"
+          : fmt::format("from checkpoint {} (step {})", takeover.folder, checkpoint ? checkpoint->step : 0));
+  runtime_.control_peer(ps).send(cluster::kFenced, {});
+  runtime_.control_peer(runtime_.member(spare.rank)).send(cluster::kTakeOver, {}, to_bytes(takeover));
+  return true;
+}
+
+bool Takeovers::is_being_replaced(int ps) const {
+  return std::any_of(spares_.begin(), spares_.end(),
+                     [ps](const Spare& spare) { return spare.state == State::takes && spare.ps == ps; });
+}
+
+bool Takeovers::waits(int rank) const {
+  return std::any_of(spares_.begin(), spares_.end(), [rank](const Spare& spare) {
+    return spare.state == State::waits && spare.rank == rank;
+  });
+}
+
+std::uint32_t Takeovers::life_of(int ps) const {
+  std::uint32_t life = 0;  // no spare has been told yet
+  for (const Spare& spare : spares_) {
+    if (spare.ps == ps) life = std::max(life, spare.life);
+  }
+  return life;
+}
+
+bool Takeovers::admits(const cluster::Member& ps, std::uint32_t life) {
+  if (life == life_of(ps.rank)) return true;
+  log::warn("{}, pid {}, is told to end: a spare has its place, or is about to take it", ps.name(), ps.pid);
+  runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(cluster::kFenced, {});
+  return false;
+}
+
+void Takeovers::welcome(int ps, std::uint32_t life) {
+  for (Spare& spare : spares_) {
+    if (life > 0 && spare.ps == ps && spare.life == life) set(spare, State::stands);
+  }
+  why_.erase(ps);
+}
+
+int Takeovers::spare_of(int ps) const {
+  for (const Spare& spare : spares_) {
+    if (spare.state == State::stands && spare.ps == ps) return spare.rank;
+  }
+  return -1;
+}
+
+int Takeovers::lose_ps(int ps) {
+  const int rank = spare_of(ps);
+  if (Spare* spare = find(State::stands, ps)) set(*spare, State::gone);
+  return rank;
+}
+
+void Takeovers::lose(int rank) {
+  for (Spare& spare : spares_) {
+    if (spare.rank != rank || spare.state == State::gone) continue;
+    const State before = spare.state;
+    set(spare, State::gone);
+    if (before == State::waits) {
+      log::warn("{} is gone; {} spares are left", runtime_.name_of(rank), waiting());
+    } else if (before == State::takes) {
+      why_[spare.ps] = runtime_.name_of(rank) + " died while it took its place";
+      log::warn("{} is gone before it had the shards of {}", runtime_.name_of(rank),
+                runtime_.name_of(spare.ps));
+    }
+  }
+}
+
+void Takeovers::fail(int rank, const std::string& why) {
+  for (Spare& spare : spares_) {
+    if (spare.rank != rank || spare.state != State::takes) continue;
+    set(spare, State::gone);
+    why_[spare.ps] = fmt::format("{} could not take its place: {}", runtime_.name_of(rank), why);
+    log::warn("{} has not got the shards of {}: {}", runtime_.name_of(rank), runtime_.name_of(spare.ps), why);
+  }
+}
+
+bool Takeovers::drop_replica(const cluster::Member& ps) {
+  if (!runtime_.ps_have_replicas()) return false;
+  const int replica = runtime_.member(Role::spare, ps.index).rank;
+  for (Spare& spare : spares_) {
+    if (spare.rank != replica) continue;
+    if (spare.state == State::takes || spare.state == State::stands) return false;
+    if (spare.state == State::waits) {
+      log::warn("{} goes on without {}", ps.name(), runtime_.name_of(replica));
+      set(spare, State::gone);
+    }
+  }
+  return true;
+}
+
+int Takeovers::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(std::count_if(spares_.begin(), spares_.end(),
+                                        [](const Spare& spare) { return spare.state == State::waits; }));
+}
+
+std::string Takeovers::now_of(int rank) const {
+  const std::lock_guard lock(mutex_);
+  for (const Spare& spare : spares_) {
+    if (spare.rank == rank && spare.state == State::stands) return fmt::format("now ps {}", spare.ps_index);
+  }
+  return {};
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,262 @@
+// failure_handling.cpp -- ranks that die, fall silent, come back or leave, and what the coordinator does
+// about it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log.hpp"
+#include "coordinator/coordinator.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::coordinator {
+
+/// Who was told. A ps that the worker had not reached yet would never notice; the others say when they have
+/// applied what it pushed.
+std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worker) {
+  std::set<int> told;
+  for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
+    if (peer.failed() && !away_.contains(peer.rank())) continue;
+    peer.send(cluster::kWorkerGone,
+              transport::as_bytes(worker));  // to one that is away, again when it is back
+    told.insert(peer.rank());
+  }
+  return told;
+}
+
+void Coordinator::lose_ps(transport::Peer& peer) {
+  if (takeovers_.is_being_replaced(peer.rank())) return;  // the process that was fenced off has ended
+  metrics_.count_lost(runtime_.member(peer.rank()));
+  ps_watch_.forget(peer.rank());
+  strategy_.save_under_way().lose(runtime_.member(peer.rank()).index, peer.name());
+  if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) lost_ranks_.add(spare);
+  if (runtime_.ps_may_be_replaced()) {
+    const auto wait =
+        runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait") : std::chrono::milliseconds(0);
+    away_[peer.rank()] = std::chrono::steady_clock::now() + wait;
+    log::warn("{} is gone; all that need it wait until it is back", peer.name());
+    return;
+  }
+  runtime_.give_up_ps();
+  queue_.break_down(
+      Code::unavailable,
+      peer.name() +
+          " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
+}
+
+void Coordinator::on_failure(transport::Peer& peer) {
+  // Of another process than the one that has the rank: it was told to end.
+  if (&peer != &runtime_.control_peer(runtime_.member(peer.rank()))) return;
+  lost_ranks_.add(peer.rank());
+  if (runtime_.member(peer.rank()).role == Role::evaluator) {
+    log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
+    return;
+  }
+  if (runtime_.member(peer.rank()).role == Role::spare) return takeovers_.lose(peer.rank());
+  if (runtime_.member(peer.rank()).role == Role::ps) return lose_ps(peer);
+  heartbeats_.forget(peer.rank());
+  returning_.forget(peer);
+  lose_worker(peer);
+}
+
+bool Coordinator::greet_returned_ps() {
+  const bool any = !returned_.empty();
+  for (const auto& [member, life] : std::exchange(returned_, {})) {
+    if (!takeovers_.admits(member, life)) continue;
+    runtime_.ps_returned_to_control(member);
+    // Before a spare's record names it no more, and before the ps is greeted, which then relies on it.
+    if (runtime_.coordinator_may_return()) note_members();
+    takeovers_.welcome(member.rank, life);
+    away_.erase(member.rank);
+    ps_watch_.forget(member.rank);
+    lost_ranks_.remove(member.rank);
+    if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) lost_ranks_.remove(spare);
+    transport::Peer& peer = runtime_.control_peer(member);
+    peer.send(cluster::kHello, {});
+    peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
+    for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
+      peer.send(cluster::kWorkerGone, transport::as_bytes(shard::WorkerGone{rank, 0}));
+    }
+    returning_.tell_again(peer);
+    metrics_.count_back(member);
+    log::info("{} is back", peer.name());
+  }
+  if (!away_.empty()) wait_for_ps();
+  return any;
+}
+
+/// Its own host has --ps-wait; then it is a spare's turn.
+void Coordinator::wait_for_ps() {
+  for (const auto& [rank, why] : std::exchange(not_taken_, {})) takeovers_.fail(rank, why);
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& [rank, until] : away_) {
+    if (now < until) continue;
+    // Also of one that is only silent: a save does not wait for what its process may still write.
+    if (!takeovers_.is_being_replaced(rank))
+      strategy_.save_under_way().lose(runtime_.member(rank).index, runtime_.name_of(rank));
+    const bool spares = runtime_.count(Role::spare) > 0;
+    if (spares && takeovers_.advance(runtime_.member(rank), dead_workers(), now)) continue;
+    const std::string waited = runtime_.ps_may_return()
+                                   ? fmt::format(", and it has not come back within {} ms (--ps-wait)",
+                                                 runtime_.settings().duration("ps-wait").count())
+                                   : "";
+    const std::string no_spare =
+        spares ? fmt::format("; no spare has taken its place: {}", takeovers_.why(rank)) : "";
+    runtime_.give_up_ps();
+    queue_.break_down(
+        Code::unavailable,
+        fmt::format(
+            "{} is gone, its shards with it{}{}; start again with --resume to go on from the last checkpoint",
+            runtime_.name_of(rank), waited, no_spare));
+    away_.clear();
+    break;
+  }
+}
+
+/// Ranks whose pushes count no more: earlier lives, and workers that are lost.
+std::vector<std::int32_t> Coordinator::dead_workers() const {
+  std::vector<std::int32_t> dead;
+  for (int rank = 0; rank < runtime_.table().places(); ++rank) {
+    if (!runtime_.knows(rank) || runtime_.member(rank).role != Role::worker) continue;
+    const int index = runtime_.member(rank).index;
+    const bool lives = index >= dispatcher_.workers() || returning_.contains(rank) ||
+                       (dispatcher_.worker(index)->rank() == rank && !queue_.lost(index));
+    if (!lives) dead.push_back(rank);
+  }
+  return dead;
+}
+
+bool Coordinator::is_worker(int rank) const {
+  for (int index = 0; index < dispatcher_.workers(); ++index) {
+    if (dispatcher_.worker(index)->rank() == rank) return true;
+  }
+  return returning_.contains(rank);
+}
+
+/// Each is answered, so that who beats knows that it is heard.
+void Coordinator::take_heartbeat(const transport::Message& message) {
+  const auto now = Heartbeats::Clock::now();
+  const auto answer = [&] {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(message.from));
+    if (!peer.failed()) peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
+  };
+  if (is_worker(message.from)) {
+    heartbeats_.heard(message.from, now);
+    answer();
+  } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
+    const auto beat = transport::read_header<shard::PsBeat>(message);
+    if (!beat) return;
+    if (beat->life != takeovers_.life_of(message.from)) return;  // of a process that was fenced off
+    if (ps_watch_.heard(message.from, beat->busy != 0, now)) {
+      away_.erase(message.from);
+      lost_ranks_.remove(message.from);
+      log::info("{} is heard again", runtime_.name_of(message.from));
+    }
+    answer();
+  }
+}
+
+/// Neither a death nor an error reaches this process when a host, or the way to it, is gone.
+void Coordinator::look_for_silent_hosts(Heartbeats::Clock::time_point now) {
+  const auto silent_for = runtime_.settings().duration("heartbeat-timeout");
+  const auto wait = runtime_.settings().duration("ps-wait");
+  for (const int rank : ps_watch_.silent(now)) {
+    away_[rank] = now + std::max(wait - silent_for, {});  // both since its last sign of life
+    lost_ranks_.add(rank);
+    log::warn(
+        "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
+        runtime_.name_of(rank), silent_for.count());
+  }
+}
+
+/// They have said that they are there, and may fall silent before their first heartbeat.
+void Coordinator::watch_returned(Heartbeats::Clock::time_point now) {
+  for (int index = 0; index < dispatcher_.workers(); ++index) {
+    const int rank = dispatcher_.worker(index)->rank();
+    if (runtime_.table().times_restarted(rank) > 0) heartbeats_.heard(rank, now);
+  }
+}
+
+void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
+  for (const int rank : heartbeats_.silent(now)) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
+    log::warn("{} is silent and counts as dead: no sign of life within {} ms (--heartbeat-timeout)",
+              peer.name(), runtime_.settings().duration("heartbeat-timeout").count());
+    peer.send(cluster::kFenced, {});  // for when it wakes up
+    returning_.forget(peer);
+    lose_worker(peer, /*may_live=*/true);
+  }
+}
+
+/// Closures of a lost worker wait for every ps.
+void Coordinator::look_for_silent_ps() {
+  const auto overdue = dispatcher_.overdue();
+  // One that is away has --ps-wait, and then a spare has its time.
+  if (!overdue || queue_.broken() || away_.contains(overdue->ps)) return;
+  queue_.break_down(
+      Code::unavailable,
+      fmt::format("waited {} ms for {} to apply what {} had pushed before it was lost; start again with "
+                  "--resume to go on from the last checkpoint",
+                  runtime_.patience().count(), runtime_.name_of(overdue->ps),
+                  runtime_.name_of(overdue->worker)));
+}
+
+void Coordinator::lose_worker(transport::Peer& peer, bool may_live) {
+  const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), may_live ? 1 : 0}),
+                                         transport::deadline_in(runtime_.patience()));
+  if (!closures) return;
+  metrics_.count_lost(runtime_.member(peer.rank()));
+  members_changed_ = true;
+  log::warn("{} is gone; its {} functions run elsewhere, {} workers are left", peer.name(), *closures,
+            dispatcher_.alive());
+  when_alone(peer);
+}
+
+/// All that it ran has ended, and has been applied; it has nothing to lose.
+void Coordinator::let_go(transport::Peer& peer) {
+  const std::uint64_t ended = dispatcher_.ended(peer);
+  (void)dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), 0}),
+                         transport::deadline_in(runtime_.patience()));
+  heartbeats_.forget(peer.rank());
+  members_changed_ = true;
+  peer.send(cluster::kShutdown, {});
+  log::info("{} has left after {} functions, {} workers are left", peer.name(), ended, dispatcher_.alive());
+  when_alone(peer);
+}
+
+void Coordinator::when_alone(const transport::Peer& last) {
+  if (dispatcher_.alive() > 0) return;
+  last_lost_ = last.name();
+  if (may_come_back()) {
+    alone_until_ = std::chrono::steady_clock::now() + runtime_.settings().duration("worker-wait");
+  } else {
+    queue_.break_down(Code::unavailable, last.name() + " is gone, and no worker is left");
+  }
+}
+
+/// As far as their ranks tell: the last start of a worker may have failed before it came here.
+bool Coordinator::may_come_back() const {
+  if (late_.may_come()) return true;
+  const cluster::Table& table = runtime_.table();
+  for (int index = 0; index < runtime_.count(Role::worker); ++index) {
+    if (table.times_restarted(dispatcher_.worker(index)->rank()) < table.restarts) return true;
+  }
+  return false;
+}
+
+void Coordinator::give_up_waiting() {
+  if (dispatcher_.alive() > 0) {
+    alone_until_.reset();
+  } else if (std::chrono::steady_clock::now() >= *alone_until_) {
+    alone_until_.reset();
+    queue_.break_down(
+        Code::unavailable,
+        fmt::format("{} is gone, no worker is left, and none has come within {} ms (--worker-wait)",
+                    last_lost_, runtime_.settings().duration("worker-wait").count()));
+  }
+}
+
+}  // namespace capstan::coordinator

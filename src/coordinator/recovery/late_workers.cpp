@@ -1,0 +1,123 @@
+// late_workers.cpp -- two kinds of request, and the run directory's file.
+#include "coordinator/recovery/late_workers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/bootstrap/connect_to_job.hpp"
+#include "cluster/bootstrap/mpi_bootstrap.hpp"
+#include "cluster/bootstrap/socket.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+using cluster::DoorAnswer;
+using cluster::DoorRequest;
+
+/// A job that runs answers sooner.
+constexpr std::chrono::seconds kOtherJobAnswers{1};
+
+void refuse_if_in_use(const std::string& run_dir) {
+  try {
+    const cluster::RunFile other = cluster::read_run_file(run_dir);
+    const auto deadline = std::chrono::steady_clock::now() + kOtherJobAnswers;
+    (void)cluster::ask_door(other.address, other.token, DoorRequest::status, {}, deadline);
+  } catch (const Error& error) {
+    if (error.code() == Code::permission_denied) throw;
+    return;  // none, or left behind by a job that was killed
+  }
+  throw Error(Code::already_exists,
+              fmt::format("--run-dir {}: another job that runs has it; give each job its own", run_dir));
+}
+
+}  // namespace
+
+void LateWorkers::open() {
+  run_dir_ = runtime_.settings().text("run-dir");
+  if (run_dir_.empty()) return;
+  refuse_if_in_use(run_dir_);
+  build_ = cluster::make_hello().build;
+  file_ = cluster::run_file_of_this_process();
+  std::string address = runtime_.settings().text("door-address");
+  if (address.empty()) address = runtime_.single_host() ? "127.0.0.1" : cluster::address_of_this_host();
+  door_ = std::make_unique<cluster::LateDoor>(
+      address, file_.token,
+      [this](DoorRequest request, std::span<const std::byte> body) { return answer(request, body); },
+      [tag = runtime_.log_tag()] { log::set_rank_tag(tag); }, cluster::LateDoor::Limits());
+  const cluster::Table& table = runtime_.table();
+  for (const int rank : runtime_.worker_ranks()) {  // of an earlier process of this coordinator
+    if (table.is_late(rank)) came_ = std::max<int>(came_, rank - table.rank_of_late(1) + 1);
+  }
+  file_.address = door_->address();
+  cluster::write_run_file(run_dir_, file_);
+  is_open_ = true;
+}
+
+void LateWorkers::close() noexcept {
+  if (!door_) return;
+  is_open_ = false;
+  cluster::remove_run_file(run_dir_, file_.host, file_.pid);
+  door_.reset();
+}
+
+DoorAnswer LateWorkers::answer(DoorRequest request, std::span<const std::byte> body) {
+  switch (request) {
+    case DoorRequest::status:
+      return {Code::ok, status_(), {}};
+    case DoorRequest::figures:
+      return {Code::ok, figures_(), {}};
+    case DoorRequest::join:
+      return {Code::ok, {}, to_bytes(let_in(from_bytes<cluster::Hello>(body)))};
+    case DoorRequest::start:
+      throw Error(Code::failed_precondition, "the job has begun already");
+  }
+  return {Code::unimplemented, "there is no such request", {}};
+}
+
+cluster::Table LateWorkers::let_in(const cluster::Hello& hello) {
+  cluster::Table table = runtime_.table_now();
+  if (runtime_.in_process()) {
+    throw Error(Code::failed_precondition,
+                "this job runs in one process, which takes no workers; start it with mpirun");
+  }
+  if (hello.build != build_) {
+    throw Error(Code::failed_precondition,
+                fmt::format("the program on {} is another build than the job's, {} on {}", hello.host,
+                            file_.program, file_.host));
+  }
+  if (hello.replicas != runtime_.settings().integer("replicas")) {
+    throw Error(Code::invalid_argument,
+                fmt::format("a worker on {} was told --replicas {}, the job {}", hello.host, hello.replicas,
+                            runtime_.settings().integer("replicas")));
+  }
+  if (hello.control_address.empty() || hello.data_address.empty()) {
+    throw Error(Code::invalid_argument, "a worker that joins has no address");
+  }
+  if (came_ >= table.late) {
+    throw Error(Code::resource_exhausted,
+                fmt::format("all {} places for late workers have been taken (--late-workers)", table.late));
+  }
+  table.rank = table.rank_of_late(++came_);
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({table.rank, Role::worker, table.index_of(table.rank), hello.host, hello.pid,
+                        hello.control_address, hello.data_address});
+    any_ = true;
+  }
+  come_();
+  return table;
+}
+
+std::vector<cluster::Member> LateWorkers::take() {
+  const std::lock_guard lock(mutex_);
+  any_ = false;
+  return std::exchange(waiting_, {});
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,140 @@
+// restarted_workers.cpp -- the old one out, every ps told, the new one in.
+#include "coordinator/recovery/restarted_workers.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "io/events/trace_file.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::coordinator {
+
+void ReturningWorkers::ask(const transport::Message& message) {
+  try {
+    auto member = from_bytes<cluster::Member>(message.payload);
+    const bool by_a_ps = member.rank != message.from;
+    asking_.push_back({std::move(member), by_a_ps});
+  } catch (const Error& error) {
+    log::error("rank {} asks to be taken in, but not how: {}", message.from, error.what());
+  }
+}
+
+bool ReturningWorkers::acceptable(const cluster::Member& member) const {
+  const cluster::Table& table = runtime_.table();
+  const bool is_new = static_cast<std::size_t>(member.rank) >= table.members.size() &&
+                      member.rank < table.places() && member.role == Role::worker &&
+                      member.index == table.index_of(member.rank);
+  if (!is_new) return false;
+  const auto later = [&](int rank) { return rank >= member.rank && rank < table.places(); };
+  const transport::Peer* before = dispatcher_.worker(member.index);
+  if (table.is_late(member.rank)) return member.index == dispatcher_.workers();  // they come in order
+  return before != nullptr && !later(before->rank()) &&
+         std::none_of(returning_.begin(), returning_.end(), [&](const Returning& other) {
+           return other.index == member.index && later(other.peer->rank());
+         });
+}
+
+void ReturningWorkers::begin(const Asking& asking) {
+  const cluster::Member& member = asking.member;
+  if (runtime_.knows(member.rank)) return;  // it has asked before, or another ps has for it
+  if (!acceptable(member)) {
+    log::error("{} cannot be taken in: a later one has its place, or it never was a worker", member.name());
+    return;
+  }
+  for (const Returning& other : std::exchange(returning_, {})) {
+    if (other.index == member.index) {
+      other.peer->give_up();
+    } else {
+      returning_.push_back(other);
+    }
+  }
+  transport::Peer* before = dispatcher_.worker(member.index);
+  if (before != nullptr) {
+    if (!before->failed()) before->give_up();
+    lose_(*before);
+  }
+  runtime_.add(member);
+  if (before == nullptr) dispatcher_.expect(runtime_.control_peer(member));
+  Returning worker{
+      &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.patience())};
+  if (asking.by_a_ps) {
+    worker.peer->send(cluster::kCoordinatorReturned, {},
+                      to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}}));
+  }
+  // Traffic both ways is what makes either end's death visible to the other.
+  const std::int32_t life = runtime_.life();
+  worker.peer->send(cluster::kHello, transport::as_bytes(life));
+  const auto bytes = to_bytes(member);
+  for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
+    transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
+    peer.send(cluster::kMemberJoined, {}, bytes);
+    worker.open.insert(peer.rank());
+  }
+  returning_.push_back(std::move(worker));
+}
+
+void ReturningWorkers::known(int rank, int ps) {
+  for (Returning& worker : returning_) {
+    if (worker.peer->rank() == rank) worker.open.erase(ps);
+  }
+}
+
+void ReturningWorkers::tell_again(transport::Peer& ps) {
+  for (const Returning& worker : returning_) {
+    if (worker.open.contains(ps.rank()))
+      ps.send(cluster::kMemberJoined, {}, to_bytes(runtime_.member(worker.peer->rank())));
+  }
+}
+
+void ReturningWorkers::forget(const transport::Peer& peer) {
+  std::erase_if(returning_, [&](const Returning& worker) { return worker.peer == &peer; });
+}
+
+bool ReturningWorkers::contains(int rank) const {
+  return std::any_of(returning_.begin(), returning_.end(),
+                     [rank](const Returning& worker) { return worker.peer->rank() == rank; });
+}
+
+void ReturningWorkers::give_up(const Returning& worker) {
+  std::vector<std::string> names;
+  for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));
+  log::warn("{} cannot be taken in: waited {} ms for {} to know it", worker.peer->name(),
+            runtime_.patience().count(), fmt::join(names, " and "));
+  worker.peer->send(cluster::kShutdown, {});
+}
+
+bool ReturningWorkers::advance() {
+  if (asking_.empty() && returning_.empty()) return false;
+  bool any = !asking_.empty();
+  for (const Asking& asking : std::exchange(asking_, {})) begin(asking);
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(returning_, [&](const Returning& worker) {
+    if (worker.open.empty()) {
+      dispatcher_.regain(worker.index, *worker.peer);
+      if (io::TraceFile* trace = runtime_.trace(); trace != nullptr)
+        trace->instant("loss", "worker has come", {{"rank", worker.peer->rank()}});
+      const bool late = runtime_.table().is_late(worker.peer->rank());
+      log::info("{} {}; {} workers", worker.peer->name(),
+                late ? "has joined" : "is there in place of the one that was lost", dispatcher_.alive());
+      return any = true;
+    }
+    if (now < worker.deadline) return false;
+    give_up(worker);
+    return true;
+  });
+  return any;
+}
+
+void ReturningWorkers::send_to_all(std::uint16_t type) {
+  for (const Returning& worker : returning_) worker.peer->send(type, {});
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,53 @@
+// closure.cpp -- arguments that other closures make.
+#include "coordinator/scheduling/closure.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace capstan::coordinator {
+
+Result::Result(std::shared_ptr<ResultBoard> shared, std::unique_ptr<ClosureExtras> what)
+    : board(std::move(shared)), extras(std::move(what)) {}
+Result::~Result() = default;
+
+bool Closure::ready() const {
+  return !special || std::none_of(extras()->inputs.begin(), extras()->inputs.end(),
+                                  [](const auto& input) { return input.result->pending(); });
+}
+
+std::vector<std::byte> Closure::whole_arguments() const {
+  std::vector<std::byte> whole;
+  auto from = arguments.begin();
+  const auto copy_until = [&](std::size_t at) {
+    const auto to = arguments.begin() + static_cast<std::ptrdiff_t>(at);
+    whole.insert(whole.end(), from, to);
+    from = to;
+  };
+  for (const auto& input : extras()->inputs) {
+    copy_until(input.at);
+    const std::vector<std::byte>& made = input.result->bytes;
+    if (input.convert == nullptr) {
+      whole.insert(whole.end(), made.begin(), made.end());
+    } else {
+      const auto converted = input.convert(made);
+      whole.insert(whole.end(), converted.begin(), converted.end());
+    }
+  }
+  copy_until(arguments.size());
+  return whole;
+}
+
+const Result* Closure::failed_input() const {
+  if (!special) return nullptr;
+  for (const auto& input : extras()->inputs) {
+    if (input.result->state.load(std::memory_order_acquire) == Result::State::failed)
+      return input.result.get();
+  }
+  return nullptr;
+}
+
+int Closure::maker() const {
+  return special && !extras()->inputs.empty() ? extras()->inputs.front().result->maker : kAnyWorker;
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,51 @@
+// closure_line.hpp -- closures in line: the higher priority first, then in the order of their scheduling.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "coordinator/scheduling/closure.hpp"
+
+namespace capstan::coordinator {
+
+class ClosureLine {
+ public:
+  ClosureLine() = default;
+  ClosureLine(const ClosureLine&) = delete;
+  ClosureLine& operator=(const ClosureLine&) = delete;
+
+  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return size_; }
+
+  void push_back(Closure&& closure) {
+    line(closure.priority()).push_back(std::move(closure));
+    ++size_;
+  }
+  /// Before those of its priority.
+  void push_front(Closure closure);
+  /// Before those of its priority that were scheduled later.
+  void push_by_id(Closure closure);
+  /// The next one. REQUIRES: not empty.
+  const Closure& front() const { return first()->second.front(); }
+  Closure pop();
+  /// Takes that one out, wherever it stands.
+  std::optional<Closure> remove(std::uint64_t id, int priority);
+  /// Empties the line.
+  void drain(const std::function<void(Closure)>& take);
+
+ private:
+  using Lines = std::map<int, std::deque<Closure>, std::greater<>>;
+
+  Lines::const_iterator first() const;
+  std::deque<Closure>& line(int priority) { return priority == 0 ? usual_ : lines_[priority]; }
+
+  Lines lines_;
+  std::deque<Closure>& usual_ = lines_[0];  // always there
+  std::size_t size_ = 0;
+};
+
+}  // namespace capstan::coordinator

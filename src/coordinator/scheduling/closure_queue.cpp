@@ -1,0 +1,495 @@
+// closure_queue.cpp -- one mutex, held for a moment at a time: nobody waits with it.
+#include "coordinator/scheduling/closure_queue.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/deadline.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+constexpr const char* kCancelled = "this function was cancelled by an earlier error; schedule it again";
+
+/// The clock is asked for one closure in so many: asking takes longer than all else that is done for it here.
+constexpr std::uint64_t kStampEvery = 32;
+
+}  // namespace
+
+/// Gives the queue free until `done`, which is called under the mutex.
+void ClosureQueue::wait(Lock& lock, const std::function<bool()>& done) {
+  if (done()) return;
+  lock.unlock();
+  board_->waiter->wait(
+      [&] {
+        const std::lock_guard now(board_->mutex);
+        return done();
+      },
+      std::nullopt);
+  lock.lock();
+}
+
+std::size_t ClosureQueue::queued() const {
+  std::size_t count = any_.size() + waiting_.for_any();
+  for (const auto& [worker, line] : preferred_) count += line.size();
+  return count;
+}
+
+void ClosureQueue::settle(const Closure& closure, Result::State state, Code code,
+                          std::vector<std::byte> bytes) {
+  if (closure.special && closure.extras()->deadline) {
+    timed_.erase({*closure.extras()->deadline, closure.id});
+    set_next_deadline();
+  }
+  if (closure.special) closure.extras()->inputs.clear();  // a chain of results does not keep all its links
+  closure.result->settle(state, code, std::move(bytes));
+}
+
+void ClosureQueue::settle_as_failed(const Closure& closure, Code code, const std::string& message) {
+  const auto text = std::as_bytes(std::span(message));
+  settle(closure, Result::State::failed, code, {text.begin(), text.end()});
+}
+
+void ClosureQueue::cancel(const Closure& closure, Code code, const std::string& message) {
+  ++statistics_.cancelled;
+  if (closure.stamped) came_.erase(closure.id);
+  settle_as_failed(closure, code, message);
+}
+
+/// What waits for arguments goes with what is queued.
+void ClosureQueue::cancel_queued(Code code, const std::string& message) {
+  const auto cancel_it = [&](const Closure& closure) { cancel(closure, code, message); };
+  any_.drain(cancel_it);
+  queued_again_ = 0;
+  for (auto& [worker, line] : preferred_) line.drain(cancel_it);
+  preferred_.clear();
+  for (const Closure& closure : waiting_.take_all()) cancel_it(closure);
+}
+
+/// Awaits what runs, cancels what is queued, raises once. A breakdown is raised every time and awaits
+/// nothing.
+void ClosureQueue::raise_if_failed(Lock& lock) {
+  if (!error_) return;
+  if (!broken_) wait(lock, [this] { return running_ == 0 || broken_; });
+  if (broken_) throw *error_;
+  cancel_queued(Code::cancelled, kCancelled);
+  throw *std::exchange(error_, std::nullopt);
+}
+
+void ClosureQueue::check_inputs(const Extras& extras) const {
+  if (!extras) return;
+  for (const auto& input : extras->inputs) {
+    if (input.result->board == board_) continue;
+    throw Error(Code::invalid_argument, "an argument is the result of another coordinator's function");
+  }
+}
+
+void ClosureQueue::number_from(std::uint64_t next) {
+  const Lock lock(board_->mutex);
+  next_id_.store(next, std::memory_order_relaxed);
+}
+
+void ClosureQueue::number_for_one_from(std::uint64_t next) {
+  const Lock lock(board_->mutex);
+  next_for_one_ = shard::kForOneWorker + next;
+}
+
+Closure ClosureQueue::make(std::uint64_t id, std::uint32_t function, std::vector<std::byte> arguments,
+                           Extras extras) {
+  made_.store(++statistics_.scheduled, std::memory_order_relaxed);
+  const bool stamped = hungry_ || id % kStampEvery == 0;
+  if (stamped) came_.emplace(id, Clock::now());
+  return {
+      id,      function,          kAnyWorker,           false,
+      stamped, extras != nullptr, std::move(arguments), std::make_shared<Result>(board_, std::move(extras))};
+}
+
+/// True when its deadline is the next one.
+bool ClosureQueue::admit(Closure closure) {
+  bool first = false;
+  if (closure.special && closure.extras()->deadline) {
+    const auto place =
+        timed_
+            .try_emplace({*closure.extras()->deadline, closure.id}, Closure{.id = closure.id,
+                                                                            .worker = closure.worker,
+                                                                            .stamped = closure.stamped,
+                                                                            .special = true,
+                                                                            .arguments = {},
+                                                                            .result = closure.result})
+            .first;
+    first = place == timed_.begin();
+    set_next_deadline();
+  }
+  if (closure.failed_input() != nullptr) {
+    fail_by_input(closure);
+  } else if (!closure.ready()) {
+    waiting_.add(std::move(closure));
+  } else {
+    enqueue(std::move(closure));
+  }
+  return first;
+}
+
+/// Its arguments are there. By its id: it may have waited for them.
+void ClosureQueue::enqueue(Closure closure) {
+  if (closure.worker != kAnyWorker) {
+    if (lost_.contains(closure.worker)) {
+      settle_as_lost(closure);
+    } else {
+      queued_for_one_[closure.worker].push_back(std::move(closure));
+    }
+    return;
+  }
+  const int preferred = closure.special ? closure.extras()->affinity : kAnyWorker;
+  if (preferred != kAnyWorker && !lost_.contains(preferred)) {
+    preferred_[preferred].push_by_id(std::move(closure));
+  } else if (closure.special) {
+    any_.push_by_id(std::move(closure));
+  } else {
+    any_.push_back(std::move(closure));
+  }
+}
+
+/// Raised as an error of its own: it had no chance to run, and nobody shall think that it did.
+void ClosureQueue::fail_by_input(const Closure& closure) {
+  const Result& input = *closure.failed_input();
+  const std::string message(reinterpret_cast<const char*>(input.bytes.data()), input.bytes.size());
+  ++statistics_.failed;
+  if (closure.stamped) came_.erase(closure.id);
+  settle_as_failed(closure, input.code, message);
+  store_error(closure, input.code, message);
+}
+
+/// Keeps the first error until it is raised. One of a closure for one worker is in its result alone.
+void ClosureQueue::store_error(const Closure& closure, Code code, const std::string& message) {
+  if (error_ || closure.worker != kAnyWorker) return;
+  error_ = Error(code, message);
+  revoked_before_.store(next_id(), std::memory_order_release);  // put() throws until it has been raised
+}
+
+/// What waited for it is queued, or fails with it, and what waited for that.
+void ClosureQueue::go_on_after(const Result& result) {
+  if (!result.awaited) return;
+  std::vector<std::shared_ptr<Result>> failed;
+  const auto release = [&](const Result& ended) {
+    for (Closure& closure : waiting_.release(ended)) {
+      if (closure.failed_input() == nullptr) {
+        enqueue(std::move(closure));
+      } else {
+        fail_by_input(closure);
+        if (closure.result->awaited) failed.push_back(closure.result);
+      }
+    }
+  };
+  release(result);
+  while (!failed.empty()) {
+    const auto next = std::move(failed.back());
+    failed.pop_back();
+    release(*next);
+  }
+}
+
+std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<std::byte> arguments,
+                                          Extras extras, detail::Named named) {
+  check_inputs(extras);
+  Lock lock(board_->mutex);
+  wait(lock, [this] { return error_ || limit_ == 0 || queued() < limit_; });
+  raise_if_failed(lock);
+  const std::uint64_t id = next_id();
+  next_id_.store(id + 1, std::memory_order_relaxed);
+  Closure closure = make(id, function, std::move(arguments), std::move(extras));
+  closure.named = std::move(named);
+  auto result = closure.result;
+  bool sooner = false;
+  if (closure.special) {
+    sooner = admit(std::move(closure));
+  } else {
+    any_.push_back(std::move(closure));
+  }
+  // After an error of an argument workers are to give back what they hold.
+  const bool hungry = std::exchange(hungry_, false) || error_;
+  lock.unlock();
+  if (sooner) {
+    board_->waiter->nudge_sleeper();
+  } else if (hungry) {
+    board_->waiter->nudge();
+  }
+  return result;
+}
+
+std::shared_ptr<Result> ClosureQueue::put_for(int worker, std::uint32_t function,
+                                              std::vector<std::byte> arguments, Extras extras,
+                                              detail::Named named) {
+  check_inputs(extras);
+  std::shared_ptr<Result> result;
+  {
+    const Lock lock(board_->mutex);
+    if (broken_) throw *error_;
+    Closure closure = make(next_for_one_++, function, std::move(arguments), std::move(extras));
+    closure.worker = worker;
+    closure.named = std::move(named);
+    result = closure.result;
+    admit(std::move(closure));
+  }
+  board_->waiter->nudge();
+  return result;
+}
+
+std::optional<Closure> ClosureQueue::take_for(int worker) {
+  const Lock lock(board_->mutex);
+  const auto found = queued_for_one_.find(worker);
+  if (found == queued_for_one_.end()) return std::nullopt;
+  Closure closure = std::move(found->second.front());
+  found->second.pop_front();
+  if (found->second.empty()) queued_for_one_.erase(found);
+  if (closure.stamped) came_.erase(closure.id);
+  return closure;
+}
+
+bool ClosureQueue::any_for_one() const {
+  const Lock lock(board_->mutex);
+  return !queued_for_one_.empty();
+}
+
+void ClosureQueue::settle_as_lost(const Closure& closure) {
+  ++statistics_.failed;
+  if (closure.stamped) came_.erase(closure.id);
+  settle_as_failed(
+      closure, Code::aborted,
+      "worker " + std::to_string(closure.worker) + " is gone, and this function was for it alone");
+  go_on_after(*closure.result);
+}
+
+void ClosureQueue::lose(int worker) {
+  const Lock lock(board_->mutex);
+  lost_.insert(worker);
+  have_been_lost_.insert(worker);
+  if (auto preferred = preferred_.extract(worker); !preferred.empty()) {
+    preferred.mapped().drain([this](Closure closure) { any_.push_by_id(std::move(closure)); });
+  }
+  auto queued = queued_for_one_.extract(worker);
+  if (queued.empty()) return;
+  for (const Closure& closure : queued.mapped()) settle_as_lost(closure);
+}
+
+void ClosureQueue::regain(int worker) {
+  const Lock lock(board_->mutex);
+  lost_.erase(worker);
+}
+
+bool ClosureQueue::lost(int worker) const {
+  const Lock lock(board_->mutex);
+  return lost_.contains(worker);
+}
+
+bool ClosureQueue::has_been_lost(int worker) const {
+  const Lock lock(board_->mutex);
+  return have_been_lost_.contains(worker);
+}
+
+bool ClosureQueue::join(std::optional<std::chrono::milliseconds> timeout) {
+  // After an error what runs is awaited as well, and within the same time.
+  const auto settled = [this] {
+    const Lock lock(board_->mutex);
+    return broken_ || ((error_ || queued() == 0) && running_ == 0);
+  };
+  std::optional<Waiter::Deadline> deadline;
+  if (timeout) deadline = deadline_after(*timeout);
+  if (!settled() && !board_->waiter->wait(settled, deadline)) return false;
+  Lock lock(board_->mutex);
+  raise_if_failed(lock);
+  return true;
+}
+
+bool ClosureQueue::done() {
+  Lock lock(board_->mutex);
+  raise_if_failed(lock);
+  return queued() == 0 && running_ == 0;
+}
+
+/// Among the two that are its own affair the one that goes first; else, for one that idles, the longest.
+ClosureLine* ClosureQueue::line_for(int worker, bool idle) {
+  const auto own = preferred_.find(worker);
+  if (own != preferred_.end()) {
+    const Closure& mine = own->second.front();
+    const Closure* other = any_.empty() ? nullptr : &any_.front();
+    const bool after =
+        other != nullptr &&
+        (mine.priority() != other->priority() ? mine.priority() < other->priority() : mine.id > other->id);
+    return after ? &any_ : &own->second;
+  }
+  if (!any_.empty()) return &any_;
+  if (!idle || preferred_.empty()) return nullptr;
+  const auto longest =
+      std::max_element(preferred_.begin(), preferred_.end(),
+                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  return &longest->second;
+}
+
+std::optional<Closure> ClosureQueue::take(int worker, bool idle) {
+  const Lock lock(board_->mutex);
+  const bool nothing = error_ || nothing_queued() || (held_ > 0 && queued_again_ == 0);
+  ClosureLine* line = nothing ? nullptr : line_for(worker, idle);
+  hungry_ = line == nullptr;
+  any_preferred_.store(hungry_ && !error_ && !preferred_.empty(), std::memory_order_relaxed);
+  if (hungry_) return std::nullopt;
+  Closure closure = line->pop();
+  if (closure.again && line == &any_) --queued_again_;
+  if (line != &any_ && line->empty()) {
+    std::erase_if(preferred_, [](const auto& entry) { return entry.second.empty(); });
+  }
+  if (closure.stamped) {
+    if (const auto came = came_.extract(closure.id)) {
+      const auto queued = std::chrono::nanoseconds(Clock::now() - came.mapped()).count();
+      statistics_.queueing.add(static_cast<std::uint64_t>(queued));
+    }
+  }
+  ++running_;
+  return closure;
+}
+
+/// False when its deadline has made an end of it before.
+bool ClosureQueue::stop_running(const Closure& closure) {
+  if (closure.special && closure.extras()->expired) return false;
+  if (closure.worker == kAnyWorker) --running_;
+  return true;
+}
+
+void ClosureQueue::finish(const Closure& closure, std::vector<std::byte> bytes, Ran ran) {
+  const Lock lock(board_->mutex);
+  statistics_.execution.add(ran.nanoseconds);
+  if (!stop_running(closure) || broken_) return;
+  ++statistics_.finished;
+  closure.result->maker = static_cast<std::int16_t>(ran.worker);
+  settle(closure, Result::State::ready, Code::ok, std::move(bytes));
+  go_on_after(*closure.result);
+}
+
+void ClosureQueue::fail(const Closure& closure, Code code, const std::string& message, Ran ran) {
+  const Lock lock(board_->mutex);
+  statistics_.execution.add(ran.nanoseconds);
+  if (!stop_running(closure) || broken_) return;
+  ++statistics_.failed;
+  settle_as_failed(closure, code, message);
+  store_error(closure, code, message);
+  go_on_after(*closure.result);
+}
+
+void ClosureQueue::put_back(Closure closure) {
+  const Lock lock(board_->mutex);
+  if (!stop_running(closure) || broken_) return;
+  if (closure.worker != kAnyWorker) {
+    settle_as_lost(closure);
+  } else if (error_) {
+    cancel(closure, Code::cancelled, kCancelled);
+    go_on_after(*closure.result);
+  } else {
+    ++statistics_.moved;
+    if (closure.again) ++queued_again_;
+    any_.push_front(std::move(closure));
+  }
+}
+
+void ClosureQueue::hold() {
+  Lock lock(board_->mutex);
+  ++held_;
+  wait(lock, [this] { return broken_ || (running_ == 0 && (error_ || queued_again_ == 0)); });
+  if (!error_) return;
+  --held_;
+  raise_if_failed(lock);
+}
+
+void ClosureQueue::release() {
+  {
+    const Lock lock(board_->mutex);
+    --held_;
+  }
+  board_->waiter->nudge();
+}
+
+bool ClosureQueue::expire(Clock::time_point now) {
+  const Lock lock(board_->mutex);
+  bool any = false;
+  while (!broken_ && !timed_.empty() && timed_.begin()->first.first <= now) {
+    const Closure closure = std::move(timed_.extract(timed_.begin()).mapped());
+    any = true;
+    const bool begun = !take_out(closure);
+    if (begun) {
+      stop_running(closure);
+      closure.extras()->expired = true;
+    }
+    const std::string message =
+        begun ? "a function had not ended at its deadline" : "a function had not begun at its deadline";
+    if (closure.stamped) came_.erase(closure.id);
+    ++statistics_.failed;
+    ++statistics_.deadlines_exceeded;
+    settle_as_failed(closure, Code::deadline_exceeded, message);
+    store_error(closure, Code::deadline_exceeded, message);
+    go_on_after(*closure.result);
+  }
+  return any;
+}
+
+/// True when it was queued, or waited for arguments.
+bool ClosureQueue::take_out(const Closure& closure) {
+  if (waiting_.remove(closure.id)) return true;
+  if (closure.worker != kAnyWorker) {
+    const auto found = queued_for_one_.find(closure.worker);
+    if (found == queued_for_one_.end()) return false;
+    const bool was_there =
+        std::erase_if(found->second, [&](const Closure& other) { return other.id == closure.id; }) > 0;
+    if (found->second.empty()) queued_for_one_.erase(found);
+    return was_there;
+  }
+  if (const auto queued = any_.remove(closure.id, closure.priority())) {
+    if (queued->again) --queued_again_;
+    return true;
+  }
+  const auto found = std::find_if(preferred_.begin(), preferred_.end(), [&](auto& entry) {
+    return entry.second.remove(closure.id, closure.priority()).has_value();
+  });
+  if (found == preferred_.end()) return false;
+  if (found->second.empty()) preferred_.erase(found);
+  return true;
+}
+
+void ClosureQueue::set_next_deadline() noexcept {
+  const auto next = timed_.empty() ? Clock::time_point::max() : timed_.begin()->first.first;
+  next_deadline_.store(next.time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+/// What runs stays pending, and who asks for it finds the breakdown on the board.
+void ClosureQueue::break_down(Code code, const std::string& message) {
+  {
+    const Lock lock(board_->mutex);
+    if (broken_) return;
+    broken_ = true;
+    error_ = Error(code, message);
+    cancel_queued(code, message);
+    for (const auto& [worker, closures] : queued_for_one_) {
+      for (const Closure& closure : closures) cancel(closure, code, message);
+    }
+    queued_for_one_.clear();
+    board_->breakdown = error_;
+    board_->broken = true;
+  }
+}
+
+bool ClosureQueue::empty() const {
+  const Lock lock(board_->mutex);
+  return nothing_queued();
+}
+
+CoordinatorStatistics ClosureQueue::statistics() const {
+  const Lock lock(board_->mutex);
+  CoordinatorStatistics out = statistics_;
+  out.waiting = waiting_.size();
+  out.queued = queued() - waiting_.for_any();
+  for (const auto& [worker, closures] : queued_for_one_) out.queued += closures.size();
+  out.running = running_;
+  out.fetch = board_->fetches.read();
+  return out;
+}
+
+}  // namespace capstan::coordinator

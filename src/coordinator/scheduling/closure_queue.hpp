@@ -1,0 +1,165 @@
+// closure_queue.hpp -- what is scheduled, what runs, what went wrong. The rules of TensorFlow's closure
+// queue.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capstan/coordinator_statistics.hpp"
+#include "capstan/error.hpp"
+#include "coordinator/scheduling/closure.hpp"
+#include "coordinator/scheduling/closure_line.hpp"
+#include "coordinator/scheduling/result.hpp"
+#include "coordinator/scheduling/waiting_closures.hpp"
+#include "protocol/push_format.hpp"
+
+namespace capstan::coordinator {
+
+/// Where a closure ran, and for how long.
+struct Ran {
+  int worker = kAnyWorker;
+  std::uint64_t nanoseconds = 0;
+};
+
+/// Thread-safe. One thread schedules and joins, another takes closures and says how they ended.
+class ClosureQueue {
+ public:
+  /// `limit`: closures that are queued before put() waits; 0 = any number. `waiter` is how put and join wait,
+  /// and is nudged when there is something to take that was not there at the last take.
+  ClosureQueue(std::size_t limit, std::shared_ptr<Waiter> waiter)
+      : limit_(limit), board_(std::make_shared<ResultBoard>(std::move(waiter))) {}
+
+  using Clock = ClosureExtras::Clock;
+  using Extras = std::unique_ptr<ClosureExtras>;
+
+  /// From now on closures for any worker are numbered from `next` on. REQUIRES: `next` is above all numbers
+  /// so far, or there have been none.
+  void number_from(std::uint64_t next);
+  /// Likewise those for one worker alone, from shard::kForOneWorker + `next` on.
+  void number_for_one_from(std::uint64_t next);
+  /// The next one's. Without a lock.
+  std::uint64_t next_id() const noexcept { return next_id_.load(std::memory_order_relaxed); }
+  /// How many there have been, of both kinds. Without a lock.
+  std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
+
+  /// Waits while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) for
+  /// an argument that is a result of another queue.
+  std::shared_ptr<Result> put(std::uint32_t function, std::vector<std::byte> arguments, Extras extras = {},
+                              detail::Named named = {});
+  /// True when all is done; false after `timeout`.
+  bool join(std::optional<std::chrono::milliseconds> timeout);
+  bool done();
+
+  /// The next closure to run there, which counts as running from now on; nothing when there is none, or an
+  /// error is waiting to be raised. One that prefers another worker is given to an `idle` one, when there is
+  /// nothing else.
+  std::optional<Closure> take(int worker = kAnyWorker, bool idle = true);
+  void finish(const Closure& closure, std::vector<std::byte> result, Ran ran = {});
+  /// The closure keeps its own error; the first one of several is raised.
+  void fail(const Closure& closure, Code code, const std::string& message, Ran ran = {});
+  /// Its worker died, or is busy: it is next in line again, for any worker, or cancelled if an error is
+  /// waiting to be raised.
+  void put_back(Closure closure);
+  /// Closures whose deadline has come fail. One that runs is not counted as running any more, and what it
+  /// returns is dropped. True when there was any.
+  bool expire(Clock::time_point now);
+  /// Number of the first closure that was scheduled after the last error: the error has cancelled each one
+  /// before it that had not begun. 0 without an error. Without a lock.
+  std::uint64_t revoked_before() const noexcept { return revoked_before_.load(std::memory_order_acquire); }
+  /// The next deadline, or the end of time. Without a lock.
+  Clock::time_point next_deadline() const noexcept {
+    return Clock::time_point(Clock::duration(next_deadline_.load(std::memory_order_relaxed)));
+  }
+  /// From now on take() gives nothing but what a worker that has died may have begun; returns when that and
+  /// all that runs has ended. Throws the stored error, and is undone then. Calls nest. Who holds schedules
+  /// nothing.
+  void hold();
+  void release();
+  /// Nothing can run any more. Ends every wait; put, join and done throw from now on.
+  void break_down(Code code, const std::string& message);
+
+  // Closures for one worker alone, TensorFlow's tagged ones. They stand apart: put, join and done neither
+  // count them nor wait for them, an error of theirs is in their result alone, and they run while an error
+  // waits to be raised.
+
+  /// Fails at once, by its result, when the worker is lost. Throws when all has broken down.
+  std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments,
+                                  Extras extras = {}, detail::Named named = {});
+  std::optional<Closure> take_for(int worker);
+  bool any_for_one() const;
+  /// The worker died: what is queued for it fails, now and later.
+  void lose(int worker);
+  /// It is there again.
+  void regain(int worker);
+  bool lost(int worker) const;
+  /// It is, or was.
+  bool has_been_lost(int worker) const;
+
+  /// Nothing to take; what waits for arguments apart.
+  bool empty() const;
+  bool broken() const noexcept { return board_->broken; }
+  /// Some that the last take left prefer another worker. Without a lock, for who takes.
+  bool any_preferred() const noexcept { return any_preferred_.load(std::memory_order_relaxed); }
+  CoordinatorStatistics statistics() const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  void wait(Lock& lock, const std::function<bool()>& done);
+  void set_next_deadline() noexcept;
+  bool nothing_queued() const noexcept { return any_.empty() && preferred_.empty(); }
+  std::size_t queued() const;
+  Closure make(std::uint64_t id, std::uint32_t function, std::vector<std::byte> arguments, Extras extras);
+  void check_inputs(const Extras& extras) const;
+  bool admit(Closure closure);
+  void enqueue(Closure closure);
+  ClosureLine* line_for(int worker, bool idle);
+  void settle(const Closure& closure, Result::State state, Code code, std::vector<std::byte> bytes);
+  void settle_as_failed(const Closure& closure, Code code, const std::string& message);
+  void cancel(const Closure& closure, Code code, const std::string& message);
+  void fail_by_input(const Closure& closure);
+  void store_error(const Closure& closure, Code code, const std::string& message);
+  void go_on_after(const Result& result);
+  void cancel_queued(Code code, const std::string& message);
+  void raise_if_failed(Lock& lock);
+  void settle_as_lost(const Closure& closure);
+  bool stop_running(const Closure& closure);
+  bool take_out(const Closure& closure);
+
+  std::size_t limit_;
+  std::shared_ptr<ResultBoard> board_;    // its mutex is the queue's
+  ClosureLine any_;                       // for whichever worker
+  std::map<int, ClosureLine> preferred_;  // by worker; none is empty
+  WaitingClosures waiting_;
+  std::map<std::pair<Clock::time_point, std::uint64_t>, Closure> timed_;  // without arguments
+  std::unordered_map<std::uint64_t, Clock::time_point> came_;             // of some, by id
+  std::atomic<Clock::rep> next_deadline_{Clock::time_point::max().time_since_epoch().count()};
+  std::atomic<bool> any_preferred_{false};
+  std::size_t running_ = 0;
+  std::size_t queued_again_ = 0;  // of any_: a worker may have begun them
+  int held_ = 0;
+  bool hungry_ = true;                                 // the last take found nothing
+  std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
+  std::set<int> lost_;
+  std::set<int> have_been_lost_;
+  std::atomic<std::uint64_t> next_id_{1};  // written under the mutex
+  std::uint64_t next_for_one_ = shard::kForOneWorker;
+  std::atomic<std::uint64_t> made_{0};
+  std::optional<Error> error_;
+  std::atomic<std::uint64_t> revoked_before_{0};  // written under the mutex
+  bool broken_ = false;
+  CoordinatorStatistics statistics_;  // what is counted; what is there now is looked up
+};
+
+}  // namespace capstan::coordinator

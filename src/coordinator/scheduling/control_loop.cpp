@@ -1,0 +1,148 @@
+// control_loop.cpp -- leader and followers, and a keeper that may be deposed in its sleep.
+#include "coordinator/scheduling/control_loop.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace capstan::coordinator {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A thread that has waited is likely to wait again: the keeper leaves it this much time. It is also how long
+/// a message may lie when it does not.
+constexpr std::chrono::milliseconds kKeeperRests{1};
+
+}  // namespace
+
+ControlLoop::ControlLoop(transport::Fabric& fabric, std::function<Round()> round, Looks looks)
+    : fabric_(fabric), round_(std::move(round)), looks_(looks) {}
+
+void ControlLoop::start(std::function<void()> greet) {
+  thread_ = std::jthread([this, greet = std::move(greet)] {
+    greet();
+    keep();
+  });
+}
+
+void ControlLoop::stop() {
+  {
+    const Lock lock(mutex_);
+    if (std::exchange(stopped_, true)) return;  // the fabric may be gone
+    followers_.notify_all();
+    keeper_.notify_all();
+  }
+  fabric_.wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+/// Whether it is done; nothing when another thread has taken over. REQUIRES: nobody leads, or the keeper and
+/// it sleeps.
+std::optional<bool> ControlLoop::lead(Lock& lock, Leader who, const std::function<bool()>& done,
+                                      std::optional<Deadline> deadline) {
+  const std::uint64_t term = ++term_;
+  leader_ = who;
+  asleep_ = false;
+  bool slept = false;
+  Backoff backoff(looks_.alone, looks_.shared);
+  while (true) {
+    again_ = false;
+    lock.unlock();
+    const Round round = round_();
+    const bool is_done = done();
+    const bool look_again = round.something || is_done || (who == Leader::waiter && backoff.pause());
+    const auto now = look_again ? Deadline{} : Clock::now();
+    lock.lock();
+    if (round.something) {
+      backoff.reset();
+      if (following_ > 0) followers_.notify_all();
+    }
+    if (is_done || stopped_ || (!look_again && deadline && now >= *deadline)) {
+      leave(slept);
+      return is_done;
+    }
+    if (look_again || again_ || !fabric_.arm()) continue;
+    asleep_ = slept = true;
+    Time rest = round.rest;
+    if (deadline) rest = std::min(rest, std::chrono::ceil<Time>(*deadline - now));
+    lock.unlock();
+    fabric_.sleep(rest);
+    lock.lock();
+    if (term_ != term) {
+      if (asleep_) fabric_.wake();  // what has woken this thread may have been for the one that sleeps now
+      return std::nullopt;
+    }
+    asleep_ = false;
+  }
+}
+
+void ControlLoop::leave(bool slept) {
+  if (leader_ == Leader::waiter) last_wait_ = Clock::now();
+  leader_ = Leader::none;
+  if (following_ > 0) followers_.notify_all();
+  // One that has slept is not likely to be back at once.
+  if (slept && keeper_parked_) keeper_.notify_one();
+}
+
+bool ControlLoop::wait(const std::function<bool()>& done, std::optional<Deadline> deadline) {
+  Lock lock(mutex_);
+  while (!stopped_) {
+    if (leader_ == Leader::none || (leader_ == Leader::keeper && asleep_)) {
+      if (const auto is_done = lead(lock, Leader::waiter, done, deadline)) return *is_done;
+      continue;
+    }
+    if (done()) return true;
+    ++following_;
+    if (deadline) {
+      followers_.wait_until(lock, *deadline);
+    } else {
+      followers_.wait(lock);
+    }
+    --following_;
+    if (deadline && Clock::now() >= *deadline) break;
+  }
+  return done();
+}
+
+void ControlLoop::nudge() {
+  Lock lock(mutex_);
+  if (stopped_) return;
+  again_ = true;
+  if (leader_ == Leader::waiter && asleep_) fabric_.wake();
+  if (leader_ != Leader::none && !(leader_ == Leader::keeper && asleep_)) return;
+  leader_ = Leader::visitor;
+  ++term_;
+  asleep_ = false;
+  while (std::exchange(again_, false)) {
+    lock.unlock();
+    round_();
+    lock.lock();
+  }
+  leader_ = Leader::none;
+  if (following_ > 0) followers_.notify_all();
+  if (keeper_parked_) keeper_.notify_one();
+}
+
+/// A keeper that has lost its lead in its sleep sleeps on, for as long as it thought right before.
+void ControlLoop::nudge_sleeper() {
+  nudge();
+  fabric_.wake();
+}
+
+void ControlLoop::keep() {
+  Lock lock(mutex_);
+  while (!stopped_) {
+    if ((leader_ == Leader::waiter && asleep_) || leader_ == Leader::visitor) {
+      keeper_parked_ = true;
+      keeper_.wait(lock);
+      keeper_parked_ = false;
+    } else if (leader_ != Leader::none || Clock::now() < last_wait_ + kKeeperRests) {
+      keeper_.wait_for(lock, kKeeperRests);
+    } else {
+      (void)lead(
+          lock, Leader::keeper, [] { return false; }, std::nullopt);
+    }
+  }
+}
+
+}  // namespace capstan::coordinator

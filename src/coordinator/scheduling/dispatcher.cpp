@@ -1,0 +1,507 @@
+// dispatcher.cpp -- the least loaded worker first, in batches.
+#include "coordinator/scheduling/dispatcher.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "capstan/serialize.hpp"
+#include "io/events/trace_file.hpp"
+#include "protocol/closure_messages.hpp"
+#include "protocol/push_format.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+/// Work that a worker holds, in nanoseconds: more than it takes to send it more, and little beside what a
+/// person or a step would notice.
+constexpr double kFill = 300e3;
+constexpr std::size_t kMostInflight = 512;
+constexpr std::size_t kLeastInflight = 2;
+/// What a closure takes besides its function, so that empty ones count.
+constexpr double kOverhead = 500;
+/// A batch that is longer is sent: it still fits one message with the closure that made it so, mostly.
+constexpr std::size_t kBatchBytes = transport::kPieceBytes / 2;
+/// A worker that has not answered for so long is in a long function, and what waits behind it may be moved.
+constexpr std::chrono::milliseconds kAskBackAfter{1};
+constexpr std::chrono::milliseconds kLongestWait{500};
+
+template <class T>
+void append(std::vector<std::byte>& out, const T& value) {
+  const auto bytes = transport::as_bytes(value);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+void Dispatcher::add(transport::Peer& peer) {
+  Worker& worker = workers_.emplace_back();
+  worker.peer = &peer;
+  worker.index = count_++;
+  ++alive_;
+  if (start_delay_.count() == 0) return;
+  auto delay = start_delay_ * worker.index;
+  if (start_delay_max_.count() > 0) delay = std::min(delay, start_delay_max_);
+  worker.start = Clock::now() + delay;
+  starting_ = true;
+}
+
+void Dispatcher::expect(transport::Peer& peer) {
+  Worker& worker = workers_.emplace_back();
+  worker.peer = &peer;
+  worker.index = workers();
+  worker.alive = false;
+  queue_.lose(worker.index);
+  ++count_;
+}
+
+void Dispatcher::regain(int index, transport::Peer& peer) {
+  Worker& worker = workers_.at(static_cast<std::size_t>(index));
+  CAPSTAN_ASSERT(!worker.alive);
+  worker = Worker{};
+  worker.peer = &peer;
+  worker.index = index;
+  queue_.regain(index);
+  ++alive_;
+}
+
+transport::Peer* Dispatcher::worker(int index) const {
+  const auto at = static_cast<std::size_t>(index);
+  return at < workers_.size() ? workers_[at].peer : nullptr;
+}
+
+void Dispatcher::send_to_all(std::uint16_t type) {
+  for (const Worker& worker : workers_) {
+    if (worker.alive) worker.peer->send(type, {});
+  }
+}
+
+/// Not while a batch is filled: it may announce what is freed here.
+void Dispatcher::free_resources() {
+  const std::vector<std::uint64_t> freed = strategy_.worker_resources().take_freed();
+  if (freed.empty()) return;
+  const FreeHeader header{strategy_.runtime()->life()};
+  const std::vector<std::byte> ids = to_bytes(freed);
+  for (const Worker& worker : workers_) {
+    if (worker.alive) worker.peer->send(cluster::kFreeResources, transport::as_bytes(header), ids);
+  }
+}
+
+Dispatcher::Worker* Dispatcher::of_rank(int rank) {
+  const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                  [rank](const Worker& worker) { return worker.peer->rank() == rank; });
+  return found == workers_.end() ? nullptr : &*found;
+}
+
+void Dispatcher::leave(int rank) {
+  Worker* worker = of_rank(rank);
+  if (worker == nullptr || !worker->alive) return;
+  worker->leaves = true;
+  const GiveBackHeader all{worker->running.size(), 0, 0};
+  worker->peer->send(cluster::kGiveBack, transport::as_bytes(all));
+}
+
+transport::Peer* Dispatcher::leaver() const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [](const Worker& worker) {
+    return worker.leaves && worker.alive && worker.running.empty();
+  });
+  return found == workers_.end() ? nullptr : found->peer;
+}
+
+std::uint64_t Dispatcher::ended(const transport::Peer& peer) const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                  [&](const Worker& worker) { return worker.peer == &peer; });
+  return found == workers_.end() ? 0 : found->ended;
+}
+
+double Dispatcher::estimate(std::uint32_t function) {
+  if (function >= times_.size()) times_.resize(function + 1);
+  return times_[function] == 0 ? kFill : kOverhead + times_[function];
+}
+
+/// Up quickly, down slowly: a function that is sometimes long is one to be careful with.
+void Dispatcher::learn(std::uint32_t function, double nanoseconds) {
+  double& time = times_.at(function);
+  const double weight = time == 0 ? 1 : nanoseconds > time ? 0.5 : 1.0 / 16;
+  time = std::max(1.0, time + weight * (nanoseconds - time));
+}
+
+/// All workers at once at the start would all ask for the same shards at once.
+bool Dispatcher::waits_for_start(const Worker& worker) const {
+  return starting_ && Clock::now() < worker.start;
+}
+
+bool Dispatcher::has_room(const Worker& worker) const {
+  const std::size_t running = worker.running.size();
+  if (!worker.alive || worker.leaves || waits_for_start(worker)) return false;
+  if (inflight_limit_ > 0) return running < inflight_limit_;
+  return running < kLeastInflight || (worker.fills && running < kMostInflight && worker.load < kFill);
+}
+
+/// Closures for one worker go before those for any: the worker holds what they are about.
+bool Dispatcher::dispatch_for_one() {
+  if (!queue_.any_for_one()) return false;
+  bool any = false;
+  for (Worker& worker : workers_) {
+    while (has_room(worker)) {
+      auto closure = queue_.take_for(worker.index);
+      if (!closure) break;
+      give(worker, std::move(*closure));
+      any = true;
+    }
+  }
+  return any;
+}
+
+bool Dispatcher::dispatch() {
+  // Half empty is soon enough to be filled, and makes batches.
+  for (Worker& worker : workers_) worker.fills = worker.load < kFill / 2;
+  bool any = dispatch_for_one();
+  heap_.clear();
+  for (Worker& worker : workers_) {
+    if (has_room(worker)) heap_.push_back(&worker);
+  }
+  // Among equals the one that answered last: it is awake.
+  const auto later = [](const Worker* a, const Worker* b) {
+    return a->load != b->load ? a->load > b->load : a->answered < b->answered;
+  };
+  std::make_heap(heap_.begin(), heap_.end(), later);
+  while (!heap_.empty()) {
+    Worker* worker = heap_.front();
+    auto closure = queue_.take(worker->index, false);
+    if (!closure) {
+      if (!queue_.any_preferred()) break;
+      std::pop_heap(heap_.begin(), heap_.end(), later);  // another one may be preferred
+      heap_.pop_back();
+      continue;
+    }
+    any = true;
+    if (Worker* maker = maker_of(*closure, worker->load); maker != nullptr && maker != worker) {
+      give(*maker, std::move(*closure));
+      if (!has_room(*maker)) std::erase(heap_, maker);
+      std::make_heap(heap_.begin(), heap_.end(), later);
+      continue;
+    }
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    give(*worker, std::move(*closure));
+    if (has_room(*worker)) {
+      std::push_heap(heap_.begin(), heap_.end(), later);
+    } else {
+      heap_.pop_back();
+    }
+  }
+  if (queue_.any_preferred()) any = give_to_idle() || any;
+  if (any) {
+    for (Worker& worker : workers_) send_batch(worker);
+  }
+  revoke();
+  ask_back();
+  return any;
+}
+
+/// What is left prefers workers that have no room.
+bool Dispatcher::give_to_idle() {
+  bool any = false;
+  for (Worker& worker : workers_) {
+    if (!worker.running.empty() || !has_room(worker)) continue;
+    auto closure = queue_.take(worker.index, true);
+    if (!closure) break;
+    give(worker, std::move(*closure));
+    any = true;
+  }
+  return any;
+}
+
+/// The worker that made an argument of it, if that one is as free as the freest.
+Dispatcher::Worker* Dispatcher::maker_of(const Closure& closure, double least_load) {
+  if (!closure.special || closure.extras()->affinity != kAnyWorker) return nullptr;
+  const int maker = closure.maker();
+  if (maker < 0 || maker >= workers()) return nullptr;
+  Worker& worker = workers_[static_cast<std::size_t>(maker)];
+  return has_room(worker) && worker.load <= least_load ? &worker : nullptr;
+}
+
+/// What it has besides its packed arguments goes in front of them, and into them. False when it cannot be
+/// made, and has failed.
+bool Dispatcher::append_extras(std::vector<std::byte>& out, RunHeader header, const Closure& closure) {
+  const ClosureExtras& extras = *closure.extras();
+  std::vector<std::byte> whole;
+  if (!extras.inputs.empty()) {
+    try {
+      whole = closure.whole_arguments();
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const Error*>(&error);
+      queue_.fail(closure, known != nullptr ? known->code() : Code::invalid_argument, error.what());
+      return false;
+    }
+  }
+  const std::vector<std::byte>& arguments = extras.inputs.empty() ? closure.arguments : whole;
+  header.argument_bytes = arguments.size();
+  header.completes = extras.completes ? 1 : 0;
+  if (extras.deadline) {
+    const std::int64_t left = std::chrono::nanoseconds(*extras.deadline - Clock::now()).count();
+    header.argument_bytes += sizeof left;
+    header.timed = 1;
+    append(out, header);
+    append(out, left);
+  } else {
+    append(out, header);
+  }
+  out.insert(out.end(), arguments.begin(), arguments.end());
+  return true;
+}
+
+void Dispatcher::give(Worker& worker, Closure closure) {
+  const RunHeader header{closure.id, closure.arguments.size(), closure.function,
+                         static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
+                         // For a coordinator that was killed any of them may have been begun.
+                         static_cast<std::uint8_t>(closure.again || strategy_.runtime()->life() > 0 ? 1 : 0)};
+  std::vector<std::byte> special;
+  if (closure.special && !append_extras(special, header, closure)) return;
+  if (closure.special) {
+    worker.batch.insert(worker.batch.end(), special.begin(), special.end());
+  } else {
+    append(worker.batch, header);
+    worker.batch.insert(worker.batch.end(), closure.arguments.begin(), closure.arguments.end());
+  }
+  ++worker.batched;
+  if (worker.running.empty()) worker.heard = Clock::now();
+  const double time = estimate(closure.function);
+  worker.load += time;
+  worker.running.push_back({std::move(closure), time, false});
+  if (worker.batch.size() >= kBatchBytes) send_batch(worker);
+}
+
+/// Appends what the worker has not been told of yet; returns the number of bytes. Called when the batch is
+/// complete: each of its closures was scheduled by then, so all objects that they may name exist.
+std::uint64_t Dispatcher::announce(Worker& worker) {
+  Announcement news;
+  for (const auto& variable : strategy_.variables(worker.known_variables)) {
+    news.variables.push_back(variable->descriptor);
+  }
+  for (const auto& recipe : strategy_.worker_resources().after(worker.known_resources)) {
+    news.resources.push_back(*recipe);
+  }
+  if (news.variables.empty() && news.resources.empty()) return 0;
+  worker.known_variables += news.variables.size();
+  if (!news.resources.empty()) worker.known_resources = news.resources.back().id;
+  const std::vector<std::byte> bytes = to_bytes(news);
+  worker.batch.insert(worker.batch.end(), bytes.begin(), bytes.end());
+  return bytes.size();
+}
+
+void Dispatcher::send_batch(Worker& worker) {
+  if (worker.batched == 0) return;
+  const BatchHeader header{worker.batched, announce(worker), strategy_.runtime()->life(), worker.failures};
+  if (io::TraceFile* trace = strategy_.runtime()->trace(); trace != nullptr) {
+    trace->instant("dispatch", "dispatch",
+                   {{"worker", worker.index},
+                    {"functions", static_cast<std::int64_t>(worker.batched)},
+                    {"bytes", static_cast<std::int64_t>(worker.batch.size())}});
+  }
+  worker.peer->send(cluster::kRunClosures, transport::as_bytes(header), worker.batch);
+  worker.batch.clear();
+  if (worker.batch.capacity() > 4 * kBatchBytes) worker.batch.shrink_to_fit();
+  worker.batched = 0;
+}
+
+/// Nothing when the worker has been given up, or the closure taken back, meanwhile.
+std::optional<Dispatcher::Running> Dispatcher::stop_running(Worker& worker, std::uint64_t id) {
+  const auto found = std::find_if(worker.running.begin(), worker.running.end(),
+                                  [id](const Running& running) { return running.closure.id == id; });
+  if (found == worker.running.end()) return std::nullopt;
+  Running running = std::move(*found);
+  worker.running.erase(found);
+  worker.load = worker.running.empty() ? 0 : worker.load - running.estimate;
+  return running;
+}
+
+void Dispatcher::take_results(const transport::Message& message) {
+  Worker* worker = from(message);
+  if (worker == nullptr) return;
+  worker->heard = Clock::now();
+  worker->answered = ++answers_;
+  worker->asked_back = false;
+  Reader in(message.payload);
+  while (in.left() > 0) {
+    const auto header = read<DoneHeader>(in);
+    const transport::Bytes result = in.view(header.result_bytes);
+    if (header.code != 0 && header.id < shard::kForOneWorker) ++worker->failures;
+    const auto running = stop_running(*worker, header.id);
+    if (!running) continue;
+    ++worker->ended;
+    learn(running->closure.function, static_cast<double>(header.nanoseconds));
+    if (header.code == 0) {
+      queue_.finish(running->closure, {result.begin(), result.end()}, {worker->index, header.nanoseconds});
+    } else {
+      queue_.fail(running->closure, static_cast<Code>(header.code),
+                  std::string(reinterpret_cast<const char*>(result.data()), result.size()),
+                  {worker->index, header.nanoseconds});
+    }
+  }
+}
+
+/// After an error: what workers hold and have not begun is cancelled like what is queued. A worker that is
+/// sent this has been sent all closures that were scheduled before the error.
+void Dispatcher::revoke() {
+  const std::uint64_t before = queue_.revoked_before();
+  if (before == revoked_before_) return;
+  revoked_before_ = before;
+  for (const Worker& worker : workers_) {
+    const bool holds_any = std::any_of(worker.running.begin(), worker.running.end(),
+                                       [&](const Running& running) { return running.closure.id < before; });
+    const GiveBackHeader all{0, before, 0};
+    if (worker.alive && holds_any) worker.peer->send(cluster::kGiveBack, transport::as_bytes(all));
+  }
+}
+
+/// What a busy worker has not begun goes to one that has nothing to do, half of it at a time.
+void Dispatcher::ask_back() {
+  rest_ = kLongestWait;
+  if (starting_) {
+    starting_ = false;
+    for (const Worker& worker : workers_) {
+      if (!worker.alive || Clock::now() >= worker.start) continue;
+      starting_ = true;
+      rest_ = std::min(rest_, std::chrono::ceil<std::chrono::milliseconds>(worker.start - Clock::now()));
+    }
+  }
+  if (!queue_.empty()) return;
+  Worker* busiest = nullptr;
+  bool any_idle = false;
+  for (Worker& worker : workers_) {
+    if (!worker.alive || worker.leaves || waits_for_start(worker)) continue;
+    any_idle = any_idle || worker.running.empty();
+    if (worker.asked_back || worker.running.size() < 2) continue;
+    if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;
+  }
+  if (!any_idle || busiest == nullptr) return;
+  if (Clock::now() < busiest->heard + kAskBackAfter) {
+    rest_ = std::min(rest_, kAskBackAfter);
+    return;
+  }
+  const GiveBackHeader header{busiest->running.size() / 2, 0, 0};
+  busiest->peer->send(cluster::kGiveBack, transport::as_bytes(header));
+  busiest->asked_back = true;
+  // What it has begun is not what it was thought to be.
+  busiest->running.front().estimate += kFill;
+  busiest->load += kFill;
+}
+
+void Dispatcher::take_back(const transport::Message& message) {
+  Worker* worker = from(message);
+  if (worker == nullptr) return;
+  const auto ids = from_bytes<std::vector<std::uint64_t>>(message.payload);
+  if (!ids.empty()) worker->asked_back = false;
+  for (const std::uint64_t id : ids) {  // the last one first
+    if (auto running = stop_running(*worker, id)) queue_.put_back(std::move(running->closure));
+  }
+}
+
+std::optional<std::size_t> Dispatcher::lose(const transport::Peer& peer, std::set<int> ps,
+                                            Clock::time_point deadline) {
+  for (Worker& worker : workers_) {
+    if (worker.peer != &peer || !worker.alive) continue;
+    worker.alive = false;
+    queue_.lose(worker.index);
+    --alive_;
+    Lost lost{peer.rank(), std::move(ps), deadline, {}};
+    for (Running& running : worker.running) {
+      running.closure.again = true;
+      if (running.closure.worker == kAnyWorker) {
+        lost.closures.push_back(std::move(running.closure));
+      } else {
+        queue_.put_back(std::move(running.closure));
+      }
+    }
+    worker.running.clear();
+    worker.load = 0;
+    const std::size_t closures = lost.closures.size();
+    lost_.push_back(std::move(lost));
+    run_elsewhere();
+    return closures;
+  }
+  return std::nullopt;
+}
+
+void Dispatcher::cancel_expired() {
+  for (Worker& worker : workers_) {
+    if (!worker.alive) continue;
+    for (Running& running : worker.running) {
+      const ClosureExtras* extras = running.closure.extras();
+      if (extras == nullptr || !extras->expired || std::exchange(running.cancelled, true)) continue;
+      const GiveBackHeader header{0, 0, running.closure.id};
+      worker.peer->send(cluster::kGiveBack, transport::as_bytes(header));
+    }
+  }
+}
+
+/// What a worker holds behind the first one waits, as all else that it is given.
+Dispatcher::Overrun Dispatcher::overrun() const {
+  Overrun longest{nullptr, 0, Clock::time_point::max()};
+  for (const Worker& worker : workers_) {
+    if (!worker.alive || worker.running.empty()) continue;
+    const Closure& first = worker.running.front().closure;
+    if (!first.special || !first.extras()->expired || *first.extras()->deadline >= longest.deadline) continue;
+    longest = {worker.peer, first.function, *first.extras()->deadline};
+  }
+  return longest;
+}
+
+std::vector<Dispatcher::Holding> Dispatcher::holding() const {
+  std::vector<Holding> all;
+  for (const Worker& worker : workers_) {
+    if (!worker.alive || worker.running.empty()) continue;
+    all.push_back(
+        {worker.index, worker.running.size(), worker.running.front().closure.function, worker.heard});
+  }
+  return all;
+}
+
+std::vector<Dispatcher::Held> Dispatcher::held() const {
+  std::vector<Held> all;
+  for (const Worker& worker : workers_)
+    all.push_back({worker.index, worker.peer->rank(), worker.alive, worker.ended, worker.running.size()});
+  return all;
+}
+
+std::vector<int> Dispatcher::open_at(int ps) const {
+  std::vector<int> ranks;
+  for (const Lost& lost : lost_) {
+    if (lost.open.contains(ps)) ranks.push_back(lost.rank);
+  }
+  return ranks;
+}
+
+void Dispatcher::closed(int rank, int ps) {
+  for (Lost& lost : lost_) {
+    if (lost.rank == rank) lost.open.erase(ps);
+  }
+  run_elsewhere();
+}
+
+std::optional<Dispatcher::Overdue> Dispatcher::overdue() const {
+  if (lost_.empty()) return std::nullopt;
+  const auto now = Clock::now();
+  for (const Lost& lost : lost_) {
+    if (now >= lost.deadline) return Overdue{lost.rank, *lost.open.begin()};
+  }
+  return std::nullopt;
+}
+
+/// What no ps has anything of left to apply.
+void Dispatcher::run_elsewhere() {
+  std::erase_if(lost_, [this](Lost& lost) {
+    if (!lost.open.empty()) return false;
+    for (auto closure = lost.closures.rbegin(); closure != lost.closures.rend(); ++closure) {
+      queue_.put_back(std::move(*closure));
+    }
+    return true;
+  });
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,241 @@
+// split_keeper.cpp -- handing out, looking what has ended, and a position as JSON.
+#include "coordinator/scheduling/split_keeper.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "base/json.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+using Json = nlohmann::json;
+
+Error bad_position(const std::string& why) {
+  return Error(Code::invalid_argument, "this is no position of a dataset of splits: " + why);
+}
+
+}  // namespace
+
+SplitKeeper::SplitKeeper(std::shared_ptr<Coordinator> coordinator, std::vector<DataSplit> cuts,
+                         std::string data, const SplitOptions& options)
+    : coordinator_(std::move(coordinator)),
+      cuts_(std::move(cuts)),
+      data_(std::move(data)),
+      options_(options) {
+  if (options_.epochs < -1) {
+    throw Error(Code::invalid_argument,
+                fmt::format("create_split_dataset: epochs is {}; it must be -1 (without an end) or more",
+                            options_.epochs));
+  }
+  if (options_.epochs == -1) options_.epochs = std::numeric_limits<std::int64_t>::max();
+  if (cuts_.empty()) options_.epochs = 0;  // there is nothing to do in any of them
+  for (std::size_t i = 0; i < cuts_.size(); ++i) {
+    cuts_[i].index = static_cast<std::int64_t>(i);
+    cuts_[i].count = count();
+  }
+}
+
+/// Fisher and Yates, with random numbers that are the same on every machine.
+std::vector<std::size_t> SplitKeeper::order_of(std::int64_t epoch) const {
+  std::vector<std::size_t> order(cuts_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!options_.shuffle_seed) return order;
+  const std::uint64_t key =
+      data::mixed(*options_.shuffle_seed ^ data::mixed(static_cast<std::uint64_t>(epoch)));
+  for (std::size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[data::random_below(i, key, i)]);
+  return order;
+}
+
+SplitKeeper::Epoch& SplitKeeper::opened(std::int64_t number) {
+  const auto [found, fresh] = epochs_.try_emplace(number);
+  Epoch& epoch = found->second;
+  if (fresh) {
+    epoch.order = order_of(number);
+    epoch.place_of.resize(epoch.order.size());
+    for (std::size_t place = 0; place < epoch.order.size(); ++place)
+      epoch.place_of[epoch.order[place]] = place;
+    epoch.states.assign(epoch.order.size(), State::to_do);
+    epoch.to_do = count();
+  }
+  return epoch;
+}
+
+/// At what has come to an end.
+void SplitKeeper::look() const {
+  std::erase_if(under_way_, [this](const UnderWay& split) {
+    if (split.result->pending()) return false;
+    Epoch& epoch = epochs_.at(split.epoch);
+    if (split.result->state == Result::State::ready) {
+      epoch.states[split.place] = State::done;
+      ++epoch.done;
+    } else {
+      epoch.states[split.place] = State::to_do;
+      ++epoch.to_do;
+      epoch.first_to_do = std::min(epoch.first_to_do, split.place);
+    }
+    return true;
+  });
+  close_epochs();
+}
+
+void SplitKeeper::close_epochs() const {
+  while (!epochs_.empty() && epochs_.begin()->first == first_epoch_ &&
+         epochs_.begin()->second.done == count()) {
+    epochs_.erase(epochs_.begin());
+    ++first_epoch_;
+  }
+}
+
+bool SplitKeeper::done() {
+  look();
+  return first_epoch_ >= options_.epochs;
+}
+
+std::int64_t SplitKeeper::epoch() {
+  look();
+  std::int64_t number = first_epoch_;
+  for (const auto& [opened, epoch] : epochs_) {
+    if (opened == number && epoch.to_do == 0) ++number;
+  }
+  return std::min(number, options_.epochs);
+}
+
+std::int64_t SplitKeeper::splits_done(std::int64_t number) {
+  look();
+  if (number < first_epoch_) return count();
+  const auto found = epochs_.find(number);
+  return found == epochs_.end() ? 0 : found->second.done;
+}
+
+std::vector<DataSplit> SplitKeeper::in_order(std::int64_t epoch) const {
+  std::vector<DataSplit> all;
+  for (const std::size_t cut : order_of(epoch)) {
+    all.push_back(cuts_[cut]);
+    all.back().epoch = epoch;
+  }
+  return all;
+}
+
+std::vector<DataSplit> SplitKeeper::next(std::int64_t most) {
+  std::vector<DataSplit> found;
+  const std::int64_t number = epoch();
+  if (number >= options_.epochs || most <= 0) return found;
+  Epoch& epoch = opened(number);
+  for (std::size_t place = epoch.first_to_do; place < epoch.states.size(); ++place) {
+    if (epoch.states[place] != State::to_do) continue;
+    if (found.empty()) epoch.first_to_do = place;
+    found.push_back(cuts_[epoch.order[place]]);
+    found.back().epoch = number;
+    if (static_cast<std::int64_t>(found.size()) == most) break;
+  }
+  return found;
+}
+
+std::shared_ptr<const Result> SplitKeeper::add(const DataSplit& split, std::uint32_t function,
+                                               detail::PackedArguments arguments) {
+  auto extras = std::make_unique<ClosureExtras>();
+  extras->completes = true;  // half a split would count again
+  auto result = coordinator_->schedule(function, std::move(arguments), std::move(extras));
+  Epoch& epoch = epochs_.at(split.epoch);
+  const std::size_t place = epoch.place_of[static_cast<std::size_t>(split.index)];
+  epoch.states[place] = State::under_way;
+  --epoch.to_do;
+  under_way_.push_back({split.epoch, place, result});
+  return result;
+}
+
+void SplitKeeper::hold() {
+  look();
+  if (under_way_.empty()) return;
+  coordinator_->queue().hold();
+  holds_ = true;
+}
+
+void SplitKeeper::release() noexcept {
+  if (std::exchange(holds_, false)) coordinator_->queue().release();
+}
+
+std::string SplitKeeper::position() const {
+  look();
+  Json done = Json::object();
+  for (const auto& [number, epoch] : epochs_) {
+    Json ranges = Json::array();
+    for (std::size_t place = 0; place < epoch.states.size();) {
+      if (epoch.states[place] != State::done) {
+        ++place;
+        continue;
+      }
+      std::size_t end = place;
+      while (end < epoch.states.size() && epoch.states[end] == State::done) ++end;
+      ranges.push_back({place, end});
+      place = end;
+    }
+    if (!ranges.empty()) done[std::to_string(number)] = std::move(ranges);
+  }
+  const Json seed = options_.shuffle_seed ? Json(*options_.shuffle_seed) : Json();
+  return Json{
+      {"data", data_}, {"splits", count()}, {"shuffle_seed", seed}, {"epoch", first_epoch_}, {"done", done}}
+      .dump();
+}
+
+SplitKeeper::Position SplitKeeper::parsed(const std::string& text) const try {
+  const Json json =
+      parse_json(text, fmt::format("the position of \"{}\"", options_.name), Code::invalid_argument);
+  const Json seed = options_.shuffle_seed ? Json(*options_.shuffle_seed) : Json();
+  const auto differs = [&](const char* what, const std::string& there, const std::string& here) {
+    return Error(Code::failed_precondition,
+                 fmt::format("the position of \"{}\" does not fit this program: its {} is {} there, {} here",
+                             options_.name, what, there, here));
+  };
+  const auto data = json.at("data").get<std::string>();
+  if (data != data_ || json.at("splits") != count()) throw differs("data", data, data_);
+  if (json.at("shuffle_seed") != seed)
+    throw differs("shuffle_seed", json.at("shuffle_seed").dump(), seed.dump());
+  Position position;
+  position.first_epoch = json.at("epoch").get<std::int64_t>();
+  if (position.first_epoch < 0) throw bad_position("its epoch is below 0");
+  for (const auto& [number, ranges] : json.at("done").items()) {
+    const std::int64_t epoch = std::stoll(number);
+    if (epoch < position.first_epoch) throw bad_position("epoch " + number + " is done and not done");
+    std::vector<std::size_t>& places = position.done[epoch];
+    for (const Json& range : ranges) {
+      const auto begin = range.at(0).get<std::uint64_t>();
+      const auto end = range.at(1).get<std::uint64_t>();
+      const std::uint64_t least = places.empty() ? 0 : places.back() + 1;
+      if (begin < least || end < begin || end > cuts_.size()) throw bad_position("its ranges are none");
+      for (std::size_t place = begin; place < end; ++place) places.push_back(place);
+    }
+  }
+  return position;
+} catch (const Json::exception& error) {
+  throw bad_position(error.what());
+} catch (const std::logic_error& error) {  // of stoll
+  throw bad_position(error.what());
+}
+
+void SplitKeeper::restore(const std::string& text) {
+  look();
+  if (!under_way_.empty()) {
+    throw Error(Code::failed_precondition,
+                fmt::format("{} splits of \"{}\" are under way: join() before restoring", under_way_.size(),
+                            options_.name));
+  }
+  const Position position = parsed(text);
+  epochs_.clear();
+  first_epoch_ = position.first_epoch;
+  for (const auto& [number, places] : position.done) {
+    Epoch& epoch = opened(number);
+    for (const std::size_t place : places) epoch.states[place] = State::done;
+    epoch.done = static_cast<std::int64_t>(places.size());
+    epoch.to_do = count() - epoch.done;
+  }
+  close_epochs();
+}
+
+}  // namespace capstan::coordinator

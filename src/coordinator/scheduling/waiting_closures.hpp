@@ -1,0 +1,36 @@
+// waiting_closures.hpp -- closures of which an argument is a result that is not there yet.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "coordinator/scheduling/closure.hpp"
+
+namespace capstan::coordinator {
+
+/// Used under the queue's mutex.
+class WaitingClosures {
+ public:
+  bool empty() const noexcept { return closures_.empty(); }
+  std::size_t size() const noexcept { return closures_.size(); }
+  /// Of these, for any worker.
+  std::size_t for_any() const noexcept { return for_any_; }
+
+  /// REQUIRES: it is not ready.
+  void add(Closure closure);
+  /// Takes out those that `result`, which has come to something, was the last to be waited for, or that it
+  /// failed.
+  std::vector<Closure> release(const Result& result);
+  std::optional<Closure> remove(std::uint64_t id);
+  std::vector<Closure> take_all();
+
+ private:
+  std::map<std::uint64_t, Closure> closures_;  // by id
+  std::unordered_multimap<const Result*, std::uint64_t> waiting_for_;
+  std::size_t for_any_ = 0;
+};
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,40 @@
+// server.cpp -- Server::join: the right loop for the role.
+#include "capstan/server.hpp"
+
+#include "base/exit_codes.hpp"
+#include "base/log.hpp"
+#include "coordinator/worker/worker_server.hpp"
+#include "ps/durability/spare.hpp"
+#include "ps/server/ps_server.hpp"
+
+namespace capstan {
+
+int Server::join() {
+  try {
+    switch (cluster_.role()) {
+      case Role::ps:
+        store::PsServer(cluster_.runtime()).run();
+        return 0;
+      case Role::worker:
+        coordinator::WorkerServer(cluster_.runtime()).run();
+        return 0;
+      case Role::spare:
+        store::run_spare(cluster_.runtime());
+        return 0;
+      case Role::evaluator:
+        throw Error(Code::failed_precondition,
+                    "this program has nothing for an evaluator to run (SidecarEvaluator): leave --evaluator "
+                    "out");
+      case Role::coordinator:
+        throw Error(Code::failed_precondition,
+                    "the coordinator runs the program; Server is for the other roles");
+    }
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    if (error.code() == Code::aborted) return kExitFenced;
+    if (error.code() != Code::unavailable) throw;
+  }
+  return kExitLostRank;
+}
+
+}  // namespace capstan

@@ -1,0 +1,172 @@
+// group_stand_in.cpp -- what a group of stand-ins does together: on the host, in the order of the GPUs,
+// floating-point numbers in double and rounded once.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "base/with_type.hpp"
+#include "capstan/half.hpp"
+#include "gpu/group_driver.hpp"
+#include "gpu/stand_in.hpp"
+
+namespace capstan::device {
+namespace {
+
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+/// To a float that rounds to 16 bits as `x` does: toward zero, with the last bit set where anything was lost,
+/// so that what is next to a tie does not become one.
+float without_ties(double x) {
+  const auto near = static_cast<float>(x);
+  if (static_cast<double>(near) == x || x != x) return near;
+  const bool is_above =
+      (near < 0 ? -static_cast<double>(near) : static_cast<double>(near)) > (x < 0 ? -x : x);
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(near) - (is_above ? 1U : 0U);
+  return std::bit_cast<float>(bits | 1U);
+}
+
+template <class T>
+double wide(T x) {
+  if constexpr (kIsHalf<T>) {
+    return static_cast<float>(x);
+  } else {
+    return static_cast<double>(x);
+  }
+}
+template <class T>
+T rounded(double x) {
+  if constexpr (kIsHalf<T>) {
+    return T(without_ties(x));
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
+/// What numbers of type T are combined in; integers wrap around there.
+template <class T>
+using Wide = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                         std::type_identity<double>>::type;
+
+template <class T>
+T combined(Combine how, const std::vector<Part>& parts, std::size_t at) {
+  const auto value = [&](const Part& part) { return static_cast<const T*>(part.in)[at]; };
+  if (how == Combine::minimum || how == Combine::maximum) {
+    T best = value(parts[0]);
+    for (const Part& part : parts) {
+      const T x = value(part);
+      if (how == Combine::minimum ? x < best : best < x) best = x;
+    }
+    return best;
+  }
+  const auto widened = [&](const Part& part) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<Wide<T>>(value(part));
+    } else {
+      return wide(value(part));
+    }
+  };
+  Wide<T> total = widened(parts[0]);
+  for (std::size_t rank = 1; rank < parts.size(); ++rank) {
+    const Wide<T> next = widened(parts[rank]);
+    total = static_cast<Wide<T>>(how == Combine::product ? total * next : total + next);
+  }
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(total);
+  } else {
+    return rounded<T>(how == Combine::mean ? total / static_cast<double>(parts.size()) : total);
+  }
+}
+
+std::vector<std::byte> combined(const GroupCall& call, const std::vector<Part>& parts, std::size_t count) {
+  std::vector<std::byte> result(count * size_of(call.dtype));
+  with_type(call.dtype, [&]<class T>(std::type_identity<T>) {
+    for (std::size_t at = 0; at < count; ++at) {
+      const T one = combined<T>(call.combine, parts, at);
+      std::memcpy(result.data() + at * sizeof(T), &one, sizeof(T));
+    }
+  });
+  return result;
+}
+
+/// All of it, at once: in place, as no array is written before all have been read.
+void perform(const GroupCall& call, const std::vector<Part>& parts) {
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  switch (call.kind) {
+    case GroupCall::Kind::all_reduce: {
+      const auto result = combined(call, parts, call.count);
+      for (const Part& part : parts) std::memcpy(part.out, result.data(), bytes);
+      return;
+    }
+    case GroupCall::Kind::reduce_scatter: {
+      const auto result = combined(call, parts, call.count * parts.size());
+      for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+        std::memcpy(parts[rank].out, result.data() + rank * bytes, bytes);
+      }
+      return;
+    }
+    case GroupCall::Kind::all_gather: {
+      std::vector<std::byte> result(bytes * parts.size());
+      for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+        std::memcpy(result.data() + rank * bytes, parts[rank].in, bytes);
+      }
+      for (const Part& part : parts) std::memcpy(part.out, result.data(), result.size());
+      return;
+    }
+    case GroupCall::Kind::broadcast: {
+      const void* from = parts[static_cast<std::size_t>(call.root)].in;
+      for (const Part& part : parts) std::memmove(part.out, from, bytes);
+      return;
+    }
+  }
+}
+
+class StandInDriver final : public GroupDriver {
+ public:
+  explicit StandInDriver(std::vector<const Stream*> streams)
+      : streams_(std::move(streams)), together_(streams_[0]->device()), done_(streams_[0]->device()) {
+    for (const Stream* stream : streams_) ready_.emplace_back(stream->device());
+  }
+  /// What is left refers to the streams, and they to it.
+  ~StandInDriver() override {
+    abort();
+    try {
+      together_.wait();
+    } catch (...) {  // whoever waits for a stream is told
+    }
+  }
+
+  void give(const GroupCall& call, std::span<const Part> parts) override {
+    for (std::size_t rank = 0; rank < streams_.size(); ++rank) {
+      ready_[rank].record(*streams_[rank]);
+      together_.begin_after(ready_[rank]);
+    }
+    together_.stand_in()->put(
+        [call, parts = std::vector<Part>(parts.begin(), parts.end()), given_up = given_up_] {
+          if (!*given_up) perform(call, parts);
+        });
+    done_.record(together_);
+    for (const Stream* stream : streams_) stream->begin_after(done_);
+  }
+  std::string failure() override { return ""; }
+  void abort() noexcept override { *given_up_ = true; }
+
+ private:
+  std::vector<const Stream*> streams_;
+  Stream together_;
+  std::vector<Event> ready_;
+  Event done_;
+  std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+}  // namespace
+
+std::unique_ptr<GroupDriver> make_stand_in_driver(std::vector<const Stream*> streams) {
+  return std::make_unique<StandInDriver>(std::move(streams));
+}
+
+}  // namespace capstan::device

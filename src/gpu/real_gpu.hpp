@@ -1,0 +1,92 @@
+// real_gpu.hpp -- what gpu.hpp and row_sort.hpp do with GPUs that are no stand-ins: by CUDA, or in a build
+// without it refused. Handles are a cudaStream_t and a cudaEvent_t.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gpu/gpu.hpp"
+#include "gpu/stand_in.hpp"
+
+namespace capstan::device::real {
+
+int count() noexcept;
+/// Whether CUDA has been initialised.
+bool was_used() noexcept;
+std::string why_none();
+Info info(int device);
+
+/// Returns what to restore: the device that was selected before, where it has a context, which selecting it
+/// would make otherwise (half a GB of its memory); else this one.
+int select(int device);
+/// What goes wrong is told by the next call that needs the device.
+void restore(int device) noexcept;
+
+void* create_stream(int device);
+void destroy_stream(int device, void* stream) noexcept;
+void wait_for_stream(void* stream);
+void begin_after(void* stream, void* event);
+
+void* create_event(int device, Timing timing);
+void destroy_event(int device, void* event) noexcept;
+void record(void* event, void* stream);
+void wait_for_event(void* event);
+bool done(void* event);
+double milliseconds(void* begin, void* end);
+
+/// Null where there is no room.
+std::byte* allocate(int device, std::size_t bytes);
+/// When all that has been given to the device is done.
+void free(int device, std::byte* bytes) noexcept;
+std::byte* allocate_pinned(std::size_t bytes);
+/// When all that has been given to any device is done.
+void free_pinned(std::byte* bytes) noexcept;
+void copy(void* stream, void* to, const void* from, std::size_t bytes);
+void fill_with_zeros(void* stream, void* memory, std::size_t bytes);
+
+/// A cudaIpcMemHandle_t.
+inline constexpr std::size_t kExportBytes = 64;
+/// Nothing where CUDA gives none, as on platforms without CUDA IPC.
+std::optional<std::array<std::byte, kExportBytes>> export_memory(int device, std::byte* memory) noexcept;
+/// Null where the device does not reach it.
+std::byte* import_memory(int device, const std::array<std::byte, kExportBytes>& exported);
+void close_imported(int device, std::byte* memory) noexcept;
+
+std::size_t scratch_bytes(const Stream& stream, std::uint32_t count);
+void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count, int bits,
+               const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
+               std::uint32_t* order);
+void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,
+                     const std::uint32_t* in, std::uint32_t* out);
+
+}  // namespace capstan::device::real
+
+namespace capstan::device {
+
+/// CUDA's calls of this thread go to the stream's device while it lives. Stand-ins look whether it does.
+class On {
+ public:
+  explicit On(const Stream& stream)
+      : is_stand_in_(stream.stand_in() != nullptr),
+        before_(is_stand_in_ ? select_stand_in(stream.device()) : real::select(stream.device())) {}
+  /// REQUIRES: it is no stand-in.
+  explicit On(int device) : is_stand_in_(false), before_(real::select(device)) {}
+  ~On() {
+    if (is_stand_in_) {
+      (void)select_stand_in(before_);
+    } else {
+      real::restore(before_);
+    }
+  }
+  On(const On&) = delete;
+  On& operator=(const On&) = delete;
+
+ private:
+  bool is_stand_in_;
+  int before_;
+};
+
+}  // namespace capstan::device

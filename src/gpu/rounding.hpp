@@ -1,0 +1,78 @@
+// rounding.hpp -- between the numbers of a table and those that are computed with.
+#pragma once
+
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+#endif
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/with_type.hpp"
+#include "capstan/half.hpp"
+#include "gpu/both.hpp"
+
+namespace capstan::device {
+
+/// Random bits of a place in a table and a step: SplitMix64 (Steele, Lea, Flood: "Fast splittable
+/// pseudorandom number generators", OOPSLA 2014). The same for the same arguments, in every run.
+CAPSTAN_BOTH std::uint32_t random_bits(std::uint64_t seed, std::uint64_t place) {
+  std::uint64_t z = seed + (place + 1) * 0x9E3779B97F4A7C15U;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return static_cast<std::uint32_t>((z ^ (z >> 31)) >> 32);
+}
+
+/// A GPU has instructions for what float16 does by hand.
+template <class T>
+CAPSTAN_BOTH Arithmetic<T> widened(T x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<T, float16>) return __half2float(__ushort_as_half(x.bits()));
+#endif
+  return static_cast<Arithmetic<T>>(x);
+}
+
+template <class T>
+CAPSTAN_BOTH T nearest(Arithmetic<T> x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<T, float16>) return T::from_bits(__half_as_ushort(__float2half_rn(x)));
+#endif
+  return T(x);
+}
+
+/// One of the two 16-bit numbers next to `x`: the one farther from zero with a probability as `x` is nearer
+/// to it, so that the mean is x. What is out of range rounds to nearest.
+template <class Half>
+CAPSTAN_BOTH Half round_stochastically(float x, std::uint32_t random) {
+  const Half near = nearest<Half>(x);
+  const float back = device::widened(near);
+  const bool is_finite = back - back == 0;
+  if (!is_finite || back == x) return near;
+  // Of the same sign, and one of the two.
+  const bool is_above = (back < 0 ? -back : back) > (x < 0 ? -x : x);
+  const auto toward_zero = static_cast<std::uint16_t>(near.bits() - (is_above ? 1 : 0));
+  const float low = device::widened(Half::from_bits(toward_zero));
+  const Half away = Half::from_bits(static_cast<std::uint16_t>(toward_zero + 1));
+  const float high = device::widened(away);
+  if (high - high != 0) return near;
+  const float share = (x - low) / (high - low);
+  return static_cast<float>(random >> 8) * 0x1p-24F < share ? away : Half::from_bits(toward_zero);
+}
+
+/// How a 16-bit table takes what was computed in float.
+struct Rounding {
+  bool stochastic = false;
+  std::uint64_t seed = 0;  // another one for every update
+};
+
+template <class T>
+CAPSTAN_BOTH T narrowed(Arithmetic<T> x, const Rounding& rounding, std::uint64_t place) {
+  if constexpr (std::is_same_v<T, Arithmetic<T>>) {
+    return x;
+  } else {
+    if (!rounding.stochastic) return nearest<T>(x);
+    return round_stochastically<T>(x, random_bits(rounding.seed, place));
+  }
+}
+
+}  // namespace capstan::device

@@ -1,0 +1,199 @@
+// descriptor.cpp -- optimizers in words.
+#include "protocol/descriptor.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "capstan/error.hpp"
+
+namespace capstan {
+
+namespace shard {
+
+std::uint64_t rows_of(const std::vector<std::uint64_t>& shape) noexcept {
+  return shape.empty() ? 1 : shape[0];
+}
+
+std::uint64_t width_of(const std::vector<std::uint64_t>& shape) noexcept {
+  std::uint64_t width = 1;
+  for (std::size_t axis = 1; axis < shape.size(); ++axis) width *= shape[axis];
+  return width;
+}
+
+std::vector<std::uint64_t> stored_shape(const std::vector<std::uint64_t>& shape) {
+  return shape.empty() ? std::vector<std::uint64_t>{1} : shape;
+}
+
+std::string describe_rows(std::uint64_t rows) {
+  return rows == 0 ? "no rows" : fmt::format("rows 0 to {}", rows - 1);
+}
+
+Error no_such_row(std::int64_t id, std::size_t position, const std::string& variable, std::uint64_t rows) {
+  return Error(Code::out_of_range, fmt::format("id {} at position {} is not in variable \"{}\", which has {}",
+                                               id, position, variable, describe_rows(rows)));
+}
+
+DType slot_dtype(DType dtype) noexcept {
+  return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
+}
+
+void check_bytes(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
+                 OptimizerKind optimizer) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  // Of one element, with its part of each slot.
+  std::uint64_t bytes = size_of(dtype) + slots_of(optimizer).size() * size_of(slot_dtype(dtype));
+  bool fits = true;
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0U) != shape.end();
+  for (const std::uint64_t size : shape) {
+    fits = fits &&
+           !__builtin_mul_overflow(bytes, is_empty ? std::max<std::uint64_t>(size, 1) : size, &bytes) &&
+           bytes <= kMost;
+  }
+  if (fits) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable \"{}\" of shape ({}), {}, has {} bytes an element with the optimizer's "
+                          "slots, expected less than 2^63 bytes in all; give it a smaller shape",
+                          name, fmt::join(shape, ", "), to_string(dtype),
+                          size_of(dtype) + slots_of(optimizer).size() * size_of(slot_dtype(dtype))));
+}
+
+void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_t rows,
+                      std::uint64_t all_rows) {
+  if (rows <= kMostShardRows) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable \"{}\": shard {} has {} of {} rows, expected at most {}; set a "
+                          "variable_partitioner that makes {} shards or more",
+                          name, shard, rows, all_rows, kMostShardRows,
+                          (all_rows + kMostShardRows - 1) / kMostShardRows));
+}
+
+namespace {
+
+/// The numbers of an initializer, whatever the shape.
+void check_numbers(const std::string& name, DType dtype, const Initializer& init) {
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" is {}; {}", name, to_string(dtype), reason));
+  };
+  const bool whole = dtype == DType::int32 || dtype == DType::int64;
+  // The largest number of the dtype: what is above it would be infinite.
+  const double most_real = dtype == DType::float64   ? std::numeric_limits<double>::max()
+                           : dtype == DType::float16 ? 65504
+                                                     : std::numeric_limits<float>::max();
+  const auto is_real = [most_real](double number) { return std::abs(number) <= most_real; };
+  // The largest double below 2^63 is 2^63 - 1024.
+  const double least = dtype == DType::int32 ? -0x1p31 : -0x1p63;
+  const double most = dtype == DType::int32 ? 0x1p31 - 1 : 0x1p63 - 1024;
+  switch (init.kind) {
+    case InitializerKind::constant:
+      if (whole && !(init.a >= least && init.a <= most && init.a == std::floor(init.a))) {
+        refuse(fmt::format("constant({}) is no whole number from {} to {}", init.a, least, most));
+      }
+      return;
+    case InitializerKind::uniform:
+      if (!(init.a <= init.b) || !std::isfinite(init.b - init.a) ||
+          (!whole && !(is_real(init.a) && is_real(init.b)))) {
+        refuse(
+            fmt::format("uniform({}, {}) is no range: expected two numbers, the first not above the second",
+                        init.a, init.b));
+      }
+      if (whole && !(init.a >= least && init.b <= most && std::ceil(init.a) < init.b)) {
+        refuse(fmt::format("[{}, {}) of uniform holds no whole numbers from {} to {} alone", init.a, init.b,
+                           least, most));
+      }
+      return;
+    case InitializerKind::normal:
+    case InitializerKind::truncated_normal:
+      if (!is_real(init.a) || !(init.b >= 0) || !is_real(init.b)) {
+        refuse(
+            fmt::format("a mean of {} and a stddev of {} are given; expected numbers, the stddev 0 or more",
+                        init.a, init.b));
+      }
+      return;
+    case InitializerKind::orthogonal:
+    case InitializerKind::identity:
+      if (!is_real(init.a)) refuse(fmt::format("a gain of {} is given; expected a finite number", init.a));
+      return;
+  }
+  refuse(fmt::format("its initializer is of kind {}, expected 1 to {} (InitializerKind)",
+                     static_cast<int>(init.kind), static_cast<int>(InitializerKind::identity)));
+}
+
+}  // namespace
+
+void check_initializer(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,
+                       const Initializer& initializer) {
+  const bool orthogonal = initializer.kind == InitializerKind::orthogonal;
+  const bool identity = initializer.kind == InitializerKind::identity;
+  if ((orthogonal && shape.size() < 2) || (identity && shape.size() != 2)) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("variable \"{}\" has rank {}; the {} initializer needs rank {}", name, shape.size(),
+                    orthogonal ? "orthogonal" : "identity", orthogonal ? "2 or more" : "2"));
+  }
+  if (orthogonal && !is_floating(dtype)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" is {}; the orthogonal initializer needs a "
+                            "floating-point dtype",
+                            name, to_string(dtype)));
+  }
+  check_numbers(name, dtype, initializer);
+}
+
+std::string describe(const Optimizer& o) {
+  switch (o.kind) {
+    case OptimizerKind::sgd:
+      return fmt::format("sgd(learning_rate={})", o.learning_rate);
+    case OptimizerKind::adagrad:
+      return fmt::format("adagrad(learning_rate={}, initial_accumulator={}, epsilon={})", o.learning_rate,
+                         o.initial_accumulator, o.epsilon);
+    case OptimizerKind::adam:
+      return fmt::format("adam(learning_rate={}, beta1={}, beta2={}, epsilon={})", o.learning_rate, o.beta1,
+                         o.beta2, o.epsilon);
+    case OptimizerKind::momentum:
+      return fmt::format("momentum(learning_rate={}, momentum={}, nesterov={})", o.learning_rate, o.momentum,
+                         o.nesterov);
+    case OptimizerKind::rmsprop:
+      return fmt::format("rmsprop(learning_rate={}, rho={}, epsilon={})", o.learning_rate, o.rho, o.epsilon);
+    case OptimizerKind::adamw:
+      return fmt::format("adamw(learning_rate={}, weight_decay={}, beta1={}, beta2={}, epsilon={})",
+                         o.learning_rate, o.weight_decay, o.beta1, o.beta2, o.epsilon);
+    case OptimizerKind::ftrl:
+      return fmt::format(
+          "ftrl(learning_rate={}, learning_rate_power={}, initial_accumulator={}, l1={}, l2={}, "
+          "l2_shrinkage={}, beta={})",
+          o.learning_rate, o.learning_rate_power, o.initial_accumulator, o.l1, o.l2, o.l2_shrinkage, o.beta);
+  }
+  return "unknown optimizer";
+}
+
+std::vector<std::string> slots_of(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::sgd:
+      return {};
+    case OptimizerKind::adagrad:
+      return {"accumulator"};
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      return {"m", "v"};
+    case OptimizerKind::momentum:
+      return {"velocity"};
+    case OptimizerKind::rmsprop:
+      return {"mean_square"};
+    case OptimizerKind::ftrl:
+      return {"accumulator", "linear"};
+  }
+  return {};
+}
+
+double initial_slot_value(const Optimizer& o, std::size_t slot) {
+  const bool accumulates = o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl;
+  return accumulates && slot == 0 ? o.initial_accumulator : 0;
+}
+
+}  // namespace shard
+}  // namespace capstan

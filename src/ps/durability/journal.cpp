@@ -1,0 +1,95 @@
+// journal.cpp -- keeping and undoing. The fences are for the compiler alone.
+#include "ps/durability/journal.hpp"
+
+#include <atomic>
+#include <cstring>
+
+#include "base/fence.hpp"
+#include "capstan/error.hpp"
+#include "protocol/row_copy.hpp"
+
+namespace capstan::store {
+std::uint64_t Journal::bytes_for(std::uint64_t entry_bytes) noexcept {
+  // An entry brings one value for each that it changes, of two bytes at least; slots are of four.
+  const std::uint64_t groups = 2 + entry_bytes / shard::kCacheLine;
+  return sizeof(Page) + 5 * entry_bytes + groups * sizeof(Kept);
+}
+
+void Journal::begin(const shard::PushHeader& header, std::uint64_t position, std::int64_t steps,
+                    std::uint64_t entered) noexcept {
+  Entry& entry = page_->entry;
+  page_->valid = 0;
+  signal_fence();
+  ++entry.number;
+  entry.header = header;
+  entry.position = position;
+  entry.steps = steps;
+  entry.entered = entered;
+  entry.kept = entry.last = 0;
+  signal_fence();
+  page_->valid = 1;
+  signal_fence();
+}
+
+void Journal::keep(const Group& group) {
+  Entry& entry = page_->entry;
+  std::uint64_t end = sizeof(Page) + entry.kept + sizeof(Kept);
+  for (std::size_t a = 0; a < kArrays; ++a) {
+    if (group.bases[a] != nullptr) end += group.count * group.bytes[a];
+  }
+  end = shard::round_up(end);
+  if (end > bytes_) throw Error(Code::internal, "a push is larger than the journal of this ps");
+  std::byte* to = reinterpret_cast<std::byte*>(page_) + sizeof(Page) + entry.kept;
+  auto& kept = *reinterpret_cast<Kept*>(to);
+  to += sizeof(Kept);
+  kept.before = entry.last;
+  kept.count = group.count;
+  for (std::size_t a = 0; a < kArrays; ++a) {
+    kept.offsets[a] = group.offsets[a];
+    kept.bytes[a] = group.bases[a] != nullptr ? group.bytes[a] : 0;
+    if (kept.bytes[a] == 0) continue;
+    const std::byte* from = group.bases[a] + group.offsets[a];
+    if (group.rows == nullptr) {
+      std::memcpy(to, from, group.bytes[a]);
+    } else {
+      shard::gather_rows(from, group.bytes[a], {group.rows, group.count}, {}, to);
+    }
+    to += group.count * group.bytes[a];
+  }
+  if (group.rows != nullptr) {
+    std::memcpy(kept.rows, group.rows, group.count * sizeof *group.rows);
+  } else {
+    kept.rows[0] = 0;
+  }
+  signal_fence();
+  entry.last = entry.kept;
+  entry.kept = end - sizeof(Page);
+  signal_fence();
+}
+
+void Journal::retire() noexcept {
+  page_->valid = 0;
+  signal_fence();
+}
+
+Journal::Entry Journal::last() const noexcept { return page_->valid != 0 ? page_->entry : Entry{}; }
+
+void Journal::undo(std::byte* const (&bases)[kArrays]) const noexcept {
+  const Entry& entry = page_->entry;
+  // `last` may be ahead of `kept`, of a group that had not begun: it is as it was.
+  if (entry.kept == 0) return;
+  for (std::uint64_t at = entry.last;;) {
+    const std::byte* from = reinterpret_cast<const std::byte*>(page_) + sizeof(Page) + at;
+    const auto& kept = *reinterpret_cast<const Kept*>(from);
+    from += sizeof(Kept);
+    for (std::size_t a = 0; a < kArrays; ++a) {
+      for (std::uint64_t i = 0; i < kept.count && kept.bytes[a] != 0; ++i, from += kept.bytes[a]) {
+        std::memcpy(bases[a] + kept.offsets[a] + kept.rows[i] * kept.bytes[a], from, kept.bytes[a]);
+      }
+    }
+    if (at == 0) return;
+    at = kept.before;
+  }
+}
+
+}  // namespace capstan::store

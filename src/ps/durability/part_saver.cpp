@@ -1,0 +1,150 @@
+// part_saver.cpp -- one thread a save, and what it tells.
+#include "ps/durability/part_saver.hpp"
+
+#include <filesystem>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "io/hdf5/part_writer.hpp"
+#include "ps/durability/save_rate_limiter.hpp"
+
+namespace capstan::store {
+namespace {
+
+std::uint64_t random_number() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+}  // namespace
+
+PartSaver::PartSaver(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake,
+                     Report report)
+    : store_(store),
+      ps_(ps),
+      bytes_a_second_(bytes_a_second),
+      wake_(std::move(wake)),
+      report_(std::move(report)) {}
+
+PartSaver::~PartSaver() {
+  for (auto& save : saves_) save->thread.request_stop();
+  for (auto& save : saves_) {
+    if (save->thread.joinable()) save->thread.join();
+  }
+}
+
+void PartSaver::begin(const shard::SavePart& request, int ps_count) {
+  for (auto& save : saves_) {
+    save->given_up = true;
+    save->thread.request_stop();
+  }
+  auto save = std::make_unique<Save>();
+  save->request = request;
+  save->ps_count = ps_count;
+  save->attempt = random_number();
+  save->snapshot = std::make_unique<StoreSnapshot>(store_, request.rows);
+  saves_.push_back(std::move(save));
+  advance();
+}
+
+void PartSaver::write(Save& save, const std::stop_token& stop) {
+  try {
+    const shard::SavePart& request = save.request;
+    FastParts fast({request.fast_folder, request.fast_owner}, warned_);
+    write_files(save, fast, stop);
+    save.copied.store(true, std::memory_order_release);
+    wake_();
+    SavePace pace(bytes_a_second_, &store_);
+    fast.drain(request.folder, [&](std::uint64_t bytes) { pace.rest(bytes, stop); });
+  } catch (...) {
+    save.error = std::current_exception();
+  }
+  save.written.store(true, std::memory_order_release);
+  wake_();
+}
+
+/// Each where it is to be, or in the fast level if there is one that has room. Without a rest: each row that
+/// changes before it has been copied costs its push more than the copy costs this thread.
+void PartSaver::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
+  SavePace as_fast_as_it_goes(0), bounded(bytes_a_second_);
+  SavePace* pace = nullptr;
+  const auto files =
+      save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { pace->rest(bytes, stop); });
+  const int count = save.ps_count;
+  for (int file = 0; file < save.request.parts; ++file) {
+    const std::string name = io::part_file_name(ps_ + file * count, count * save.request.parts, save.attempt);
+    const auto& arrays = files[static_cast<std::size_t>(file)];
+    pace = &as_fast_as_it_goes;
+    std::optional<io::PartReport> report = fast.write(name, arrays);
+    pace = &bounded;
+    if (!report) report = io::write_part(std::filesystem::path(save.request.folder) / name, arrays);
+    save.reports.push_back(*std::move(report));
+  }
+  save.in_fast_level = fast.seen_by_coordinator();
+}
+
+bool PartSaver::advance() {
+  bool any = !saves_.empty() && release_rows(*saves_.back());
+  for (auto& save : saves_) {
+    if (save->given_up && !save->thread.joinable()) save->written = true;
+  }
+  std::erase_if(saves_, [&](std::unique_ptr<Save>& save) {
+    if (!save->written.load(std::memory_order_acquire)) return false;
+    any = true;
+    if (save->given_up) return true;
+    (void)release_rows(*save);
+    report(*save);
+    return true;
+  });
+  if (saves_.empty()) return any;
+  Save& last = *saves_.back();
+  // An earlier one may be at a file of the same name.
+  if (take_whole(last) && saves_.size() == 1 && !last.thread.joinable()) {
+    last.thread = std::jthread([this, &last](const std::stop_token& stop) { write(last, stop); });
+    any = true;
+  }
+  return any;
+}
+
+/// True when all shards have been taken. Without memory for that the save fails, not the ps.
+bool PartSaver::take_whole(Save& save) {
+  if (!save.snapshot || save.written) return false;
+  try {
+    return save.snapshot->advance();
+  } catch (...) {
+    save.error = std::current_exception();
+    save.snapshot.reset();
+    save.written = true;
+    wake_();
+    return false;
+  }
+}
+
+/// As soon as they have been copied; true when there was something to do.
+bool PartSaver::release_rows(Save& save) {
+  if (!save.snapshot || !save.copied.load(std::memory_order_acquire)) return false;
+  save.snapshot.reset();
+  if (save.in_fast_level) report_({save.request.save, ps_, 0, 1}, to_bytes(save.reports));
+  return true;
+}
+
+void PartSaver::report(Save& save) {
+  shard::PartSaved saved{save.request.save, ps_, 0, 0};
+  const auto fail = [&](Code code, std::string_view text) {
+    saved.code = static_cast<std::int32_t>(code);
+    report_(saved, std::as_bytes(std::span(text)));
+  };
+  try {
+    if (save.error) std::rethrow_exception(save.error);
+    report_(saved, to_bytes(save.reports));
+  } catch (const Error& error) {
+    fail(error.code(), error.what());
+  } catch (const std::exception& error) {
+    fail(Code::internal, error.what());
+  }
+}
+
+}  // namespace capstan::store

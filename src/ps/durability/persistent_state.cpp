@@ -1,0 +1,193 @@
+// persistent_state.cpp -- head, journal, ledger, manifest, board, then regions one after the other.
+#include "ps/durability/persistent_state.hpp"
+
+#include <atomic>
+#include <cstring>
+
+#include "base/first_touch.hpp"
+#include "base/topology.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "transport/bytes.hpp"
+#include "transport/memory/word.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+/// Some 100,000 shards, rings and members. Pages that are not touched do not exist.
+constexpr std::uint64_t kManifestBytes = std::uint64_t{256} << 20;
+
+constexpr std::uint64_t to_pages(std::uint64_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+struct RecordHead {
+  std::uint64_t record;
+  std::uint64_t bytes;
+};
+
+constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
+
+}  // namespace
+
+KeptState::KeptState(std::shared_ptr<transport::KeptMemory> memory, transport::Fabric& fabric,
+                     std::uint64_t places, std::uint64_t entry_bytes, const ClosureLedger::Capacity& ledger)
+    : memory_(std::move(memory)), fabric_(fabric), layout_(places) {
+  const std::uint64_t journal_bytes = Journal::bytes_for(entry_bytes);
+  const std::uint64_t journal_at = kPageBytes;
+  const std::uint64_t ledger_at = journal_at + to_pages(journal_bytes);
+  const std::uint64_t ledger_bytes = ClosureLedger::bytes_for(places, ledger);
+  const std::uint64_t middles_at = ledger_at + to_pages(ledger_bytes);
+  const std::uint64_t manifest_at = middles_at + to_pages(places * sizeof(Middles));
+  board_at_ = manifest_at + kManifestBytes;
+  std::byte* at = memory_->map(transport::KeptMemory::kFirst, board_at_).data();
+  head_ = reinterpret_cast<Head*>(at);
+  journal_ = Journal(at + journal_at, journal_bytes);
+  middles_ = {reinterpret_cast<Middles*>(at + middles_at), places};
+  ledger_ = {at + ledger_at, ledger_bytes};
+  manifest_ = at + manifest_at;
+  board_at_ += transport::KeptMemory::kFirst;
+  found_ = head_->used != 0;
+  head_->used = 1;
+}
+
+std::vector<KeptState::Item> KeptState::items() const {
+  std::vector<Item> items;
+  for (std::uint64_t at = 0; at < head_->manifest_bytes;) {
+    RecordHead head;
+    std::memcpy(&head, manifest_ + at, sizeof head);
+    items.push_back({static_cast<Record>(head.record), {manifest_ + at + sizeof head, head.bytes}});
+    at += sizeof head + padded(head.bytes);
+  }
+  return items;
+}
+
+std::optional<TakenPlace> KeptState::place() const {
+  std::optional<TakenPlace> place;
+  for (const Item& item : items()) {
+    if (item.record == Record::place) place = from_bytes<TakenPlace>(item.bytes);
+  }
+  return place;
+}
+
+void KeptState::append(Record record, transport::Bytes bytes) {
+  const std::uint64_t at = head_->manifest_bytes;
+  const RecordHead head{static_cast<std::uint64_t>(record), bytes.size()};
+  if (sizeof head + padded(bytes.size()) > kManifestBytes - at) {
+    throw Error(Code::resource_exhausted, "a ps notes " + std::to_string(kManifestBytes >> 20) +
+                                              " MiB of shards, push rings and members at most");
+  }
+  std::memcpy(manifest_ + at, &head, sizeof head);
+  if (!bytes.empty()) std::memcpy(manifest_ + at + sizeof head, bytes.data(), bytes.size());
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  head_->manifest_bytes = at + sizeof head + padded(bytes.size());
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+void KeptState::append_words(Record record, std::initializer_list<std::uint64_t> words) {
+  append(record, std::as_bytes(std::span(words.begin(), words.size())));
+}
+
+std::unique_ptr<transport::Region> KeptState::board(std::uint64_t bytes) {
+  next_region_ = board_at_ + to_pages(bytes);
+  const std::span<std::byte> memory = memory_->map(board_at_, bytes);
+  board_ = memory.data();
+  return fabric_.adopt(memory, memory_->place(board_at_));
+}
+
+std::uint64_t KeptState::applied(std::uint64_t rank) const noexcept {
+  if (rank >= middles_.size()) return 0;
+  return transport::word_at(board_ + layout_.applied(rank)).load(std::memory_order_relaxed);
+}
+
+void KeptState::set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept {
+  if (rank >= middles_.size()) return;
+  transport::word_at(board_ + layout_.applied(rank)).store(bytes, std::memory_order_release);
+}
+
+void KeptState::begin_anew(std::uint64_t rank) noexcept {
+  if (rank >= middles_.size()) return;
+  // The positions of the earlier process mean nothing from here on: a committed entry that began at 0 would
+  // look cut off.
+  if (journal_.last().header.rank == rank) journal_.retire();
+  middles_[rank] = {};
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  set_applied(rank, 0);
+}
+
+void KeptState::begin(const shard::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept {
+  if (header.rank >= middles_.size()) return;
+  const std::uint64_t position = applied(header.rank);
+  journal_.begin(header, position, steps, entered);
+  Middle(&of)[2] = middles_[header.rank].of;
+  // One that lies ahead is of this entry, begun before and cut off.
+  const bool first =
+      of[0].applied > position || (of[1].applied <= position && of[0].applied <= of[1].applied);
+  of[first ? 0 : 1] = {position + header.bytes, header.variable, header.shard,
+                       header.last_part == 0 ? 1U : 0U};
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+std::optional<Journal::Entry> KeptState::cut_off() const noexcept {
+  const Journal::Entry entry = journal_.last();
+  if (entry.number == 0 || applied(entry.header.rank) != entry.position) return std::nullopt;
+  return entry;
+}
+
+shard::UnfinishedPush KeptState::unfinished(std::uint64_t rank) const noexcept {
+  const std::uint64_t now = applied(rank);
+  if (now == shard::kFenced) return {};
+  const Middle* latest = nullptr;
+  for (const Middle& middle : middles_[rank].of) {
+    if (middle.applied <= now && (latest == nullptr || middle.applied > latest->applied)) latest = &middle;
+  }
+  shard::UnfinishedPush push;
+  if (latest != nullptr && latest->open != 0) push.set(latest->variable, latest->shard);
+  return push;
+}
+
+std::map<int, shard::UnfinishedPush> KeptState::unfinished_pushes() const {
+  std::map<int, shard::UnfinishedPush> pushes;
+  for (std::uint64_t rank = 0; rank < middles_.size(); ++rank) {
+    if (const auto push = unfinished(rank); push.open()) pushes.emplace(static_cast<int>(rank), push);
+  }
+  return pushes;
+}
+
+std::unique_ptr<transport::Region> KeptState::allocate(std::uint64_t bytes) {
+  const std::uint64_t at = next_region_;
+  const std::span<std::byte> memory = memory_->map(at, bytes);
+  regions_[at] = memory;
+  try {
+    touch_first(memory);
+    auto region = fabric_.adopt(memory, memory_->place(at));
+    append_words(Record::region, {at, bytes});
+    next_region_ = at + to_pages(bytes);
+    return region;
+  } catch (...) {
+    back_to(mark());
+    throw;
+  }
+}
+
+void KeptState::back_to(const Mark& mark) noexcept {
+  head_->manifest_bytes = mark.manifest_bytes;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::vector<std::span<std::byte>> gone;
+  for (auto at = regions_.lower_bound(mark.regions_end); at != regions_.end(); at = regions_.erase(at)) {
+    gone.push_back(at->second);
+  }
+  memory_->unmap(mark.regions_end, gone);
+  next_region_ = mark.regions_end;
+}
+
+std::unique_ptr<transport::Region> KeptState::again(std::uint64_t offset, std::uint64_t bytes) {
+  const std::span<std::byte> memory = memory_->map(offset, bytes);
+  topology::advise_huge_pages(memory);
+  regions_[offset] = memory;
+  next_region_ = offset + to_pages(bytes);
+  return fabric_.adopt(memory, memory_->place(offset));
+}
+
+}  // namespace capstan::store

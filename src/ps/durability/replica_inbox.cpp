@@ -1,0 +1,80 @@
+// replica_inbox.cpp -- receiving and applying.
+#include "ps/durability/replica_inbox.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::store {
+
+void ReplicaInbox::receive(const transport::Message& message) {
+  Record record;
+  const bool has_push = message.header.size() == sizeof record.head + sizeof record.push;
+  transport::Message head = message;
+  if (has_push) head.header = message.header.first(sizeof record.head);
+  const auto read = transport::read_header<shard::ReplicaRecord>(head);
+  if (!read) return;
+  record.head = *read;
+  if (!cluster::is_message_type(record.head.type)) {
+    log::error("dropped a record from rank {}: {} is no message type", message.from, record.head.type);
+    return;
+  }
+  if (has_push != (record.head.type == cluster::kPushEntry)) {
+    transport::count_malformed(message, sizeof record.head + (has_push ? 0 : sizeof record.push));
+    return;
+  }
+  if (has_push) std::memcpy(&record.push, message.header.data() + sizeof record.head, sizeof record.push);
+  record.payload.assign(message.payload.begin(), message.payload.end());
+  records_.push_back(std::move(record));
+}
+
+bool ReplicaInbox::apply_some() {
+  if (records_.empty()) return false;
+  for (const Record& record : std::exchange(records_, {})) {
+    apply(record);
+    done_.number = record.head.number;
+  }
+  sink_.settle();
+  progress_(done_);
+  return true;
+}
+
+void ReplicaInbox::apply(const Record& record) {
+  if (record.head.type != cluster::kPushEntry) {
+    progress_({done_.number, done_.refused, 1});
+    try {
+      call_(static_cast<std::uint16_t>(record.head.type), record.head.from, record.payload);
+    } catch (const Error&) {
+      ++done_.refused;  // as it was, or will be, where it came from
+    }
+    return;
+  }
+  const shard::PushHeader& header = record.push;
+  if (!shard::is_whole(header, record.payload)) {
+    log::error("dropped a push of rank {} to variable {} shard {}: {} bytes came where its header says {}",
+               header.rank, header.variable, header.shard, record.payload.size() + sizeof header,
+               header.bytes);
+    return;
+  }
+  unfinished_[static_cast<int>(header.rank)].note(header, sink_);
+  shard::apply_entry(header, record.payload.data(), sink_);
+}
+
+void ReplicaInbox::close(int rank) {
+  const auto found = unfinished_.find(rank);
+  if (found == unfinished_.end()) return;
+  found->second.abandon(sink_);
+  unfinished_.erase(found);
+}
+
+void ReplicaInbox::end() {
+  apply_some();
+  for (auto& [rank, push] : unfinished_) push.abandon(sink_);
+  unfinished_.clear();
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,120 @@
+// spare.cpp -- waiting, the change of roles, and what is said when it fails.
+#include "ps/durability/spare.hpp"
+
+#include <optional>
+#include <string>
+
+#include "base/log.hpp"
+#include "base/stacks.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/membership/coordinator_watch.hpp"
+#include "cluster/supervisor/heartbeat.hpp"
+#include "protocol/failover.hpp"
+#include "ps/durability/persistent_state.hpp"
+#include "ps/server/ps_server.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::store {
+namespace {
+
+/// How long word that it has failed may take to leave.
+constexpr std::chrono::milliseconds kLastWord{500};
+/// Between two beats of a spare that waits.
+constexpr std::chrono::milliseconds kSpareBeat{200};
+
+/// Nothing when the job is over.
+std::optional<shard::TakeOver> wait_for_order(cluster::Runtime& runtime) {
+  transport::Fabric& fabric = runtime.control();
+  std::optional<std::vector<std::byte>> order;
+  bool over = false;
+  cluster::CoordinatorWatch coordinator(runtime);
+  fabric.on_message(cluster::kTakeOver, [&](const transport::Message& message) {
+    order.emplace(message.payload.begin(), message.payload.end());
+  });
+  fabric.on_message(cluster::kShutdown, [&](const transport::Message&) { over = true; });
+  fabric.on_message(cluster::kHello, [](const transport::Message&) {});
+  fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
+  fabric.on_message(cluster::kCoordinatorReturned,
+                    [&](const transport::Message& message) { coordinator.hear(message); });
+  fabric.on_failure([&](transport::Peer& peer) { coordinator.lose(peer); });
+  // Traffic both ways is what makes either end's death visible to the other.
+  runtime.control_peer(runtime.member(Role::coordinator, 0)).send(cluster::kHello, {});
+  while (!order && !over && coordinator.verdict().empty()) {
+    cluster::Pulse::beat(2 * runtime.settings().duration("heartbeat-timeout"));
+    if (fabric.progress() == 0) fabric.wait(kSpareBeat);
+    if (!coordinator.news()) continue;
+    (void)coordinator.take_up();
+    coordinator.answer();
+  }
+  cluster::Pulse::rest();
+  fabric.on_message(cluster::kTakeOver, [](const transport::Message&) {});
+  fabric.on_message(cluster::kShutdown, [](const transport::Message&) {});
+  fabric.on_message(cluster::kCoordinatorReturned, [](const transport::Message&) {});
+  fabric.on_failure({});
+  if (over) return std::nullopt;
+  if (order) return from_bytes<shard::TakeOver>(*order);
+  throw Error(Code::unavailable, coordinator.verdict() + "; this spare ends");
+}
+
+cluster::Member as_ps(const cluster::Runtime& runtime, int rank, int index) {
+  cluster::Member self = runtime.self();
+  self.role = Role::ps;
+  self.rank = rank;
+  self.index = index;
+  return self;
+}
+
+/// Started again by the agent, after a process that was a ps.
+void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
+  std::optional<TakenPlace> place;
+  {
+    const KeptState kept(runtime->kept_memory(), runtime->control(),
+                         static_cast<std::uint64_t>(runtime->table().places()),
+                         PsServer::entry_bytes(*runtime), PsServer::ledger_capacity(*runtime));
+    place = kept.place();
+  }
+  if (!place) throw Error(Code::unavailable, "this spare died before it had the shards of a ps; it ends");
+  runtime->become(as_ps(*runtime, place->rank, place->index));
+  PsServer(runtime).run();
+}
+
+std::unique_ptr<PsServer> become_ps(const std::shared_ptr<cluster::Runtime>& runtime,
+                                    shard::TakeOver takeover) {
+  const std::int32_t spare = runtime->self().rank;
+  const cluster::Member self = as_ps(*runtime, takeover.rank, takeover.index);
+  runtime->become(self);
+  try {
+    return std::make_unique<PsServer>(runtime, std::move(takeover));
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    transport::Fabric& fabric = runtime->control();
+    fabric.silence();
+    runtime->control_peer(runtime->member(Role::coordinator, 0))
+        .send(cluster::kNotTakenOver, transport::as_bytes(spare), std::as_bytes(std::span(text)));
+    transport::progress_until(fabric, transport::deadline_in(kLastWord), [] { return false; });
+    throw Error(Code::unavailable, "this spare cannot take the place of " + self.name() + ": " + text);
+  }
+}
+
+void follow_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
+  PsServer server(runtime);
+  const auto order = server.follow();
+  if (!order) return;
+  runtime->become(as_ps(*runtime, order->rank, order->index));
+  server.take_over(*order);
+  server.run();
+}
+
+}  // namespace
+
+void run_spare(const std::shared_ptr<cluster::Runtime>& runtime) {
+  log::set_rank_tag(runtime->log_tag());
+  if (runtime->ps_have_replicas()) return follow_ps(runtime);
+  if (runtime->kept_memory() != nullptr && runtime->kept_memory()->used()) return go_on_as_ps(runtime);
+  auto order = wait_for_order(*runtime);
+  if (order) become_ps(runtime, *std::move(order))->run();
+}
+
+}  // namespace capstan::store

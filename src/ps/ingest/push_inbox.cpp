@@ -1,0 +1,101 @@
+// push_inbox.cpp -- applying, deferring, acknowledging.
+#include "ps/ingest/push_inbox.hpp"
+
+#include <utility>
+
+#include "base/log.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::store {
+
+void PushInbox::receive(const transport::Message& message) {
+  const auto received = transport::read_header<shard::PushHeader>(message);
+  if (!received) return;
+  shard::PushHeader header = *received;
+  header.rank = static_cast<std::uint32_t>(message.from);
+  Pusher& pusher = this->pusher(message.from);
+  const std::uint64_t record = replica_ != nullptr ? replica_->push(header, message.payload) : 0;
+  if (replica_ != nullptr || !pusher.waiting.empty() || !ready(pusher, header)) {
+    pusher.waiting.push_back({header, {message.payload.begin(), message.payload.end()}, record});
+    news_ = true;
+    return;
+  }
+  if (reinterpret_cast<std::uintptr_t>(message.payload.data()) % alignof(std::uint64_t) == 0) {
+    apply(message.from, pusher, header, message.payload);
+  } else {  // the transport's buffer begins where it likes
+    const std::vector<std::byte> aligned(message.payload.begin(), message.payload.end());
+    apply(message.from, pusher, header, aligned);
+  }
+}
+
+PushInbox::Pusher& PushInbox::pusher(int rank) {
+  const auto [found, added] = pushers_.try_emplace(rank);
+  if (added && kept_ != nullptr) found->second.applied = kept_->applied(static_cast<std::uint64_t>(rank));
+  return found->second;
+}
+
+void PushInbox::recover(const std::function<bool(int rank)>& has_ring) {
+  for (const auto& [rank, push] : kept_->unfinished_pushes()) {
+    if (!has_ring(rank)) pusher(rank).unfinished = push;
+  }
+}
+
+std::uint64_t PushInbox::settle(int rank) {
+  Pusher& pusher = this->pusher(rank);
+  for (const Entry& entry : std::exchange(pusher.waiting, {}))
+    apply(rank, pusher, entry.header, entry.payload);
+  sink_.settle();
+  return pusher.applied;
+}
+
+void PushInbox::apply(int rank, Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload) {
+  if (!shard::is_whole(header, payload)) {
+    log::error("dropped a push to variable {} shard {}: {} bytes came where its header says {}",
+               header.variable, header.shard, payload.size() + sizeof header, header.bytes);
+  } else {
+    // In this order a push that ends another, which it is the second run of, leaves the shard no moment in
+    // which it looks complete.
+    shard::apply_entry(header, payload.data(), sink_);
+    pusher.unfinished.note(header, sink_);
+  }
+  pusher.applied += header.bytes;
+  if (kept_ != nullptr) kept_->set_applied(static_cast<std::uint64_t>(rank), pusher.applied);
+  if (header.acknowledge != 0) pusher.acknowledge = news_ = true;
+}
+
+bool PushInbox::apply_some() {
+  if (!news_) return false;
+  news_ = false;
+  bool any = false;
+  for (auto& [rank, pusher] : pushers_) {
+    while (!pusher.waiting.empty() && may_apply(pusher, pusher.waiting.front())) {
+      const Entry entry = std::move(pusher.waiting.front());
+      pusher.waiting.pop_front();
+      apply(rank, pusher, entry.header, entry.payload);
+      any = true;
+    }
+    if (!pusher.waiting.empty()) news_ = true;
+    if (!pusher.acknowledge) continue;
+    pusher.acknowledge = false;
+    sink_.settle();
+    acknowledge_(rank, pusher.applied);
+    any = true;
+  }
+  return any;
+}
+
+bool PushInbox::close(int rank) {
+  const auto found = pushers_.find(rank);
+  if (found == pushers_.end()) return false;
+  for (const Entry& entry : found->second.waiting) apply(rank, found->second, entry.header, entry.payload);
+  found->second.unfinished.abandon(sink_);
+  pushers_.erase(found);
+  return true;
+}
+
+void close_pusher(int rank, PushInbox& inbox, RingReader& rings) {
+  inbox.close(rank);
+  rings.close(rank);
+}
+
+}  // namespace capstan::store

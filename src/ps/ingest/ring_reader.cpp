@@ -1,0 +1,227 @@
+// ring_reader.cpp -- polls tails, applies entries in order, publishes how far it has come.
+#include "ps/ingest/ring_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "capstan/serialize.hpp"
+#include "transport/memory/word.hpp"
+
+namespace capstan::store {
+shard::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
+  const auto place = [](const Ring& ring) {
+    return shard::RingPlace{ring.piece.region, ring.piece.offset, ring.bytes};
+  };
+  for (const Ring& ring : rings_) {
+    if (ring.rank == rank) return place(ring);
+  }
+  Ring ring{rank, {}, shard::round_up(bytes), 0};
+  const auto left =
+      std::find_if(unused_.begin(), unused_.end(), [&](const Ring& r) { return r.bytes == ring.bytes; });
+  if (left != unused_.end()) {
+    ring.piece = left->piece;
+    unused_.erase(left);
+  } else {
+    ring.piece = heap_.allocate(ring.bytes);
+  }
+  begin_anew(rank);
+  rings_.push_back(ring);
+  if (kept_ != nullptr) {
+    const auto number = static_cast<std::uint64_t>(rank);
+    kept_->append_words(KeptState::Record::ring, {number, ring.piece.region, ring.piece.offset, ring.bytes});
+  }
+  return place(ring);
+}
+
+void RingReader::replay(const KeptState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
+                        std::vector<Ring>& unused) {
+  const auto move = [](std::vector<Ring>& from, std::vector<Ring>& to, int rank) {
+    for (const Ring& ring : from) {
+      if (ring.rank == rank) to.push_back(ring);
+    }
+    std::erase_if(from, [rank](const Ring& ring) { return ring.rank == rank; });
+  };
+  for (const KeptState::Item& item : kept.items()) {
+    if (item.record == KeptState::Record::ring) {
+      const auto words = from_bytes<std::array<std::uint64_t, 4>>(item.bytes);
+      const Piece piece{words[1], words[2], nullptr};
+      std::erase_if(unused, [&](const Ring& ring) {
+        return ring.piece.region == piece.region && ring.piece.offset == piece.offset;
+      });
+      open.push_back(
+          {static_cast<int>(words[0]), piece, words[3], kept.applied(words[0]), kept.unfinished(words[0])});
+    } else if (item.record == KeptState::Record::ring_closed) {
+      move(open, closed, static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
+    } else if (item.record == KeptState::Record::ring_released) {
+      move(closed, unused, static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
+    }
+  }
+}
+
+void RingReader::recover() {
+  replay(*kept_, rings_, closed_, unused_);
+  for (auto* rings : {&rings_, &closed_, &unused_}) {
+    for (Ring& ring : *rings) ring.piece = heap_.at(ring.piece.region, ring.piece.offset);
+  }
+}
+
+std::optional<std::uint64_t> RingReader::applied(int rank) const {
+  for (const Ring& ring : rings_) {
+    if (ring.rank == rank) return ring.applied;
+  }
+  return std::nullopt;
+}
+
+void RingReader::settle(int rank) {
+  for (Ring& ring : rings_) {
+    if (ring.rank != rank) continue;
+    while (apply_from(ring, /*whatever_waits=*/true)) {
+    }
+  }
+}
+
+void RingReader::close(int rank) {
+  const auto found =
+      std::find_if(rings_.begin(), rings_.end(), [rank](const Ring& r) { return r.rank == rank; });
+  if (found != rings_.end()) {
+    while (apply_from(*found, /*whatever_waits=*/true)) {
+    }
+    found->unfinished.abandon(sink_);
+    if (kept_ != nullptr)
+      kept_->append_words(KeptState::Record::ring_closed, {static_cast<std::uint64_t>(rank)});
+    closed_.push_back(*found);
+    rings_.erase(found);
+  }
+  transport::word_at(board_ + layout_.applied(static_cast<std::uint64_t>(rank)))
+      .store(shard::kFenced, std::memory_order_release);
+}
+
+void RingReader::release(int rank) {
+  const auto is_of = [rank](const Ring& ring) { return ring.rank == rank; };
+  if (kept_ != nullptr && std::any_of(closed_.begin(), closed_.end(), is_of))
+    kept_->append_words(KeptState::Record::ring_released, {static_cast<std::uint64_t>(rank)});
+  for (const Ring& ring : closed_) {
+    if (ring.rank == rank) unused_.push_back(ring);
+  }
+  std::erase_if(closed_, [rank](const Ring& ring) { return ring.rank == rank; });
+}
+
+void RingReader::begin_anew(int rank) {
+  const auto number = static_cast<std::uint64_t>(rank);
+  transport::word_at(board_ + layout_.tail(number)).store(0, std::memory_order_release);
+  if (kept_ != nullptr) {
+    kept_->begin_anew(number);
+  } else {
+    transport::word_at(board_ + layout_.applied(number)).store(0, std::memory_order_release);
+  }
+}
+
+std::uint64_t RingReader::tail_of(const Ring& ring) const noexcept {
+  return transport::word_at(board_ + layout_.tail(static_cast<std::uint64_t>(ring.rank)))
+      .load(std::memory_order_acquire);
+}
+
+bool RingReader::has_work() const {
+  return std::any_of(rings_.begin(), rings_.end(), [this](const Ring& ring) {
+    if (tail_of(ring) == ring.applied) return false;
+    // A message of the replica's wakes the ps.
+    const bool waits = !ring.unsafe.empty() && ring.unsafe.front().first == ring.applied &&
+                       !replica_->safe(ring.unsafe.front().second);
+    return !waits || ring.told != tail_of(ring);
+  });
+}
+
+bool RingReader::apply_some() {
+  bool any = false;
+  for (Ring& ring : rings_) {
+    if (tail_of(ring) != ring.applied) any |= apply_from(ring, false);
+  }
+  return any;
+}
+
+std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uint64_t position,
+                                                      std::uint64_t tail) {
+  // Not even a header fits: the tail is nothing that a pusher writes.
+  if ((position | tail) % shard::kCacheLine != 0) return std::nullopt;
+  const std::uint64_t place = position % ring.bytes;
+  const std::uint64_t room = std::min(ring.bytes - place, tail - position);
+  Entry entry;
+  std::memcpy(&entry.header, ring.piece.data + place, sizeof entry.header);
+  entry.header.rank = static_cast<std::uint32_t>(ring.rank);
+  entry.rest = ring.piece.data + place + sizeof entry.header;
+  const std::uint64_t bytes = entry.header.bytes;
+  const std::uint64_t numbers = shard::number_bytes(entry.header.kind, entry.header.rows);
+  if (bytes < sizeof entry.header + numbers || bytes % shard::kCacheLine != 0 || bytes > room) {
+    return std::nullopt;
+  }
+  return entry;
+}
+
+void RingReader::tell(Ring& ring, std::uint64_t tail) {
+  while (ring.told < tail) {
+    const auto entry = entry_at(ring, ring.told, tail);
+    if (!entry) {
+      ring.told = tail;  // it will be dropped
+      return;
+    }
+    if (entry->header.kind != shard::PushKind::padding) {
+      ring.unsafe.emplace_back(
+          ring.told,
+          replica_->push(entry->header, {entry->rest, entry->header.bytes - sizeof entry->header}));
+    }
+    ring.told += entry->header.bytes;
+  }
+}
+
+std::uint64_t RingReader::safe_tail(Ring& ring, std::uint64_t tail) {
+  if (replica_ == nullptr) return tail;
+  tell(ring, tail);
+  while (!ring.unsafe.empty() && replica_->safe(ring.unsafe.front().second)) ring.unsafe.pop_front();
+  return ring.unsafe.empty() ? tail : ring.unsafe.front().first;
+}
+
+bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
+  const std::uint64_t tail = tail_of(ring);
+  if (tail == ring.applied) return false;
+  const std::uint64_t safe = safe_tail(ring, tail);
+  const std::uint64_t end = whatever_waits ? tail : safe;
+  auto applied = transport::word_at(board_ + layout_.applied(static_cast<std::uint64_t>(ring.rank)));
+  int entries = 0;
+  int most = kMaxBatchInRooms;
+  for (; ring.applied < end && entries < most; ++entries) {
+    const auto entry = entry_at(ring, ring.applied, tail);
+    if (!entry) {
+      log::error(
+          "the ring of rank {} holds an entry of an impossible size; its pushes up to here are dropped",
+          ring.rank);
+      ring.unfinished.abandon(sink_);
+      sink_.settle();
+      ring.applied = tail;
+      applied.store(tail, std::memory_order_release);
+      return true;
+    }
+    const shard::PushHeader& header = entry->header;
+    if (header.in_room == 0) most = kMaxBatch;
+    if (header.kind != shard::PushKind::padding) {
+      // A push that its pusher has given up ends here, whatever this entry begins: a read that waits for the
+      // end must not hold it back.
+      if (!whatever_waits && !ring.unfinished.open() && !sink_.ready(header)) break;
+      // In this order a push that ends another, which it is the second run of, leaves the shard no moment in
+      // which it looks complete.
+      shard::apply_entry(header, entry->rest, sink_);
+      ring.unfinished.note(header, sink_);
+    }
+    ring.applied += header.bytes;
+    if (!sink_.unsettled()) applied.store(ring.applied, std::memory_order_release);
+  }
+  if (sink_.unsettled()) {
+    sink_.settle();
+    applied.store(ring.applied, std::memory_order_release);
+  }
+  return entries != 0;
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,74 @@
+// ps_heartbeat.cpp -- kHeartbeat, both ways.
+#include "ps/server/ps_heartbeat.hpp"
+
+#include <algorithm>
+
+#include "cluster/supervisor/heartbeat.hpp"
+#include "protocol/ps_messages.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestSleep{500};
+
+/// Five in the time that a rank may be silent.
+std::chrono::milliseconds period_of(const cluster::Runtime& runtime) {
+  const auto timeout = runtime.settings().duration("heartbeat-timeout");
+  if (runtime.in_process() || timeout.count() == 0) return std::chrono::milliseconds(0);
+  return std::max<std::chrono::milliseconds>(timeout / 5, std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
+PsPulse::PsPulse(cluster::Runtime& runtime, const std::uint32_t& life)
+    : runtime_(runtime), life_(life), period_(period_of(runtime)), silence_(period_, runtime.patience()) {
+  // The coordinator waits for it that long, and a heartbeat's time is left for what it does then.
+  const auto& settings = runtime.settings();
+  const auto heartbeat = settings.duration("heartbeat-timeout");
+  if (period_.count() != 0) most_silence_ = heartbeat + std::max(heartbeat, settings.duration("ps-wait"));
+}
+
+void PsPulse::take(const transport::Message& message) {
+  if (period_.count() == 0) return;
+  if (message.header.empty()) {
+    silence_.excuse();
+  } else if (transport::read_header<shard::PsBeat>(message)) {
+    silence_.heard(Clock::now());
+  }
+}
+
+void PsPulse::send(bool busy) {
+  const shard::PsBeat beat{busy ? 1 : 0, life_};
+  runtime_.control_peer(runtime_.member(Role::coordinator, 0))
+      .send(cluster::kHeartbeat, transport::as_bytes(beat));
+}
+
+void PsPulse::beat() {
+  if (period_.count() == 0) return;
+  const auto now = Clock::now();
+  if (now < next_) return;
+  next_ = now + period_;
+  cluster::Pulse::beat(most_silence_);
+  if (silence_.expected()) send(false);
+}
+
+void PsPulse::be_busy() {
+  if (period_.count() == 0) return;
+  cluster::Pulse::rest();
+  next_ = {};  // as soon as it is done
+  if (!silence_.expected()) return;
+  send(true);
+  runtime_.control().progress();
+}
+
+void PsPulse::end() {
+  if (period_.count() != 0) cluster::Pulse::beat(runtime_.patience());
+}
+
+std::chrono::milliseconds PsPulse::period() const noexcept {
+  return period_.count() != 0 ? std::min(period_, kLongestSleep) : kLongestSleep;
+}
+
+}  // namespace capstan::store

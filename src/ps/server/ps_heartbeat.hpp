@@ -1,0 +1,47 @@
+// ps_heartbeat.hpp -- heartbeats of a ps, to the coordinator and to its agent, and the coordinator's silence.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "cluster/membership/silence.hpp"
+#include "cluster/runtime.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::store {
+
+/// To the coordinator from its first kHeartbeat on, to the agent always. Used by the ps's thread.
+class PsPulse {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `life` may change, and outlives this object.
+  PsPulse(cluster::Runtime& runtime, const std::uint32_t& life);
+  /// Handler of kHeartbeat: it has heard this ps, or will listen no more.
+  void take(const transport::Message& message);
+  /// Sends a heartbeat once a period; called in each turn. The agent kills a ps that stops beating as soon as
+  /// the coordinator has certainly given it up.
+  void beat();
+  /// Before work that takes longer than the period: silence means nothing until the next beat.
+  void be_busy();
+  /// Nothing has come from the coordinator for --wait-timeout, though it was told to answer.
+  bool is_alone() { return silence_.too_long(Clock::now()); }
+  /// The last beat: what is left to do takes no longer than --wait-timeout.
+  void end();
+  /// There is a new coordinator, which has not spoken yet.
+  void excuse() { silence_.excuse(); }
+  /// The longest sleep between two beats.
+  std::chrono::milliseconds period() const noexcept;
+
+ private:
+  void send(bool busy);
+
+  cluster::Runtime& runtime_;
+  const std::uint32_t& life_;
+  std::chrono::milliseconds period_;
+  std::chrono::milliseconds most_silence_{0};  // for the agent
+  cluster::Silence silence_;
+  Clock::time_point next_{};
+};
+
+}  // namespace capstan::store

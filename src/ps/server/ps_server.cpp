@@ -1,0 +1,501 @@
+// ps_server.cpp -- the loop, its requests, and when it sleeps.
+#include "ps/server/ps_server.hpp"
+
+#include <atomic>
+#include <string>
+
+#include "base/backoff.hpp"
+#include "base/log.hpp"
+#include "base/stacks.hpp"
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "cluster/roles/gpu_assignment.hpp"
+#include "io/events/trace_file.hpp"
+#include "protocol/replica_format.hpp"
+#include "transport/bytes.hpp"
+#include "transport/memory/life_word.hpp"
+#include "transport/memory/word.hpp"
+
+namespace capstan::store {
+namespace {
+
+/// How long a ps looks for work before it sleeps. A wake-up costs its pusher a message and some 50 us of
+/// waiting; a core of its own has nothing better to do for the time of a short step. On a core that a worker
+/// wants, looking is worth a few wake-ups, since it yields between looks.
+constexpr std::chrono::microseconds kLookAlone{1000};
+constexpr std::chrono::microseconds kLookOnASharedCore{200};
+/// Rings are looked at with a load, the wire with system calls: so only every so many turns.
+constexpr unsigned kTurnsALookAtTheWire = 8;
+
+std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
+  if (!runtime.ps_have_replicas() || runtime.self().role != Role::ps) return nullptr;
+  return std::make_unique<ReplicaStream>(
+      runtime.control_peer(runtime.member(Role::spare, runtime.self().index)));
+}
+
+}  // namespace
+
+PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shard::TakeOver> takeover)
+    : runtime_(std::move(runtime)),
+      fabric_(runtime_->control()),
+      kept_(runtime_->kept_memory() == nullptr || runtime_->ps_have_replicas()
+                ? nullptr
+                : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
+                                              entry_bytes(*runtime_), ledger_capacity(*runtime_))),
+      regions_(kept_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
+      board_(allocate_board()),
+      layout_(places()),
+      store_(
+          fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
+          [this](std::uint32_t group, std::uint64_t steps) {
+            transport::word_at(board_->memory().data() + layout_.group(group))
+                .store(steps, std::memory_order_release);
+          },
+          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get(),
+          regions_.get(), ledger_capacity(*runtime_)),
+      replica_(replica_of(*runtime_)),
+      rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get(), replica_.get()),
+      inbox_(
+          store_,
+          [this](int rank, std::uint64_t bytes) {
+            const shard::PushApplied applied{bytes, life_};
+            client(rank).send(cluster::kPushApplied, transport::as_bytes(applied));
+          },
+          kept_.get(), replica_.get()),
+      // Clients ask from their data fabrics, and want the answer there.
+      rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
+      saver_(
+          store_, runtime_->self().index, runtime_->settings().bytes("checkpoint-bandwidth"),
+          [this] { fabric_.wake(); },
+          [this](const shard::PartSaved& saved, transport::Bytes payload) {
+            if (io::TraceFile* trace = runtime_->trace(); trace != nullptr && saved.fast == 0) {
+              trace->span("checkpoint", "write my part", save_began_, io::TraceFile::Clock::now(),
+                          {{"save", static_cast<std::int64_t>(saved.save)}, {"code", saved.code}});
+            }
+            runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+                .send(cluster::kPartSaved, transport::as_bytes(saved), payload);
+          }),
+      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
+      replicated_(
+          store_,
+          [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
+          [this](const shard::ReplicaProgress& progress) { say_progress(progress); }),
+      coordinator_(*runtime_),
+      pulse_(*runtime_, life_) {
+  store_.use_gpu([this] { return cluster::own_gpus(*runtime_, 1).front(); },
+                 runtime_->settings().flag("gpu-deterministic"));
+  serve_requests();
+  serve_fabric();
+  serve_replica();
+  if (takeover) {
+    take_over(*takeover);
+  } else if (kept_ && kept_->found()) {
+    recover();
+  }
+}
+
+/// What else there is to know is noted as if this process had been the ps from the start.
+void PsServer::take_over(const shard::TakeOver& takeover) {
+  life_ = takeover.life;
+  switch (takeover.source) {
+    case shard::TakeOver::Source::checkpoint:
+      for (const shard::CreateShard& shard : takeover.shards) (void)store_.create(shard, /*filled=*/true);
+      if (!takeover.shards.empty()) store_.restore(takeover.folder);
+      for (const auto& [counter, value] : takeover.counters) add_to_counter(counter, value);
+      break;
+    case shard::TakeOver::Source::replica:
+      following_ = false;
+      replicated_.end();
+      for (int rank = 0; rank < runtime_->table().places(); ++rank) rings_.begin_anew(rank);
+      break;
+  }
+  for (const cluster::Member& member : takeover.members) take_member(to_bytes(member));
+  for (const std::int32_t rank : takeover.gone) take_gone({rank, 0});
+  if (!kept_) return;
+  // The table that the agent keeps has the first one's address.
+  kept_->append(KeptState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
+  const TakenPlace place{takeover.rank, takeover.index, takeover.life};  // last: all is there
+  kept_->append(KeptState::Record::place, transport::as_bytes(place));
+}
+
+std::unique_ptr<transport::Region> PsServer::allocate_board() {
+  const std::uint64_t bytes = shard::BoardLayout(places()).bytes();
+  if (kept_) return kept_->board(bytes);
+  return regions_ ? regions_->allocate(bytes) : fabric_.allocate(bytes);
+}
+
+void PsServer::recover() {
+  for (const KeptState::Item& item : kept_->items()) {
+    if (item.record == KeptState::Record::gone) {
+      const auto rank = static_cast<int>(from_bytes<std::uint64_t>(item.bytes));
+      gone_.insert(rank);
+      rpc_.refuse(rank);
+    }
+    if (item.record == KeptState::Record::member) runtime_->add(from_bytes<cluster::Member>(item.bytes));
+    if (item.record == KeptState::Record::coordinator)
+      runtime_->coordinator_returned(from_bytes<cluster::Member>(item.bytes));
+  }
+  if (const auto place = kept_->place()) life_ = place->life;
+  undo_cut_off_count();
+  store_.recover();
+  rings_.recover();
+  inbox_.recover([this](int rank) { return rings_.applied(rank).has_value(); });
+}
+
+/// Whoever can be reached from here has lost its connection to the process that was here before.
+void PsServer::say_that_it_is_back() {
+  const cluster::Member& self = runtime_->self();
+  const auto bytes = to_bytes(self);
+  const cluster::Member& coordinator = runtime_->member(Role::coordinator, 0);
+  const shard::PsReturned returned{life_};
+  runtime_->control_peer(coordinator).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+  client(coordinator.rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+  for (const int rank : runtime_->worker_ranks()) {
+    if (gone_.contains(rank)) continue;
+    client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+  }
+}
+
+void PsServer::serve_requests() {
+  rpc_.serve(cluster::kConnect, [this](int from, transport::Bytes) {
+    // Outside of memory that others map, what was on its way to an earlier process is lost; both ends go on
+    // from here.
+    rings_.settle(from);
+    const std::uint64_t by_message = inbox_.settle(from);
+    shard::ConnectReply reply{board_->key(),
+                              fabric_.bell(),
+                              0,
+                              rings_.applied(from).value_or(by_message),
+                              life_,
+                              replica_ ? 1U : 0U,
+                              shard::round_up(runtime_->settings().bytes("push-ring-bytes"))};
+    if (runtime_->in_process())
+      reply.sink = reinterpret_cast<std::uint64_t>(static_cast<shard::PushSink*>(&store_));
+    return to_bytes(reply);
+  });
+  rpc_.serve(cluster::kOpenRing, [this](int from, transport::Bytes request) {
+    return to_bytes(rings_.open(from, from_bytes<std::uint64_t>(request)));
+  });
+  rpc_.serve(cluster::kPlacesNow, [this](int, transport::Bytes) { return to_bytes(store_.places()); });
+  rpc_.serve(cluster::kGpuKey, [this](int, transport::Bytes request) {
+    const auto [variable, shard] = from_bytes<std::pair<std::uint32_t, std::uint32_t>>(request);
+    return store_.gpu_key(variable, shard);
+  });
+  rpc_.serve(cluster::kOpenGpuRoom, [this](int from, transport::Bytes request) {
+    if (replica_) return to_bytes(shard::GpuRoom{});  // which hears of pushes by this host's memory
+    return to_bytes(store_.open_gpu_room(from, from_bytes<std::uint64_t>(request)));
+  });
+  rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
+    return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
+  });
+  serve_change(cluster::kCreateVariable, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
+    return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
+  });
+  rpc_.serve(cluster::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
+  serve_change(cluster::kDropVariable, [this](int, transport::Bytes request) {
+    store_.drop(from_bytes<std::uint32_t>(request));
+    return std::vector<std::byte>{};
+  });
+  serve_change(cluster::kCreateGroup, [this](int, transport::Bytes request) {
+    auto group = from_bytes<shard::CreateGroup>(request);
+    std::erase_if(group.workers, [this](std::int32_t rank) { return gone_.contains(rank); });
+    store_.create_group(group);
+    return std::vector<std::byte>{};
+  });
+  serve_change(cluster::kRestartGroup, [this](int, transport::Bytes request) {
+    store_.restart_group(from_bytes<std::uint32_t>(request));
+    return std::vector<std::byte>{};
+  });
+  rpc_.serve(cluster::kGroupClocks, [this](int, transport::Bytes request) {
+    return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
+  });
+  rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();  // what lies in a GPU is copied now
+    save_began_ = io::TraceFile::Clock::now();
+    saver_.begin(from_bytes<shard::SavePart>(request), runtime_->count(Role::ps));
+    return std::vector<std::byte>{};
+  });
+  serve_change(cluster::kRestorePart, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
+    store_.restore(from_bytes<shard::RestorePart>(request));
+    return std::vector<std::byte>{};
+  });
+  rpc_.serve(cluster::kCheckRestore, [this](int, transport::Bytes request) {
+    pulse_.be_busy();
+    check_restore(from_bytes<shard::CheckRestore>(request));
+    return std::vector<std::byte>{};
+  });
+  serve_change(cluster::kFetchAdd, [this](int, transport::Bytes request) {
+    const auto add = from_bytes<shard::FetchAdd>(request);
+    if (add.counter >= shard::BoardLayout::kCounters) {
+      throw Error(Code::out_of_range, "a board has no counter " + std::to_string(add.counter));
+    }
+    return to_bytes(add_to_counter(add.counter, add.delta));
+  });
+  rpc_.serve(cluster::kPsStatistics, [this](int, transport::Bytes) {
+    shard::PsStatistics statistics = store_.statistics();
+    statistics.rings = rings_.open_rings();
+    return to_bytes(statistics);
+  });
+}
+
+namespace {
+
+/// A counter with the number of the journal's entry that added to it last: both change at once, so that an
+/// entry that was cut off is known to have been added or not.
+struct alignas(16) Counted {
+  std::uint64_t value;
+  std::uint64_t by;
+};
+
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Watomic-alignment"  // it is a call of libatomic, and that is well
+#endif
+void add(std::byte* at, std::uint64_t delta, std::uint64_t by) {
+  auto* counted = reinterpret_cast<Counted*>(at);
+  Counted now = *counted;
+  Counted next{};
+  do {
+    next = {now.value + delta, by};
+  } while (!__atomic_compare_exchange(counted, &now, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+}  // namespace
+
+void PsServer::count(std::uint32_t counter, std::uint64_t delta) {
+  if (counter >= shard::BoardLayout::kCounters) return;
+  if (!kept_) {
+    add_to_counter(counter, delta);
+  } else {
+    add(board_->memory().data() + layout_.counter(counter), delta, kept_->journal().last().number);
+  }
+}
+
+void PsServer::undo_cut_off_count() {
+  const auto entry = kept_->cut_off();
+  if (!entry || entry->header.kind != shard::PushKind::count) return;
+  if (entry->header.variable >= shard::BoardLayout::kCounters) return;
+  std::byte* at = board_->memory().data() + layout_.counter(entry->header.variable);
+  if (reinterpret_cast<const Counted*>(at)->by == entry->number) add(at, ~entry->header.first_row + 1, 0);
+}
+
+std::uint64_t PsServer::add_to_counter(std::uint64_t counter, std::uint64_t delta) {
+  return transport::word_at(board_->memory().data() + layout_.counter(counter)).fetch_add(delta);
+}
+
+void PsServer::serve_fabric() {
+  fabric_.on_message(cluster::kReadRows, [this](const transport::Message& m) { rows_.receive(m); });
+  fabric_.on_message(cluster::kPushEntry, [this](const transport::Message& m) {
+    if (!gone_.contains(m.from)) inbox_.receive(m);
+  });
+  fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
+  fabric_.on_message(cluster::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
+  fabric_.on_message(cluster::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
+  fabric_.on_message(cluster::kReport, [this](const transport::Message& m) { report(m); });
+  fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
+  fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
+    const auto header = transport::read_header<shard::WorkerGone>(message);
+    if (!header || fenced_) return;  // the answer of another process counts
+    const shard::WorkerGone worker = *header;
+    const bool fenced = inbox_.knows(worker.rank) && worker.may_live != 0;
+    take_gone(worker);
+    // UCX 1.13 may abort a process that sends to one that has just been killed.
+    if (fenced)
+      client(worker.rank)
+          .send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced, life_}));
+    when_safe([this, worker] {
+      runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+          .send(cluster::kWorkerClosed, transport::as_bytes(worker));
+    });
+  });
+  fabric_.on_message(cluster::kMemberJoined, [this](const transport::Message& message) {
+    if (fenced_) return;
+    const auto rank = from_bytes<cluster::Member>(message.payload).rank;
+    take_member(message.payload);
+    when_safe([this, rank] { say_known(rank); });
+  });
+  fabric_.on_message(cluster::kCoordinatorReturned,
+                     [this](const transport::Message& message) { coordinator_.hear(message); });
+  // Of a worker that finds no coordinator, and asks until one takes it in.
+  fabric_.on_message(cluster::kJoin, [this](const transport::Message& message) {
+    if (coordinator_.until()) return;
+    runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kJoin, {}, message.payload);
+  });
+  fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
+  fabric_.on_message(cluster::kFenced, [this](const transport::Message&) { fenced_ = true; });
+  fabric_.on_failure([this](transport::Peer& peer) {
+    if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
+    if (!following_) {  // the ps that is followed tells what of a rank counts
+      forget(peer.rank());
+      rings_.release(peer.rank());
+      store_.release_gpu_rooms(peer.rank());
+    }
+    // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
+    if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
+  });
+}
+
+/// What has been done so far, for the coordinator's figures.
+void PsServer::report(const transport::Message& message) {
+  const auto request = transport::read_header<shard::ReportRequest>(message);
+  if (!request) return;
+  if (request->last != 0 && runtime_->trace() != nullptr) runtime_->trace()->flush();
+  shard::PsReport report = store_.report();
+  report.statistics.rings = rings_.open_rings();
+  report.use = cluster::use_of_this_process();
+  const shard::ReportHeader header = shard::answer_to(*request);
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+      .send(cluster::kReport, transport::as_bytes(header), to_bytes(report));
+}
+
+/// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
+/// and its ring, which it may write to, is kept until the connection ends.
+void PsServer::take_gone(const shard::WorkerGone& worker) {
+  gone_.insert(worker.rank);
+  rpc_.refuse(worker.rank);
+  forget(worker.rank);
+  if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(worker.rank)});
+}
+
+void PsServer::take_member(transport::Bytes bytes) {
+  const auto member = from_bytes<cluster::Member>(bytes);
+  if (runtime_->knows(member.rank)) return;  // this process's predecessor was told
+  runtime_->add(member);
+  store_.join(member.rank);
+  if (kept_) kept_->append(KeptState::Record::member, bytes);
+  if (replica_) replica_->call(cluster::kMemberJoined, member.rank, bytes);
+}
+
+/// Nothing of its predecessor's counts any more, and its own begins from the beginning. It has been told of
+/// some members that this ps has not heard of, perhaps.
+void PsServer::greet_coordinator() {
+  if (following_) {  // the ps that it follows tells the rest
+    (void)coordinator_.take_up();
+    return coordinator_.answer();
+  }
+  const int rank = runtime_->member(Role::coordinator, 0).rank;
+  forget(rank);
+  rings_.release(rank);
+  store_.release_gpu_rooms(rank);
+  rings_.begin_anew(rank);
+  rpc_.forget(rank);
+  const cluster::CoordinatorBack back = coordinator_.take_up();
+  if (kept_) kept_->append(KeptState::Record::coordinator, to_bytes(back.coordinator));
+  for (const cluster::Member& worker : back.workers) {
+    if (runtime_->knows(worker.rank)) continue;
+    take_member(to_bytes(worker));
+    introduce(worker.rank);
+  }
+  for (const std::int32_t lost : back.lost) {
+    if (!gone_.contains(lost)) take_gone({lost, 0});
+  }
+  pulse_.excuse();
+  coordinator_.answer();
+  if (given_up_ && !replica_->ended()) {
+    given_up_.reset();  // the new coordinator has its own time to answer
+    ask_to_drop_replica();
+  }
+}
+
+const std::string& PsServer::lost() {
+  const std::string& verdict = coordinator_.verdict();
+  return verdict.empty() ? reason_to_end_ : verdict;
+}
+
+void PsServer::introduce(std::int32_t rank) {
+  // It was made from the table of the job's start.
+  if (came_back()) {
+    client(rank).send(cluster::kPsReturned, transport::as_bytes(shard::PsReturned{life_}),
+                      to_bytes(runtime_->self()));
+  }
+  client(rank).send(cluster::kHello, {});
+}
+
+void PsServer::say_known(std::int32_t rank) {
+  introduce(rank);
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+      .send(cluster::kMemberKnown, transport::as_bytes(rank));
+}
+
+void PsServer::forget(int rank) {
+  close_pusher(rank, inbox_, rings_);
+  rows_.close(rank);
+  store_.remove(rank);
+  if (replica_) replica_->call(cluster::kWorkerGone, rank, transport::as_bytes(shard::WorkerGone{rank, 0}));
+}
+
+void PsServer::run() {
+  log::set_rank_tag(runtime_->log_tag());
+  if (kept_ && kept_->found()) coordinator_.expect_greeting();
+  // Traffic both ways is what makes either end's death visible to the other.
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
+  transport::word_at(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);
+  const transport::LifeWord life(board_->memory().data() + layout_.life());
+  if (came_back()) say_that_it_is_back();
+  try {
+    serve();
+  } catch (const CutOff&) {
+    // `fenced_` or lost() tells why.
+  }
+  pulse_.end();
+  if (fenced_) {
+    log::warn("this ps counts as lost, and a spare has its place, or is about to take it: it ends");
+    return;
+  }
+  if (!over_) throw Error(Code::unavailable, lost() + "; this ps ends");
+  while (rings_.apply_some()) {
+  }
+  send_what_is_left();
+}
+
+void PsServer::serve() {
+  Backoff backoff(kLookAlone, kLookOnASharedCore);
+  bool wire_is_busy = true;
+  for (unsigned turn = 0; !over_ && !cut_off(); ++turn) {
+    bool busy = rings_.apply_some();
+    store_.require_gpu();
+    if (wire_is_busy || turn % kTurnsALookAtTheWire == 0) busy |= wire_is_busy = look_at_the_wire();
+    if (busy) {
+      backoff.reset();
+    } else if (!backoff.pause()) {
+      sleep();
+      backoff.reset();
+      wire_is_busy = true;
+    }
+  }
+}
+
+bool PsServer::look_at_the_wire() {
+  bool busy = fabric_.progress() != 0;
+  if (coordinator_.news()) greet_coordinator();
+  busy |= rpc_.answer_pending();
+  busy |= replicated_.apply_some();
+  busy |= inbox_.apply_some();
+  busy |= rows_.advance();
+  if (saver_.is_at_a_gpu()) pulse_.be_busy();
+  busy |= saver_.advance();
+  if (replica_) busy |= look_at_replica();
+  if (!following_) pulse_.beat();  // a replica beats for its agent alone: follow()
+  if (!coordinator_.until() && pulse_.is_alone())
+    reason_to_end_ = runtime_->member(Role::coordinator, 0).name() + " is gone";
+  return busy;
+}
+
+void PsServer::send_what_is_left() {
+  transport::progress_until(fabric_, transport::deadline_in(std::chrono::seconds(1)), [this] {
+    rows_.advance();
+    return !rows_.busy();
+  });
+}
+
+void PsServer::sleep() {
+  auto asleep = transport::word_at(board_->memory().data() + layout_.asleep());
+  asleep.store(1, std::memory_order_seq_cst);
+  // A pusher stores its tail, then looks at `asleep`: one of the two sees the other. Remote pushers send
+  // messages always; the time-out is for what nothing tells.
+  if (!rings_.has_work()) fabric_.wait(rows_.busy() ? std::chrono::milliseconds(1) : pulse_.period());
+  asleep.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,222 @@
+// row_sender.cpp -- taking requests apart, gathering, sending.
+#include "ps/server/row_sender.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::store {
+
+using transport::kPieceBytes;
+
+RowSender::~RowSender() {
+  for (auto& piece : pieces_) {
+    if (piece->in_flight != 0)
+      (void)piece.release();  // the transport reads it still, and there is no taking it back
+  }
+}
+
+void RowSender::receive(const transport::Message& message) {
+  const auto request = transport::read_header<shard::ReadRequest>(message);
+  if (!request) return;
+  try {
+    Read read = parse(message, *request);
+    if (!read.segments.empty()) reads_.push_back(std::move(read));
+  } catch (const Error& error) {
+    refuse(message.from, request->id, error);
+  }
+}
+
+void RowSender::refuse(int client, std::uint64_t read, const Error& error) {
+  const shard::ReadFailure failure{read, static_cast<std::uint64_t>(error.code())};
+  const std::string_view text = error.what();
+  find_peer_(client).send(cluster::kReadFailed, transport::as_bytes(failure), std::as_bytes(std::span(text)));
+}
+
+RowSender::Read RowSender::parse(const transport::Message& message, const shard::ReadRequest& request) const {
+  Read read;
+  read.request = request;
+  read.client = message.from;
+  transport::Bytes rest = message.payload;
+  const auto take = [&](void* to, std::uint64_t bytes) {
+    if (bytes > rest.size()) throw Error(Code::invalid_argument, "a read that ends in the middle");
+    if (bytes != 0) std::memcpy(to, rest.data(), bytes);
+    rest = rest.subspan(bytes);
+  };
+  if (request.segments > rest.size() / sizeof(shard::ReadSegment)) {
+    throw Error(Code::invalid_argument, "a read that ends in the middle");
+  }
+  read.segments.resize(request.segments);
+  for (Segment& segment : read.segments) take(&segment.what, sizeof segment.what);
+  for (Segment& segment : read.segments) {
+    const shard::ReadSegment& what = segment.what;
+    segment.from = store_.view(what.variable, what.shard);
+    bool inside = what.rows != 0 && segment.from.row_bytes != 0;
+    if (what.sparse != 0) {
+      if (what.rows > rest.size() / sizeof(std::uint32_t)) inside = false;
+      segment.rows.resize(inside ? what.rows : 0);
+      take(segment.rows.data(), segment.rows.size() * sizeof(std::uint32_t));
+      for (const std::uint32_t row : segment.rows) inside &= row < segment.from.rows;
+    } else {
+      inside &= what.first_row <= segment.from.rows && what.rows <= segment.from.rows - what.first_row;
+    }
+    if (!inside) {
+      throw Error(Code::out_of_range,
+                  fmt::format("shard {} of variable {} has {} rows; others were asked for", what.shard,
+                              what.variable, segment.from.rows));
+    }
+  }
+  return read;
+}
+
+RowSender::Piece* RowSender::free_piece() {
+  for (const auto& piece : pieces_) {
+    if (piece->in_flight == 0) return piece.get();
+  }
+  if (pieces_.size() == kPieces) return nullptr;
+  return pieces_.emplace_back(std::make_unique<Piece>()).get();
+}
+
+bool RowSender::advance() {
+  in_flight_ = 0;
+  for (const auto& piece : pieces_) in_flight_ += piece->in_flight;
+  bool any = false;
+  for (std::size_t turns = reads_.size(); turns != 0; --turns) {
+    Read read = std::move(reads_.front());
+    reads_.pop_front();
+    transport::Peer& peer = find_peer_(read.client);
+    if (peer.failed()) {
+      stop_waiting(read);
+      continue;
+    }
+    constexpr int kPiecesATurn = 4;
+    try {
+      for (int i = 0; i < kPiecesATurn && read.at < read.segments.size() && send_piece(read, peer); ++i) {
+        any = true;
+      }
+    } catch (const Error& error) {
+      if (error.code() != Code::resource_exhausted) throw;
+      stop_waiting(read);
+      refuse(read.client, read.request.id, error);
+      continue;
+    }
+    if (read.at < read.segments.size()) reads_.push_back(std::move(read));
+  }
+  return any;
+}
+
+bool RowSender::take_snapshot(Read& read, const Segment& segment) {
+  const shard::ReadSegment& what = segment.what;
+  if (!store_.whole(what.variable, what.shard)) {
+    if (!std::exchange(read.waiting, true)) store_.add_waiting_read(what.variable, what.shard, 1);
+    return false;
+  }
+  stop_waiting(read);
+  read.stretch = std::make_shared<Stretch>();
+  read.stretch->end = what.sparse != 0 ? what.rows : what.rows * segment.from.row_bytes;
+  read.stretch->bytes.resize(what.rows * segment.from.row_bytes);
+  gather(segment, 0, read.stretch->end, read.stretch->bytes.data());
+  return true;
+}
+
+/// Rows that it has been asked for, or bytes.
+void RowSender::gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out) {
+  if (segment.what.sparse != 0) {
+    store_.gather(segment.from, std::span(segment.rows).subspan(begin, end - begin), out);
+  } else {
+    store_.gather(segment.from, segment.what.first_row * segment.from.row_bytes + begin, {out, end - begin});
+  }
+}
+
+std::shared_ptr<RowSender::Stretch> RowSender::free_stretch() {
+  for (const auto& piece : pieces_) {
+    if (piece->in_flight == 0) piece->stretch.reset();
+  }
+  for (const auto& stretch : stretches_) {
+    if (stretch.use_count() == 1) return stretch;
+  }
+  return stretches_.emplace_back(std::make_shared<Stretch>());
+}
+
+/// A wait for the GPU costs as much as many rows do.
+void RowSender::take_from_gpu(Read& read, const Segment& segment) {
+  constexpr std::uint64_t kBytes = 16 * kPieceBytes;
+  const bool sparse = segment.what.sparse != 0;
+  const std::uint64_t unit = sparse ? segment.from.row_bytes : 1;
+  const std::uint64_t left =
+      (sparse ? segment.what.rows : segment.what.rows * segment.from.row_bytes) - read.begin;
+  const std::uint64_t count = std::min(left, std::max<std::uint64_t>(1, kBytes / unit));
+  read.stretch = free_stretch();
+  Stretch& stretch = *read.stretch;
+  if (stretch.pinned.size() < count * unit) {
+    stretch.pinned = {};
+    stretch.pinned = device::PinnedMemory(std::max(kBytes, count * unit));
+  }
+  stretch.begin = read.begin;
+  stretch.end = read.begin + count;
+  gather(segment, stretch.begin, stretch.end, stretch.pinned.data());
+}
+
+void RowSender::stop_waiting(Read& read) {
+  if (!std::exchange(read.waiting, false)) return;
+  const shard::ReadSegment& what = read.segments[read.at].what;
+  store_.add_waiting_read(what.variable, what.shard, -1);
+}
+
+bool RowSender::send_piece(Read& read, transport::Peer& peer) {
+  const Segment& segment = read.segments[read.at];
+  const std::uint64_t row_bytes = segment.from.row_bytes;
+  const bool sparse = segment.what.sparse != 0;
+  if (read.request.consistent != 0 && read.stretch == nullptr && !take_snapshot(read, segment)) return false;
+  Piece* piece = free_piece();
+  if (piece == nullptr) return false;
+  piece->stretch.reset();
+  if (segment.from.on_gpu && read.stretch == nullptr) take_from_gpu(read, segment);
+
+  const std::uint64_t unit = sparse ? row_bytes : 1;
+  const std::uint64_t end = sparse ? segment.what.rows : segment.what.rows * row_bytes;
+  const std::uint64_t most = std::max<std::uint64_t>(1, kPieceBytes / unit);
+  const std::uint64_t count = std::min(most, (read.stretch ? read.stretch->end : end) - read.begin);
+  const shard::PieceHeader header{read.request.id, read.begin, segment.what.number, 0};
+  const std::byte* data = nullptr;
+  if (read.stretch != nullptr) {
+    piece->stretch = read.stretch;
+    data = read.stretch->data() + (read.begin - read.stretch->begin) * unit;
+  } else if (sparse) {
+    if (piece->bytes.size() < count * unit) piece->bytes.resize(count * unit);
+    gather(segment, read.begin, read.begin + count, piece->bytes.data());
+    data = piece->bytes.data();
+  } else {
+    data = segment.from.values + segment.what.first_row * row_bytes + read.begin;
+  }
+  peer.send_in_place(cluster::kRowsPiece, transport::as_bytes(header), {data, count * unit},
+                     piece->in_flight);
+  in_flight_ += piece->in_flight;
+  read.begin += count;
+  if (read.stretch != nullptr && read.begin == read.stretch->end) read.stretch.reset();
+  if (read.begin == end) {
+    store_.count_sent(segment.what.variable, segment.what.shard, segment.what.rows);
+    ++read.at;
+    read.begin = 0;
+  }
+  return true;
+}
+
+void RowSender::close(int rank) {
+  for (auto read = reads_.begin(); read != reads_.end();) {
+    if (read->client == rank) {
+      stop_waiting(*read);
+      read = reads_.erase(read);
+    } else {
+      ++read;
+    }
+  }
+}
+
+}  // namespace capstan::store

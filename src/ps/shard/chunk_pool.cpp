@@ -1,0 +1,52 @@
+// chunk_pool.cpp -- chunks by size; a look at what is left now and then.
+#include "ps/shard/chunk_pool.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/first_touch.hpp"
+#include "base/topology.hpp"
+
+namespace capstan::store {
+namespace {
+
+/// Between two looks, which take about as long as a chunk's pages.
+constexpr std::uint64_t kAtOnce = std::uint64_t{64} << 20;
+
+}  // namespace
+
+ChunkPool::Chunk ChunkPool::take(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = free_.find(bytes); found != free_.end() && !found->second.empty()) {
+    Chunk chunk = std::move(found->second.back());
+    found->second.pop_back();
+    kept_ -= bytes;
+    return chunk;
+  }
+  if (allowed_ < bytes)
+    allowed_ = std::min(check_memory_left(bytes), std::max<std::uint64_t>(kAtOnce, bytes));
+  Chunk chunk(static_cast<std::byte*>(std::aligned_alloc(kBytes, bytes)));
+  if (chunk == nullptr) throw std::bad_alloc();
+  allowed_ -= bytes;
+  topology::advise_huge_pages({chunk.get(), bytes});
+  return chunk;
+}
+
+void ChunkPool::give_back(std::vector<Chunk> chunks, std::size_t bytes) noexcept {
+  if (chunks.empty()) return;
+  try {
+    const std::uint64_t most = memory_left() / 4;
+    const std::lock_guard lock(mutex_);
+    std::vector<Chunk>& free = free_[bytes];
+    for (Chunk& chunk : chunks) {
+      if (kept_ + bytes > most) return;
+      free.push_back(std::move(chunk));
+      kept_ += bytes;
+    }
+  } catch (const std::bad_alloc&) {
+    // There is no memory to say what is free: the system gets the rest back.
+  }
+}
+
+}  // namespace capstan::store

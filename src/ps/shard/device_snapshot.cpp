@@ -1,0 +1,114 @@
+// device_snapshot.cpp -- where there is room, and out of it.
+#include "ps/shard/device_snapshot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::store {
+namespace {
+
+/// What a copy leaves free: pushes take more memory as they get larger.
+std::uint64_t to_leave_free(const device::Info& gpu) {
+  return std::min<std::uint64_t>(std::uint64_t{256} << 20, gpu.bytes / 16);
+}
+
+}  // namespace
+
+DeviceSnapshot::DeviceSnapshot(const std::shared_ptr<DeviceShard>& shard,
+                               const std::optional<TouchedRows>& touched)
+    : gpu_(shard->gpu().number()), rows_(shard->rows()), made_(gpu_) {
+  if (touched) listed_ = touched->list();
+  std::uint64_t all = 0;
+  for (std::size_t number = 0; number < shard->arrays(); ++number) {
+    arrays_.push_back({shard->array(number).row_bytes});
+    all += rows() * arrays_.back().row_bytes;
+  }
+  const device::Info gpu = device::info(gpu_);
+  if (all + to_leave_free(gpu) <= gpu.free_bytes) {
+    try {
+      copy_there(*shard);
+      on_gpu_ = true;
+    } catch (const Error& error) {
+      if (error.code() != Code::resource_exhausted) throw;
+      shard->gpu().settle();  // which may be writing to what there was room for
+      for (Array& array : arrays_) array.there = {};
+    }
+  }
+  if (!on_gpu_) copy_here(*shard);
+  made_.record(shard->gpu().stream());
+}
+
+DeviceSnapshot::~DeviceSnapshot() {
+  try {
+    made_.wait();
+    if (stream_) stream_->wait();
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+  }
+}
+
+void DeviceSnapshot::copy_there(const DeviceShard& shard) {
+  for (std::size_t number = 0; number < arrays_.size(); ++number) {
+    Array& array = arrays_[number];
+    const std::uint64_t bytes = rows() * array.row_bytes;
+    array.there = device::Memory(gpu_, bytes);
+    if (listed_) {
+      shard.gather(number, *listed_, array.there.data());
+    } else {
+      device::copy(shard.gpu().stream(), array.there.data(), shard.array(number).data, bytes);
+    }
+  }
+}
+
+void DeviceSnapshot::copy_here(const DeviceShard& shard) {
+  for (std::size_t number = 0; number < arrays_.size(); ++number) {
+    Array& array = arrays_[number];
+    const std::uint64_t bytes = rows() * array.row_bytes;
+    array.here.reset(new (std::nothrow) std::byte[bytes]);
+    if (array.here == nullptr) {
+      throw Error(Code::resource_exhausted,
+                  fmt::format("no room for a copy of {} bytes, neither in the memory of GPU {} nor of this "
+                              "host: leave memory free for it, as much as the largest shard takes, or save "
+                              "when less is in it",
+                              bytes, gpu_));
+    }
+    if (listed_) {
+      shard.read_rows(number, *listed_, array.here.get());
+    } else {
+      shard.read(number, 0, {array.here.get(), bytes});
+    }
+  }
+}
+
+void DeviceSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out,
+                          std::mutex&) {
+  const Array& from = arrays_.at(array);
+  const std::uint64_t begin = first * from.row_bytes;
+  const std::uint64_t bytes = count * from.row_bytes;
+  if (bytes == 0) return;
+  if (!on_gpu_) {
+    std::memcpy(out, from.here.get() + begin, bytes);
+    return;
+  }
+  if (!stream_) {
+    stream_ = std::make_unique<device::Stream>(gpu_);
+    stream_->begin_after(made_);
+  }
+  if (piece_.size() == 0) piece_ = device::PinnedMemory(ShardGpu::kPieceBytes);
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t some = std::min<std::uint64_t>(piece_.size(), bytes - done);
+    device::copy(*stream_, piece_.data(), from.there.data() + begin + done, some);
+    stream_->wait();
+    std::memcpy(out + done, piece_.data(), some);
+    done += some;
+  }
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,66 @@
+// heap.cpp -- bump allocation out of slabs.
+#include "ps/shard/heap.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "capstan/error.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::uint64_t kHeapPage = 4096;
+
+}  // namespace
+
+Piece Heap::allocate(std::uint64_t bytes) {
+  const std::uint64_t size = (bytes + kHeapPage - 1) / kHeapPage * kHeapPage;
+  const auto add_region = [this](std::uint64_t length) {
+    regions_.push_back(allocate_(length));
+    bytes_ += length;
+    return regions_.size() - 1;
+  };
+  if (size > slab_bytes_ / 2) {
+    const std::uint64_t region = add_region(size);
+    return {region, 0, regions_[region]->memory().data()};
+  }
+  if (open_slab_ == kNone || used_ + size > slab_bytes_) {
+    open_slab_ = add_region(slab_bytes_);
+    used_ = 0;
+  }
+  const Piece piece{open_slab_, used_, regions_[open_slab_]->memory().data() + used_};
+  used_ += size;
+  return piece;
+}
+
+void Heap::back_to(const Mark& mark) noexcept {
+  // Zeroed is what the next piece has to be.
+  if (mark.open_slab != kNone) {
+    const std::uint64_t end = open_slab_ == mark.open_slab ? used_ : slab_bytes_;
+    std::memset(regions_[mark.open_slab]->memory().data() + mark.used, 0, end - mark.used);
+  }
+  while (regions_.size() > mark.regions) {
+    bytes_ -= regions_.back()->memory().size();
+    regions_.pop_back();
+  }
+  open_slab_ = mark.open_slab;
+  used_ = mark.used;
+}
+
+void Heap::add(std::unique_ptr<transport::Region> region) {
+  bytes_ += region->memory().size();
+  regions_.push_back(std::move(region));
+}
+
+Piece Heap::at(std::uint64_t region, std::uint64_t offset) const {
+  return {region, offset, regions_.at(region)->memory().data() + offset};
+}
+
+transport::RegionKey Heap::key(std::uint64_t region) const {
+  if (region >= regions_.size()) {
+    throw Error(Code::not_found, "this ps has no region " + std::to_string(region));
+  }
+  return regions_[region]->key();
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,199 @@
+// shard_snapshot.cpp -- keeping rows, and putting them in place of what has come since.
+#include "ps/shard/shard_snapshot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "protocol/row_copy.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::uint64_t kCacheLine = 64;
+/// Rows of which the next ones are fetched while the last ones are copied: they lie anywhere.
+constexpr std::size_t kAhead = 16;
+/// A longer copy in one goes past the cache, from which its checksum is taken next.
+constexpr std::uint64_t kCachedCopy = std::uint64_t{256} << 10;
+
+template <class T>
+T* checked(T* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
+                             std::optional<TouchedRows> touched, std::shared_ptr<ChunkPool> pool)
+    : rows_(rows), touched_(std::move(touched)), pool_(std::move(pool)) {
+  for (const Array& array : arrays) {
+    arrays_.push_back({array, kept_bytes_});
+    kept_bytes_ += array.row_bytes;
+  }
+  constexpr std::uint64_t kChunk = ChunkPool::kBytes;
+  rows_a_chunk_ = std::max<std::uint64_t>(1, kChunk / std::max<std::uint64_t>(1, kept_bytes_));
+  chunk_bytes_ = (rows_a_chunk_ * kept_bytes_ + kChunk - 1) / kChunk * kChunk;
+  // Zeros that cost nothing before they are needed.
+  const std::size_t words = rows / 64 + 1;
+  is_kept_.reset(checked(static_cast<std::uint64_t*>(std::calloc(words, sizeof(std::uint64_t)))));
+  kept_rows_.resize(rows / kRowsTogether + 1);
+}
+
+void ShardSnapshot::list_rows() {
+  if (touched_) listed_ = touched_->list();
+}
+
+std::byte* ShardSnapshot::place_of(std::uint32_t number) const noexcept {
+  const std::uint64_t at = number - 1;
+  return chunks_[at / rows_a_chunk_].get() + at % rows_a_chunk_ * kept_bytes_;
+}
+
+ShardSnapshot::~ShardSnapshot() { give_chunks_back(); }
+
+void ShardSnapshot::give_chunks_back() { pool_->give_back(std::exchange(chunks_, {}), chunk_bytes_); }
+
+void ShardSnapshot::keep(std::uint64_t row) {
+  try {
+    if (kept_ % rows_a_chunk_ == 0) chunks_.push_back(pool_->take(chunk_bytes_));
+    kept_rows_[row / kRowsTogether].push_back({static_cast<std::uint32_t>(row), kept_ + 1});
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(memory_);
+    give_chunks_back();
+    lost_.emplace(
+        Code::resource_exhausted,
+        fmt::format("no room for rows that were pushed to while a checkpoint was saved: {}; leave "
+                    "memory free for them, at most as much as the shards take, or save when nothing "
+                    "is pushed",
+                    error.what()));
+    return;
+  }
+  is_kept_[row / 64] |= std::uint64_t{1} << row % 64;
+  std::byte* place = place_of(++kept_);
+  for (const Copying& of : arrays_)
+    std::memcpy(place + of.at, of.array.data + row * of.array.row_bytes, of.array.row_bytes);
+}
+
+void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {
+  if (rests()) return;
+  const auto fetch_bit = [&](std::size_t i) {
+    if (i < rows.size()) __builtin_prefetch(&is_kept_[rows[i] / 64], 1);
+  };
+  const auto fetch_row = [&](std::size_t i) {
+    if (i >= rows.size() || !wants(rows[i])) return;
+    for (const Copying& of : arrays_) {
+      const std::byte* data = of.array.data + rows[i] * of.array.row_bytes;
+      for (std::uint64_t at = 0; at < of.array.row_bytes; at += kCacheLine) __builtin_prefetch(data + at);
+    }
+  };
+  for (std::size_t i = 0; i < 2 * kAhead; ++i) fetch_bit(i);
+  for (std::size_t i = 0; i < kAhead; ++i) fetch_row(i);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    fetch_bit(i + 2 * kAhead);
+    fetch_row(i + kAhead);
+    if (wants(rows[i])) keep(rows[i]);
+    if (lost_) return;
+  }
+}
+
+void ShardSnapshot::preserve(std::uint64_t first, std::uint64_t count) {
+  if (rests()) return;
+  for (std::uint64_t row = first; row < first + count && !lost_; ++row) {
+    if (wants(row)) keep(row);
+  }
+}
+
+void ShardSnapshot::preserve_all() {
+  preserve(0, rows_);
+  const std::lock_guard lock(memory_);
+  detached_ = true;
+}
+
+void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out,
+                         std::mutex& store_mutex) {
+  Copying& of = arrays_.at(array);
+  const bool any = count != 0 && of.array.row_bytes != 0;
+  std::unique_lock lock(store_mutex, std::defer_lock);
+  if (any) {
+    if (!listed_ && (first < looked_from_ || first + count > looked_to_)) {
+      lock.lock();
+      look(first, count);
+      lock.unlock();
+    }
+    copy_live(of, first, count, out);
+  }
+  lock.lock();
+  if (lost_) throw *lost_;
+  of.copied = first + count == rows() ? rows_ : row(first + count);
+  if (!any) return;
+  // A row that changed while it was copied had been kept before it did.
+  find_kept(row(first), row(first + count - 1) + 1);
+  // For the next call, as the store's mutex is waited for: pushes have it nearly all the time.
+  if (!listed_) look(first + count, std::min(count, rows_ - first - count));
+  const std::lock_guard chunks_stay(memory_);
+  lock.unlock();
+  copy_kept(of, first, count, out);
+}
+
+void ShardSnapshot::look(std::uint64_t first, std::uint64_t count) {
+  looked_from_ = first / 64 * 64;
+  looked_to_ = first + count;
+  were_kept_.assign(&is_kept_[first / 64], &is_kept_[first / 64] + (looked_to_ - looked_from_ + 63) / 64);
+}
+
+void ShardSnapshot::copy_live(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) {
+  const std::uint64_t row_bytes = of.array.row_bytes;
+  const std::lock_guard data_stays(memory_);
+  if (detached_) return;
+  if (listed_) return shard::gather_rows(of.array.data, row_bytes, {&(*listed_)[first], count}, {}, out);
+  const std::uint64_t end = first + count;
+  const auto was_kept = [&](std::uint64_t row) {
+    return (were_kept_[(row - looked_from_) / 64] >> row % 64 & 1) != 0;
+  };
+  for (std::uint64_t row = first; row < end;) {
+    if (was_kept(row)) {
+      ++row;
+      continue;
+    }
+    const std::uint64_t begin = row;
+    do {
+      ++row;
+    } while (row < end && !was_kept(row) && (row - begin) * row_bytes < kCachedCopy);
+    shard::copy_bytes(of.array.data + begin * row_bytes, (row - begin) * row_bytes,
+                      out + (begin - first) * row_bytes);
+  }
+}
+
+void ShardSnapshot::find_kept(std::uint64_t begin, std::uint64_t end) {
+  found_.clear();
+  for (std::uint64_t together = begin / kRowsTogether; together * kRowsTogether < end; ++together) {
+    for (const Kept& kept : kept_rows_[together]) {
+      if (kept.row >= begin && kept.row < end) found_.push_back({kept.row, place_of(kept.number)});
+    }
+  }
+}
+
+void ShardSnapshot::copy_kept(const Copying& of, std::uint64_t first, std::uint64_t count,
+                              std::byte* out) const {
+  const std::uint64_t row_bytes = of.array.row_bytes;
+  const auto place_in_copy = [&](std::uint64_t row) {
+    if (!listed_) return row - first;
+    const auto begin = listed_->begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    return static_cast<std::uint64_t>(std::lower_bound(begin, end, row) - begin);  // all that are kept are
+  };
+  const std::uint64_t fetched = std::min<std::uint64_t>(row_bytes, 16 * kCacheLine);
+  for (std::size_t i = 0; i < found_.size(); ++i) {
+    if (i + kAhead < found_.size()) {
+      const std::byte* next = found_[i + kAhead].bytes + of.at;
+      for (std::uint64_t at = 0; at < fetched; at += kCacheLine) __builtin_prefetch(next + at);
+    }
+    std::memcpy(out + place_in_copy(found_[i].row) * row_bytes, found_[i].bytes + of.at, row_bytes);
+  }
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,36 @@
+// shared_regions.cpp -- one after the other.
+#include "ps/shard/shared_regions.hpp"
+
+#include <array>
+
+#include "base/first_touch.hpp"
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::store {
+
+SharedRegions::SharedRegions(transport::Fabric& fabric) : fabric_(fabric) {
+  try {
+    memory_ = transport::KeptMemory::create();
+  } catch (const Error& error) {
+    log::debug("regions lie in no file: {}", error.what());
+  }
+}
+
+std::unique_ptr<transport::Region> SharedRegions::allocate(std::uint64_t bytes) {
+  if (!memory_) return fabric_.allocate(bytes);
+  const std::span<std::byte> memory = memory_->map(next_, bytes);
+  try {
+    touch_first(memory);
+    auto region = fabric_.adopt(memory, memory_->place(next_));
+    next_ += (bytes + 4095) / 4096 * 4096;
+    return region;
+  } catch (const Error& error) {
+    memory_->unmap(next_, std::array{memory});
+    if (error.code() != Code::unimplemented) throw;
+    memory_.reset();  // ranks are threads of one process
+    return fabric_.allocate(bytes);
+  }
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,79 @@
+// row_ops.cpp -- one loop for each operation and type.
+#include "ps/update/row_ops.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace capstan::store {
+namespace {
+
+/// Rows ahead of the one in work whose first line is fetched.
+constexpr std::uint64_t kRowsAhead = 8;
+
+/// `A` is what `op` takes.
+template <class A, class T, class Op>
+void for_rows(const Update<T>& u, Op op) {
+  for (std::uint64_t i = 0; i < u.count; ++i) {
+    if (u.rows != nullptr) {
+      __builtin_prefetch(u.values + u.rows[std::min(i + kRowsAhead, u.count - 1)] * u.width, 1);
+    }
+    T* __restrict w = u.values + (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
+    const T* __restrict x = u.gradient + i * u.width;
+    for (std::uint64_t j = 0; j < u.width; ++j) {
+      w[j] = static_cast<T>(op(static_cast<A>(w[j]), static_cast<A>(x[j])));
+    }
+  }
+}
+
+template <class T>
+void set_rows(const Update<T>& u) {
+  for (std::uint64_t i = 0; i < u.count; ++i) {
+    T* w = u.values + (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
+    std::memcpy(w, u.gradient + i * u.width, u.width * sizeof(T));
+  }
+}
+
+/// Integers towards zero. The smallest one by -1 is no quotient that the processor has: it wraps around.
+template <class A>
+A quotient(A w, A x) {
+  if constexpr (std::is_integral_v<A>) {
+    if (x == static_cast<A>(-1)) return static_cast<A>(Wrapping<A>{0} - static_cast<Wrapping<A>>(w));
+  }
+  return w / x;
+}
+
+}  // namespace
+
+template <class T>
+void apply(shard::RowOp op, const Update<T>& u) {
+  using A = Arithmetic<T>;
+  using W = Wrapping<T>;
+  switch (op) {
+    case shard::RowOp::gradient:
+      return;
+    case shard::RowOp::set:
+      return set_rows(u);
+    case shard::RowOp::add:
+      return for_rows<W>(u, [](W w, W x) { return w + x; });
+    case shard::RowOp::sub:
+      return for_rows<W>(u, [](W w, W x) { return w - x; });
+    case shard::RowOp::mul:
+      return for_rows<W>(u, [](W w, W x) { return w * x; });
+    case shard::RowOp::div:
+      return for_rows<A>(u, [](A w, A x) { return quotient(w, x); });
+    case shard::RowOp::min:
+      return for_rows<A>(u, [](A w, A x) { return std::min(w, x); });
+    case shard::RowOp::max:
+      return for_rows<A>(u, [](A w, A x) { return std::max(w, x); });
+  }
+}
+
+template void apply(shard::RowOp, const Update<float>&);
+template void apply(shard::RowOp, const Update<double>&);
+template void apply(shard::RowOp, const Update<float16>&);
+template void apply(shard::RowOp, const Update<bfloat16>&);
+template void apply(shard::RowOp, const Update<std::int64_t>&);
+template void apply(shard::RowOp, const Update<std::int32_t>&);
+template void apply(shard::RowOp, const Update<std::uint8_t>&);
+
+}  // namespace capstan::store

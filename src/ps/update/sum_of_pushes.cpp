@@ -1,0 +1,75 @@
+// sum_of_pushes.cpp -- sums by row.
+#include "ps/update/sum_of_pushes.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/with_type.hpp"
+
+namespace capstan::store {
+namespace {
+
+/// The rows that any of the pushes names, ascending; all of them when one is dense.
+std::vector<std::uint32_t> rows_of(std::span<const HeldPush* const> pushes, std::uint64_t rows) {
+  const bool dense = std::any_of(pushes.begin(), pushes.end(), [](const HeldPush* push) {
+    return push->header.kind == shard::PushKind::dense;
+  });
+  std::vector<std::uint32_t> all;
+  if (dense) {
+    all.resize(rows);
+    std::iota(all.begin(), all.end(), 0U);
+    return all;
+  }
+  for (const HeldPush* push : pushes) all.insert(all.end(), push->rows.begin(), push->rows.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+template <class T>
+std::vector<std::byte> sum(std::span<const HeldPush* const> pushes, std::span<const std::uint32_t> rows,
+                           bool dense, std::uint64_t width, int divisor) {
+  using A = Arithmetic<T>;
+  using W = Wrapping<T>;
+  std::vector<A> sums(rows.size() * width);
+  for (const HeldPush* push : pushes) {
+    const auto* values = reinterpret_cast<const T*>(push->values.data());
+    for (std::uint64_t i = 0; i < push->header.rows; ++i) {
+      const std::uint64_t row =
+          push->header.kind == shard::PushKind::dense ? push->header.first_row + i : push->rows[i];
+      const auto place =
+          dense ? row
+                : static_cast<std::uint64_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
+      for (std::uint64_t j = 0; j < width; ++j) {
+        sums[place * width + j] =
+            static_cast<A>(static_cast<W>(sums[place * width + j]) + static_cast<W>(values[i * width + j]));
+      }
+    }
+  }
+  std::vector<std::byte> out(sums.size() * sizeof(T));
+  auto* to = reinterpret_cast<T*>(out.data());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    to[i] = static_cast<T>(divisor == 1 ? sums[i] : static_cast<A>(sums[i] / static_cast<A>(divisor)));
+  }
+  return out;
+}
+
+}  // namespace
+
+HeldPush sum_of(std::span<const HeldPush* const> pushes, DType dtype, std::uint64_t width, std::uint64_t rows,
+                int divisor) {
+  HeldPush out;
+  out.rows = rows_of(pushes, rows);
+  const bool dense = out.rows.size() == rows;
+  out.values = with_type(
+      dtype, [&]<class T>(std::type_identity<T>) { return sum<T>(pushes, out.rows, dense, width, divisor); });
+  out.header = pushes.front()->header;
+  out.header.kind = dense ? shard::PushKind::dense : shard::PushKind::sparse;
+  out.header.rows = static_cast<std::uint32_t>(out.rows.size());
+  out.header.first_row = 0;
+  out.header.first_part = out.header.last_part = 1;
+  if (dense) out.rows.clear();
+  return out;
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,203 @@
+// job_metrics_json.cpp -- a record of metrics.jsonl.
+#include <algorithm>
+#include <numeric>
+
+#include "telemetry/job_metrics.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+using nlohmann::json;
+
+double rate(std::uint64_t now, std::uint64_t before, double seconds) {
+  return seconds > 0 && now > before ? static_cast<double>(now - before) / seconds : 0;
+}
+
+Histogram since(const Histogram& now, const Histogram& before) {
+  Histogram difference{now.count - before.count, now.seconds - before.seconds, now.buckets};
+  for (std::size_t i = 0; i < Histogram::kBuckets; ++i) difference.buckets[i] -= before.buckets[i];
+  return difference;
+}
+
+void add_quantiles(json& to, const auto& times) {
+  to["p50"] = times.quantile(0.5);
+  to["p99"] = times.quantile(0.99);
+}
+
+json functions_json(const JobFigures& now, const JobFigures& before, double seconds) {
+  const CoordinatorStatistics& f = now.functions;
+  const std::uint64_t ended = f.finished + f.failed;
+  json all{{"scheduled", f.scheduled},
+           {"ended", ended},
+           {"failed", f.failed},
+           {"moved", f.moved},
+           {"per_second", rate(ended, before.functions.finished + before.functions.failed, seconds)},
+           {"queued", f.queued},
+           {"waiting", f.waiting},
+           {"running", f.running}};
+  add_quantiles(all["execution"] = json::object(), since(f.execution, before.functions.execution));
+  add_quantiles(all["queueing"] = json::object(), since(f.queueing, before.functions.queueing));
+  return all;
+}
+
+json calls_json(const cluster::CallFigures& now, const cluster::CallFigures& before, double seconds) {
+  json all{{"calls", now.calls},
+           {"rows", now.rows},
+           {"bytes", now.bytes},
+           {"calls_per_second", rate(now.calls, before.calls, seconds)},
+           {"rows_per_second", rate(now.rows, before.rows, seconds)},
+           {"bytes_per_second", rate(now.bytes, before.bytes, seconds)}};
+  add_quantiles(all, now.times.since(before.times));
+  return all;
+}
+
+template <class Figures>
+const Figures* same_in(const std::vector<Figures>& before, const Figures& now) {
+  const auto found = std::find_if(before.begin(), before.end(), [&](const Figures& then) {
+    return then.index == now.index && then.rank == now.rank;
+  });
+  return found == before.end() ? nullptr : &*found;
+}
+
+json ps_json(const PsFigures& ps, const PsFigures* before, double seconds) {
+  const shard::PsStatistics& s = ps.report.statistics;
+  const shard::PsStatistics then = before != nullptr ? before->report.statistics : shard::PsStatistics{};
+  return {{"ps", ps.index},
+          {"rank", ps.rank},
+          {"host", ps.host},
+          {"lost", ps.lost},
+          {"shards", ps.report.shards},
+          {"bytes", s.heap_bytes},
+          {"gpu_bytes", s.gpu_bytes},
+          {"pushes", s.pushes},
+          {"rows_pushed", s.rows_pushed},
+          {"bytes_pushed", s.bytes_pushed},
+          {"rows_sent", s.rows_sent},
+          {"rows_pushed_per_second", rate(s.rows_pushed, then.rows_pushed, seconds)},
+          {"bytes_pushed_per_second", rate(s.bytes_pushed, then.bytes_pushed, seconds)},
+          {"cpu_seconds", ps.report.use.cpu_seconds},
+          {"peak_rss_bytes", ps.report.use.peak_rss_bytes}};
+}
+
+/// The largest clock of each update group that ps 0 knows, less each worker's.
+std::map<int, std::uint64_t> steps_behind(const JobFigures& now) {
+  std::map<int, std::uint64_t> behind;
+  if (now.ps.empty()) return behind;
+  for (const shard::GroupReport& group : now.ps.front().report.groups) {
+    std::uint64_t most = 0;
+    for (const auto& [rank, clock] : group.clocks.clocks) most = std::max(most, clock);
+    for (const auto& [rank, clock] : group.clocks.clocks) behind[rank] = std::max(behind[rank], most - clock);
+  }
+  return behind;
+}
+
+json worker_json(const WorkerFigures& worker, const WorkerFigures* before, double seconds) {
+  const WorkerFigures none;
+  const WorkerFigures& then = before != nullptr ? *before : none;
+  return {{"worker", worker.index},
+          {"rank", worker.rank},
+          {"host", worker.host},
+          {"lost", worker.lost},
+          {"ended", worker.ended},
+          {"per_second", rate(worker.ended, then.ended, seconds)},
+          {"held", worker.held},
+          {"pull", calls_json(worker.traffic.pull, then.traffic.pull, seconds)},
+          {"push", calls_json(worker.traffic.push, then.traffic.push, seconds)},
+          {"cpu_seconds", worker.use.cpu_seconds},
+          {"peak_rss_bytes", worker.use.peak_rss_bytes}};
+}
+
+json staleness_json(const JobFigures& now) {
+  json all = json::array();
+  if (now.ps.empty()) return all;
+  for (const shard::GroupReport& group : now.ps.front().report.groups) {
+    std::vector<std::uint64_t> clocks;
+    for (const auto& [rank, clock] : group.clocks.clocks) clocks.push_back(clock);
+    const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
+    const bool named = group.group >= 1 && group.group <= now.groups.size();
+    const bool stale = group.clocks.mode == shard::GroupMode::stale_synchronous;
+    all.push_back({{"group", named ? now.groups[group.group - 1] : std::to_string(group.group)},
+                   {"bound", stale ? group.clocks.bound : 0},
+                   {"steps", group.clocks.steps},
+                   {"spread", clocks.empty() ? 0 : *most - *least}});
+  }
+  return all;
+}
+
+/// Of all ps the shard with the most rows, and which part of all rows it had.
+json hottest_json(const JobFigures& now) {
+  const PsFigures* hottest = nullptr;
+  std::uint64_t rows = 0;
+  for (const PsFigures& ps : now.ps) {
+    rows += ps.report.statistics.rows_pushed + ps.report.statistics.rows_sent;
+    if (hottest == nullptr || ps.report.hottest.rows > hottest->report.hottest.rows) hottest = &ps;
+  }
+  if (hottest == nullptr || hottest->report.hottest.rows == 0) return nullptr;
+  const shard::HottestShard& shard = hottest->report.hottest;
+  return {{"variable", shard.variable},
+          {"shard", shard.shard},
+          {"ps", hottest->index},
+          {"rows", shard.rows},
+          {"share", static_cast<double>(shard.rows) / static_cast<double>(std::max(rows, shard.rows))}};
+}
+
+json balance_json(const JobFigures& now) {
+  std::vector<double> bytes;
+  std::vector<double> rows;
+  for (const PsFigures& ps : now.ps) {
+    const shard::PsStatistics& s = ps.report.statistics;
+    bytes.push_back(static_cast<double>(s.heap_bytes + s.gpu_bytes));
+    rows.push_back(static_cast<double>(s.rows_pushed));
+  }
+  const auto value = [](const std::optional<double>& of) { return of ? json(*of) : json(nullptr); };
+  return {{"bytes", value(imbalance(bytes))}, {"rows_pushed", value(imbalance(rows))}};
+}
+
+}  // namespace
+
+std::optional<double> imbalance(const std::vector<double>& loads) {
+  const double sum = std::accumulate(loads.begin(), loads.end(), 0.0);
+  if (sum <= 0) return std::nullopt;
+  return *std::max_element(loads.begin(), loads.end()) / (sum / static_cast<double>(loads.size()));
+}
+
+json to_json(const JobFigures& now, const JobFigures& before, bool with_workers) {
+  const double seconds = now.elapsed - before.elapsed;
+  const auto alive = std::count_if(now.workers.begin(), now.workers.end(),
+                                   [](const WorkerFigures& worker) { return !worker.lost; });
+  json record{
+      {"time", now.time},
+      {"elapsed", now.elapsed},
+      {"seconds", seconds},
+      {"functions", functions_json(now, before, seconds)},
+      {"workers", alive},
+      {"pull", calls_json(now.traffic.pull, before.traffic.pull, seconds)},
+      {"push", calls_json(now.traffic.push, before.traffic.push, seconds)},
+      {"flush", calls_json(now.traffic.flush, before.traffic.flush, seconds)},
+      {"ps", json::array()},
+      {"balance", balance_json(now)},
+      {"hottest", hottest_json(now)},
+      {"staleness", staleness_json(now)},
+      {"checkpoints",
+       {{"saved", now.saves.saves},
+        {"waited_seconds", now.saves.waited_seconds},
+        {"written_seconds", now.saves.written_seconds},
+        {"last_seconds", now.saves.last_seconds}}},
+      {"lost", {{"workers", now.lost_workers}, {"ps", now.lost_ps}}},
+      {"restarts", {{"workers", now.restarted_workers}, {"ps", now.restarted_ps}, {"coordinator", now.life}}},
+      {"joined", now.joined_workers},
+      {"scalars", now.scalars}};
+  for (const char* of : {"rows", "bytes", "rows_per_second", "bytes_per_second"}) record["flush"].erase(of);
+  for (const PsFigures& ps : now.ps) record["ps"].push_back(ps_json(ps, same_in(before.ps, ps), seconds));
+  if (!with_workers) return record;
+  const auto behind = steps_behind(now);
+  for (const WorkerFigures& worker : now.workers) {
+    json one = worker_json(worker, same_in(before.workers, worker), seconds);
+    const auto steps = behind.find(worker.rank);
+    one["behind"] = steps == behind.end() ? json(nullptr) : json(steps->second);
+    record["each_worker"].push_back(std::move(one));
+  }
+  return record;
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,122 @@
+// job_metrics_prometheus.cpp -- Prometheus' text format, for node_exporter's textfile collector.
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "telemetry/job_metrics.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+using Labels = std::vector<std::pair<std::string_view, std::string>>;
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+/// One family of samples: its head once, then a line each.
+class Family {
+ public:
+  Family(std::string& text, std::string_view name, std::string_view type, std::string_view help)
+      : text_(text), name_(name) {
+    text_ += fmt::format("# HELP capstan_{} {}\n# TYPE capstan_{} {}\n", name, help, name, type);
+  }
+  Family& add(double value, const Labels& labels = {}) {
+    text_ += fmt::format("capstan_{}", name_);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      text_ += fmt::format("{}{}=\"{}\"", i == 0 ? "{" : ",", labels[i].first, escaped(labels[i].second));
+    }
+    text_ += fmt::format("{} {}\n", labels.empty() ? "" : "}", value);
+    return *this;
+  }
+  Family& add(std::uint64_t value, const Labels& labels = {}) {
+    return add(static_cast<double>(value), labels);
+  }
+
+ private:
+  std::string& text_;
+  std::string_view name_;
+};
+
+void add_calls(std::string& text, const cluster::TrafficFigures& traffic) {
+  const auto each = [&](std::string_view name, std::string_view help, auto figure) {
+    Family family(text, name, "counter", help);
+    family.add(figure(traffic.pull), {{"kind", "pull"}}).add(figure(traffic.push), {{"kind", "push"}});
+  };
+  each("calls_total", "lookups and pulls, and pushes, of all workers",
+       [](const cluster::CallFigures& calls) { return calls.calls; });
+  each("rows_total", "rows pulled and pushed", [](const cluster::CallFigures& calls) { return calls.rows; });
+  each("bytes_total", "bytes pulled and pushed",
+       [](const cluster::CallFigures& calls) { return calls.bytes; });
+  Family times(text, "call_seconds", "summary", "how long a call took, since the start of the job");
+  const auto quantiles = [&](const cluster::CallFigures& calls, const char* kind) {
+    if (calls.times.count() == 0) return;
+    for (const char* part : {"0.5", "0.99"})
+      times.add(calls.times.quantile(std::stod(part)), {{"kind", kind}, {"quantile", part}});
+  };
+  quantiles(traffic.pull, "pull");
+  quantiles(traffic.push, "push");
+  quantiles(traffic.flush, "flush");
+}
+
+void add_ps(std::string& text, const std::vector<PsFigures>& all) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto figure) {
+    Family family(text, name, type, help);
+    for (const PsFigures& ps : all)
+      family.add(figure(ps), {{"ps", std::to_string(ps.index)}, {"host", ps.host}});
+  };
+  each("ps_up", "gauge", "whether the ps is there",
+       [](const PsFigures& ps) { return std::uint64_t{ps.lost ? 0U : 1U}; });
+  each("ps_bytes", "gauge", "registered memory",
+       [](const PsFigures& ps) { return ps.report.statistics.heap_bytes; });
+  each("ps_gpu_bytes", "gauge", "values and slots in the memory of its GPU",
+       [](const PsFigures& ps) { return ps.report.statistics.gpu_bytes; });
+  each("ps_rows_pushed_total", "counter", "rows of pushes that have been applied",
+       [](const PsFigures& ps) { return ps.report.statistics.rows_pushed; });
+  each("ps_bytes_pushed_total", "counter", "their bytes",
+       [](const PsFigures& ps) { return ps.report.statistics.bytes_pushed; });
+  each("ps_rows_sent_total", "counter", "rows sent in messages",
+       [](const PsFigures& ps) { return ps.report.statistics.rows_sent; });
+}
+
+}  // namespace
+
+std::string prometheus_text(const JobFigures& now) {
+  const CoordinatorStatistics& f = now.functions;
+  std::string text;
+  Family(text, "up_seconds", "gauge", "since the coordinator's start").add(now.elapsed);
+  Family(text, "functions_total", "counter", "scheduled functions that have ended")
+      .add(f.finished, {{"result", "ok"}})
+      .add(f.failed, {{"result", "error"}});
+  Family(text, "functions_open", "gauge", "scheduled functions that have not ended")
+      .add(f.queued, {{"state", "queued"}})
+      .add(f.waiting, {{"state", "waiting"}})
+      .add(f.running, {{"state", "running"}});
+  std::uint64_t alive = 0;
+  for (const WorkerFigures& worker : now.workers) alive += worker.lost ? 0 : 1;
+  Family(text, "workers", "gauge", "workers that are there").add(alive);
+  Family(text, "lost_total", "counter", "ranks that were lost")
+      .add(now.lost_workers, {{"role", "worker"}})
+      .add(now.lost_ps, {{"role", "ps"}});
+  Family(text, "restarts_total", "counter", "processes that were started again")
+      .add(now.restarted_workers, {{"role", "worker"}})
+      .add(now.restarted_ps, {{"role", "ps"}})
+      .add(static_cast<std::uint64_t>(now.life), {{"role", "coordinator"}});
+  add_calls(text, now.traffic);
+  add_ps(text, now.ps);
+  Family(text, "checkpoints_total", "counter", "checkpoints saved").add(now.saves.saves);
+  Family(text, "checkpoint_seconds_total", "counter", "from their beginning until they were published")
+      .add(now.saves.written_seconds);
+  if (!now.scalars.empty()) {
+    Family family(text, "scalar", "gauge", "the program's own figures");
+    for (const auto& [name, value] : now.scalars) family.add(value, {{"name", name}});
+  }
+  return text;
+}
+
+}  // namespace capstan::coordinator

@@ -1,0 +1,92 @@
+// rpc.hpp -- calls with an answer, over active messages. For control traffic; pull and push do not come this
+// way.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "transport/fabric.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::cluster {
+
+/// The caller's end. One for each fabric, used by the thread that owns it.
+class RpcClient {
+ public:
+  using Id = std::uint64_t;
+
+  explicit RpcClient(transport::Fabric& fabric);
+  ~RpcClient() { fabric_.silence(); }
+  RpcClient(const RpcClient&) = delete;
+  RpcClient& operator=(const RpcClient&) = delete;
+
+  /// Starts a call; several may be under way.
+  Id start(transport::Peer& peer, std::uint16_t type, transport::Bytes request);
+  /// Waits for the answer. Throws the Error that the other end raised, unavailable when the peer dies, or
+  /// deadline_exceeded: "no answer from ps 1 (rank 2 on n4) to create variable \"w\" within 60 s".
+  std::vector<std::byte> wait(Id id, std::chrono::milliseconds timeout, const std::string& what);
+
+  std::vector<std::byte> call(transport::Peer& peer, std::uint16_t type, transport::Bytes request,
+                              std::chrono::milliseconds timeout, const std::string& what) {
+    return wait(start(peer, type, request), timeout, what);
+  }
+
+ private:
+  struct Call {
+    transport::Peer* peer;
+    bool done = false;
+    std::uint8_t code = 0;
+    std::vector<std::byte> payload;
+  };
+
+  transport::Fabric& fabric_;
+  Id next_ = 1;
+  std::map<Id, Call> calls_;
+};
+
+/// The answering end. Requests are queued as they arrive and answered by `answer_pending`, outside of
+/// progress(), so a handler may take its time, wait, or do I/O.
+class RpcServer {
+ public:
+  /// Returns the answer; an Error travels to the caller.
+  using Handler = std::function<std::vector<std::byte>(int from, transport::Bytes request)>;
+  using FindPeer = std::function<transport::Peer&(int rank)>;
+
+  /// `find_peer` connects back to a caller.
+  RpcServer(transport::Fabric& fabric, FindPeer find_peer)
+      : fabric_(fabric), find_peer_(std::move(find_peer)) {}
+
+  void serve(std::uint16_t type, Handler handler);
+  /// From now on whatever that rank asks is answered with Error(aborted).
+  void refuse(int rank) { refused_.insert(rank); }
+  /// What that rank has asked so far is not answered: it is another process now. Also inside a handler.
+  void forget(int rank) {
+    std::erase_if(requests_, [rank](const Request& request) { return request.from == rank; });
+    if (answering_ == rank) answering_.reset();
+  }
+  /// True when there was something to answer.
+  bool answer_pending();
+
+ private:
+  struct Request {
+    std::uint16_t type;
+    int from;
+    RpcClient::Id id;
+    std::vector<std::byte> payload;
+  };
+
+  transport::Fabric& fabric_;
+  FindPeer find_peer_;
+  std::map<std::uint16_t, Handler> handlers_;
+  std::deque<Request> requests_;
+  std::optional<int> answering_;  // the rank whose request a handler is at
+  std::set<int> refused_;
+};
+
+}  // namespace capstan::cluster

@@ -1,0 +1,82 @@
+// context.cpp -- one configuration and one set of features for all of Capstan.
+#include "transport/ucx/context.hpp"
+
+#include <cstdlib>
+#include <sstream>
+
+namespace capstan::transport {
+
+namespace {
+
+/// Sets defaults of UCX's TCP transport in the environment. A variable that the user has set stays; UCX takes
+/// it before a value of ucx.conf.
+void set_defaults() {
+  static const bool once = [] {
+    // UCX 1.13 closes a TCP connection that was silent for 16 s while the link was cut, at one end first.
+    // Losses are declared by the coordinator, after --heartbeat-timeout and --ps-wait.
+    setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
+    // One event a poll. A send from a message handler closes the connection if its peer has died, and an
+    // event of the same poll that reports that death would then abort the process (tcp_iface.c,
+    // "conn_state").
+    setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
+    return true;
+  }();
+  (void)once;
+}
+
+}  // namespace
+
+Handle<ConfigTraits> read_config() {
+  set_defaults();
+  Handle<ConfigTraits> config;
+  check(ucp_config_read("CAPSTAN", nullptr, config.out()), "ucp_config_read");
+  return config;
+}
+
+Handle<ContextTraits> open_context() {
+  const Handle<ConfigTraits> config = read_config();
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_AMO64 | UCP_FEATURE_WAKEUP;
+  params.name = "capstan";
+  Handle<ContextTraits> context;
+  check(ucp_init(&params, config.get(), context.out()), "ucp_init");
+  return context;
+}
+
+bool knows_gpu_memory(ucp_context_h context) {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  if (ucp_context_query(context, &attributes) != UCS_OK) return false;
+  if ((attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) == 0) return false;
+  unsigned major = 0, minor = 0, release = 0;
+  ucp_get_version(&major, &minor, &release);
+  const char* asked = std::getenv("UCX_PROTO_ENABLE");
+  return major > 1 || minor >= 16 || (asked != nullptr && (*asked == 'y' || *asked == '1'));
+}
+
+std::string printed(const std::function<void(std::FILE*)>& print) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  std::FILE* stream = open_memstream(&text, &length);
+  if (stream == nullptr) throw call_failed("open_memstream", "out of memory");
+  print(stream);
+  std::fclose(stream);
+  std::string copy(text, length);
+  std::free(text);
+  return copy;
+}
+
+std::vector<std::string> transports_of(ucp_context_h context) {
+  std::vector<std::string> names;
+  std::istringstream lines(printed([&](std::FILE* to) { ucp_context_print_info(context, to); }));
+  for (std::string line; std::getline(lines, line);) {
+    // "#      resource 2  :  md 1  dev 2  flags -- tcp/eth0"
+    const std::size_t space = line.find_last_of(' ');
+    if (line.find(" resource ") == std::string::npos || space == std::string::npos) continue;
+    if (line.find('/', space) != std::string::npos) names.push_back(line.substr(space + 1));
+  }
+  return names;
+}
+
+}  // namespace capstan::transport

@@ -1,0 +1,297 @@
+// fabric.cpp -- context, worker, registered regions, receiving, sleeping.
+#include "transport/ucx/fabric.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/first_touch.hpp"
+#include "base/log.hpp"
+#include "transport/ucx/context.hpp"
+#include "transport/ucx/offer.hpp"
+#include "transport/ucx/peer.hpp"
+
+namespace capstan::transport {
+namespace {
+
+/// What a worker of UCX 1.13 takes in /dev/shm with UCX's defaults.
+constexpr std::uint64_t kSharedBytesOfWorker = 4'308'992;
+
+/// UCX says only that memory or a resource is missing.
+Error worker_failed(ucs_status_t status) {
+  const Error failed = call_failed("ucp_worker_create", ucs_status_string(status));
+  struct statvfs space {};
+  const bool may_be_space = status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE;
+  if (!may_be_space || statvfs("/dev/shm", &space) != 0) return failed;
+  const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
+  if (free >= kSharedBytesOfWorker) return failed;
+  return Error(
+      Code::resource_exhausted,
+      fmt::format(
+          "ucp_worker_create: {}: /dev/shm has {} of {} bytes free, expected {} for each UCX worker (a "
+          "ps has one, a coordinator or worker two); remove files from it, or enlarge it: mount -o "
+          "remount,size=50% /dev/shm, of a container --shm-size=8g",
+          ucs_status_string(status), free, std::uint64_t{space.f_blocks} * space.f_frsize,
+          kSharedBytesOfWorker));
+}
+
+Handle<WorkerTraits> open_worker(ucp_context_h context) {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  // A fabric is made by one thread and handed to the one that owns it, so "single" would promise too much.
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  Handle<WorkerTraits> worker;
+  const ucs_status_t status = ucp_worker_create(context, &params, worker.out());
+  if (status != UCS_OK) throw worker_failed(status);
+  return worker;
+}
+
+class UcxRegion final : public Region {
+ public:
+  UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::size_t bytes)
+      : context_(std::move(context)) {
+    ucp_mem_map_params_t params{};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+    params.length = bytes;
+    params.flags = UCP_MEM_MAP_ALLOCATE;  // only memory that UCX allocated can be mapped by peers
+    const ucs_status_t status = ucp_mem_map(context_->get(), &params, &memory_);
+    if (status != UCS_OK) {
+      throw Error(Code::resource_exhausted, "ucp_mem_map of " + std::to_string(bytes) +
+                                                " bytes: " + ucs_status_string(status) +
+                                                "; free memory, or raise kernel.shmmax and kernel.shmall");
+    }
+    ucp_mem_attr_t attributes{};
+    attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
+    const ucs_status_t queried = ucp_mem_query(memory_, &attributes);
+    if (queried != UCS_OK) {
+      unmap();
+      check(queried, "ucp_mem_query");
+    }
+    address_ = static_cast<std::byte*>(attributes.address);
+    bytes_ = bytes;
+    try {
+      touch_first({address_, bytes_});
+    } catch (...) {
+      unmap();
+      throw;
+    }
+  }
+  /// Memory that is another's.
+  UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::span<std::byte> memory, FilePlace place)
+      : context_(std::move(context)),
+        address_(memory.data()),
+        bytes_(memory.size()),
+        place_(std::move(place)) {
+    ucp_mem_map_params_t params{};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    params.address = address_;
+    params.length = bytes_;
+    check(ucp_mem_map(context_->get(), &params, &memory_), "ucp_mem_map");
+  }
+  ~UcxRegion() override { unmap(); }
+  UcxRegion(const UcxRegion&) = delete;
+  UcxRegion& operator=(const UcxRegion&) = delete;
+
+  std::span<std::byte> memory() noexcept override { return {address_, bytes_}; }
+
+  RegionKey key() const override {
+    void* packed = nullptr;
+    std::size_t length = 0;
+    check(ucp_rkey_pack(context_->get(), memory_, &packed, &length), "ucp_rkey_pack");
+    const auto* first = static_cast<const std::byte*>(packed);
+    RegionKey key{reinterpret_cast<std::uint64_t>(address_), bytes_, {first, first + length}, place_};
+    ucp_rkey_buffer_release(packed);
+    return key;
+  }
+
+ private:
+  void unmap() noexcept {
+    const ucs_status_t status = ucp_mem_unmap(context_->get(), memory_);
+    if (status != UCS_OK) log::warn("ucp_mem_unmap: {}", ucs_status_string(status));
+  }
+
+  std::shared_ptr<Handle<ContextTraits>> context_;
+  ucp_mem_h memory_ = nullptr;
+  std::byte* address_ = nullptr;
+  std::size_t bytes_ = 0;
+  FilePlace place_;
+};
+
+/// A large message that is still on its way in; delivered when its data has arrived.
+struct Rendezvous {
+  std::vector<std::byte> header;
+  std::vector<std::byte> payload;
+  std::function<void(const Rendezvous&)> deliver;
+};
+
+/// REQUIRES: `header` was admitted.
+Message to_message(Bytes header, Bytes payload) {
+  WireHeader wire{};
+  std::memcpy(&wire, header.data(), sizeof wire);
+  return {wire.type, wire.from, header.subspan(sizeof wire), payload};
+}
+
+}  // namespace
+
+UcxFabric::UcxFabric()
+    : context_(std::make_shared<Handle<ContextTraits>>(open_context())),
+      reaches_gpus_(knows_gpu_memory(context_->get())),
+      worker_(open_worker(context_->get())) {
+  check(ucp_worker_get_efd(worker_.get(), &event_fd_), "ucp_worker_get_efd");
+  wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (wake_fd_ < 0) throw call_failed("eventfd", std::strerror(errno));
+
+  ucp_am_handler_param_t handler{};
+  handler.field_mask =
+      UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = kActiveMessageId;
+  handler.cb = &UcxFabric::receive;
+  handler.arg = this;
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_.get(), &handler);
+  if (status != UCS_OK) close(wake_fd_);
+  check(status, "ucp_worker_set_am_recv_handler");
+}
+
+UcxFabric::~UcxFabric() {
+  peers_.clear();
+  close(wake_fd_);
+  if (!left_to_exit_) return;
+  // UCX 1.13 aborts in ucp_worker_destroy when its answer to a rank that is connecting is still to be sent.
+  (void)worker_.release();
+  (void)new std::shared_ptr(context_);
+}
+
+std::vector<std::byte> UcxFabric::address() const {
+  ucp_address_t* raw = nullptr;
+  std::size_t length = 0;
+  check(ucp_worker_get_address(worker_.get(), &raw, &length), "ucp_worker_get_address");
+  const auto release = [this](ucp_address_t* a) { ucp_worker_release_address(worker_.get(), a); };
+  const std::unique_ptr<ucp_address_t, decltype(release)> owned(raw, release);
+  const auto* first = reinterpret_cast<const std::byte*>(raw);
+  return {first, first + length};
+}
+
+Peer& UcxFabric::connect(int rank, const std::string& name, Bytes address) {
+  return *peers_.emplace_back(std::make_unique<UcxPeer>(*this, rank, name, address));
+}
+
+std::unique_ptr<Region> UcxFabric::allocate(std::size_t bytes) {
+  return std::make_unique<UcxRegion>(context_, bytes);
+}
+
+std::unique_ptr<Region> UcxFabric::adopt(std::span<std::byte> memory, const FilePlace& place) {
+  // Who leaves shared memory out of UCX_TLS wants none of it.
+  static const bool shared = !ucx_offer().in_memory.empty();
+  return std::make_unique<UcxRegion>(context_, memory, shared ? place : FilePlace{});
+}
+
+bool UcxFabric::admits(Bytes header) noexcept {
+  WireHeader wire{};
+  if (header.size() >= sizeof wire) {
+    std::memcpy(&wire, header.data(), sizeof wire);
+    if (wire.secret == secret_) return true;
+  }
+  if (rejected_++ == 0) {
+    log::warn(
+        "dropped a message without this job's secret, from a process outside of the job that reaches this "
+        "rank's UCX ports; further ones are dropped without a line (docs/failures.md#strangers)");
+  }
+  return false;
+}
+
+ucs_status_t UcxFabric::receive(void* arg, const void* header, std::size_t header_length, void* data,
+                                std::size_t length, const ucp_am_recv_param_t* param) {
+  auto* self = static_cast<UcxFabric*>(arg);
+  const Bytes header_bytes{static_cast<const std::byte*>(header), header_length};
+  if (!self->admits(header_bytes)) return UCS_OK;  // UCX frees the data, and ends the send of a rendezvous
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
+    self->deliver(to_message(header_bytes, {static_cast<const std::byte*>(data), length}));
+    return UCS_OK;
+  }
+  auto pending = std::make_unique<Rendezvous>();
+  pending->header.assign(header_bytes.begin(), header_bytes.end());
+  pending->payload.resize(length);
+  pending->deliver = [self](const Rendezvous& done) { self->deliver(to_message(done.header, done.payload)); };
+
+  ucp_request_param_t request{};
+  request.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  request.user_data = pending.get();
+  request.cb.recv_am = [](void* finished, ucs_status_t status, std::size_t, void* user_data) {
+    const std::unique_ptr<Rendezvous> done(static_cast<Rendezvous*>(user_data));
+    if (status == UCS_OK) done->deliver(*done);
+    ucp_request_free(finished);
+  };
+  const ucs_status_ptr_t started =
+      ucp_am_recv_data_nbx(self->worker_.get(), data, pending->payload.data(), length, &request);
+  if (UCS_PTR_IS_ERR(started)) {
+    log::error("ucp_am_recv_data_nbx: {}", ucs_status_string(UCS_PTR_STATUS(started)));
+    return UCS_OK;
+  }
+  (void)pending.release();  // the callback owns it now
+  return UCS_OK;
+}
+
+unsigned UcxFabric::progress() {
+  const unsigned events = ucp_worker_progress(worker_.get());
+  while (!newly_failed_.empty()) {
+    UcxPeer* peer = newly_failed_.back();
+    newly_failed_.pop_back();
+    report_failure(*peer);
+  }
+  return events;
+}
+
+bool UcxFabric::arm() {
+  const ucs_status_t armed = ucp_worker_arm(worker_.get());
+  if (armed == UCS_ERR_BUSY) return false;
+  check(armed, "ucp_worker_arm");
+  return true;
+}
+
+void UcxFabric::sleep(std::chrono::milliseconds timeout) {
+  pollfd fds[3] = {{event_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}, {doorbell_.fd(), POLLIN, 0}};
+  const int ready = poll(fds, 3, static_cast<int>(timeout.count()));
+  if (ready < 0 && errno != EINTR) throw call_failed("poll", std::strerror(errno));
+  if (ready <= 0) return;
+  if ((fds[1].revents & POLLIN) != 0) {
+    std::uint64_t count = 0;
+    (void)!read(wake_fd_, &count, sizeof count);  // only empties the counter
+  }
+  if ((fds[2].revents & POLLIN) != 0) doorbell_.silence();
+}
+
+void UcxFabric::wake() noexcept {
+  const std::uint64_t one = 1;
+  (void)!write(wake_fd_, &one, sizeof one);  // full counter: a wake-up is already due
+}
+
+std::vector<std::string> UcxFabric::transports() const { return transports_of(context_->get()); }
+
+void UcxFabric::complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what) {
+  if (request == nullptr) return;
+  ucs_status_t status = UCS_PTR_STATUS(request);
+  if (UCS_PTR_IS_PTR(request)) {
+    const auto finished = [&] { return (status = ucp_request_check_status(request)) != UCS_INPROGRESS; };
+    const bool ended = progress_until(*this, deadline, [&] { return finished() || peer.failed(); });
+    if (status == UCS_INPROGRESS) {
+      peer.give_up();
+      // In PEER mode a forced close ends every request of the endpoint.
+      if (progress_until(*this, deadline_in(std::chrono::seconds(10)), finished)) ucp_request_free(request);
+      if (ended) peer.require_alive();
+      throw Error(Code::deadline_exceeded, std::string("no answer from ") + peer.name() + " to " + what);
+    }
+    ucp_request_free(request);
+  }
+  if (status == UCS_OK) return;
+  if (peer.failed()) peer.require_alive();
+  throw Error(Code::unavailable, std::string(what) + " at " + peer.name() + ": " + ucs_status_string(status));
+}
+
+}  // namespace capstan::transport

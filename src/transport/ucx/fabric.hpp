@@ -1,0 +1,79 @@
+// fabric.hpp -- a fabric between processes, on UCX: InfiniBand, RoCE, TCP, and mapped memory on one host.
+//
+// Endpoints are opened with UCP_ERR_HANDLING_MODE_PEER, so a dead rank is reported. That mode makes UCX leave
+// its shared-memory transports aside; same-host data goes through mapped windows instead (ucp_rkey_ptr),
+// which are faster still. UCX_* variables are honoured; CAPSTAN_UCX_* would be too, for Capstan alone.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/doorbell.hpp"
+#include "transport/fabric.hpp"
+#include "transport/ucx/handles.hpp"
+
+namespace capstan::transport {
+
+class UcxPeer;
+
+class UcxFabric final : public Fabric {
+ public:
+  /// Opens UCX. Throws Error when it finds no usable device.
+  UcxFabric();
+  ~UcxFabric() override;
+
+  std::vector<std::byte> address() const override;
+  Peer& connect(int rank, const std::string& name, Bytes address) override;
+  std::unique_ptr<Region> allocate(std::size_t bytes) override;
+  std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FilePlace& place) override;
+  unsigned progress() override;
+  bool arm() override;
+  void sleep(std::chrono::milliseconds timeout) override;
+  void wake() noexcept override;
+  std::string bell() const override { return doorbell_.name(); }
+  bool ring(const std::string& bell) noexcept override { return doorbell_.ring(bell); }
+
+  bool reaches_gpus() const override { return reaches_gpus_; }
+
+  void set_secret(const JobSecret& secret) noexcept override { secret_ = secret; }
+  const JobSecret& secret() const noexcept { return secret_; }
+  /// Number of messages that were dropped because they did not carry the secret.
+  std::uint64_t rejected() const noexcept { return rejected_; }
+
+  void leave_the_rest_to_exit() noexcept override { left_to_exit_ = true; }
+
+  ucp_worker_h worker() const noexcept { return worker_.get(); }
+  /// What UCX found when this was made: "self/memory0", "tcp/lo".
+  std::vector<std::string> transports() const;
+
+  /// Progresses until `request` is complete. On the deadline the peer is given up: its endpoint is closed by
+  /// force, which ends the request, and Error(deadline_exceeded) names it.
+  void complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what);
+
+  /// From the endpoint's error callback; reported to the user at the end of progress().
+  void note_failure(UcxPeer& peer) { newly_failed_.push_back(&peer); }
+  /// It is not to be reported any more.
+  void forget_failure(const UcxPeer& peer) { std::erase(newly_failed_, &peer); }
+
+ private:
+  static ucs_status_t receive(void* self, const void* header, std::size_t header_length, void* data,
+                              std::size_t length, const ucp_am_recv_param_t* param);
+  /// The header of a message of this job. Counts and logs any other.
+  bool admits(Bytes header) noexcept;
+
+  // Members die bottom-up: peers (endpoints) first, then the worker, then the context.
+  std::shared_ptr<Handle<ContextTraits>> context_;  // shared with regions, which may die later
+  bool reaches_gpus_;
+  Handle<WorkerTraits> worker_;
+  int event_fd_ = -1;  // UCX's own, closed with the worker
+  int wake_fd_ = -1;
+  Doorbell doorbell_;
+  std::vector<std::unique_ptr<UcxPeer>> peers_;
+  std::vector<UcxPeer*> newly_failed_;
+  bool left_to_exit_ = false;
+  JobSecret secret_;
+  std::uint64_t rejected_ = 0;
+};
+
+}  // namespace capstan::transport

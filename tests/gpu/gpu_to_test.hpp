@@ -1,0 +1,44 @@
+// gpu_to_test.hpp -- GPU 0, or its stand-in where there is none. With CAPSTAN_TEST_GPU in the environment
+// there has to be one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "gpu/gpu.hpp"
+
+namespace capstan::device {
+
+class OnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_FALSE(count() == 0 && std::getenv("CAPSTAN_TEST_GPU") != nullptr) << why_none();
+    if (count() == 0) use_stand_ins(1);
+    stream_.emplace(0);
+  }
+  void TearDown() override {
+    stream_.reset();
+    if (are_stand_ins()) use_stand_ins(0);
+  }
+  template <class T>
+  Values<T> to_gpu(const std::vector<T>& values) const {
+    Values<T> there(0, values.size());
+    copy(*stream_, there.data(), values.data(), values.size() * sizeof(T));
+    stream_->wait();
+    return there;
+  }
+  template <class T>
+  std::vector<T> to_host(const Values<T>& values) const {
+    std::vector<T> here(values.size());
+    copy(*stream_, here.data(), values.data(), here.size() * sizeof(T));
+    stream_->wait();
+    return here;
+  }
+
+  std::optional<Stream> stream_;
+};
+
+}  // namespace capstan::device

@@ -1,0 +1,107 @@
+// plain_push.hpp -- a push to a table on the CPU, one element at a time, for tests to compare with; and
+// pushes to try.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/with_type.hpp"
+#include "tests/gpu/optimizers_to_test.hpp"
+#include "tests/ps/plain_update.hpp"
+
+namespace capstan::device {
+
+/// A table with its slots, as it is and as it should be.
+template <class T>
+struct PlainTable {
+  using A = Arithmetic<T>;
+  std::uint64_t rows, width;
+  std::vector<T> values;
+  std::vector<A> slot0, slot1;
+  std::vector<store::PlainElement> expected;
+
+  PlainTable(std::uint64_t row_count, std::uint64_t row_width, const Optimizer& o, unsigned seed)
+      : rows(row_count),
+        width(row_width),
+        values(rows * width),
+        slot0(rows * width, static_cast<A>(first_slot(o))),
+        slot1(rows * width),
+        expected(rows * width) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = T(std::is_integral_v<T> ? static_cast<A>(static_cast<int>(random() % 100))
+                                          : static_cast<A>(normal(random)));
+      expected[i] = {static_cast<double>(static_cast<A>(values[i])), static_cast<double>(slot0[i]), 0};
+    }
+  }
+
+  /// Rows that are not in the table are left out; those that are named twice count once.
+  void push(const Optimizer& o, const std::vector<std::uint32_t>& named, const std::vector<T>& gradient,
+            std::int64_t step) {
+    std::map<std::uint32_t, std::vector<double>> sums;
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      if (named[i] >= rows) continue;
+      auto& sum = sums.try_emplace(named[i], width, 0.0).first->second;
+      for (std::uint64_t j = 0; j < width; ++j) {
+        sum[j] += static_cast<double>(static_cast<A>(gradient[i * width + j]));
+      }
+    }
+    for (const auto& [row, sum] : sums) {
+      for (std::uint64_t j = 0; j < width; ++j) {
+        store::PlainElement& element = expected[row * width + j];
+        store::plain_update(o, element, sum[j], step);
+        // A 16-bit table is rounded after every push.
+        if constexpr (!std::is_same_v<T, A>) {
+          element.w = static_cast<double>(static_cast<float>(T(static_cast<float>(element.w))));
+        }
+      }
+    }
+  }
+};
+
+/// Which rows a push names, by the name of the case.
+inline std::map<std::string, std::vector<std::uint32_t>> pushes_to_try(std::uint32_t rows, unsigned seed) {
+  std::mt19937 random(seed);
+  std::map<std::string, std::vector<std::uint32_t>> cases;
+  cases["none"] = {};
+  cases["one"] = {rows / 2};
+  cases["the last row"] = {rows - 1};
+  cases["each once, backwards"] = {};
+  for (std::uint32_t row = rows; row-- > 0;) cases["each once, backwards"].push_back(row);
+  cases["all the same"] = std::vector<std::uint32_t>(777, rows - 1);
+  cases["two by turns"] = {};
+  for (std::uint32_t i = 0; i < 300; ++i) cases["two by turns"].push_back(i % 2 * (rows - 1));
+  cases["at random"] = {};
+  for (int i = 0; i < 1000; ++i) cases["at random"].push_back(random() % rows);
+  cases["some that are not there"] = {0, rows, rows - 1, 0xFFFFFFFF, rows + 7, 0};
+  return cases;
+}
+
+/// Small numbers, so that a sum of many is one that a rule is used to.
+template <class T>
+std::vector<T> small_gradient(std::size_t count, std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  std::vector<T> gradient(count);
+  for (T& g : gradient) {
+    if constexpr (std::is_integral_v<T>) {
+      g = static_cast<T>(static_cast<int>(random() % 9) - 4);
+    } else {
+      g = T(static_cast<Arithmetic<T>>(normal(random) / 16));
+    }
+  }
+  return gradient;
+}
+
+/// The smallest i of a row that is not in the table.
+inline std::uint32_t first_bad_of(const std::vector<std::uint32_t>& named, std::uint32_t rows) {
+  for (std::uint32_t i = 0; i < named.size(); ++i) {
+    if (named[i] >= rows) return i;
+  }
+  return 0xFFFFFFFF;
+}
+
+}  // namespace capstan::device

@@ -1,0 +1,64 @@
+// push_format_test.cpp -- sizes of entries by hand, and that nothing on the board shares a cache line.
+#include "protocol/push_format.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <set>
+#include <type_traits>
+
+namespace capstan::shard {
+namespace {
+
+// Both ends lie in different processes: the layout is part of the format.
+static_assert(std::is_trivially_copyable_v<PushHeader> && std::is_standard_layout_v<PushHeader>);
+static_assert(offsetof(PushHeader, kind) == 0 && offsetof(PushHeader, variable) == 4);
+static_assert(offsetof(PushHeader, shard) == 8 && offsetof(PushHeader, rows) == 12);
+static_assert(offsetof(PushHeader, bytes) == 16 && offsetof(PushHeader, first_row) == 24);
+static_assert(offsetof(PushHeader, closure) == 32 && offsetof(PushHeader, call) == 40);
+static_assert(offsetof(PushHeader, replica) == 58 && offsetof(PushHeader, part) == 60);
+static_assert(offsetof(PushHeader, op) == 48 && offsetof(PushHeader, first_part) == 52);
+static_assert(static_cast<int>(PushKind::padding) == 1 && static_cast<int>(PushKind::sparse) == 2 &&
+              static_cast<int>(PushKind::dense) == 3);
+
+TEST(PushFormat, SizesAreRoundedUpToCacheLines) {
+  EXPECT_EQ(round_up(0), 0U);
+  EXPECT_EQ(round_up(1), 64U);
+  EXPECT_EQ(round_up(64), 64U);
+  EXPECT_EQ(round_up(65), 128U);
+}
+
+TEST(PushFormat, AnEntryIsHeaderNumbersAndValues) {
+  EXPECT_EQ(entry_bytes(PushKind::sparse, 0, 256), 64U);
+  EXPECT_EQ(entry_bytes(PushKind::sparse, 1, 4), 64U + 64 + 64);
+  EXPECT_EQ(entry_bytes(PushKind::sparse, 16, 256), 64U + 64 + 4096);
+  EXPECT_EQ(entry_bytes(PushKind::sparse, 17, 256), 64U + 128 + 4352);
+  EXPECT_EQ(entry_bytes(PushKind::dense, 3, 20), 64U + 64);
+  EXPECT_EQ(entry_bytes(PushKind::dense, 4, 20), 64U + 128);
+  // 32-bit numbers of rows do not overflow on the way.
+  EXPECT_EQ(entry_bytes(PushKind::sparse, 0xffffffffU, 8),
+            64U + (std::uint64_t{1} << 34) + (std::uint64_t{1} << 35));
+}
+
+TEST(PushFormat, EveryWordOfTheBoardHasACacheLineOfItsOwn) {
+  for (const std::uint64_t ranks : {1, 3, 64, 1000}) {
+    const BoardLayout layout(ranks);
+    std::set<std::uint64_t> places{layout.asleep()};
+    for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+      places.insert(layout.tail(rank));
+      places.insert(layout.applied(rank));
+    }
+    for (std::uint64_t i = 0; i < BoardLayout::kCounters; ++i) places.insert(layout.counter(i));
+    for (std::uint64_t id = 1; id <= BoardLayout::kGroups; ++id) places.insert(layout.group(id));
+    EXPECT_EQ(places.size(), 1 + 2 * ranks + BoardLayout::kCounters + BoardLayout::kGroups);
+    for (const std::uint64_t place : places) EXPECT_EQ(place % kCacheLine, 0U);
+    EXPECT_EQ(*places.rbegin() + kCacheLine, layout.bytes());
+    if (ranks > 1) {
+      // The ps polls the tails: they lie side by side.
+      EXPECT_EQ(layout.tail(1) - layout.tail(0), kCacheLine);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capstan::shard

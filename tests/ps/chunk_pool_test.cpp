@@ -1,0 +1,66 @@
+// chunk_pool_test.cpp -- what is given back is handed out again.
+#include "ps/shard/chunk_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "capstan/error.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::size_t kBytes = ChunkPool::kBytes;
+
+std::vector<ChunkPool::Chunk> take(ChunkPool& pool, int count, std::size_t bytes) {
+  std::vector<ChunkPool::Chunk> chunks;
+  for (int i = 0; i < count; ++i) {
+    chunks.push_back(pool.take(bytes));
+    std::memset(chunks.back().get(), i + 1, bytes);
+  }
+  return chunks;
+}
+
+std::set<const std::byte*> places(const std::vector<ChunkPool::Chunk>& chunks) {
+  std::set<const std::byte*> places;
+  for (const auto& chunk : chunks) places.insert(chunk.get());
+  return places;
+}
+
+TEST(ChunkPool, HandsOutAgainWhatIsGivenBack) {
+  ChunkPool pool;
+  auto small = take(pool, 5, kBytes);
+  auto large = take(pool, 2, 3 * kBytes);
+  const auto before = places(small), before_large = places(large);
+  EXPECT_EQ(before.size(), 5U);
+  pool.give_back(std::move(small), kBytes);
+  pool.give_back(std::move(large), 3 * kBytes);
+  EXPECT_EQ(places(take(pool, 5, kBytes)), before);
+  EXPECT_EQ(places(take(pool, 2, 3 * kBytes)), before_large);
+  EXPECT_FALSE(before.contains(pool.take(kBytes).get()));
+}
+
+TEST(ChunkPool, RefusesMoreThanThereIs) {
+  ChunkPool pool;
+  try {
+    (void)pool.take(std::size_t{1} << 50);
+    FAIL() << "a petabyte";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::resource_exhausted);
+  }
+}
+
+TEST(ChunkPool, IsForAnyThread) {
+  ChunkPool pool;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&pool] {
+      for (int round = 0; round < 20; ++round) pool.give_back(take(pool, 2, kBytes), kBytes);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace capstan::store

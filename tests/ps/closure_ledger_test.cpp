@@ -1,0 +1,244 @@
+// closure_ledger_test.cpp -- a closure that is run again is applied where its first run ended.
+#include "ps/ingest/closure_ledger.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace capstan::store {
+namespace {
+
+class ClosureLedgerTest : public testing::Test {
+ protected:
+  /// Which of a run's entries 0, 1, ... count.
+  std::vector<bool> run(std::uint32_t rank, std::uint64_t closure, std::uint32_t entries,
+                        bool again = false) {
+    std::vector<bool> counts;
+    for (std::uint32_t entry = 0; entry < entries; ++entry) {
+      shard::PushHeader header;
+      header.rank = rank;
+      header.closure = closure;
+      // Two entries a push, by turns to this ps and to another one as well.
+      header.call = entry / 2 * 3;
+      header.part = entry % 2;
+      header.again = again ? 1 : 0;
+      counts.push_back(ledger_.enter(header));
+    }
+    return counts;
+  }
+
+  ClosureLedger ledger_;
+};
+
+const std::vector<bool> kAllOfTwo{true, true};
+
+shard::PushHeader entry_of(std::uint32_t rank, std::uint16_t replica, std::uint32_t call, std::uint32_t part,
+                           bool again) {
+  shard::PushHeader header;
+  header.rank = rank;
+  header.closure = 7;
+  header.replica = replica;
+  header.call = call;
+  header.part = part;
+  header.again = again ? 1 : 0;
+  return header;
+}
+
+TEST_F(ClosureLedgerTest, ReplicasComeInAnyOrder) {
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 0, 0, 0, false)));
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 1, 0, 0, false)));
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 0, 1, 0, false)));
+  ledger_.close(1);
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 1, 0, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 1, 1, 0, true)));
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 0, 0, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 2, 0, 0, true)));
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 0, 1, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 0, 2, 0, true)));
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 1, 1, 0, true)));
+  ledger_.close(2);
+  EXPECT_FALSE(ledger_.enter(entry_of(3, 1, 1, 0, true)));
+  EXPECT_FALSE(ledger_.enter(entry_of(3, 0, 2, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(3, 2, 0, 1, true)));
+}
+
+TEST_F(ClosureLedgerTest, APushThatIsLeftOutInOneRunDoesNotMoveTheOthers) {
+  // The first run leaves its first push out, the second run its second one.
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 0, 1, 0, false)));
+  EXPECT_TRUE(ledger_.enter(entry_of(1, 0, 2, 0, false)));
+  ledger_.close(1);
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 0, 0, 0, true))) << "the closure was there already";
+  EXPECT_FALSE(ledger_.enter(entry_of(2, 0, 2, 0, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 0, 2, 1, true)));
+  EXPECT_TRUE(ledger_.enter(entry_of(2, 0, 3, 0, true)));
+}
+
+TEST_F(ClosureLedgerTest, WhatRunsOnceCounts) {
+  EXPECT_EQ(run(1, 7, 2), kAllOfTwo);
+  EXPECT_EQ(run(2, 8, 2), kAllOfTwo);
+  EXPECT_EQ(run(1, 9, 2), kAllOfTwo);
+  EXPECT_EQ(run(1, 0, 2), kAllOfTwo) << "outside of closures";
+  EXPECT_EQ(run(1, 0, 2), kAllOfTwo);
+}
+
+TEST_F(ClosureLedgerTest, ASecondRunGoesOnWhereTheFirstWasCutOff) {
+  run(1, 7, 2);
+  ledger_.close(1);
+  EXPECT_EQ(run(2, 7, 4, true), (std::vector<bool>{false, false, true, true}));
+}
+
+TEST_F(ClosureLedgerTest, AThirdRunKnowsOfBoth) {
+  run(1, 7, 3);
+  ledger_.close(1);
+  run(2, 7, 1, true);  // cut off sooner than the first
+  ledger_.close(2);
+  EXPECT_EQ(run(3, 7, 4, true), (std::vector<bool>{false, false, false, true}));
+  ledger_.close(3);
+  EXPECT_EQ(run(4, 7, 5, true), (std::vector<bool>{false, false, false, false, true}));
+}
+
+TEST_F(ClosureLedgerTest, ClosuresThatEndedBeforeTheLastAreKnownToo) {
+  run(1, 7, 2);
+  run(1, 8, 2);  // 7 has ended; the worker dies before it could say so
+  ledger_.close(1);
+  EXPECT_EQ(run(2, 7, 2, true), (std::vector<bool>{false, false}));
+  EXPECT_EQ(run(2, 8, 2, true), (std::vector<bool>{false, false}));
+  EXPECT_EQ(run(2, 9, 2, true), kAllOfTwo) << "it never reached this ps";
+}
+
+TEST_F(ClosureLedgerTest, TheDeadTakeBoundedRoom) {
+  // Many closures on many workers, all of which die; the last ones are known.
+  std::uint64_t closure = 0;
+  const auto workers = ClosureLedger::kMostOfTheDead + 1;
+  for (std::uint32_t rank = 0; rank < workers; ++rank) {
+    for (std::size_t i = 0; i < 2 * ClosureLedger::kRemembered; ++i) run(rank, ++closure, 1);
+    ledger_.close(static_cast<int>(rank));
+  }
+  EXPECT_EQ(run(100, closure, 2, true), (std::vector<bool>{false, true}));
+  EXPECT_EQ(run(100, 1, 1, true), std::vector<bool>{true}) << "no worker holds so many closures";
+  ledger_.close(12345);  // one that pushed nothing
+}
+
+/// A ledger of a job whose coordinator may return, in memory that outlives its process.
+class OpenClosuresTest : public ClosureLedgerTest {
+ protected:
+  static constexpr std::size_t kLedgerRanks = 8;
+
+  explicit OpenClosuresTest(std::size_t replicas = 1)
+      : capacity_{.replicas = replicas, .open = ClosureLedger::kOpen},
+        memory_(ClosureLedger::bytes_for(kLedgerRanks, capacity_) / sizeof(std::uint64_t)) {
+    restart_ps();
+  }
+  void restart_ps() { ledger_ = ClosureLedger(capacity_, std::as_writable_bytes(std::span(memory_))); }
+  /// How many entries of closures [first, end) count, one of each.
+  std::uint64_t counted(std::uint32_t rank, std::uint64_t first, std::uint64_t end, bool again) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t closure = first; closure < end; ++closure)
+      sum += run(rank, closure, 1, again).front() ? 1 : 0;
+    return sum;
+  }
+
+  ClosureLedger::Capacity capacity_;
+  std::vector<std::uint64_t> memory_;
+};
+
+TEST_F(OpenClosuresTest, WhatALivingWorkerRanMayRunAgainElsewhere) {
+  run(1, 7, 2);
+  run(1, 8, 1);
+  run(2, 9, 2);
+  EXPECT_EQ(run(2, 8, 2, true), (std::vector<bool>{false, true}));
+  EXPECT_EQ(run(1, 9, 2, true), (std::vector<bool>{false, false}));
+  EXPECT_EQ(run(1, 7, 3, true), (std::vector<bool>{false, false, true}))
+      << "on the same worker, not its last";
+  EXPECT_EQ(run(2, 10, 2, true), kAllOfTwo) << "never begun";
+  EXPECT_EQ(run(1, 8, 3, true), (std::vector<bool>{false, false, true}));
+}
+
+TEST_F(OpenClosuresTest, AWorkersLastClosureMayHaveComeFurtherElsewhere) {
+  run(1, 7, 1);        // its last
+  run(2, 7, 3, true);  // for the next coordinator
+  EXPECT_EQ(run(1, 7, 4, true), (std::vector<bool>{false, false, false, true})) << "for the one after it";
+}
+
+TEST_F(OpenClosuresTest, RemembersAllThatMayBeOpenThroughTwoCoordinatorsAndAPs) {
+  constexpr std::uint64_t kFirst = 1 + ClosureLedger::kOpen / 3;  // after a recorded step
+  constexpr std::uint64_t kEnd = kFirst + 50'000;
+  EXPECT_EQ(counted(1, 1, kFirst, false), kFirst - 1);
+  EXPECT_EQ(counted(1, kFirst, kEnd, false), kEnd - kFirst);
+  // The next coordinator comes as far as this before it is killed, too, and the third again.
+  EXPECT_EQ(counted(1, kFirst, kFirst + 30'000, true), 0U);
+  EXPECT_EQ(counted(1, kFirst, kFirst + 30'000, true), 0U);
+  restart_ps();
+  EXPECT_EQ(counted(2, kFirst, kEnd, true), 0U);
+}
+
+TEST_F(OpenClosuresTest, ALaterClosureTakesTheSlotOfOneThatCannotRunAgain) {
+  EXPECT_EQ(counted(1, 5, 6, false), 1U);
+  EXPECT_EQ(counted(2, 5 + ClosureLedger::kOpen, 6 + ClosureLedger::kOpen, false), 1U);
+  EXPECT_EQ(counted(3, 5 + ClosureLedger::kOpen, 6 + ClosureLedger::kOpen, true), 0U);
+  // One that is older than the slot's is remembered by its worker alone.
+  EXPECT_EQ(counted(4, 5, 6, true), 1U);
+  EXPECT_EQ(counted(4, 5, 6, true), 0U);
+  EXPECT_EQ(counted(3, 5 + ClosureLedger::kOpen, 6 + ClosureLedger::kOpen, true), 0U);
+}
+
+TEST_F(OpenClosuresTest, ClosuresForOneWorkerTakeNoSlot) {
+  run(1, 4, 1);
+  run(1, shard::kForOneWorker + 4, 1);
+  EXPECT_EQ(run(2, shard::kForOneWorker + 4, 1, true), std::vector<bool>{true}) << "it never runs elsewhere";
+  EXPECT_EQ(run(2, 4, 1, true), std::vector<bool>{false});
+}
+
+TEST_F(OpenClosuresTest, AnUndoneEntryIsUndoneForEveryWorker) {
+  run(1, 7, 2);
+  shard::PushHeader second;
+  second.rank = 1;
+  second.closure = 7;
+  second.part = 1;
+  ledger_.set_entered(second, 1);
+  restart_ps();
+  EXPECT_EQ(run(2, 7, 2, true), (std::vector<bool>{false, true}));
+}
+
+class OpenReplicasTest : public OpenClosuresTest {
+ protected:
+  static constexpr std::uint16_t kReplicas = 2;
+  OpenReplicasTest() : OpenClosuresTest(kReplicas) {}
+
+  std::uint64_t counted_by_all(std::uint32_t rank, std::uint64_t closures, bool again) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t closure = 1; closure <= closures; ++closure) {
+      for (std::uint16_t replica = 0; replica < kReplicas; ++replica) {
+        shard::PushHeader header = entry_of(rank, replica, 0, 0, again);
+        header.closure = closure;
+        sum += ledger_.enter(header) ? 1 : 0;
+      }
+    }
+    return sum;
+  }
+};
+
+TEST_F(OpenReplicasTest, EachReplicaOfAllOpenClosuresCountsOnce) {
+  EXPECT_EQ(counted_by_all(1, 50'000, false), 100'000U);
+  EXPECT_EQ(counted_by_all(2, 50'000, true), 0U);
+  restart_ps();
+  EXPECT_EQ(counted_by_all(3, 50'000, true), 0U);
+}
+
+TEST_F(ClosureLedgerTest, RowsThatOutliveTheProcessAreReadByTheNext) {
+  constexpr ClosureLedger::Capacity kFew{.of_worker = 4};
+  std::vector<std::uint64_t> memory(ClosureLedger::bytes_for(3, kFew) / sizeof(std::uint64_t));
+  ledger_ = ClosureLedger(kFew, std::as_writable_bytes(std::span(memory)));
+  for (std::uint64_t closure = 1; closure <= 6; ++closure) run(1, closure, 1);
+  ledger_ = ClosureLedger(kFew, std::as_writable_bytes(std::span(memory)));
+  ledger_.close(1);
+  EXPECT_EQ(run(2, 2, 1, true), std::vector<bool>{true}) << "the last four are remembered";
+  for (std::uint64_t closure = 3; closure <= 6; ++closure) {
+    EXPECT_EQ(run(2, closure, 2, true), (std::vector<bool>{false, true})) << closure;
+  }
+}
+
+}  // namespace
+}  // namespace capstan::store

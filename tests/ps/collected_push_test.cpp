@@ -1,0 +1,247 @@
+// collected_push_test.cpp -- pushes to shards in a GPU that come in many entries, from the host's memory and
+// from rooms in the GPU's.
+#include "ps/update/collected_push.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+
+#include "gpu/gpu_to_test.hpp"
+#include "gpu/stand_in.hpp"
+#include "ps/shard/device_shard.hpp"
+#include "ps/two_stores.hpp"
+
+namespace capstan::store {
+namespace {
+
+class CollectedPushTest : public device::OnGpu {};
+
+constexpr std::uint64_t kWidth = 4;
+
+std::vector<float> gradient_of(std::size_t rows, int seed) {
+  std::vector<float> gradient(rows * kWidth);
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    gradient[i] = static_cast<float>((i * 31 + static_cast<std::size_t>(seed) * 17) % 23) - 11;
+  return gradient;
+}
+
+std::vector<std::byte> from_rank(std::vector<std::byte> entry, std::uint32_t rank) {
+  shard::PushHeader header;
+  std::memcpy(&header, entry.data(), sizeof header);
+  header.rank = rank;
+  std::memcpy(entry.data(), &header, sizeof header);
+  return entry;
+}
+
+/// A push in entries of `part` rows. `rows` empty: dense, of `count` rows.
+std::vector<std::vector<std::byte>> entries_of(std::uint32_t variable, const std::vector<std::uint32_t>& rows,
+                                               std::size_t count, std::size_t part, int seed,
+                                               std::uint32_t rank = 0) {
+  const std::vector<float> gradient = gradient_of(count, seed);
+  std::vector<std::vector<std::byte>> entries;
+  for (std::size_t first = 0; first < count; first += part) {
+    const std::size_t end = std::min(count, first + part);
+    const auto at = [&](auto& of, std::size_t i) { return of.begin() + static_cast<std::ptrdiff_t>(i); };
+    entries.push_back(from_rank(
+        push_entry<float>(variable, 0,
+                          rows.empty() ? rows : std::vector<std::uint32_t>(at(rows, first), at(rows, end)),
+                          rows.empty() ? first : 0, kWidth,
+                          std::vector<float>(at(gradient, first * kWidth), at(gradient, end * kWidth)),
+                          first == 0, end == count),
+        rank));
+  }
+  return entries;
+}
+
+std::vector<std::uint32_t> every_third(std::uint32_t rows) {
+  std::vector<std::uint32_t> numbers(rows);
+  for (std::uint32_t i = 0; i < rows; ++i) numbers[i] = i * 3 % rows;
+  return numbers;
+}
+
+void expect_near(TwoStores& stores, std::uint32_t id) {
+  const auto found = stores.gpu.values<float>(id);
+  const auto expected = stores.host.values<float>(id);
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4) << i;
+}
+
+TEST_F(CollectedPushTest, DoesWhatItsEntriesDoOnTheHost) {
+  for (const bool deterministic : {false, true}) {
+    TwoStores stores(deterministic);
+    std::uint32_t id = 0;
+    for (const Optimizer& optimizer :
+         {Optimizer(optimizers::SGD{.learning_rate = 0.5}), Optimizer(optimizers::Adam{.learning_rate = 0.1}),
+          Optimizer(optimizers::Adagrad{}), Optimizer(optimizers::FTRL{})}) {
+      ++id;
+      stores.create(one_shard<float>(id, {1000, kWidth}, optimizer, initializers::uniform(-1, 1, id)));
+      for (const std::size_t part : {1000, 999, 37, 1}) {
+        for (const auto& entry : entries_of(id, every_third(1000), 1000, part, 1)) stores.push(entry);
+        for (const auto& entry : entries_of(id, {}, 1000, part, 2)) stores.push(entry);
+      }
+      expect_near(stores, id);
+    }
+  }
+}
+
+TEST_F(CollectedPushTest, OfMoreThanAPieceIsGivenInPieces) {
+  TwoStores stores;
+  constexpr std::uint32_t kRows = 3 * ShardGpu::kPieceBytes / (kWidth * sizeof(float)) + 5;
+  stores.create(one_shard<float>(1, {kRows, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
+  for (const auto& entry : entries_of(1, every_third(kRows), kRows, 3000, 1)) stores.push(entry);
+  for (const auto& entry : entries_of(1, {}, kRows, 3000, 2)) stores.push(entry);
+  expect_near(stores, 1);
+}
+
+TEST_F(CollectedPushTest, IsReadAsFarAsItHasCome) {
+  TwoStores stores;
+  stores.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
+  stores.create(one_shard<float>(2, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
+  for (const auto& entry : entries_of(1, {}, 100, 7, 3)) {
+    stores.push(entry);
+    expect_near(stores, 1);
+  }
+  // Other work in between: of another shard, and an operation that the GPU does not know.
+  const auto entries = entries_of(1, every_third(100), 100, 7, 4);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    stores.push(entries[i]);
+    if (i % 3 == 1) stores.push(entries_of(2, {}, 100, 100, 5).front());
+    if (i % 4 == 2) stores.push(with_op(entries_of(1, {}, 100, 100, 6).front(), shard::RowOp::add));
+  }
+  expect_near(stores, 1);
+  expect_near(stores, 2);
+}
+
+TEST_F(CollectedPushTest, TwoPushersThatNameARowCountTwice) {
+  TwoStores stores;
+  stores.create(one_shard<float>(1, {10, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
+  const auto one = entries_of(1, {0, 1, 2, 3}, 4, 2, 1, 1);
+  const auto other = entries_of(1, {2, 3, 0, 1}, 4, 2, 2, 2);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    stores.push(one[i]);
+    stores.push(other[i]);
+  }
+  // The same pusher's next push, while its last one was never ended.
+  stores.push(one[0]);
+  stores.push(one[0]);
+  expect_near(stores, 1);
+}
+
+TEST_F(CollectedPushTest, SomeEntriesOfADenseOneMayBeMissing) {
+  TwoStores stores;
+  stores.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
+  const auto entries = entries_of(1, {}, 100, 10, 3);
+  for (const std::size_t i : {0, 1, 4, 5, 9}) stores.push(entries[i]);
+  expect_near(stores, 1);
+}
+
+TEST_F(CollectedPushTest, IsGivenToTheGpuTogether) {
+  if (!device::are_stand_ins()) GTEST_SKIP() << "a GPU does not count what it was given";
+  const auto gpu = std::make_shared<ShardGpu>(0, false);
+  DeviceShard shard(gpu, one_shard<float>(1, {1000, kWidth}, optimizers::SGD{}));
+  const auto given_by = [&](const std::vector<std::vector<std::byte>>& entries) {
+    const std::uint64_t before = gpu->stream().stand_in()->given();
+    for (const auto& entry : entries) {
+      shard::PushHeader header;
+      std::memcpy(&header, entry.data(), sizeof header);
+      shard.apply(header, {}, entry.data() + sizeof header, 1);
+    }
+    return gpu->stream().stand_in()->given() - before;
+  };
+  const std::uint64_t whole = given_by(entries_of(1, {}, 1000, 1000, 1));
+  EXPECT_EQ(given_by(entries_of(1, {}, 1000, 10, 1)), whole);
+  gpu->settle();
+}
+
+/// What a worker of the ps's host does: puts a gradient there by its own stream, then writes entries.
+class Pusher {
+ public:
+  Pusher(OneStore& store, std::uint32_t rank)
+      : room_(store.store().open_gpu_room(static_cast<int>(rank), kBytes)),
+        rank_(rank),
+        mapped_(0, room_.key) {}
+
+  std::vector<std::byte> entry(std::vector<std::byte> of, std::uint64_t at) const {
+    shard::PushHeader header;
+    std::memcpy(&header, of.data(), sizeof header);
+    const std::uint64_t numbers = shard::number_bytes(header.kind, header.rows);
+    const std::uint64_t bytes = header.rows * kWidth * sizeof(float);
+    const device::Stream stream(0);
+    if (at <= kBytes - bytes) {
+      device::copy(stream, mapped_.data() + at, of.data() + sizeof header + numbers, bytes);
+      stream.wait();
+    }
+    header.in_room = 1;
+    header.rank = rank_;
+    header.bytes = shard::entry_bytes_in_room(header.kind, header.rows);
+    of.resize(header.bytes);
+    std::memcpy(of.data(), &header, sizeof header);
+    const shard::PlaceInRoom place{room_.number, 0, at};
+    std::memcpy(of.data() + sizeof header + numbers, &place, sizeof place);
+    return of;
+  }
+
+  static constexpr std::uint64_t kBytes = std::uint64_t{1} << 20;
+
+ private:
+  shard::GpuRoom room_;
+  std::uint32_t rank_;
+  device::MappedMemory mapped_;
+};
+
+TEST_F(CollectedPushTest, TakesGradientsThatAreInTheGpu) {
+  for (const bool deterministic : {false, true}) {
+    TwoStores stores(deterministic);
+    stores.create(one_shard<float>(1, {1000, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
+    const Pusher pusher(stores.gpu, 7);
+    for (const std::size_t part : {1000, 30}) {
+      for (const auto& rows : {every_third(1000), std::vector<std::uint32_t>{}}) {
+        std::uint64_t at = 256;
+        for (const auto& entry : entries_of(1, rows, 1000, part, 1)) {
+          apply_entry(stores.host.store(), entry);
+          apply_entry(stores.gpu.store(), pusher.entry(entry, at));
+          at += part * kWidth * sizeof(float);
+        }
+        stores.gpu.store().settle();
+        expect_near(stores, 1);
+      }
+    }
+  }
+}
+
+TEST_F(CollectedPushTest, DropsGradientsThatAreInNoRoomOfTheirPusher) {
+  OneStore gpu(ShardMemory::device);
+  gpu.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{}));
+  const Pusher pusher(gpu, 7);
+  const auto whole = entries_of(1, {}, 100, 100, 1).front();
+  apply_entry(gpu.store(), from_rank(pusher.entry(whole, 0), 8));
+  apply_entry(gpu.store(), pusher.entry(whole, Pusher::kBytes - 100 * kWidth * sizeof(float) + 1));
+  apply_entry(gpu.store(), pusher.entry(whole, ~std::uint64_t{0} - 63));
+  apply_entry(gpu.store(), with_op(pusher.entry(whole, 0), shard::RowOp::set));
+  EXPECT_EQ(gpu.store().statistics().rows_pushed, 0U);
+  EXPECT_EQ(gpu.values<float>(1), std::vector<float>(100 * kWidth, 0));
+  apply_entry(gpu.store(), pusher.entry(whole, Pusher::kBytes - 100 * kWidth * sizeof(float)));
+  EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U);
+  gpu.store().release_gpu_rooms(7);
+  apply_entry(gpu.store(), pusher.entry(whole, 0));
+  EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U) << "of a rank that has gone";
+}
+
+TEST_F(CollectedPushTest, ARoomThatIsReleasedIsTheNextPushers) {
+  OneStore none(ShardMemory::host);
+  none.create(one_shard<float>(1, {10, kWidth}, optimizers::SGD{}));
+  EXPECT_TRUE(none.store().open_gpu_room(1, 4096).key.empty()) << "this ps has no GPU";
+  OneStore gpu(ShardMemory::device);
+  gpu.create(one_shard<float>(1, {10, kWidth}, optimizers::SGD{}));
+  const auto first = gpu.store().open_gpu_room(1, 4096);
+  const auto second = gpu.store().open_gpu_room(1, 4096);
+  EXPECT_NE(first.number, second.number);
+  gpu.store().release_gpu_rooms(1);
+  EXPECT_EQ(gpu.store().open_gpu_room(2, 4096).number, first.number);
+  EXPECT_NE(gpu.store().open_gpu_room(3, 8192).number, second.number);
+  EXPECT_EQ(gpu.store().open_gpu_room(4, 4096).number, second.number);
+}
+
+}  // namespace
+}  // namespace capstan::store

@@ -1,0 +1,275 @@
+// kept_state_test.cpp -- a ps is killed again and again while it applies pushes; what it has in the end is,
+// bit for bit, what one has that lived all the time.
+#include "ps/durability/persistent_state.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "ps/ingest/ring_reader.hpp"
+#include "ps/push_entry.hpp"
+#include "ps/shard/store.hpp"
+#include "transport/ucx/fabric.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::uint64_t kRanks = 3;
+constexpr std::uint64_t kRing = std::uint64_t{1} << 20;
+constexpr std::uint64_t kRows = 500;
+constexpr std::uint64_t kEntries = 4000;
+constexpr int kPusher = 1;
+
+struct Table {
+  DType dtype;
+  std::uint64_t width;
+  Optimizer optimizer;
+};
+
+/// Narrow and wide rows, two slots, one, none; a row that is larger than a group.
+const std::vector<Table>& tables() {
+  static const std::vector<Table> all{{DType::float32, 24, optimizers::Adam{}},
+                                      {DType::bfloat16, 40, optimizers::Adagrad{}},
+                                      {DType::float32, 3000, optimizers::Adam{}},
+                                      {DType::int64, 8, optimizers::SGD{.learning_rate = 1}},
+                                      {DType::float64, 5, optimizers::Momentum{}}};
+  return all;
+}
+
+template <class T>
+std::vector<std::byte> entry_of(std::mt19937_64& random, std::uint32_t table, std::uint64_t width) {
+  const bool dense = random() % 4 == 0;
+  const std::uint64_t count = width > 1000 ? 1 + random() % 4 : 1 + random() % 150;
+  std::vector<std::uint32_t> rows;
+  for (std::uint64_t i = 0; i < count && !dense; ++i)
+    rows.push_back(static_cast<std::uint32_t>((random() % 3 + i * 3) % kRows));
+  std::vector<T> gradient(count * width);
+  for (T& g : gradient) g = static_cast<T>(static_cast<float>(random() % 100) / 10);
+  return push_entry<T>(table, 0, rows, random() % (kRows - count), width, gradient);
+}
+
+/// The k-th entry that the pusher pushes: it follows from k alone.
+std::vector<std::byte> make_entry(std::uint64_t k) {
+  std::mt19937_64 random(k);
+  std::vector<std::byte> bytes;
+  if (random() % 16 == 0) {
+    shard::PushHeader count;
+    count.kind = shard::PushKind::count;
+    count.first_row = 1 + random() % 5;
+    count.bytes = sizeof count;
+    bytes.resize(sizeof count);
+    std::memcpy(bytes.data(), &count, sizeof count);
+  } else {
+    const auto table = static_cast<std::uint32_t>(random() % tables().size());
+    const std::uint64_t width = tables()[table].width;
+    switch (tables()[table].dtype) {
+      case DType::float32:
+        bytes = entry_of<float>(random, table, width);
+        break;
+      case DType::bfloat16:
+        bytes = entry_of<bfloat16>(random, table, width);
+        break;
+      case DType::int64:
+        bytes = entry_of<std::int64_t>(random, table, width);
+        break;
+      default:
+        bytes = entry_of<double>(random, table, width);
+    }
+    if (k % 7 == 0) bytes = with_op(std::move(bytes), shard::RowOp::add);
+  }
+  shard::PushHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  header.closure = 1 + k / 5;  // each closure has five
+  header.call = static_cast<std::uint32_t>(k % 5);
+  header.rank = kPusher;
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
+/// Made once, before the first life.
+const std::vector<std::byte>& entry(std::uint64_t k) {
+  static const std::vector<std::vector<std::byte>> all = [] {
+    std::vector<std::vector<std::byte>> made;
+    for (std::uint64_t i = 0; i < kEntries; ++i) made.push_back(make_entry(i));
+    return made;
+  }();
+  return all[k];
+}
+
+/// One life: the ps, and its pusher, whose entries all lie behind what it has published.
+class Life {
+ public:
+  explicit Life(const std::shared_ptr<transport::KeptMemory>& memory)
+      : kept_(memory, fabric_, kRanks, kRing / 4),
+        board_(kept_.board(shard::BoardLayout(kRanks).bytes())),
+        store_(
+            fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
+            &kept_),
+        rings_(board_->memory().data(), kRanks, store_.heap(), store_, &kept_) {
+    if (kept_.found()) {
+      cut_off_ = kept_.cut_off().has_value();
+      store_.recover();
+      rings_.recover();
+    }
+    for (std::uint32_t t = 0; t < tables().size(); ++t) {
+      shard::CreateShard request;
+      request.variable = t;
+      request.name = "t" + std::to_string(t);
+      request.dtype = tables()[t].dtype;
+      request.shape = {kRows, tables()[t].width};
+      request.rows = kRows;
+      request.optimizer = tables()[t].optimizer;
+      store_.create(request);  // a second time: it is there
+    }
+    place_ = rings_.open(kPusher, kRing);
+    ring_ = store_.heap().at(place_.region, place_.offset).data;
+  }
+
+  bool found_cut_off() const { return cut_off_; }
+
+  void push_all() {
+    const shard::BoardLayout layout(kRanks);
+    auto tail = word(layout.tail(kPusher));
+    std::uint64_t k = 0;
+    for (std::uint64_t at = 0; at < tail.load(); ++k) at = begin_of(at, entry(k).size()) + entry(k).size();
+    while (word(layout.applied(kPusher)).load() != tail.load() || k < kEntries) {
+      while (k < kEntries) {
+        const std::vector<std::byte>& bytes = entry(k);
+        const std::uint64_t from = tail.load();
+        const std::uint64_t at = begin_of(from, bytes.size());
+        if (at + bytes.size() - word(layout.applied(kPusher)).load() > kRing) break;
+        if (at != from) {
+          shard::PushHeader padding;
+          padding.bytes = at - from;
+          std::memcpy(ring_ + from % kRing, &padding, sizeof padding);
+        }
+        std::memcpy(ring_ + at % kRing, bytes.data(), bytes.size());
+        tail.store(at + bytes.size());
+        ++k;
+      }
+      rings_.apply_some();
+    }
+  }
+
+  /// Where an entry lies whose pusher has come to `at`: it does not wrap.
+  static std::uint64_t begin_of(std::uint64_t at, std::uint64_t bytes) {
+    const std::uint64_t to_end = kRing - at % kRing;
+    return to_end < bytes ? at + to_end : at;
+  }
+
+  /// All values.
+  std::vector<std::byte> contents() {
+    std::vector<std::byte> all;
+    for (std::uint32_t t = 0; t < tables().size(); ++t) {
+      const Store::RowsView view = store_.view(t, 0);
+      all.insert(all.end(), view.values, view.values + view.rows * view.row_bytes);
+    }
+    return all;
+  }
+
+ private:
+  std::atomic_ref<std::uint64_t> word(std::uint64_t offset) {
+    return std::atomic_ref<std::uint64_t>(
+        *reinterpret_cast<std::uint64_t*>(board_->memory().data() + offset));
+  }
+
+  transport::UcxFabric fabric_;
+  KeptState kept_;
+  std::unique_ptr<transport::Region> board_;
+  Store store_;
+  RingReader rings_;
+  shard::RingPlace place_;
+  std::byte* ring_ = nullptr;
+  bool cut_off_ = false;
+};
+
+/// Lives until it has pushed all, or is killed; what it writes to `out`: 'c' where it found an entry that was
+/// cut off, then 'b' when it has begun, then its contents.
+[[noreturn]] void live(const std::shared_ptr<transport::KeptMemory>& memory, int out) {
+  try {
+    Life life(memory);
+    if (life.found_cut_off()) (void)!::write(out, "c", 1);
+    (void)!::write(out, "b", 1);
+    life.push_all();
+    const std::vector<std::byte> contents = life.contents();
+    for (std::size_t at = 0; at < contents.size();) {
+      const ssize_t wrote = ::write(out, contents.data() + at, contents.size() - at);
+      if (wrote <= 0) _exit(2);
+      at += static_cast<std::size_t>(wrote);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    _exit(1);
+  }
+  _exit(0);
+}
+
+struct End {
+  int kills = 0;
+  int cut_off = 0;
+  std::string contents;
+};
+
+End lives(unsigned seed, int most_kills) {
+  (void)entry(0);
+  const auto memory = transport::KeptMemory::create();
+  std::mt19937 random(seed);
+  End end;
+  while (true) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      close(ends[0]);
+      live(memory, ends[1]);
+    }
+    close(ends[1]);
+    std::string said;
+    char buffer[65536];
+    const bool dies = end.kills < most_kills;
+    for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
+      const bool began = said.find('b') == said.npos;
+      said.append(buffer, static_cast<std::size_t>(got));
+      if (dies && began && said.find('b') != said.npos) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 5000));
+        kill(child, SIGKILL);
+      }
+    }
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    end.cut_off += said.starts_with('c') ? 1 : 0;
+    if (WIFSIGNALED(status)) {
+      EXPECT_EQ(WTERMSIG(status), SIGKILL);
+      ++end.kills;
+      continue;
+    }
+    EXPECT_EQ(status, 0);
+    end.contents = said.substr(said.find('b') + 1);
+    return end;
+  }
+}
+
+TEST(KeptStateTest, WhatIsKilledEndsAsWhatLives) {
+  const End whole = lives(0, 0);
+  ASSERT_FALSE(whole.contents.empty());
+  int kills = 0;
+  int cut_off = 0;
+  // Most kills fall between two entries.
+  for (unsigned seed = 1; seed <= 20 && cut_off < 5; ++seed) {
+    const End killed = lives(seed, 60);
+    EXPECT_TRUE(killed.contents == whole.contents) << "the values differ after " << killed.kills << " kills";
+    kills += killed.kills;
+    cut_off += killed.cut_off;
+  }
+  std::printf("%d kills, %d entries were cut off\n", kills, cut_off);
+  EXPECT_GT(cut_off, 0) << "no kill fell into an entry";
+}
+
+}  // namespace
+}  // namespace capstan::store

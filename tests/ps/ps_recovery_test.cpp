@@ -1,0 +1,207 @@
+// ps_recovery_test.cpp -- state on which a ps that was killed and the ranks that talk to it have to agree.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "io/temporary_folder.hpp"
+#include "ps/ingest/push_inbox.hpp"
+#include "ps/ingest/ring_reader.hpp"
+#include "ps/push_entry.hpp"
+#include "ps/shard/store.hpp"
+#include "transport/ucx/fabric.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::uint64_t kPlaces = 3;
+constexpr std::uint64_t kRingBytes = 64 * 1024;
+constexpr int kCoordinator = 0;
+constexpr int kWorker = 1;
+
+using Values = std::vector<double>;
+
+/// A ps with one variable of four rows. The next one with the same memory is the process that takes its
+/// place.
+class PersistentPs {
+ public:
+  explicit PersistentPs(const std::shared_ptr<transport::KeptMemory>& memory)
+      : kept_(memory, fabric_, kPlaces, kRingBytes / 4),
+        board_(kept_.board(shard::BoardLayout(kPlaces).bytes())),
+        store_(
+            fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
+            &kept_),
+        rings_(board_->memory().data(), kPlaces, store_.heap(), store_, &kept_),
+        inbox_(
+            store_, [](int, std::uint64_t) {}, &kept_) {
+    if (kept_.found()) {
+      store_.recover();
+      rings_.recover();
+      inbox_.recover([this](int rank) { return rings_.applied(rank).has_value(); });
+    }
+    shard::CreateShard request;
+    request.variable = 1;
+    request.name = "w";
+    request.dtype = DType::float64;
+    request.shape = {4};
+    request.rows = 4;
+    store_.create(request);
+  }
+
+  static std::vector<std::byte> assignment(int rank, double value, bool first_part = true,
+                                           bool last_part = true) {
+    auto entry = with_op(push_entry<double>(1, 0, {}, 0, 1, Values(4, value), first_part, last_part),
+                         shard::RowOp::set);
+    shard::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.rank = static_cast<std::uint32_t>(rank);
+    std::memcpy(entry.data(), &header, sizeof header);
+    return entry;
+  }
+
+  shard::RingPlace open_ring(int rank) { return rings_.open(rank, kRingBytes); }
+  /// The first entry of the rank's ring.
+  void assign_by_ring(int rank, double value) {
+    const shard::RingPlace place = open_ring(rank);
+    const auto entry = assignment(rank, value);
+    std::memcpy(store_.heap().at(place.region, place.offset).data, entry.data(), entry.size());
+    word(shard::BoardLayout(kPlaces).tail(static_cast<std::uint64_t>(rank))).store(entry.size());
+    ASSERT_TRUE(rings_.apply_some());
+  }
+  void assign_by_message(int rank, double value, bool first_part = true, bool last_part = true) {
+    const auto entry = assignment(rank, value, first_part, last_part);
+    const transport::Bytes bytes(entry);
+    inbox_.receive(
+        {0, rank, bytes.first(sizeof(shard::PushHeader)), bytes.subspan(sizeof(shard::PushHeader))});
+  }
+  /// Applies it, but is killed before it has committed it.
+  void assign_without_commit(int rank, double value) { apply_entry(store_, assignment(rank, value)); }
+  void close(int rank) { close_pusher(rank, inbox_, rings_); }
+  /// Bytes of the rank's entries that have been applied, or shard::kFenced.
+  std::uint64_t position(int rank) {
+    return word(shard::BoardLayout(kPlaces).applied(static_cast<std::uint64_t>(rank))).load();
+  }
+  void begin_waiting_read() { store_.add_waiting_read(1, 0, 1); }
+  /// As the ps does when the coordinator was started again (PsServer::greet_coordinator).
+  void greet_coordinator() {
+    close(kCoordinator);
+    rings_.release(kCoordinator);
+    rings_.begin_anew(kCoordinator);
+  }
+  void restore(const std::filesystem::path& folder, double value) {
+    const Values all(4, value);
+    std::ofstream(folder / "part", std::ios::binary)
+        .write(reinterpret_cast<const char*>(all.data()), sizeof(double) * 4);
+    shard::RestoreShard shard{1, 0, 5, {{0, 0, 0, sizeof(double) * 4, 0}}, {}};
+    store_.restore(shard::RestorePart{folder.string(), {"part"}, {shard}});
+  }
+
+  Values values() {
+    const Store::RowsView view = store_.view(1, 0);
+    Values out(4);
+    std::memcpy(out.data(), view.values, sizeof(double) * 4);
+    return out;
+  }
+  std::uint64_t version() {
+    const shard::ShardPlace place = store_.list().at(0).place;
+    std::uint64_t version = 0;
+    std::memcpy(&version, store_.heap().at(place.version_region, place.version_offset).data, sizeof version);
+    return version;
+  }
+  bool finds_cut_off() const { return kept_.cut_off().has_value(); }
+
+ private:
+  std::atomic_ref<std::uint64_t> word(std::uint64_t offset) {
+    return std::atomic_ref<std::uint64_t>(
+        *reinterpret_cast<std::uint64_t*>(board_->memory().data() + offset));
+  }
+
+  transport::UcxFabric fabric_;
+  KeptState kept_;
+  std::unique_ptr<transport::Region> board_;
+  Store store_;
+  RingReader rings_;
+  PushInbox inbox_;
+};
+
+TEST(PsRecovery, KeepsTheCoordinatorsFirstPushThoughBothAreKilled) {
+  for (const bool by_ring : {true, false}) {
+    SCOPED_TRACE(by_ring ? "by a ring" : "by a message");
+    const auto memory = transport::KeptMemory::create();
+    std::optional<PersistentPs> ps(std::in_place, memory);
+    by_ring ? ps->assign_by_ring(kCoordinator, 7) : ps->assign_by_message(kCoordinator, 7);
+    ps->greet_coordinator();
+    EXPECT_FALSE(ps->finds_cut_off());
+    ps.emplace(memory);
+    EXPECT_EQ(ps->values(), Values(4, 7));
+  }
+}
+
+TEST(PsRecovery, KeepsAPushByMessageThoughItsRankOpensARingThen) {
+  const auto memory = transport::KeptMemory::create();
+  std::optional<PersistentPs> ps(std::in_place, memory);
+  ps->assign_by_message(kWorker, 7);
+  ps->open_ring(kWorker);
+  ps.emplace(memory);
+  EXPECT_EQ(ps->values(), Values(4, 7));
+}
+
+TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
+  const io::TemporaryFolder folder;
+  const auto memory = transport::KeptMemory::create();
+  std::optional<PersistentPs> ps(std::in_place, memory);
+  ps->assign_by_message(kWorker, 7);
+  ps->assign_without_commit(kWorker, 8);
+  EXPECT_TRUE(ps->finds_cut_off());
+  ps.emplace(memory);
+  EXPECT_EQ(ps->values(), Values(4, 7));
+  ps->restore(folder.path(), 9);
+  ps.emplace(memory);
+  EXPECT_EQ(ps->values(), Values(4, 9));
+}
+
+TEST(PsRecovery, AConsistentReadDoesNotSeeAPushByMessageThatTheDeathCutInTwo) {
+  const auto memory = transport::KeptMemory::create();
+  for (const bool closed : {false, true}) {
+    std::optional<PersistentPs> ps(std::in_place, memory);
+    ps->assign_by_message(kWorker, 7, true, false);
+    EXPECT_EQ(ps->version() % 2, 1U);
+    const std::uint64_t before = ps->version();
+    ps.emplace(memory);
+    EXPECT_EQ(ps->version() % 2, 1U);
+    EXPECT_NE(ps->version(), before);
+    if (closed) {
+      ps->close(kWorker);
+    } else {  // its closure runs again; the read that waits is not waited for
+      ps->begin_waiting_read();
+      ps->assign_by_message(kWorker, 7, true, false);
+      EXPECT_EQ(ps->version() % 2, 1U);
+      ps->assign_by_message(kWorker, 7, false, true);
+    }
+    EXPECT_EQ(ps->version() % 2, 0U);
+  }
+}
+
+TEST(PsRecovery, ADeadRankWhoseMessagesHadToWaitIsFenced) {
+  PersistentPs ps(transport::KeptMemory::create());
+  ps.begin_waiting_read();
+  ps.assign_by_message(kWorker, 7);
+  EXPECT_EQ(ps.values(), Values(4, 0));
+  ps.close(kWorker);
+  EXPECT_EQ(ps.values(), Values(4, 7));
+  EXPECT_EQ(ps.position(kWorker), shard::kFenced);
+}
+
+TEST(PsRecovery, ARestoreChangesTheVersionThatConsistentReadersCompare) {
+  const io::TemporaryFolder folder;
+  PersistentPs ps(transport::KeptMemory::create());
+  const std::uint64_t before = ps.version();
+  ps.restore(folder.path(), 9);
+  EXPECT_EQ(ps.version() % 2, 0U);
+  EXPECT_NE(ps.version(), before);
+}
+
+}  // namespace
+}  // namespace capstan::store

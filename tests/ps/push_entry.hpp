@@ -1,0 +1,54 @@
+// push_entry.hpp -- pushes as a client writes them, built by hand.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "protocol/push_format.hpp"
+
+namespace capstan::store {
+
+/// The bytes of one entry. `rows` empty: dense from `first_row` on.
+template <class T>
+std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
+                                  std::vector<std::uint32_t> rows, std::uint64_t first_row,
+                                  std::uint64_t width, const std::vector<T>& gradient, bool first_part = true,
+                                  bool last_part = true) {
+  shard::PushHeader header;
+  header.kind = rows.empty() ? shard::PushKind::dense : shard::PushKind::sparse;
+  header.variable = variable;
+  header.shard = shard;
+  header.rows = static_cast<std::uint32_t>(gradient.size() / width);
+  header.first_row = first_row;
+  header.first_part = first_part ? 1 : 0;
+  header.last_part = last_part ? 1 : 0;
+  const std::size_t numbers = (rows.size() * 4 + 63) / 64 * 64;
+  header.bytes = 64 + numbers + (gradient.size() * sizeof(T) + 63) / 64 * 64;
+  std::vector<std::byte> out(header.bytes);
+  std::memcpy(out.data(), &header, sizeof header);
+  if (!rows.empty()) std::memcpy(out.data() + 64, rows.data(), rows.size() * 4);
+  if (!gradient.empty()) std::memcpy(out.data() + 64 + numbers, gradient.data(), gradient.size() * sizeof(T));
+  return out;
+}
+
+/// The same entry, but with another operation than the optimizer's.
+inline std::vector<std::byte> with_op(std::vector<std::byte> entry, shard::RowOp op) {
+  shard::PushHeader header;
+  std::memcpy(&header, entry.data(), sizeof header);
+  header.op = op;
+  std::memcpy(entry.data(), &header, sizeof header);
+  return entry;
+}
+
+/// Hands an entry to a sink as the ring reader does.
+inline void apply_entry(shard::PushSink& sink, const std::vector<std::byte>& entry) {
+  shard::PushHeader header;
+  std::memcpy(&header, entry.data(), sizeof header);
+  const bool sparse = header.kind == shard::PushKind::sparse;
+  std::vector<std::uint32_t> rows(sparse ? header.rows : 0);
+  if (sparse) std::memcpy(rows.data(), entry.data() + 64, rows.size() * 4);
+  sink.apply(header, rows, entry.data() + 64 + (rows.size() * 4 + 63) / 64 * 64);
+}
+
+}  // namespace capstan::store

@@ -1,0 +1,241 @@
+// replica_test.cpp -- a store and its replica: what is applied here has been applied there before, and both
+// end the same in every bit.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "ps/durability/replica_inbox.hpp"
+#include "ps/durability/replica_stream.hpp"
+#include "ps/ingest/push_inbox.hpp"
+#include "ps/ingest/ring_reader.hpp"
+#include "ps/push_entry.hpp"
+#include "ps/shard/store.hpp"
+#include "transport/bytes.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::store {
+namespace {
+
+constexpr std::uint64_t kRanks = 4;
+constexpr std::uint64_t kRing = 8192;
+constexpr std::uint32_t kRows = 40;
+constexpr std::uint64_t kWidth = 3;
+
+class ReplicaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    replica_fabric_->on_message(cluster::kReplicate,
+                                [this](const transport::Message& m) { follower_.receive(m); });
+    ps_fabric_->on_message(cluster::kReplicated, [this](const transport::Message& m) {
+      shard::ReplicaProgress progress;
+      std::memcpy(&progress, m.header.data(), sizeof progress);
+      stream_.take(progress);
+    });
+  }
+
+  void create(std::uint32_t variable, const Optimizer& optimizer) {
+    const shard::CreateShard request{variable, 0,     "v",       DType::float32, {kRows, kWidth},
+                                     0,        kRows, optimizer, Initializer{}};
+    stream_.call(cluster::kCreateVariable, 1, to_bytes(request));
+    follow();
+    store_.create(request);
+  }
+  /// Lets the replica do what it has been told, and the ps hear of it.
+  void follow() {
+    replica_fabric_->progress();
+    follower_.apply_some();
+    ps_fabric_->progress();
+  }
+  static std::vector<float> values_of(Store& store, std::uint32_t variable) {
+    const auto view = store.view(variable, 0);
+    std::vector<float> out(view.rows * view.row_bytes / sizeof(float));
+    store.gather(view, 0, std::as_writable_bytes(std::span(out)));
+    return out;
+  }
+  static std::vector<std::byte> entry(std::uint32_t variable, std::vector<std::uint32_t> rows, float value,
+                                      bool first_part = true, bool last_part = true) {
+    return push_entry<float>(variable, 0, rows, 0, kWidth, std::vector<float>(rows.size() * kWidth, value),
+                             first_part, last_part);
+  }
+  std::atomic_ref<std::uint64_t> word(std::uint64_t at) {
+    return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(board_->memory().data() + at));
+  }
+  std::uint64_t applied(int rank) { return word(layout_.applied(static_cast<std::uint64_t>(rank))); }
+  /// Into the ring of a rank whose entries have filled `tail` bytes so far. The ring never wraps here.
+  void publish(int rank, std::uint64_t& tail, const std::vector<std::byte>& entry) {
+    const shard::RingPlace place = rings_.open(rank, kRing);
+    std::memcpy(store_.heap().at(place.region, place.offset).data + tail, entry.data(), entry.size());
+    tail += entry.size();
+    word(layout_.tail(static_cast<std::uint64_t>(rank))).store(tail);
+  }
+  void send(int rank, const std::vector<std::byte>& entry) {
+    shard::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.acknowledge = 1;
+    const transport::Bytes bytes(entry);
+    inbox_.receive({cluster::kPushEntry, rank, transport::as_bytes(header), bytes.subspan(sizeof header)});
+  }
+
+  transport::LoopHub hub_;
+  std::unique_ptr<transport::Fabric> ps_fabric_ = hub_.open();
+  std::unique_ptr<transport::Fabric> replica_fabric_ = hub_.open();
+  Store store_{*ps_fabric_, 1 << 20, 0};
+  Store copy_{*replica_fabric_, 1 << 20, 0};
+  transport::Peer& to_ps_ = replica_fabric_->connect(1, "ps", ps_fabric_->address());
+  ReplicaStream stream_{ps_fabric_->connect(2, "replica", replica_fabric_->address())};
+  std::uint64_t closed_ = 0;
+  ReplicaInbox follower_{copy_,
+                         [this](std::uint16_t type, int from, transport::Bytes request) {
+                           if (type == cluster::kWorkerGone) {
+                             ++closed_;
+                             follower_.close(from);
+                             copy_.remove(from);
+                             return;
+                           }
+                           copy_.create(from_bytes<shard::CreateShard>(request));
+                         },
+                         [this](const shard::ReplicaProgress& progress) {
+                           to_ps_.send(cluster::kReplicated, transport::as_bytes(progress));
+                         }};
+  shard::BoardLayout layout_{kRanks};
+  std::unique_ptr<transport::Region> board_ = ps_fabric_->allocate(layout_.bytes());
+  RingReader rings_{board_->memory().data(), kRanks, store_.heap(), store_, nullptr, &stream_};
+  std::vector<std::pair<int, std::uint64_t>> told_;
+  PushInbox inbox_{store_, [this](int rank, std::uint64_t bytes) { told_.emplace_back(rank, bytes); },
+                   nullptr, &stream_};
+};
+
+TEST_F(ReplicaTest, AnEntryInARingIsAppliedWhenTheReplicaHasApplied) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  std::uint64_t tail = 0;
+  publish(1, tail, entry(1, {0, 2}, 1));
+  EXPECT_FALSE(rings_.apply_some());
+  EXPECT_EQ(applied(1), 0U);
+  EXPECT_EQ(values_of(store_, 1)[0], 0);
+  EXPECT_FALSE(rings_.has_work()) << "a message of the replica's will wake the ps";
+  replica_fabric_->progress();
+  EXPECT_FALSE(rings_.apply_some()) << "it has come, and has not been applied";
+  follow();
+  EXPECT_EQ(values_of(copy_, 1)[0], -1);
+  EXPECT_TRUE(rings_.has_work());
+  EXPECT_TRUE(rings_.apply_some());
+  EXPECT_EQ(applied(1), tail);
+  EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
+}
+
+TEST_F(ReplicaTest, SoIsOneThatComesAsAMessage) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  send(1, entry(1, {4}, 2));
+  inbox_.apply_some();
+  EXPECT_TRUE(told_.empty());
+  follow();
+  EXPECT_TRUE(inbox_.apply_some());
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
+  EXPECT_EQ(values_of(store_, 1)[4 * kWidth], -2);
+}
+
+// Between ranks the order may differ there, so the variable that all push to takes whole numbers.
+TEST_F(ReplicaTest, BothEndTheSameInEveryBit) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  create(2, optimizers::Adam{.learning_rate = 0.01});
+  std::mt19937 random(7);
+  std::uint64_t tails[kRanks] = {};
+  for (int step = 0; step < 300; ++step) {
+    std::vector<std::uint32_t> rows;
+    for (std::uint32_t row = random() % 5; row < kRows; row += 1 + random() % 9) rows.push_back(row);
+    const int rank = static_cast<int>(random() % kRanks);
+    const auto made = entry(rank == 3 ? 2 : 1, rows, static_cast<float>(random() % 100));
+    if (rank >= 2) {
+      send(rank, made);
+    } else if (tails[rank] + made.size() <= kRing) {
+      publish(rank, tails[rank], made);
+    }
+    if (random() % 3 == 0) follow();
+    rings_.apply_some();
+    inbox_.apply_some();
+  }
+  do follow();
+  while (rings_.apply_some() || inbox_.apply_some());
+  EXPECT_FALSE(stream_.waits());
+  for (const std::uint32_t variable : {1U, 2U}) {
+    EXPECT_EQ(values_of(store_, variable), values_of(copy_, variable));
+    EXPECT_NE(values_of(store_, variable)[kWidth], 0);
+  }
+}
+
+TEST_F(ReplicaTest, WithoutItsReplicaThePsGoesOn) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  std::uint64_t tail = 0;
+  publish(1, tail, entry(1, {0}, 1));
+  send(2, entry(1, {0}, 1));
+  rings_.apply_some();
+  inbox_.apply_some();
+  EXPECT_EQ(values_of(store_, 1)[0], 0);
+  bool safe = false;
+  stream_.when_safe([&] { safe = true; });
+  EXPECT_FALSE(stream_.advance());
+  stream_.end();
+  EXPECT_TRUE(rings_.apply_some());
+  EXPECT_TRUE(inbox_.apply_some());
+  EXPECT_TRUE(stream_.advance());
+  EXPECT_TRUE(safe);
+  EXPECT_EQ(values_of(store_, 1)[0], -2);
+}
+
+TEST_F(ReplicaTest, APushThatWasHalfToldIsAbandonedWhenItsPusherOrThePsDies) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  send(1, entry(1, {0}, 1, true, false));
+  send(2, entry(1, {1}, 1, true, false));
+  follow();
+  EXPECT_FALSE(copy_.whole(1, 0));
+  stream_.call(cluster::kWorkerGone, 1, {});
+  follow();
+  EXPECT_EQ(closed_, 1U);
+  EXPECT_FALSE(copy_.whole(1, 0)) << "rank 2 goes on";
+  follower_.end();
+  EXPECT_TRUE(copy_.whole(1, 0));
+  EXPECT_EQ(values_of(copy_, 1)[0], -1) << "what was told counts";
+}
+
+TEST_F(ReplicaTest, ACallThatTheReplicaRefusesIsCounted) {
+  create(1, optimizers::SGD{});
+  EXPECT_EQ(stream_.refused(), 0U);
+  EXPECT_THROW(create(1, optimizers::SGD{}), Error);  // it is there, in both
+  EXPECT_EQ(stream_.refused(), 1U);
+  EXPECT_FALSE(stream_.busy());
+}
+
+TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  const auto of_closure = [](std::vector<std::byte> bytes, std::uint32_t number, bool again) {
+    shard::PushHeader header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    header.closure = 9;
+    header.call = number;
+    header.again = again ? 1 : 0;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    return bytes;
+  };
+  send(1, of_closure(entry(1, {0}, 1), 0, false));
+  follow();
+  // The ps dies here; its replica takes over, and the closure runs again elsewhere.
+  follower_.end();
+  copy_.remove(1);
+  for (std::uint32_t number = 0; number < 2; ++number) {
+    auto again = of_closure(entry(1, {0}, 1), number, true);
+    shard::PushHeader header;
+    std::memcpy(&header, again.data(), sizeof header);
+    header.rank = 2;
+    std::memcpy(again.data(), &header, sizeof header);
+    apply_entry(copy_, again);
+  }
+  EXPECT_EQ(values_of(copy_, 1)[0], -2);
+}
+
+}  // namespace
+}  // namespace capstan::store

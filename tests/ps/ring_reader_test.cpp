@@ -1,0 +1,445 @@
+// ring_reader_test.cpp -- a pusher's writes byte by byte: what is published is applied, in order, and nothing
+// else.
+#include "ps/ingest/ring_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <random>
+
+#include "base/log.hpp"
+#include "ps/push_entry.hpp"
+#include "transport/loop/loop.hpp"
+
+namespace capstan::store {
+namespace {
+
+using testing::HasSubstr;
+
+/// Keeps what it is given.
+class RingRecorder : public shard::PushSink {
+ public:
+  struct Push {
+    shard::PushKind kind;
+    std::uint32_t variable;
+    std::vector<std::uint32_t> rows;
+    std::vector<float> values;
+  };
+  void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+             const std::byte* values) override {
+    Push push{header.kind, header.variable, {rows.begin(), rows.end()}, std::vector<float>(header.rows)};
+    std::memcpy(push.values.data(), values, push.values.size() * sizeof(float));
+    pushes.push_back(std::move(push));
+    calls.push_back("apply");
+  }
+  bool ready(const shard::PushHeader& header) override { return !held || header.first_part == 0; }
+  void abandon(std::uint32_t variable, std::uint32_t) override {
+    abandoned.push_back(variable);
+    calls.push_back("abandon");
+  }
+  bool unsettled() const noexcept override { return on_settle && settled < pushes.size(); }
+  void settle() override {
+    if (!unsettled()) return;
+    settled = pushes.size();
+    on_settle();
+  }
+  std::vector<Push> pushes;
+  std::function<void()> on_settle;  // none: what it has taken is done
+  std::size_t settled = 0;          // of `pushes`
+  bool held = false;
+  std::vector<std::uint32_t> abandoned;  // variables
+  std::vector<std::string> calls;        // of apply and abandon
+};
+
+class RingReaderTest : public testing::Test {
+ protected:
+  void SetUp() override { log::set_rank_tag("ps 3@here"); }  // what is logged goes to standard error
+
+  static constexpr std::uint64_t kRanks = 4;
+  static constexpr std::uint64_t kRing = 4096;
+
+  /// The pusher's end of a ring, as ps_link.cpp writes it but for the waiting.
+  struct Pusher {
+    int rank;
+    shard::RingPlace place;
+    std::byte* ring;
+    std::byte* board;
+    std::uint64_t tail = 0;
+
+    std::atomic_ref<std::uint64_t> word(std::uint64_t offset) const {
+      return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(board + offset));
+    }
+    std::uint64_t applied() const {
+      return word(shard::BoardLayout(kRanks).applied(static_cast<std::uint64_t>(rank))).load();
+    }
+    bool has_room(std::uint64_t bytes) const { return tail + bytes - applied() <= place.bytes; }
+    /// Writes without telling anybody.
+    void write(const std::vector<std::byte>& entry) {
+      const std::uint64_t to_end = place.bytes - tail % place.bytes;
+      if (to_end < entry.size()) {
+        shard::PushHeader padding;
+        padding.bytes = to_end;
+        std::memcpy(ring + tail % place.bytes, &padding, sizeof padding);
+        tail += to_end;
+      }
+      std::memcpy(ring + tail % place.bytes, entry.data(), entry.size());
+      tail += entry.size();
+    }
+    void publish() const {
+      word(shard::BoardLayout(kRanks).tail(static_cast<std::uint64_t>(rank))).store(tail);
+    }
+  };
+
+  Pusher open(int rank, std::uint64_t bytes = kRing) {
+    const shard::RingPlace place = reader_.open(rank, bytes);
+    auto& window = windows_.emplace_back(peer_->open_window(heap_.key(place.region), {}));
+    return {rank, place, window->mapped() + place.offset, board_.data()};
+  }
+  static std::vector<std::byte> entry(std::uint32_t number, std::size_t rows = 1, bool dense = false,
+                                      bool first_part = true, bool last_part = true) {
+    std::vector<std::uint32_t> numbers;
+    for (std::uint32_t i = 0; i < rows && !dense; ++i) numbers.push_back(i * 3);
+    return push_entry<float>(number, 0, numbers, 0, 1, std::vector<float>(rows, static_cast<float>(number)),
+                             first_part, last_part);
+  }
+  std::vector<std::uint32_t> numbers() const {
+    std::vector<std::uint32_t> out;
+    for (const auto& push : sink_.pushes) out.push_back(push.variable);
+    return out;
+  }
+  void expect_whole(const RingRecorder::Push& push) const {
+    for (std::uint32_t i = 0; i < push.rows.size(); ++i) EXPECT_EQ(push.rows[i], i * 3);
+    for (const float value : push.values) EXPECT_EQ(value, static_cast<float>(push.variable));
+  }
+
+  transport::LoopHub hub_;
+  std::unique_ptr<transport::Fabric> fabric_ = hub_.open();
+  std::unique_ptr<transport::Fabric> client_ = hub_.open();
+  transport::Peer* peer_ = &client_->connect(0, "ps", fabric_->address());
+  std::unique_ptr<transport::Region> region_ = fabric_->allocate(shard::BoardLayout(kRanks).bytes());
+  std::span<std::byte> board_ = region_->memory();
+  Heap heap_{*fabric_, 1 << 20};
+  RingRecorder sink_;
+  RingReader reader_{board_.data(), kRanks, heap_, sink_};
+  std::vector<std::unique_ptr<transport::Window>> windows_;
+};
+
+TEST_F(RingReaderTest, PublishedEntriesAreAppliedInOrder) {
+  Pusher pusher = open(1);
+  EXPECT_FALSE(reader_.has_work());
+  EXPECT_FALSE(reader_.apply_some());
+  pusher.write(entry(1));
+  pusher.write(entry(2, 20));
+  pusher.write(entry(3, 5, true));
+  pusher.publish();
+  EXPECT_TRUE(reader_.has_work());
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2, 3}));
+  for (const auto& push : sink_.pushes) expect_whole(push);
+  EXPECT_EQ(sink_.pushes[1].rows.size(), 20U);
+  EXPECT_EQ(sink_.pushes[2].kind, shard::PushKind::dense);
+  EXPECT_EQ(pusher.applied(), pusher.tail);
+  EXPECT_FALSE(reader_.has_work());
+  EXPECT_FALSE(reader_.apply_some());
+}
+
+TEST_F(RingReaderTest, WhatAGpuDoesIsSaidToBeAppliedOnceATurnWhenItIsDone) {
+  Pusher pusher = open(1);
+  std::vector<std::uint64_t> applied;
+  sink_.on_settle = [&] { applied.push_back(pusher.applied()); };
+  for (std::uint32_t number = 1; number <= 20; ++number) pusher.write(entry(number));
+  pusher.publish();
+  const std::uint64_t bytes = entry(1).size();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(pusher.applied(), 16 * bytes);
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(pusher.applied(), 20 * bytes);
+  EXPECT_EQ(applied, (std::vector<std::uint64_t>{0, 16 * bytes})) << "before each wait";
+  EXPECT_EQ(sink_.settled, 20U);
+}
+
+TEST_F(RingReaderTest, WhatIsNotPublishedDoesNotExist) {
+  Pusher pusher = open(1);
+  pusher.write(entry(1));
+  EXPECT_FALSE(reader_.apply_some());
+  pusher.publish();
+  pusher.write(entry(2));  // written whole, but its pusher died before it told
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_FALSE(reader_.apply_some());
+  EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
+}
+
+TEST_F(RingReaderTest, WhileAReadWaitsAPushIsFinishedAndNoneIsBegun) {
+  Pusher one = open(1);
+  Pusher two = open(2);
+  one.write(entry(1, 1, false, true, false));
+  one.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  sink_.held = true;
+  one.write(entry(2, 1, false, false, true));
+  one.write(entry(3));
+  one.publish();
+  two.write(entry(4));
+  two.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_FALSE(reader_.apply_some());
+  EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_TRUE(reader_.has_work());
+  sink_.held = false;
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2, 3, 4}));
+}
+
+TEST_F(RingReaderTest, APushWhosePusherDiesOrGivesUpInTheMiddleIsAbandoned) {
+  Pusher one = open(1);
+  one.write(entry(7, 1, false, true, false));
+  one.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_TRUE(sink_.abandoned.empty());
+  reader_.close(1);
+  EXPECT_EQ(sink_.abandoned, std::vector<std::uint32_t>{7});
+  Pusher two = open(2);
+  two.write(entry(8, 1, false, true, false));
+  two.write(entry(9));  // another push, though 8 was not ended
+  two.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(sink_.abandoned, (std::vector<std::uint32_t>{7, 8}));
+  // A consistent read between the two would otherwise see half of 8 as a whole.
+  EXPECT_EQ(sink_.calls, (std::vector<std::string>{"apply", "abandon", "apply", "apply", "abandon"}));
+  reader_.close(2);
+  EXPECT_EQ(sink_.abandoned.size(), 2U);
+}
+
+TEST_F(RingReaderTest, AWaitingReadDoesNotHoldBackTheEntryThatEndsAPushThatWasGivenUp) {
+  Pusher one = open(1);
+  one.write(entry(1, 1, false, true, false));
+  one.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  sink_.held = true;
+  one.write(entry(2));  // it gave 1 up
+  one.write(entry(3));
+  one.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(sink_.abandoned, std::vector<std::uint32_t>{1});
+  EXPECT_FALSE(reader_.apply_some());
+}
+
+TEST_F(RingReaderTest, WhatADeadRankPublishedIsAppliedThoughAReadWaits) {
+  Pusher one = open(1);
+  one.write(entry(1));
+  one.publish();
+  sink_.held = true;
+  EXPECT_FALSE(reader_.apply_some());
+  reader_.close(1);
+  EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
+}
+
+TEST_F(RingReaderTest, WhatARankWritesThatCountsAsDeadIsNotAppliedAndItIsTold) {
+  Pusher one = open(1);
+  one.write(entry(1));
+  one.publish();
+  one.write(entry(2));
+  reader_.close(1);
+  EXPECT_EQ(one.applied(), shard::kFenced);
+  one.publish();
+  EXPECT_FALSE(reader_.has_work());
+  EXPECT_FALSE(reader_.apply_some());
+  reader_.close(1);
+  EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
+}
+
+TEST_F(RingReaderTest, RingsCostWhatTheFormulaSaysAndAreUsedAgain) {
+  constexpr std::uint64_t kBytes = 64 * 1024;
+  constexpr std::uint64_t kSlab = 1 << 20;  // as heap_ takes them
+  const auto slabs = [](std::uint64_t bytes) { return (bytes + kSlab - 1) / kSlab * kSlab; };
+  EXPECT_EQ(heap_.bytes(), 0U) << "nothing before a worker pushes";
+  for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) {
+    open(rank, kBytes);
+    EXPECT_EQ(heap_.bytes(), slabs((static_cast<std::uint64_t>(rank) + 1) * kBytes));
+  }
+  for (int round = 0; round < 100; ++round) {
+    for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) {
+      reader_.close(rank);
+      reader_.release(rank);
+    }
+    for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) open(rank, kBytes);
+  }
+  EXPECT_EQ(heap_.bytes(), slabs(kRanks * kBytes));
+}
+
+TEST_F(RingReaderTest, ARingIsNotUsedAgainWhileItsDeadRankMayStillWrite) {
+  constexpr std::uint64_t kBytes = 64 * 1024;
+  const auto offset = [&](int rank) { return reader_.open(rank, kBytes).offset; };
+  const std::uint64_t first = offset(1);
+  reader_.close(1);
+  EXPECT_NE(offset(2), first);
+  reader_.release(1);
+  EXPECT_EQ(offset(3), first);
+}
+
+TEST_F(RingReaderTest, APusherThatDiesWhileWritingLeavesNothingBehind) {
+  const auto second = entry(2, 30);
+  for (std::size_t written = 0; written <= second.size(); written += 16) {
+    sink_.pushes.clear();
+    Pusher pusher = open(1);
+    pusher.write(entry(1));
+    pusher.publish();
+    std::memcpy(pusher.ring + pusher.tail, second.data(), written);
+    reader_.close(1);
+    EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1}) << written << " bytes of the second were written";
+    EXPECT_FALSE(reader_.apply_some());
+  }
+}
+
+TEST_F(RingReaderTest, EntriesWrapWithPaddingAtTheEnd) {
+  Pusher pusher = open(2);
+  std::mt19937 random(3);
+  std::vector<std::uint32_t> sent;
+  for (std::uint32_t number = 1; number <= 2000; ++number) {
+    const auto next = entry(number, 1 + random() % 100, number % 5 == 0);
+    while (!pusher.has_room(2 * 1024)) ASSERT_TRUE(reader_.apply_some());
+    pusher.write(next);
+    sent.push_back(number);
+    if (random() % 3 == 0) pusher.publish();
+    if (random() % 4 == 0) reader_.apply_some();
+    if (!pusher.has_room(2 * 1024)) pusher.publish();
+  }
+  pusher.publish();
+  while (reader_.apply_some()) {
+  }
+  EXPECT_GT(pusher.tail, 100 * kRing);
+  EXPECT_EQ(numbers(), sent);
+  for (const auto& push : sink_.pushes) expect_whole(push);
+  EXPECT_EQ(pusher.applied(), pusher.tail);
+}
+
+TEST_F(RingReaderTest, OnePusherDoesNotStarveTheOthers) {
+  Pusher busy = open(1);
+  Pusher modest = open(2);
+  for (std::uint32_t i = 0; i < 20; ++i) busy.write(entry(100 + i));
+  busy.publish();
+  modest.write(entry(7));
+  modest.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_THAT(numbers(), testing::Contains(7));
+  EXPECT_LT(numbers().size(), 21U);
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(numbers().size(), 21U);
+  EXPECT_FALSE(reader_.apply_some());
+}
+
+TEST_F(RingReaderTest, ARankThatAsksAgainHasItsRing) {
+  const Pusher first = open(1);
+  const auto again = reader_.open(1, kRing);
+  EXPECT_EQ(again.region, first.place.region);
+  EXPECT_EQ(again.offset, first.place.offset);
+  const auto other = reader_.open(2, kRing);
+  EXPECT_NE(other.offset, first.place.offset);
+}
+
+TEST_F(RingReaderTest, ClosingAppliesWhatWasPublished) {
+  Pusher pusher = open(1);
+  for (std::uint32_t i = 1; i <= 21; ++i) pusher.write(entry(i));
+  pusher.publish();
+  pusher.write(entry(22));
+  reader_.close(1);
+  EXPECT_EQ(numbers().size(), 21U);
+  reader_.close(1);
+  reader_.close(3);
+  EXPECT_FALSE(reader_.has_work());
+}
+
+TEST_F(RingReaderTest, TheRingOfADeadRankIsUsedAgain) {
+  Pusher dead = open(1);
+  for (std::uint32_t i = 1; i <= 5; ++i) dead.write(entry(i));
+  dead.publish();
+  reader_.close(1);
+  reader_.release(1);
+  const std::uint64_t before = heap_.bytes();
+  sink_.pushes.clear();
+  Pusher heir = open(3);
+  EXPECT_EQ(heir.place.offset, dead.place.offset);
+  EXPECT_EQ(heap_.bytes(), before);
+  EXPECT_FALSE(reader_.apply_some());  // nothing of the old pushes
+  heir.write(entry(9));
+  heir.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(numbers(), std::vector<std::uint32_t>{9});
+  // The same rank, started again, begins at the start too.
+  Pusher back = open(1);
+  EXPECT_EQ(back.applied(), 0U);
+  EXPECT_FALSE(reader_.apply_some());
+  back.write(entry(10));
+  back.publish();
+  EXPECT_TRUE(reader_.apply_some());
+  EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{9, 10}));
+}
+
+/// Damages the header of an entry, publishes it, and expects that it and nothing else is lost.
+class RingDamageTest : public RingReaderTest {
+ protected:
+  template <class Damage>
+  void expect_dropped(const Damage& damage) {
+    sink_.pushes.clear();
+    Pusher pusher = open(1);
+    pusher.write(entry(1));
+    auto broken = entry(2, 20);
+    shard::PushHeader header;
+    std::memcpy(&header, broken.data(), sizeof header);
+    damage(header);
+    std::memcpy(broken.data(), &header, sizeof header);
+    pusher.write(broken);
+    pusher.publish();
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(reader_.apply_some());
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the ring of rank 1 holds an entry of"));
+    EXPECT_FALSE(reader_.apply_some());
+    EXPECT_EQ(pusher.applied(), pusher.tail);
+    pusher.write(entry(3));
+    pusher.publish();
+    EXPECT_TRUE(reader_.apply_some());
+    EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 3}));
+    reader_.close(1);
+  }
+};
+
+TEST_F(RingDamageTest, AnEntryOfAnImpossibleSizeIsDropped) {
+  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{63}, std::uint64_t{65}, std::uint64_t{64},
+                                    std::uint64_t{1} << 40, std::uint64_t(-64), kRing}) {
+    SCOPED_TRACE(bytes);
+    expect_dropped([bytes](shard::PushHeader& header) { header.bytes = bytes; });
+  }
+}
+
+TEST_F(RingDamageTest, AnEntryThatReachesBeyondTheTailIsDropped) {
+  expect_dropped([](shard::PushHeader& header) { header.bytes += 64; });
+}
+
+TEST_F(RingDamageTest, AnEntryWithMoreRowsThanBytesIsDropped) {
+  for (const std::uint32_t rows : {1000U, 0x7fffffffU, 0xffffffffU}) {
+    SCOPED_TRACE(rows);
+    expect_dropped([rows](shard::PushHeader& header) { header.rows = rows; });
+  }
+}
+
+TEST_F(RingDamageTest, RandomBytesAreSurvived) {
+  std::mt19937 random(11);
+  testing::internal::CaptureStderr();
+  for (int round = 0; round < 300; ++round) {
+    Pusher pusher = open(1);
+    for (std::uint64_t i = 0; i < kRing; ++i) pusher.ring[i] = static_cast<std::byte>(random());
+    pusher.tail = round % 2 == 0 ? random() % kRing / 64 * 64 : random() % kRing;
+    pusher.publish();
+    for (int i = 0; i < 100 && reader_.apply_some(); ++i) {
+    }
+    EXPECT_FALSE(reader_.apply_some());
+    reader_.close(1);
+  }
+  (void)testing::internal::GetCapturedStderr();
+}
+
+}  // namespace
+}  // namespace capstan::store

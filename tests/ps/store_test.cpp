@@ -1,0 +1,349 @@
+// store_test.cpp -- shards against a plain array that follows the update rules one element at a time.
+#include "ps/shard/store.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "base/log.hpp"
+#include "capstan/error.hpp"
+#include "ps/plain_update.hpp"
+#include "ps/push_entry.hpp"
+#include "support/expect_error.hpp"
+#include "transport/loop/loop.hpp"
+
+namespace capstan::store {
+namespace {
+
+using testing::HasSubstr;
+
+/// A variable as the text of optimizers.hpp describes it, in double.
+class Plain {
+ public:
+  Plain(const Optimizer& optimizer, std::uint64_t rows, std::uint64_t width, double value)
+      : optimizer_(optimizer), width_(width), elements_(rows * width, {value, starts_at(optimizer), 0}) {}
+
+  void begin_push() { ++t_; }
+  void update(std::uint64_t row, std::uint64_t column, double g) {
+    plain_update(optimizer_, elements_[row * width_ + column], g, t_);
+  }
+  double value(std::size_t i) const { return elements_[i].w; }
+  std::size_t size() const { return elements_.size(); }
+
+ private:
+  static double starts_at(const Optimizer& o) {
+    return o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl ? o.initial_accumulator : 0;
+  }
+
+  Optimizer optimizer_;
+  std::uint64_t width_;
+  std::vector<PlainElement> elements_;
+  std::int64_t t_ = 0;
+};
+
+class StoreTest : public testing::Test {
+ protected:
+  void SetUp() override { log::set_rank_tag("ps 3@here"); }  // what is logged goes to standard error
+
+  /// One shard that is the whole variable.
+  template <class T>
+  shard::ShardPlace create(std::uint32_t id, std::vector<std::uint64_t> shape, const Optimizer& optimizer,
+                           const Initializer& initializer = {}) {
+    return store_.create(
+        {id, 0, "v" + std::to_string(id), dtype_of<T>, shape, 0, shape[0], optimizer, initializer});
+  }
+  template <class T>
+  std::vector<T> rows(std::uint32_t id, std::vector<std::uint32_t> numbers) {
+    const auto bytes = gather(id, 0, numbers);
+    std::vector<T> out(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+  std::vector<std::byte> gather(std::uint32_t id, std::uint32_t shard,
+                                const std::vector<std::uint32_t>& numbers) {
+    const auto view = store_.view(id, shard);
+    std::vector<std::byte> out(numbers.size() * view.row_bytes);
+    store_.gather(view, numbers, out.data());
+    return out;
+  }
+  template <class T>
+  std::vector<T> all(std::uint32_t id, std::uint64_t count) {
+    std::vector<std::uint32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    return rows<T>(id, numbers);
+  }
+  template <class T>
+  void expect_follows_the_rules(std::uint32_t id, std::vector<std::uint64_t> shape,
+                                const Optimizer& optimizer, double tolerance);
+  void expect_dropped(const std::vector<std::byte>& entry) {
+    testing::internal::CaptureStderr();
+    apply_entry(store_, entry);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("dropped a push to variable"));
+  }
+
+  transport::LoopHub hub_;
+  std::unique_ptr<transport::Fabric> fabric_ = hub_.open();
+  Store store_{*fabric_, 1 << 20, 3};
+};
+
+template <class T>
+void StoreTest::expect_follows_the_rules(std::uint32_t id, std::vector<std::uint64_t> shape,
+                                         const Optimizer& optimizer, double tolerance) {
+  SCOPED_TRACE(shard::describe(optimizer) + " " + std::string(to_string(dtype_of<T>)));
+  const std::uint64_t count = shape[0];
+  const std::uint64_t width = shape.size() == 2 ? shape[1] : 1;
+  create<T>(id, shape, optimizer, initializers::constant(3));
+  Plain plain(optimizer, count, width, 3);
+  std::mt19937 random(id);
+  std::uniform_int_distribution<int> whole(-9, 9);
+  for (int step = 0; step < 12; ++step) {
+    plain.begin_push();
+    const bool dense = step % 3 == 2;
+    std::vector<std::uint32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    std::uint64_t first_row = 0;
+    if (dense) {
+      first_row = step % 2 == 0 ? 0 : 2;
+      numbers.erase(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(first_row));
+    } else {
+      std::shuffle(numbers.begin(), numbers.end(), random);
+      numbers.resize(1 + static_cast<std::size_t>(step) % count);
+    }
+    std::vector<T> gradient;
+    for (const std::uint32_t row : numbers) {
+      for (std::uint64_t column = 0; column < width; ++column) {
+        const int g = whole(random);
+        gradient.push_back(static_cast<T>(g));
+        plain.update(row, column, g);
+      }
+    }
+    apply_entry(store_, push_entry<T>(id, 0, dense ? std::vector<std::uint32_t>{} : numbers, first_row, width,
+                                      gradient));
+  }
+  const std::vector<T> values = all<T>(id, count);
+  ASSERT_EQ(values.size(), plain.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(values[i]), plain.value(i), tolerance) << "element " << i;
+  }
+}
+
+TEST_F(StoreTest, PushesFollowTheRulesForEveryDtypeRankAndOptimizer) {
+  std::uint32_t id = 1;
+  for (const std::vector<std::uint64_t>& shape :
+       {std::vector<std::uint64_t>{7}, {5, 3}, {6, 16}, {9, 33}, {4, 1}}) {
+    const Optimizer sgd = optimizers::SGD{.learning_rate = 0.25};
+    const Optimizer adagrad = optimizers::Adagrad{.learning_rate = 0.3, .initial_accumulator = 0.5};
+    const Optimizer adam = optimizers::Adam{.learning_rate = 0.1};
+    for (const Optimizer& o :
+         {Optimizer(optimizers::Momentum{}), Optimizer(optimizers::Momentum{.nesterov = true}),
+          Optimizer(optimizers::RMSProp{}), Optimizer(optimizers::AdamW{.weight_decay = 0.5}),
+          Optimizer(optimizers::FTRL{.learning_rate = 0.1, .initial_accumulator = 0.5, .l1 = 2})}) {
+      expect_follows_the_rules<float>(id++, shape, o, 1e-4);
+      expect_follows_the_rules<double>(id++, shape, o, 1e-12);
+    }
+    expect_follows_the_rules<float>(id++, shape, sgd, 0);
+    expect_follows_the_rules<float>(id++, shape, adagrad, 1e-5);
+    expect_follows_the_rules<float>(id++, shape, adam, 1e-5);
+    expect_follows_the_rules<double>(id++, shape, sgd, 0);
+    expect_follows_the_rules<double>(id++, shape, adagrad, 1e-12);
+    expect_follows_the_rules<double>(id++, shape, adam, 1e-12);
+    expect_follows_the_rules<std::int64_t>(id++, shape, optimizers::SGD{.learning_rate = 2}, 0);
+  }
+}
+
+TEST_F(StoreTest, APushInPartsIsOneUpdate) {
+  // Adam's first two steps differ, so a second part that counted as a step would show.
+  const Optimizer adam = optimizers::Adam{.learning_rate = 1};
+  create<double>(1, {4}, adam);
+  create<double>(2, {4}, adam);
+  const std::vector<double> gradient{1, 2, 3, 4};
+  for (int push = 0; push < 3; ++push) {
+    apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, gradient));
+    apply_entry(store_, push_entry<double>(2, 0, {0, 1}, 0, 1, std::vector<double>{1, 2}));
+    apply_entry(store_, push_entry<double>(2, 0, {2, 3}, 0, 1, std::vector<double>{3, 4}, false));
+  }
+  EXPECT_EQ(all<double>(1, 4), all<double>(2, 4));
+  EXPECT_EQ(store_.statistics().pushes, 6U);
+  EXPECT_EQ(store_.statistics().rows_pushed, 24U);
+}
+
+TEST_F(StoreTest, PartsThatAnEarlierRunHadAppliedAreOfAPushAllTheSame) {
+  create<float>(1, {4, 1}, optimizers::SGD{.learning_rate = -1});
+  const auto part = [&](std::uint32_t rank, std::uint32_t number, bool again, std::uint64_t closure = 7) {
+    auto entry = push_entry<float>(1, 0, {number}, 0, 1, {1}, number == 0, number == 2);
+    shard::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.rank = rank;
+    header.closure = closure;
+    header.part = number;
+    header.again = again ? 1 : 0;
+    std::memcpy(entry.data(), &header, sizeof header);
+    return entry;
+  };
+  // Rank 1 dies after the first part. Rank 3 is amid a push of its own while rank 2 repeats it.
+  apply_entry(store_, part(1, 0, false));
+  store_.remove(1);
+  store_.abandon(1, 0);
+  EXPECT_TRUE(store_.whole(1, 0));
+  apply_entry(store_, part(3, 0, false, 8));
+  apply_entry(store_, part(2, 0, true));
+  apply_entry(store_, part(2, 1, true));
+  apply_entry(store_, part(2, 2, true));
+  EXPECT_FALSE(store_.whole(1, 0)) << "half of rank 3's push is there";
+  apply_entry(store_, part(3, 1, false, 8));
+  apply_entry(store_, part(3, 2, false, 8));
+  EXPECT_TRUE(store_.whole(1, 0));
+  EXPECT_EQ(all<float>(1, 4), (std::vector<float>{2, 2, 2, 0}));
+}
+
+TEST_F(StoreTest, ASparsePushOfSgdMayNameARowTwice) {
+  create<float>(1, {3}, optimizers::SGD{.learning_rate = 1});
+  apply_entry(store_, push_entry<float>(1, 0, {1, 1, 0}, 0, 1, std::vector<float>{2, 5, 1}));
+  EXPECT_EQ(all<float>(1, 3), (std::vector<float>{-1, -7, 0}));
+}
+
+TEST_F(StoreTest, FirstValuesAreThoseOfTheWholeVariable) {
+  const Initializer normal = initializers::normal(0, 1, 5);
+  store_.create({1, 0, "whole", DType::float32, {10, 3}, 0, 10, {}, normal});
+  store_.create({2, 0, "cut", DType::float32, {10, 3}, 0, 4, {}, normal});
+  store_.create({2, 1, "cut", DType::float32, {10, 3}, 4, 6, {}, normal});
+  auto whole = gather(1, 0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  auto cut = gather(2, 0, {0, 1, 2, 3});
+  const auto rest = gather(2, 1, {0, 1, 2, 3, 4, 5});
+  cut.insert(cut.end(), rest.begin(), rest.end());
+  EXPECT_EQ(whole, cut);
+}
+
+TEST_F(StoreTest, APlaceSaysWhereTheValuesLie) {
+  const shard::ShardPlace place =
+      store_.create({1, 2, "w", DType::float64, {100, 2}, 40, 30, {}, initializers::constant(6)});
+  EXPECT_EQ(place.ps, 3);
+  EXPECT_EQ(place.first_row, 40U);
+  EXPECT_EQ(place.rows, 30U);
+  const auto client = hub_.open();
+  const auto window = client->connect(0, "ps", fabric_->address())
+                          .open_window(store_.heap().key(place.region), transport::WindowPath::automatic);
+  double value = 0;
+  std::memcpy(&value, window->mapped() + place.offset + 59 * sizeof value, sizeof value);
+  EXPECT_EQ(value, 6);
+}
+
+TEST_F(StoreTest, GatherKeepsTheOrderAndRepeats) {
+  create<std::int64_t>(1, {4, 2}, optimizers::SGD{.learning_rate = -1});
+  apply_entry(store_, push_entry<std::int64_t>(1, 0, {}, 0, 2,
+                                               std::vector<std::int64_t>{0, 1, 10, 11, 20, 21, 30, 31}));
+  EXPECT_EQ(rows<std::int64_t>(1, {2, 0, 2}), (std::vector<std::int64_t>{20, 21, 0, 1, 20, 21}));
+  EXPECT_TRUE(rows<std::int64_t>(1, {}).empty());
+}
+
+TEST_F(StoreTest, AssignSetsRowsAndLeavesTheSlots) {
+  create<double>(1, {3}, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0});
+  apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, std::vector<double>{3, 3, 3}));  // accumulator 9
+  apply_entry(store_,
+              with_op(push_entry<double>(1, 0, {}, 1, 1, std::vector<double>{7, 8}), shard::RowOp::set));
+  EXPECT_EQ(all<double>(1, 3), (std::vector<double>{-1, 7, 8}));
+  apply_entry(store_, push_entry<double>(1, 0, {1}, 0, 1, std::vector<double>{4}));  // 4 / sqrt(9 + 16)
+  EXPECT_DOUBLE_EQ(all<double>(1, 3)[1], 7 - 0.8);
+}
+
+TEST_F(StoreTest, WhatIsNotThereIsRefusedByName) {
+  create<float>(1, {4, 2}, {});
+  const auto expect = [](Code code, const std::string& text, const auto& call) {
+    try {
+      call();
+      ADD_FAILURE() << "expected " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_EQ(std::string(error.what()), text);
+    }
+  };
+  expect(Code::already_exists, "variable 1 (\"v1\") has a shard 0 here", [&] {
+    create<float>(1, {4, 2}, {});
+  });
+  expect(Code::not_found, "ps 3 has no shard 1 of variable 1", [&] { (void)store_.view(1, 1); });
+  expect(Code::not_found, "ps 3 has no shard 0 of variable 8", [&] { (void)store_.view(8, 0); });
+}
+
+TEST_F(StoreTest, RefusesAShardThatItCannotCountThoughTheCoordinatorAskedForIt) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
+  const auto refused = [&](const shard::CreateShard& request) {
+    const std::string text = error_of(Code::invalid_argument, [&] { store_.create(request); });
+    EXPECT_THAT(text, HasSubstr("\"v\""));
+    EXPECT_TRUE(store_.list().empty());
+    EXPECT_EQ(store_.heap().bytes(), 0U);
+  };
+  refused({1, 0, "v", DType::float64, {kHuge}, 0, kHuge, {}, {}});
+  refused({1, 0, "v", DType::float64, {kHuge + 512}, 0, kHuge + 512, {}, {}});
+  refused({1, 0, "v", DType::float64, {2, kHuge}, 0, 1, {}, {}});
+  const std::uint64_t rows = (std::uint64_t{1} << 32) + 16;
+  refused({1, 0, "v", DType::boolean, {rows}, 0, rows, {}, {}});
+  refused({1, 1, "v", DType::float64, {10}, 5, 6, {}, {}});
+  refused({1, 1, "v", DType::float64, {10}, ~std::uint64_t{0}, 6, {}, {}});
+}
+
+TEST_F(StoreTest, IntegersTakeSgdWithAWholeLearningRateOnly) {
+  const Optimizer refused[] = {optimizers::SGD{.learning_rate = 0.5}, optimizers::Adagrad{},
+                               optimizers::Adam{}};
+  for (const Optimizer& optimizer : refused) {
+    try {
+      create<std::int64_t>(1, {4}, optimizer);
+      ADD_FAILURE() << shard::describe(optimizer);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_THAT(error.what(), HasSubstr("variable \"v1\" is int64"));
+    }
+  }
+  EXPECT_NO_THROW(create<std::int64_t>(1, {4}, optimizers::SGD{.learning_rate = -3}));
+}
+
+TEST_F(StoreTest, AShardWithParametersOutOfRangeIsRejected) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto expect_rejected = [this](const Optimizer& optimizer, const Initializer& initializer) {
+    (void)error_of(Code::invalid_argument, [&] { create<float>(1, {4}, optimizer, initializer); });
+  };
+  expect_rejected(optimizers::SGD{.learning_rate = kNan}, {});
+  expect_rejected(optimizers::Adam{.beta1 = 1}, {});
+  expect_rejected({.kind = static_cast<OptimizerKind>(99)}, {});
+  expect_rejected({}, initializers::normal(0, kNan));
+  EXPECT_NO_THROW(create<float>(1, {4}, optimizers::SGD{}));
+}
+
+TEST_F(StoreTest, APushThatDoesNotFitIsDroppedAndLogged) {
+  create<float>(1, {4, 2}, optimizers::SGD{.learning_rate = 1});
+  const std::vector<float> row{1, 1};
+  expect_dropped(push_entry<float>(9, 0, {0}, 0, 2, row));  // no such variable
+  expect_dropped(push_entry<float>(1, 1, {0}, 0, 2, row));  // no such shard
+  expect_dropped(push_entry<float>(1, 0, {4}, 0, 2, row));  // no such row
+  expect_dropped(push_entry<float>(1, 0, {0, 0xffffffff}, 0, 2, std::vector<float>(4)));
+  expect_dropped(push_entry<float>(1, 0, {}, 4, 2, row));                     // beyond the end
+  expect_dropped(push_entry<float>(1, 0, {}, 0, 2, std::vector<float>(10)));  // five rows
+  expect_dropped(push_entry<float>(1, 0, {}, std::uint64_t(-1), 2, row));
+  expect_dropped(push_entry<float>(1, 0, {0}, 0, 50, std::vector<float>(50)));  // rows of another width
+  // More rows than the entry has bytes for: reading them would leave the ring.
+  auto short_entry = push_entry<float>(1, 0, {}, 0, 2, row);
+  shard::PushHeader header;
+  std::memcpy(&header, short_entry.data(), sizeof header);
+  header.rows = 4;
+  header.bytes = 64;
+  std::memcpy(short_entry.data(), &header, sizeof header);
+  expect_dropped(short_entry);
+  // A kind that no client sends.
+  header.kind = static_cast<shard::PushKind>(77);
+  header.rows = 1;
+  header.bytes = 128;
+  std::memcpy(short_entry.data(), &header, sizeof header);
+  expect_dropped(short_entry);
+
+  EXPECT_EQ(all<float>(1, 4), std::vector<float>(8, 0));
+  EXPECT_EQ(store_.statistics().pushes, 0U);
+  // The shard is as usable as before.
+  apply_entry(store_, push_entry<float>(1, 0, {3}, 0, 2, row));
+  EXPECT_EQ(rows<float>(1, {3}), (std::vector<float>{-1, -1}));
+}
+
+}  // namespace
+}  // namespace capstan::store
