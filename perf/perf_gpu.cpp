@@ -39,7 +39,7 @@
 namespace capstan::perf {
 namespace {
 
-using device::Values;
+using gpu::Values;
 
 constexpr std::uint32_t kIds = 65536;
 constexpr int kCalls = 20;
@@ -120,10 +120,10 @@ class Bench {
   template <class Call>
   double milliseconds(const Call& call) {
     std::vector<double> all;
-    const bool timed = !device::are_stand_ins();
+    const bool timed = !gpu::are_stand_ins();
     const int calls = timed ? kCalls : 1;
     for (int repeat = timed ? -3 : 0; repeat < (timed ? kRepeats : 1); ++repeat) {
-      device::Event begin(0, device::Timing::yes), end(0, device::Timing::yes);
+      gpu::Event begin(0, gpu::Timing::yes), end(0, gpu::Timing::yes);
       begin.record(stream_);
       for (int i = 0; i < calls; ++i) call((repeat + 3) * calls + i);
       end.record(stream_);
@@ -137,9 +137,9 @@ class Bench {
 
   double rate_of_copy() {
     constexpr std::size_t kBytes = std::size_t{1} << 30;
-    const device::Memory from(0, kBytes), to(0, kBytes);
-    device::fill_with_zeros(stream_, from.data(), kBytes);
-    const double time = milliseconds([&](int) { device::copy(stream_, to.data(), from.data(), kBytes); });
+    const gpu::Memory from(0, kBytes), to(0, kBytes);
+    gpu::fill_with_zeros(stream_, from.data(), kBytes);
+    const double time = milliseconds([&](int) { gpu::copy(stream_, to.data(), from.data(), kBytes); });
     return 2 * kBytes / (time * 1e-3) / kGiga;
   }
 
@@ -150,18 +150,18 @@ class Bench {
     std::vector<std::byte> host(bytes);
     for (std::size_t i = 0; i < bytes; ++i) host[i] = std::byte(i * 131 % 251);
     const Values<std::byte> there(0, bytes);
-    device::PinnedMemory pinned(bytes);
+    gpu::PinnedMemory pinned(bytes);
     std::memcpy(pinned.data(), host.data(), bytes);
     const auto rate = [&](double time) { return static_cast<double>(bytes) / (time * 1e-3) / kGiga; };
     const double in =
-        rate(milliseconds([&](int) { device::copy(stream_, there.data(), pinned.data(), bytes); }));
+        rate(milliseconds([&](int) { gpu::copy(stream_, there.data(), pinned.data(), bytes); }));
     const double out =
-        rate(milliseconds([&](int) { device::copy(stream_, pinned.data(), there.data(), bytes); }));
+        rate(milliseconds([&](int) { gpu::copy(stream_, pinned.data(), there.data(), bytes); }));
     cases_.push_back({"pinned memory to the GPU", in, in / copy_rate_, 0, true});
     cases_.push_back({"the GPU to pinned memory", out, out / copy_rate_, 0, true});
 
-    device::fill_with_zeros(stream_, there.data(), bytes);
-    device::Staging staging(0);
+    gpu::fill_with_zeros(stream_, there.data(), bytes);
+    gpu::Staging staging(0);
     const auto to_gpu = [&](int) {
       staging.to_gpu(stream_, there.data(), bytes, 1,
                      [&](std::uint64_t first, std::size_t count, std::byte* to) {
@@ -188,14 +188,14 @@ class Bench {
   template <class T>
   Values<T> to_gpu(const std::vector<T>& values) {
     Values<T> there(0, values.size());
-    device::copy(stream_, there.data(), values.data(), values.size() * sizeof(T));
+    gpu::copy(stream_, there.data(), values.data(), values.size() * sizeof(T));
     stream_.wait();
     return there;
   }
   template <class T>
   std::vector<T> to_host(const T* there, std::size_t count) {
     std::vector<T> here(count);
-    device::copy(stream_, here.data(), there, count * sizeof(T));
+    gpu::copy(stream_, here.data(), there, count * sizeof(T));
     stream_.wait();
     return here;
   }
@@ -210,7 +210,7 @@ class Bench {
   Table table_of(std::uint64_t dim, bool zipf) {
     Table table{static_cast<std::uint32_t>(table_bytes_ / (dim * sizeof(float))), {}, {}, {}, {}};
     table.values = to_gpu(pattern_);
-    table.first_bad = to_gpu(std::vector<std::uint32_t>{device::kNoBadRow});
+    table.first_bad = to_gpu(std::vector<std::uint32_t>{gpu::kNoBadRow});
     std::mt19937_64 random(1);
     for (int set = 0; set < kSets; ++set) {
       std::vector<std::uint32_t> ids(kIds);
@@ -242,13 +242,13 @@ class Bench {
     const Values<float> outs(0, kSets * kIds * dim);
     const auto out = [&](int i) { return outs.data() + static_cast<std::size_t>(i % kSets) * kIds * dim; };
     const auto call = [&](int i) {
-      device::gather(stream_, {reinterpret_cast<std::byte*>(table.values.data()), table.rows,
-                               dim * sizeof(float), table.ids[static_cast<std::size_t>(i % kSets)].data(),
-                               kIds, reinterpret_cast<std::byte*>(out(i)), table.first_bad.data()});
+      gpu::gather(stream_, {reinterpret_cast<std::byte*>(table.values.data()), table.rows,
+                            dim * sizeof(float), table.ids[static_cast<std::size_t>(i % kSets)].data(), kIds,
+                            reinterpret_cast<std::byte*>(out(i)), table.first_bad.data()});
     };
     call(1);
     const auto got = to_host(out(1), kIds * dim);
-    bool verified = to_host(table.first_bad.data(), 1)[0] == device::kNoBadRow;
+    bool verified = to_host(table.first_bad.data(), 1)[0] == gpu::kNoBadRow;
     for (std::size_t i = 0; i < got.size(); ++i) {
       verified = verified && got[i] == pattern(table.host_ids[1][i / dim] * dim + i % dim);
     }
@@ -265,31 +265,31 @@ class Bench {
     std::vector<Values<float>> slots;
     for (int slot = 0; slot < (adam ? 2 : 0); ++slot) {
       slots.emplace_back(0, table.values.size());
-      device::fill_with_zeros(stream_, slots.back().data(), table.values.size() * sizeof(float));
+      gpu::fill_with_zeros(stream_, slots.back().data(), table.values.size() * sizeof(float));
     }
     std::vector<float> host_gradient(kIds * dim);
     for (std::size_t i = 0; i < host_gradient.size(); ++i) host_gradient[i] = pattern(i) / 64;
     const Values<float> gradients(0, kSets * host_gradient.size());  // the same one each time
     for (std::size_t set = 0; set < kSets; ++set) {
-      device::copy(stream_, gradients.data() + set * host_gradient.size(), host_gradient.data(),
-                   host_gradient.size() * sizeof(float));
+      gpu::copy(stream_, gradients.data() + set * host_gradient.size(), host_gradient.data(),
+                host_gradient.size() * sizeof(float));
     }
     stream_.wait();
-    device::Updater updater(stream_, table.rows, deterministic);
+    gpu::Updater updater(stream_, table.rows, deterministic);
     const auto call = [&](int i) {
       updater.apply(stream_, o,
-                    device::Update<float>{table.values.data(),
-                                          adam ? slots[0].data() : nullptr,
-                                          adam ? slots[1].data() : nullptr,
-                                          dim,
-                                          table.rows,
-                                          table.ids[static_cast<std::size_t>(i % kSets)].data(),
-                                          0,
-                                          kIds,
-                                          gradients.data() + static_cast<std::size_t>(i % kSets) * kIds * dim,
-                                          1 + i,
-                                          {},
-                                          table.first_bad.data()});
+                    gpu::Update<float>{table.values.data(),
+                                       adam ? slots[0].data() : nullptr,
+                                       adam ? slots[1].data() : nullptr,
+                                       dim,
+                                       table.rows,
+                                       table.ids[static_cast<std::size_t>(i % kSets)].data(),
+                                       0,
+                                       kIds,
+                                       gradients.data() + static_cast<std::size_t>(i % kSets) * kIds * dim,
+                                       1 + i,
+                                       {},
+                                       table.first_bad.data()});
     };
     call(0);
     const bool verified = is_right(o, table, dim, host_gradient);
@@ -300,7 +300,7 @@ class Bench {
   }
 
   void beside_host(std::uint64_t dim, double looked_up, double pushed, double pushed_adam) {
-    const bool timed = !device::are_stand_ins();
+    const bool timed = !gpu::are_stand_ins();
     HostTable table(table_bytes_, dim, kIds, timed ? kCalls : 1, timed ? 10 : 1);
     const auto add = [&](const char* what, double gpu_rows, HostRate host) {
       beside_host_.push_back(
@@ -331,7 +331,7 @@ class Bench {
   bool is_right(const Optimizer& o, const Table& table, std::uint64_t dim,
                 const std::vector<float>& gradient) {
     const std::vector<std::uint32_t>& ids = table.host_ids[0];
-    if (to_host(table.first_bad.data(), 1)[0] != device::kNoBadRow) return false;
+    if (to_host(table.first_bad.data(), 1)[0] != gpu::kNoBadRow) return false;
     const std::set<std::uint32_t> looked_at(ids.begin(), ids.begin() + 1000);
     for (const std::uint32_t row : looked_at) {
       std::vector<double> sum(dim);
@@ -348,7 +348,7 @@ class Bench {
   }
 
   std::uint64_t table_bytes_;
-  device::Stream stream_;
+  gpu::Stream stream_;
   std::vector<float> pattern_;  // the table's values
   double copy_rate_ = 0;
   std::vector<Case> cases_;
@@ -405,14 +405,14 @@ bool print(const Bench& bench, const char* json) {
 }  // namespace capstan::perf
 
 int main(int argc, char** argv) {
-  namespace device = capstan::device;
-  if (device::count() == 0 && std::getenv("CAPSTAN_GPU_STAND_INS") != nullptr) device::use_stand_ins(1);
-  if (device::count() == 0) {
-    std::fprintf(stderr, "perf_gpu: %s\n", device::why_none().c_str());
+  namespace gpu = capstan::gpu;
+  if (gpu::count() == 0 && std::getenv("CAPSTAN_GPU_STAND_INS") != nullptr) gpu::use_stand_ins(1);
+  if (gpu::count() == 0) {
+    std::fprintf(stderr, "perf_gpu: %s\n", gpu::why_none().c_str());
     return 3;
   }
   try {
-    const device::Info info = device::info(0);
+    const gpu::Info info = gpu::info(0);
     fmt::print("{} ({}), compute capability {}.{}, {:.0f} GB\n", info.name, info.bus, info.major, info.minor,
                static_cast<double>(info.bytes) * 1e-9);
     const double gibibytes = argc > 1 ? std::atof(argv[1]) : 4;

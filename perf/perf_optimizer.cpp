@@ -80,9 +80,9 @@ class Windows {
   std::size_t next_ = 0;
 };
 
-store::Update<float> update_of(const Table& table, std::uint64_t width, bool sparse,
-                               const std::uint32_t* rows, std::uint64_t count, const float* gradient) {
-  store::Update<float> update;
+ps::Update<float> update_of(const Table& table, std::uint64_t width, bool sparse, const std::uint32_t* rows,
+                            std::uint64_t count, const float* gradient) {
+  ps::Update<float> update;
   update.values = table.arrays[0];
   update.slot0 = table.slot(0);
   update.slot1 = table.slot(1);
@@ -105,11 +105,11 @@ bool verified(const Optimizer& optimizer, std::size_t arrays, std::uint64_t widt
   Table by_elements;
   by_rows.make(kRows * width, arrays, false);
   by_elements.make(kRows * width, arrays, false);
-  store::apply(optimizer, update_of(by_rows, width, sparse, rows, kRows, gradient.data()));
+  ps::apply(optimizer, update_of(by_rows, width, sparse, rows, kRows, gradient.data()));
   for (std::uint64_t i = 0; i < kRows; ++i) {
     for (std::uint64_t j = 0; j < width; ++j) {
       const std::uint32_t element = static_cast<std::uint32_t>(rows[i] * width + j);
-      store::apply(optimizer, update_of(by_elements, 1, true, &element, 1, &gradient[i * width + j]));
+      ps::apply(optimizer, update_of(by_elements, 1, true, &element, 1, &gradient[i * width + j]));
     }
   }
   bool moved = false;
@@ -127,7 +127,7 @@ void measure_one(const Named& named, std::uint64_t width, bool sparse, const Opt
   static Table table;
   static Table plain;
   static Array gradient_memory;
-  const std::size_t arrays = 1 + shard::slots_of(named.optimizer.kind).size();
+  const std::size_t arrays = 1 + protocol::slots_of(named.optimizer.kind).size();
   const std::uint64_t rows = o.rows_of(width);
   table.make(rows * width, arrays, o.huge_pages);
   plain.make(rows * width, arrays, o.huge_pages);
@@ -140,7 +140,7 @@ void measure_one(const Named& named, std::uint64_t width, bool sparse, const Opt
   const std::uint32_t* chosen = nullptr;
   const auto draw = [&] { chosen = windows.next(); };
   const auto kernel = [&] {
-    store::apply(named.optimizer, update_of(table, width, sparse, chosen, count, gradient.data()));
+    ps::apply(named.optimizer, update_of(table, width, sparse, chosen, count, gradient.data()));
     use_memory();
   };
   const auto loop = [&] {

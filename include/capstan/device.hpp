@@ -11,10 +11,10 @@
 
 namespace capstan {
 
-namespace device {
+namespace gpu {
 class Stream;
 class Memory;
-}  // namespace device
+}  // namespace gpu
 
 /// GPUs that this process sees, or their stand-ins (`--gpu-stand-ins`). Their numbers are 0, 1, ...
 ///
@@ -37,10 +37,10 @@ class DeviceStream {
   /// A cudaStream_t, for kernels of your own; null of a stand-in.
   void* cuda_stream() const noexcept;
   /// For the layers below; not for programs.
-  const device::Stream& implementation() const noexcept { return *implementation_; }
+  const gpu::Stream& implementation() const noexcept { return *implementation_; }
 
  private:
-  std::unique_ptr<device::Stream> implementation_;
+  std::unique_ptr<gpu::Stream> implementation_;
 };
 
 /// Somebody's elements in a GPU's memory.
@@ -83,7 +83,7 @@ class DeviceBytes {
   std::byte* data() const noexcept;
 
  private:
-  std::unique_ptr<device::Memory> memory_;
+  std::unique_ptr<gpu::Memory> memory_;
 };
 
 void copy_bytes(const DeviceStream& stream, void* to, const void* from, std::size_t bytes);

@@ -132,7 +132,7 @@ class AnyVariable {
   template <class T>
   friend void push_all(std::span<const Push<T>> pushes);
 
-  /// What is done to rows: shard::RowOp.
+  /// What is done to rows: protocol::RowOp.
   enum class Op : std::uint32_t { set = 1, add, sub, mul, div, min, max };
 
   AnyVariable() = default;

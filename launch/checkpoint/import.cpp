@@ -55,11 +55,11 @@ void fill(std::byte* out, std::uint64_t elements, double value) {
 /// A slot as it is before the first step.
 io::PartArray new_slot(const io::PartArray& value, const Optimizer& optimizer, std::size_t slot) {
   io::PartArray array{.variable = value.variable,
-                      .which = shard::slots_of(optimizer.kind).at(slot),
-                      .dtype = shard::slot_dtype(value.dtype),
+                      .which = protocol::slots_of(optimizer.kind).at(slot),
+                      .dtype = protocol::slot_dtype(value.dtype),
                       .shape = value.shape};
   const std::uint64_t width = io::row_bytes(array.shape, array.dtype) / size_of(array.dtype);
-  array.read = [dtype = array.dtype, width, first = shard::initial_slot_value(optimizer, slot)](
+  array.read = [dtype = array.dtype, width, first = protocol::initial_slot_value(optimizer, slot)](
                    std::uint64_t, std::uint64_t rows, std::byte* out) {
     with_type(dtype, [&]<class T>(std::type_identity<T>) { fill<T>(out, rows * width, first); });
   };
@@ -77,7 +77,7 @@ void write(const Request& request, const ImportSource& source, const Optimizer& 
     source.read(first, rows, out);
     work.done()(rows * row);
   };
-  for (std::size_t slot = 0; slot < shard::slots_of(optimizer.kind).size(); ++slot) {
+  for (std::size_t slot = 0; slot < protocol::slots_of(optimizer.kind).size(); ++slot) {
     arrays.push_back(new_slot(arrays[0], optimizer, slot));
   }
   to.write(arrays, 1, [](io::PartArray&) {});
@@ -100,7 +100,7 @@ int import_from(const Request& request) {
                               {"variable", name},
                               {"dtype", to_string(source.dtype)},
                               {"shape", source.shape},
-                              {"slots", shard::slots_of(optimizer.kind)}});
+                              {"slots", protocol::slots_of(optimizer.kind)}});
   } else {
     print(fmt::format("{}: {} {} {}\n", folder.string(), name, to_string(source.dtype),
                       shape_text(source.shape)));

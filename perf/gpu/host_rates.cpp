@@ -106,7 +106,7 @@ HostRate HostTable::lookup() {
 HostRate HostTable::push(const Optimizer& optimizer) {
   const bool adam = optimizer.kind == OptimizerKind::adam;
   const auto call = [&](Part& part, std::size_t set) {
-    store::Update<float> update;
+    ps::Update<float> update;
     update.values = part.values.data();
     update.slot0 = adam ? part.slots[0].data() : nullptr;
     update.slot1 = adam ? part.slots[1].data() : nullptr;
@@ -114,7 +114,7 @@ HostRate HostTable::push(const Optimizer& optimizer) {
     update.rows = part.rows[set].data();
     update.count = part.rows[set].size();
     update.gradient = part.gradient.data();
-    store::apply(optimizer, update);
+    ps::apply(optimizer, update);
   };
   by_all([&](Part& part) {
     for (std::uint64_t i = 0; i < part.values.size(); ++i) part.values[i] = value_of(i);

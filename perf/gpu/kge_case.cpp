@@ -16,7 +16,7 @@ constexpr std::uint64_t kSeed = 1;
 
 kge::StepOptions options_of(kge::ModelKind model) {
   const kge::ModelDefaults& defaults = kge::defaults_of(model);
-  const bool small = device::are_stand_ins();
+  const bool small = gpu::are_stand_ins();
   return {.model = model,
           .dim = small ? 32 : defaults.dim,
           .negatives = small ? 64 : defaults.negatives,
@@ -30,7 +30,7 @@ std::vector<kge::Triple> random_batch(const kge::StepOptions& options) {
   const auto below = [&](std::int64_t limit) {
     return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(limit));
   };
-  const int size = device::are_stand_ins() ? 32 : kge::defaults_of(options.model).batch;
+  const int size = gpu::are_stand_ins() ? 32 : kge::defaults_of(options.model).batch;
   std::vector<kge::Triple> batch(static_cast<std::size_t>(size));
   for (kge::Triple& triple : batch) {
     triple = {below(options.entities), below(options.relations), below(options.entities)};
@@ -48,7 +48,7 @@ std::vector<float> random_table(std::int64_t rows, int dim, unsigned seed) {
 
 }  // namespace
 
-KgeCase::KgeCase(const device::Stream& stream, kge::ModelKind model)
+KgeCase::KgeCase(const gpu::Stream& stream, kge::ModelKind model)
     : stream_(stream),
       options_(options_of(model)),
       batch_(random_batch(options_)),
@@ -58,10 +58,9 @@ KgeCase::KgeCase(const device::Stream& stream, kge::ModelKind model)
       host_relations_(random_table(2 * options_.relations, options_.dim, 2)) {
   const auto dim = static_cast<std::size_t>(options_.dim);
   const std::size_t uses = 2 * batch_.size() + static_cast<std::size_t>(options_.negatives);
-  for (auto* side : {&entities_, &entity_gradients_})
-    *side = device::Values<float>(stream.device(), uses * dim);
+  for (auto* side : {&entities_, &entity_gradients_}) *side = gpu::Values<float>(stream.device(), uses * dim);
   for (auto* side : {&relations_, &relation_gradients_}) {
-    *side = device::Values<float>(stream.device(), host_relations_.size());
+    *side = gpu::Values<float>(stream.device(), host_relations_.size());
   }
 }
 
@@ -87,10 +86,10 @@ bool KgeCase::is_right() {
   kge::DevicePlan& plan = plans_[0];
   plan.draw(batch_, kSeed, 0);
   const auto to_gpu = [&](const std::vector<float>& table, std::span<const std::int64_t> ids,
-                          const device::Values<float>& to) {
+                          const gpu::Values<float>& to) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      device::copy(stream_, to.data() + i * dim, &table[static_cast<std::size_t>(ids[i]) * dim],
-                   dim * sizeof(float));
+      gpu::copy(stream_, to.data() + i * dim, &table[static_cast<std::size_t>(ids[i]) * dim],
+                dim * sizeof(float));
     }
   };
   to_gpu(host_entities_, plan.batch().entity_ids(), entities_);
@@ -103,10 +102,10 @@ bool KgeCase::is_right() {
                        {host_relations_.begin(), host_relations_.end()});
   plain.run(batch_, kSeed, 0);
   bool right = std::abs(loss.sum - plain.loss) <= 1e-5 * plain.loss;
-  const auto compare = [&](const device::Values<float>& there, std::span<const std::int64_t> ids,
+  const auto compare = [&](const gpu::Values<float>& there, std::span<const std::int64_t> ids,
                            const std::vector<double>& expected) {
     std::vector<float> got(ids.size() * dim);
-    device::copy(stream_, got.data(), there.data(), got.size() * sizeof(float));
+    gpu::copy(stream_, got.data(), there.data(), got.size() * sizeof(float));
     stream_.wait();
     double largest = 0;
     for (const double value : expected) largest = std::max(largest, std::abs(value));

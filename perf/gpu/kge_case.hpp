@@ -15,7 +15,7 @@ namespace capstan::perf {
 /// planned by turns in two plans, as the trainer does.
 class KgeCase {
  public:
-  KgeCase(const device::Stream& stream, kge::ModelKind model);
+  KgeCase(const gpu::Stream& stream, kge::ModelKind model);
 
   std::string name() const;
   /// Loss and gradients of a batch, against their definition.
@@ -28,13 +28,13 @@ class KgeCase {
  private:
   kge::DeviceRows rows() const;
 
-  const device::Stream& stream_;
+  const gpu::Stream& stream_;
   kge::StepOptions options_;
   std::vector<kge::Triple> batch_;
   kge::DeviceStep step_;
   std::array<kge::DevicePlan, 2> plans_;
   std::vector<float> host_entities_, host_relations_;  // whole tables
-  device::Values<float> entities_, relations_, entity_gradients_, relation_gradients_;
+  gpu::Values<float> entities_, relations_, entity_gradients_, relation_gradients_;
 };
 
 }  // namespace capstan::perf

@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::int64_t kRelations = 11;
 
-int dim_of(kge::ModelKind model) { return device::are_stand_ins() ? 32 : kge::defaults_of(model).dim; }
-std::int64_t entities() { return device::are_stand_ins() ? 500 : 40943; }
-std::size_t triples() { return device::are_stand_ins() ? 32 : 1024; }
+int dim_of(kge::ModelKind model) { return gpu::are_stand_ins() ? 32 : kge::defaults_of(model).dim; }
+std::int64_t entities() { return gpu::are_stand_ins() ? 500 : 40943; }
+std::size_t triples() { return gpu::are_stand_ins() ? 32 : 1024; }
 
 }  // namespace
 
-RankCase::RankCase(const device::Stream& stream, kge::ModelKind model)
+RankCase::RankCase(const gpu::Stream& stream, kge::ModelKind model)
     : stream_(stream),
       tables_(model, dim_of(model), entities(), kRelations),
       known_(kge::random_triples(4 * triples(), entities(), kRelations, 1)),
@@ -30,10 +30,9 @@ RankCase::RankCase(const device::Stream& stream, kge::ModelKind model)
       queries_(stream.device(), 2 * triples() * tables_.dim),
       scores_(stream.device(), 2 * triples() * static_cast<std::size_t>(entities())) {
   tables_.fill_normal(2);
-  device::copy(stream_, ranker_.make_table(), tables_.entities.data(),
-               tables_.entities.size() * sizeof(float));
+  gpu::copy(stream_, ranker_.make_table(), tables_.entities.data(), tables_.entities.size() * sizeof(float));
   ranker_.measure_table();
-  device::fill_with_zeros(stream_, queries_.data(), queries_.size() * sizeof(float));
+  gpu::fill_with_zeros(stream_, queries_.data(), queries_.size() * sizeof(float));
   stream_.wait();
 }
 
@@ -53,7 +52,7 @@ bool RankCase::is_right() {
       const auto begin = tables_.relations.begin() + id * static_cast<std::ptrdiff_t>(tables_.dim);
       rows.insert(rows.end(), begin, begin + static_cast<std::ptrdiff_t>(tables_.dim));
     }
-    device::copy(stream_, relations_.data(), rows.data(), rows.size() * sizeof(float));
+    gpu::copy(stream_, relations_.data(), rows.data(), rows.size() * sizeof(float));
     stream_.wait();
     rank();
     return ranker_.ranks();
@@ -68,16 +67,16 @@ bool RankCase::is_right() {
 
 void RankCase::multiply() {
   const auto count = static_cast<std::uint32_t>(tables_.count), dim = static_cast<std::uint32_t>(tables_.dim);
-  device::multiply(stream_, {.rows = static_cast<std::uint32_t>(2 * test_.size()),
-                             .columns = count,
-                             .inner = dim,
-                             .a = queries_.data(),
-                             .a_stride = dim,
-                             .b = table_,
-                             .b_stride = dim,
-                             .b_transposed = device::Transposed::yes,
-                             .out = scores_.data(),
-                             .out_stride = count});
+  gpu::multiply(stream_, {.rows = static_cast<std::uint32_t>(2 * test_.size()),
+                          .columns = count,
+                          .inner = dim,
+                          .a = queries_.data(),
+                          .a_stride = dim,
+                          .b = table_,
+                          .b_stride = dim,
+                          .b_transposed = gpu::Transposed::yes,
+                          .out = scores_.data(),
+                          .out_stride = count});
 }
 
 }  // namespace capstan::perf

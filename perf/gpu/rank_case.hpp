@@ -15,7 +15,7 @@ namespace capstan::perf {
 /// directions of 1,024 triples, as one closure does.
 class RankCase {
  public:
-  RankCase(const device::Stream& stream, kge::ModelKind model);
+  RankCase(const gpu::Stream& stream, kge::ModelKind model);
 
   std::string name() const;
   /// Ranks of some triples, against their definition.
@@ -27,13 +27,13 @@ class RankCase {
   double pairs() const noexcept;
 
  private:
-  const device::Stream& stream_;
+  const gpu::Stream& stream_;
   kge::PlainTables tables_;
   std::vector<kge::Triple> known_, test_;
   kge::TrueAnswers answers_;
   kge::DeviceRanker ranker_;
   const float* table_;
-  device::Values<float> relations_, queries_, scores_;
+  gpu::Values<float> relations_, queries_, scores_;
 };
 
 }  // namespace capstan::perf

@@ -23,7 +23,8 @@ namespace capstan::perf {
 namespace {
 
 constexpr std::uint64_t kWidth = 16;
-constexpr std::uint64_t kEntryBytes = shard::entry_bytes(shard::PushKind::sparse, 1, kWidth * sizeof(float));
+constexpr std::uint64_t kEntryBytes =
+    protocol::entry_bytes(protocol::PushKind::sparse, 1, kWidth * sizeof(float));
 constexpr std::uint64_t kRingBytes = 16 * kEntryBytes;  // an entry never wraps
 constexpr int kTurns = 2000;                            // a sample of turns
 constexpr int kNotices = 10;                            // samples of single pushes, for each of --iters
@@ -45,7 +46,7 @@ class Rings {
         reader_(board_->memory().data(), ranks, store_.heap(), store_),
         places_(ranks),
         tails_(ranks, 0) {
-    shard::CreateShard request;
+    protocol::CreateShard request;
     request.name = "rows";
     request.shape = {ranks, kWidth};
     request.rows = ranks;
@@ -59,7 +60,7 @@ class Rings {
     pusher_ = hub_.open();
     pusher_->set_rank(1);
     transport::Peer& peer = pusher_->connect(0, "ps 0", fabric_->address());
-    for (const shard::RingPlace& place : places_) {
+    for (const protocol::RingPlace& place : places_) {
       if (place.region >= windows_.size()) windows_.resize(place.region + 1);
       auto& window = windows_[place.region];
       if (!window) window = peer.open_window(store_.heap().key(place.region), {});
@@ -67,21 +68,22 @@ class Rings {
   }
 
   std::uint64_t ranks() const { return tails_.size(); }
-  store::RingReader& reader() { return reader_; }
+  ps::RingReader& reader() { return reader_; }
   std::byte* tail_word(std::uint64_t rank) { return board_->memory().data() + layout_.tail(rank); }
 
   /// Writes one entry and publishes it.
   void push(std::uint64_t rank) {
-    const shard::RingPlace& place = places_[rank];
+    const protocol::RingPlace& place = places_[rank];
     std::byte* at = windows_[place.region]->mapped() + place.offset + tails_[rank] % place.bytes;
-    shard::PushHeader header;
-    header.kind = shard::PushKind::sparse;
+    protocol::PushHeader header;
+    header.kind = protocol::PushKind::sparse;
     header.rows = 1;
     header.bytes = kEntryBytes;
     std::memcpy(at, &header, sizeof header);
     const auto row = static_cast<std::uint32_t>(rank);
     std::memcpy(at + sizeof header, &row, sizeof row);
-    std::memcpy(at + sizeof header + shard::round_up(sizeof row), gradient_.data(), kWidth * sizeof(float));
+    std::memcpy(at + sizeof header + protocol::round_up(sizeof row), gradient_.data(),
+                kWidth * sizeof(float));
     tails_[rank] += kEntryBytes;
     word(tail_word(rank)).store(tails_[rank], std::memory_order_release);
   }
@@ -105,11 +107,11 @@ class Rings {
  private:
   transport::LoopHub hub_;
   std::unique_ptr<transport::Fabric> fabric_;
-  shard::BoardLayout layout_;
+  protocol::BoardLayout layout_;
   std::unique_ptr<transport::Region> board_;
-  store::Store store_;
-  store::RingReader reader_;
-  std::vector<shard::RingPlace> places_;
+  ps::Store store_;
+  ps::RingReader reader_;
+  std::vector<protocol::RingPlace> places_;
   std::vector<std::uint64_t> tails_;
   std::vector<float> gradient_ = std::vector<float>(kWidth, -1);
   std::unique_ptr<transport::Fabric> pusher_;

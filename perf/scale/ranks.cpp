@@ -62,11 +62,11 @@ std::uint64_t heap_of(const std::vector<std::uint64_t>& pieces, std::uint64_t sl
   return bytes;
 }
 
-std::vector<shard::PsStatistics> ask_ps() {
-  std::vector<shard::PsStatistics> all;
+std::vector<protocol::PsStatistics> ask_ps() {
+  std::vector<protocol::PsStatistics> all;
   for (const auto& answer : strategy::Strategy::current()->ask_every_ps(
            cluster::kPsStatistics, {}, std::chrono::seconds(60), "tell its statistics")) {
-    all.push_back(from_bytes<shard::PsStatistics>(answer));
+    all.push_back(from_bytes<protocol::PsStatistics>(answer));
   }
   return all;
 }
@@ -107,7 +107,7 @@ class Job {
   }
 
   /// The ps's own count beside the formula, exactly. Shards and their versions were there first, then rings.
-  void add_heaps(const std::vector<shard::PsStatistics>& before, std::uint64_t shard_bytes) const {
+  void add_heaps(const std::vector<protocol::PsStatistics>& before, std::uint64_t shard_bytes) const {
     const Settings& settings = session_.cluster.runtime()->settings();
     const std::uint64_t slab = settings.bytes("heap-slab-bytes");
     const std::vector<std::uint64_t> shards{shard_bytes, kVersionBytes};

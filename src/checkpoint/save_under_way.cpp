@@ -35,9 +35,9 @@ bool SaveUnderWay::under_way() const {
 }
 
 void SaveUnderWay::take(const transport::Message& message) {
-  const auto header = transport::read_header<shard::PartSaved>(message);
+  const auto header = transport::read_header<protocol::PartSaved>(message);
   if (!header) return;
-  const shard::PartSaved& saved = *header;
+  const protocol::PartSaved& saved = *header;
   const std::lock_guard lock(mutex_);
   if (saved.save != number_) return;
   if (saved.fast == 0) ended_.insert(saved.ps);

@@ -34,7 +34,7 @@ Client::Client(std::shared_ptr<cluster::Runtime> runtime)
   runtime_->data().on_message(cluster::kPsReturned,
                               [this](const transport::Message& message) { take_returned(message); });
   runtime_->data().on_message(cluster::kPushApplied, [this](const transport::Message& message) {
-    const auto applied = transport::read_header<shard::PushApplied>(message);
+    const auto applied = transport::read_header<protocol::PushApplied>(message);
     const cluster::Member& from = runtime_->member(message.from);
     if (!applied || from.role != Role::ps) return;
     const auto& link = links_.at(static_cast<std::size_t>(from.index));
@@ -47,7 +47,7 @@ Client::~Client() = default;
 /// Each process is news once; a ps says so to a worker that may not have heard. One whose place a spare has
 /// taken is not asked any more.
 void Client::take_returned(const transport::Message& message) {
-  const auto returned = transport::read_header<shard::PsReturned>(message);
+  const auto returned = transport::read_header<protocol::PsReturned>(message);
   if (!returned) return;
   auto ps = from_bytes<cluster::Member>(message.payload);
   if (ps.rank < 0 || ps.rank >= runtime_->table().places()) return;
@@ -127,25 +127,25 @@ void Client::retry(const std::function<void()>& read) {
   }
 }
 
-std::unique_ptr<Route>& Client::cached_route(const shard::VariableDescriptor& variable) {
+std::unique_ptr<Route>& Client::cached_route(const protocol::VariableDescriptor& variable) {
   if (variable.part != 0) return part_routes_[{variable.id, variable.part}];
   if (routes_.size() <= variable.id) routes_.resize(variable.id + std::size_t{1});
   return routes_[variable.id];
 }
 
-const Route& Client::route_of(const shard::VariableDescriptor& variable) {
+const Route& Client::route_of(const protocol::VariableDescriptor& variable) {
   auto& route = cached_route(variable);
   if (route && route->moves == moves_) return *route;
   auto made = std::make_unique<Route>(variable);
-  for (const shard::ShardPlace& then : variable.shards) {
+  for (const protocol::ShardPlace& then : variable.shards) {
     ShardRoute shard;
     shard.number = variable.part != 0 ? variable.part - 1 : static_cast<std::uint32_t>(made->shards.size());
     shard.link = &link(then.ps);
     shard.place = shard.link->place_now(variable.id, shard.number, then);
     shard.place.first_row = then.first_row;  // of a part its own, 0
-    const shard::ShardPlace& place = shard.place;
+    const protocol::ShardPlace& place = shard.place;
     const Path path = shard.link->path();
-    if (place.region != shard::kNoRegion && (path == Path::mapped || path == Path::in_process)) {
+    if (place.region != protocol::kNoRegion && (path == Path::mapped || path == Path::in_process)) {
       shard.values = shard.link->window(place.region).mapped() + place.offset;
       made->origins.push_back(reinterpret_cast<std::uintptr_t>(shard.values) -
                               place.first_row * variable.row_bytes());
@@ -160,7 +160,7 @@ const Route& Client::route_of(const shard::VariableDescriptor& variable) {
   return *(route = std::move(made));
 }
 
-void Client::check(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids) {
+void Client::check(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids) {
   if (ids.size() > kMostIds) {
     throw Error(Code::invalid_argument,
                 fmt::format("{} ids of variable \"{}\" in one call; expected at most {}: split the call",
@@ -176,10 +176,11 @@ void Client::check(const shard::VariableDescriptor& variable, std::span<const st
   if (signs >= 0) return;
   const auto bad =
       std::find_if(ids.begin(), ids.end(), [last](std::int64_t id) { return id < 0 || id > last; });
-  throw shard::no_such_row(*bad, static_cast<std::size_t>(bad - ids.begin()), variable.name, variable.rows());
+  throw protocol::no_such_row(*bad, static_cast<std::size_t>(bad - ids.begin()), variable.name,
+                              variable.rows());
 }
 
-void Client::check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_row,
+void Client::check_rows(const protocol::VariableDescriptor& variable, std::uint64_t first_row,
                         std::uint64_t rows) {
   if (first_row <= variable.rows() && rows <= variable.rows() - first_row) return;
   throw Error(Code::out_of_range,
@@ -187,14 +188,14 @@ void Client::check_rows(const shard::VariableDescriptor& variable, std::uint64_t
                           first_row + rows, variable.name, variable.rows()));
 }
 
-void Client::lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
-                    ReadMode mode) {
+void Client::lookup(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+                    void* out, ReadMode mode) {
   const cluster::Traffic::Timed timed(traffic_.pull);
   const Lookup lookup{&variable, ids, out};
   retry([&] { finish(start({&lookup, 1}, mode)); });
 }
 
-void Client::pull(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
+void Client::pull(const protocol::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
                   void* out, ReadMode mode) {
   const cluster::Traffic::Timed timed(traffic_.pull);
   const Lookup lookup{&variable, {}, out, first_row, rows};
@@ -241,9 +242,9 @@ void Client::gather(const Route& route, const Lookup& lookup) {
   if (row_bytes == 0) return;
   auto* out = static_cast<std::byte*>(lookup.out);
   if (route.shards.size() == 1) {
-    shard::gather_ids(route.shards[0].values, row_bytes, lookup.ids, out);
+    protocol::gather_ids(route.shards[0].values, row_bytes, lookup.ids, out);
   } else {
-    shard::gather_ids(route.partition, route.origins.data(), row_bytes, lookup.ids, out);
+    protocol::gather_ids(route.partition, route.origins.data(), row_bytes, lookup.ids, out);
   }
 }
 
@@ -278,7 +279,7 @@ bool Client::read_mapped(const ShardRoute& shard, ReadMode mode, const std::func
 }
 
 void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote) {
-  const shard::VariableDescriptor& variable = *lookup.variable;
+  const protocol::VariableDescriptor& variable = *lookup.variable;
   const Route& route = route_of(variable);
   const std::uint64_t row_bytes = variable.row_bytes();
   if (row_bytes == 0) return;
@@ -289,7 +290,7 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
     const ShardRoute& shard = route.shards[s];
     const auto rows = by_shard_.rows(s);
     const auto order = by_shard_.order(s);
-    const auto copy = [&] { shard::gather_rows(shard.values, row_bytes, rows, order, out); };
+    const auto copy = [&] { protocol::gather_rows(shard.values, row_bytes, rows, order, out); };
     if (shard.values != nullptr && read_mapped(shard, mode, copy)) continue;
     RemoteReads::Segment segment{
         &shard.link->peer(),          variable.id, shard.number, row_bytes, {rows.begin(), rows.end()},
@@ -301,7 +302,7 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
 }
 
 void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote) {
-  const shard::VariableDescriptor& variable = *lookup.variable;
+  const protocol::VariableDescriptor& variable = *lookup.variable;
   const std::uint64_t row_bytes = variable.row_bytes();
   const std::uint64_t end_row = lookup.first_row + lookup.rows;
   if (lookup.rows == 0 || row_bytes == 0) return;
@@ -312,7 +313,7 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
     const std::uint64_t first = begin - shard.place.first_row;
     auto* to = static_cast<std::byte*>(lookup.out) + (begin - lookup.first_row) * row_bytes;
     const std::uint64_t bytes = (end - begin) * row_bytes;
-    const auto copy = [&] { shard::copy_bytes(shard.values + first * row_bytes, bytes, to); };
+    const auto copy = [&] { protocol::copy_bytes(shard.values + first * row_bytes, bytes, to); };
     if (shard.values != nullptr) {
       if (read_mapped(shard, mode, copy)) continue;
     } else if (shard.reads_by_rma() && mode == ReadMode::relaxed) {
@@ -328,7 +329,7 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
   }
 }
 
-void Client::push(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+void Client::push(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                   const void* gradient) {
   const Push push{&variable, ids, gradient};
   this->push({&push, 1});
@@ -349,7 +350,7 @@ void Client::push(std::span<const Push> pushes) {
 }
 
 void Client::push_one(const Push& push, bool more) {
-  const shard::VariableDescriptor& variable = *push.variable;
+  const protocol::VariableDescriptor& variable = *push.variable;
   number_push();
   if (variable.row_bytes() == 0) return;
   // SGD is linear in the gradient: two rows with one id may as well be applied one after the other.
@@ -361,8 +362,8 @@ void Client::push_one(const Push& push, bool more) {
   push_unique(variable, combined.ids, combined.values, more);
 }
 
-void Client::push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                         const std::byte* gradient, bool more, shard::RowOp op) {
+void Client::push_unique(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+                         const std::byte* gradient, bool more, protocol::RowOp op) {
   if (ids.empty()) return;
   const std::uint64_t row_bytes = variable.row_bytes();
   const Route& route = route_of(variable);
@@ -390,23 +391,23 @@ void Client::push_unique(const shard::VariableDescriptor& variable, std::span<co
   }
 }
 
-void Client::push_dense(const shard::VariableDescriptor& variable, const void* gradient,
+void Client::push_dense(const protocol::VariableDescriptor& variable, const void* gradient,
                         const Arrival* arrival) {
   push_all_rows(variable, gradient, arrival, false);
 }
 
-bool Client::reaches_from_gpu(const shard::VariableDescriptor& variable) {
-  if (!runtime_->data().reaches_gpus() && !device::are_stand_ins()) return false;
+bool Client::reaches_from_gpu(const protocol::VariableDescriptor& variable) {
+  if (!runtime_->data().reaches_gpus() && !gpu::are_stand_ins()) return false;
   const auto& shards = route_of(variable).shards;
   return std::all_of(shards.begin(), shards.end(),
                      [](const ShardRoute& shard) { return shard.reads_by_rma(); });
 }
 
-void Client::push_dense_from_gpu(const shard::VariableDescriptor& variable, const void* gradient) {
+void Client::push_dense_from_gpu(const protocol::VariableDescriptor& variable, const void* gradient) {
   push_all_rows(variable, gradient, nullptr, true);
 }
 
-void Client::push_all_rows(const shard::VariableDescriptor& variable, const void* gradient,
+void Client::push_all_rows(const protocol::VariableDescriptor& variable, const void* gradient,
                            const Arrival* arrival, bool on_gpu) {
   const std::uint64_t row_bytes = variable.row_bytes();
   const cluster::Traffic::Timed timed(traffic_.push);
@@ -443,7 +444,7 @@ void Client::flush() {
   }
 }
 
-void Client::update(const shard::VariableDescriptor& variable, shard::RowOp op, std::uint64_t first_row,
+void Client::update(const protocol::VariableDescriptor& variable, protocol::RowOp op, std::uint64_t first_row,
                     std::uint64_t rows, const void* values) {
   throw_if_cancelled();
   check_rows(variable, first_row, rows);
@@ -474,7 +475,7 @@ void Client::update(const shard::VariableDescriptor& variable, shard::RowOp op, 
   }
 }
 
-void Client::scatter(const shard::VariableDescriptor& variable, shard::RowOp op,
+void Client::scatter(const protocol::VariableDescriptor& variable, protocol::RowOp op,
                      std::span<const std::int64_t> ids, const void* values) {
   throw_if_cancelled();
   check(variable, ids);

@@ -30,7 +30,7 @@ class Client {
   /// Rows wanted: row ids[i] of the variable goes into row i of `out`. Without ids: `rows` rows from
   /// first_row on.
   struct Lookup {
-    const shard::VariableDescriptor* variable = nullptr;
+    const protocol::VariableDescriptor* variable = nullptr;
     std::span<const std::int64_t> ids;
     void* out = nullptr;
     std::uint64_t first_row = 0;
@@ -38,7 +38,7 @@ class Client {
   };
   /// Row i of `gradient` belongs to row ids[i].
   struct Push {
-    const shard::VariableDescriptor* variable = nullptr;
+    const protocol::VariableDescriptor* variable = nullptr;
     std::span<const std::int64_t> ids;
     const void* gradient = nullptr;
   };
@@ -49,18 +49,18 @@ class Client {
   ~Client();
 
   /// Throws Error(out_of_range) naming an id that the variable does not have, and its position.
-  static void check(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids);
+  static void check(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids);
 
   /// The same for rows.
-  static void check_rows(const shard::VariableDescriptor& variable, std::uint64_t first_row,
+  static void check_rows(const protocol::VariableDescriptor& variable, std::uint64_t first_row,
                          std::uint64_t rows);
 
   /// Row ids[i] of the variable into row i of `out`.
-  void lookup(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
+  void lookup(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids, void* out,
               ReadMode mode = ReadMode::relaxed);
   /// Rows [first_row, first_row + rows).
-  void pull(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows, void* out,
-            ReadMode mode = ReadMode::relaxed);
+  void pull(const protocol::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
+            void* out, ReadMode mode = ReadMode::relaxed);
   /// Starts reads of several variables: one message to each ps that is not mapped. What is mapped is there
   /// on return. `out` must live until `finish` or `cancel`.
   Reading start(std::span<const Lookup> lookups, ReadMode mode = ReadMode::relaxed);
@@ -70,41 +70,41 @@ class Client {
 
   /// Row i of `gradient` belongs to row ids[i]. Rows named twice are summed first. Returns when the values
   /// may be reused; `flush` tells when they have been applied.
-  void push(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+  void push(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
             const void* gradient);
   /// The same for several variables, shown to each ps together.
   void push(std::span<const Push> pushes);
   /// A gradient for every row, of which `arrival` may still wait for the last ones.
-  void push_dense(const shard::VariableDescriptor& variable, const void* gradient,
+  void push_dense(const protocol::VariableDescriptor& variable, const void* gradient,
                   const Arrival* arrival = nullptr);
   /// `out` of a relaxed pull, and the gradient of a dense push, may be in a GPU's memory: an adapter reads
   /// and writes all shards of the variable, and UCX that memory.
-  bool reaches_from_gpu(const shard::VariableDescriptor& variable);
+  bool reaches_from_gpu(const protocol::VariableDescriptor& variable);
   /// Reads of a variable that lies in a GPU which the stream's GPU reaches, by its own kernels and in its
   /// order. False where it does not, and nothing has been done. `ids` may be reused on return. REQUIRES: ids
   /// that check() has let pass.
-  bool lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                     std::byte* out, const device::Stream& stream, device::Staging& staging);
-  bool pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
-                   std::byte* out, const device::Stream& stream);
+  bool lookup_on_gpu(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+                     std::byte* out, const gpu::Stream& stream, gpu::Staging& staging);
+  bool pull_on_gpu(const protocol::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
+                   std::byte* out, const gpu::Stream& stream);
   /// The same of a push to such a variable: in an embedded cluster within the GPU, else by the ps's room for
   /// this rank there. Without ids dense. Waits until the stream has made the gradient, which may be reused on
   /// return. Throws Error(resource_exhausted), and then nothing has been pushed.
-  bool push_on_gpu(const shard::VariableDescriptor& variable,
+  bool push_on_gpu(const protocol::VariableDescriptor& variable,
                    std::optional<std::span<const std::int64_t>> ids, const std::byte* gradient,
-                   const device::Stream& stream, device::Staging& staging);
+                   const gpu::Stream& stream, gpu::Staging& staging);
   /// Such a gradient. REQUIRES: reaches_from_gpu.
-  void push_dense_from_gpu(const shard::VariableDescriptor& variable, const void* gradient);
+  void push_dense_from_gpu(const protocol::VariableDescriptor& variable, const void* gradient);
   /// Returns when everything that this client has pushed has been applied.
   void flush();
   /// Does `op` to rows [first_row, first_row + rows), row i of `values` being the right-hand side of the i-th
   /// of them, after everything that this client has pushed. Returns when it has been done. No optimizer has a
   /// part in it.
-  void update(const shard::VariableDescriptor& variable, shard::RowOp op, std::uint64_t first_row,
+  void update(const protocol::VariableDescriptor& variable, protocol::RowOp op, std::uint64_t first_row,
               std::uint64_t rows, const void* values);
   /// The same for the rows `ids`, in that order; one that is named twice is changed twice.
-  void scatter(const shard::VariableDescriptor& variable, shard::RowOp op, std::span<const std::int64_t> ids,
-               const void* values);
+  void scatter(const protocol::VariableDescriptor& variable, protocol::RowOp op,
+               std::span<const std::int64_t> ids, const void* values);
   /// Adds to counter `index` of ps `ps` and returns what it was.
   std::uint64_t fetch_add(int ps, std::uint64_t index, std::uint64_t delta);
   /// Adds to it in order with the pushes to that ps, and like them.
@@ -142,8 +142,8 @@ class Client {
  private:
   std::uint64_t returns() const;
   void take_returned(const transport::Message& message);
-  const Route& route_of(const shard::VariableDescriptor& variable);
-  std::unique_ptr<Route>& cached_route(const shard::VariableDescriptor& variable);
+  const Route& route_of(const protocol::VariableDescriptor& variable);
+  std::unique_ptr<Route>& cached_route(const protocol::VariableDescriptor& variable);
   void gather(const Route& route, const Lookup& lookup);
   void require_alive(const Route& route, std::span<const std::int64_t> ids);
   /// Runs `copy`, which reads the shard's mapped memory. False when it had to be consistent and writers left
@@ -151,25 +151,26 @@ class Client {
   bool read_mapped(const ShardRoute& shard, ReadMode mode, const std::function<void()>& copy);
   void start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void start_dense(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
-  void push_unique(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                   const std::byte* gradient, bool more, shard::RowOp op = shard::RowOp::gradient);
+  void push_unique(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+                   const std::byte* gradient, bool more, protocol::RowOp op = protocol::RowOp::gradient);
   void push_one(const Push& push, bool more);
   void number_push();
-  void push_all_rows(const shard::VariableDescriptor& variable, const void* gradient, const Arrival* arrival,
-                     bool on_gpu);
+  void push_all_rows(const protocol::VariableDescriptor& variable, const void* gradient,
+                     const Arrival* arrival, bool on_gpu);
 
-  const std::byte* values_on_gpu(const shard::VariableDescriptor& variable, const ShardRoute& shard, int gpu);
+  const std::byte* values_on_gpu(const protocol::VariableDescriptor& variable, const ShardRoute& shard,
+                                 int gpu);
   GpuRows& gpu_rows(int gpu);
   void let_go_of_gpus() noexcept;
-  std::vector<PushRows> pushes_from_gpu(const shard::VariableDescriptor& variable,
+  std::vector<PushRows> pushes_from_gpu(const protocol::VariableDescriptor& variable,
                                         std::optional<std::span<const std::int64_t>> ids,
                                         const std::byte* gradient);
-  bool may_push_on_gpu(const shard::VariableDescriptor& variable, std::span<const PushRows> pushes,
+  bool may_push_on_gpu(const protocol::VariableDescriptor& variable, std::span<const PushRows> pushes,
                        std::optional<std::span<const std::int64_t>> ids, int gpu);
 
   /// What this rank knows of an update group that it takes part in.
   struct Pace {
-    shard::GroupMode mode = shard::GroupMode::asynchronous;
+    protocol::GroupMode mode = protocol::GroupMode::asynchronous;
     std::uint64_t bound = 0;
     std::uint64_t clock = 0;  // steps that this rank has ended
   };

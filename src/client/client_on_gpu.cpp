@@ -26,16 +26,16 @@ GpuRows& Client::gpu_rows(int gpu) {
 }
 
 /// Null where kernels of that GPU cannot read them.
-const std::byte* Client::values_on_gpu(const shard::VariableDescriptor& variable, const ShardRoute& shard,
+const std::byte* Client::values_on_gpu(const protocol::VariableDescriptor& variable, const ShardRoute& shard,
                                        int gpu) {
-  if (shard.place.region != shard::kNoRegion) return nullptr;
+  if (shard.place.region != protocol::kNoRegion) return nullptr;
   if (runtime_->member(Role::ps, shard.place.ps).host != runtime_->self().host) return nullptr;
   return gpu_rows(gpu).values(variable.id, shard.number,
                               [&] { return shard.link->gpu_key(variable.id, shard.number); });
 }
 
-bool Client::lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                           std::byte* out, const device::Stream& stream, device::Staging& staging) {
+bool Client::lookup_on_gpu(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+                           std::byte* out, const gpu::Stream& stream, gpu::Staging& staging) {
   throw_if_cancelled();
   bool done = false;
   retry([&] {
@@ -55,8 +55,8 @@ bool Client::lookup_on_gpu(const shard::VariableDescriptor& variable, std::span<
   return done;
 }
 
-bool Client::pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_t first_row,
-                         std::uint64_t rows, std::byte* out, const device::Stream& stream) {
+bool Client::pull_on_gpu(const protocol::VariableDescriptor& variable, std::uint64_t first_row,
+                         std::uint64_t rows, std::byte* out, const gpu::Stream& stream) {
   throw_if_cancelled();
   check_rows(variable, first_row, rows);
   const std::uint64_t row_bytes = variable.row_bytes();
@@ -83,7 +83,7 @@ bool Client::pull_on_gpu(const shard::VariableDescriptor& variable, std::uint64_
 }
 
 /// One push to each shard that has a part in it; those of a sparse one as `by_shard_` has sorted them.
-std::vector<PushRows> Client::pushes_from_gpu(const shard::VariableDescriptor& variable,
+std::vector<PushRows> Client::pushes_from_gpu(const protocol::VariableDescriptor& variable,
                                               std::optional<std::span<const std::int64_t>> ids,
                                               const std::byte* gradient) {
   const std::uint64_t row_bytes = variable.row_bytes();
@@ -111,7 +111,7 @@ std::vector<PushRows> Client::pushes_from_gpu(const shard::VariableDescriptor& v
   return pushes;
 }
 
-bool Client::may_push_on_gpu(const shard::VariableDescriptor& variable, std::span<const PushRows> pushes,
+bool Client::may_push_on_gpu(const protocol::VariableDescriptor& variable, std::span<const PushRows> pushes,
                              std::optional<std::span<const std::int64_t>> ids, int gpu) {
   const auto& shards = route_of(variable).shards;
   if (runtime_->in_process()) {
@@ -128,9 +128,9 @@ bool Client::may_push_on_gpu(const shard::VariableDescriptor& variable, std::spa
   return rooms && (twice_is_once || combiner_.all_different(variable.rows(), *ids));
 }
 
-bool Client::push_on_gpu(const shard::VariableDescriptor& variable,
+bool Client::push_on_gpu(const protocol::VariableDescriptor& variable,
                          std::optional<std::span<const std::int64_t>> ids, const std::byte* gradient,
-                         const device::Stream& stream, device::Staging& staging) {
+                         const gpu::Stream& stream, gpu::Staging& staging) {
   throw_if_cancelled();
   const std::uint64_t rows = ids ? ids->size() : variable.rows();
   const std::uint64_t row_bytes = variable.row_bytes();
@@ -143,12 +143,12 @@ bool Client::push_on_gpu(const shard::VariableDescriptor& variable,
   GpuRows& there = gpu_rows(gpu);
   const bool sorted = ids && route_of(variable).shards.size() > 1;
   if (sorted) there.name(stream, staging, by_shard_.order());
-  device::Event made(gpu);
+  gpu::Event made(gpu);
   const auto put = [&](const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
     if (sorted) {
       there.take(stream, {gradient, 0, rows}, row_bytes, by_shard_.first(push.shard) + first, count, to);
     } else {
-      device::copy(stream, to, push.gradient + first * row_bytes, count * row_bytes);
+      gpu::copy(stream, to, push.gradient + first * row_bytes, count * row_bytes);
     }
     made.record(stream);
   };

@@ -41,7 +41,7 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
   for (std::size_t first = 0; first < read.segments.size(); ++first) {
     if (asked[first]) continue;
     transport::Peer& peer = *read.segments[first].peer;
-    shard::ReadRequest request{id, 0, consistent ? 1U : 0U};
+    protocol::ReadRequest request{id, 0, consistent ? 1U : 0U};
     std::vector<std::byte> payload;
     std::vector<std::byte> numbers;
     for (std::size_t i = first; i < read.segments.size(); ++i) {
@@ -49,8 +49,8 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
       if (segment.peer != &peer) continue;
       asked[i] = true;
       ++request.segments;
-      const shard::ReadSegment what{static_cast<std::uint32_t>(i),  segment.variable,  segment.shard,
-                                    segment.rows.empty() ? 0U : 1U, segment.first_row, segment.count};
+      const protocol::ReadSegment what{static_cast<std::uint32_t>(i),  segment.variable,  segment.shard,
+                                       segment.rows.empty() ? 0U : 1U, segment.first_row, segment.count};
       append(payload, std::span(&what, 1));
       append(numbers, std::span<const std::uint32_t>(segment.rows));
     }
@@ -88,7 +88,7 @@ void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::stri
 }
 
 void RemoteReads::take_piece(const transport::Message& message) {
-  const auto header = transport::read_header<shard::PieceHeader>(message);
+  const auto header = transport::read_header<protocol::PieceHeader>(message);
   if (!header) return;
   const auto found = reads_.find(header->id);
   if (found == reads_.end()) return;  // cancelled
@@ -117,7 +117,7 @@ void RemoteReads::take_piece(const transport::Message& message) {
 }
 
 void RemoteReads::take_failure(const transport::Message& message) {
-  const auto failure = transport::read_header<shard::ReadFailure>(message);
+  const auto failure = transport::read_header<protocol::ReadFailure>(message);
   if (!failure) return;
   const auto found = reads_.find(failure->id);
   if (found == reads_.end()) return;

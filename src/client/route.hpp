@@ -12,21 +12,23 @@
 namespace capstan::client {
 
 struct ShardRoute {
-  shard::ShardPlace place;
+  protocol::ShardPlace place;
   std::uint32_t number = 0;
   PsLink* link = nullptr;
   // Where the ps's memory is mapped:
   const std::byte* values = nullptr;  // row 0 of the shard
   const std::uint64_t* version = nullptr;
 
-  bool reads_by_rma() const noexcept { return link->path() == Path::rma && place.region != shard::kNoRegion; }
+  bool reads_by_rma() const noexcept {
+    return link->path() == Path::rma && place.region != protocol::kNoRegion;
+  }
 };
 
 struct Route {
-  explicit Route(const shard::VariableDescriptor& variable)
+  explicit Route(const protocol::VariableDescriptor& variable)
       : partition(variable.rows(), variable.shards.size()) {}
 
-  shard::DivPartition partition;
+  protocol::DivPartition partition;
   std::vector<ShardRoute> shards;
   bool mapped = true;       // all of them
   std::uint64_t moves = 0;  // of all links, when it was made

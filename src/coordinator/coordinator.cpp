@@ -69,7 +69,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   fabric.on_message(cluster::kGivenBack,
                     [this](const transport::Message& message) { dispatcher_.take_back(message); });
   fabric.on_message(cluster::kWorkerClosed, [this](const transport::Message& message) {
-    const auto worker = transport::read_header<shard::WorkerGone>(message);
+    const auto worker = transport::read_header<protocol::WorkerGone>(message);
     if (worker) dispatcher_.closed(worker->rank, message.from);
   });
   fabric.on_message(cluster::kJoin, [this](const transport::Message& message) { returning_.ask(message); });
@@ -78,7 +78,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     if (rank) returning_.known(*rank, message.from);
   });
   fabric.on_message(cluster::kPsReturned, [this](const transport::Message& message) {
-    const auto returned = transport::read_header<shard::PsReturned>(message);
+    const auto returned = transport::read_header<protocol::PsReturned>(message);
     if (!returned) return;
     auto member = from_bytes<cluster::Member>(message.payload);
     if (member.role == Role::ps && member.rank >= 0 &&

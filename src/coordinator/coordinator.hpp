@@ -74,7 +74,7 @@ class Coordinator {
   void let_go(transport::Peer& peer);
   void when_alone(const transport::Peer& last);
   std::string status() const;
-  std::set<int> tell_every_ps_of_death(const shard::WorkerGone& worker);
+  std::set<int> tell_every_ps_of_death(const protocol::WorkerGone& worker);
   bool may_come_back() const;
   void give_up_waiting();
   bool greet_returned_ps();

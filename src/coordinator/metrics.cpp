@@ -19,14 +19,14 @@ constexpr std::chrono::seconds kWatchedPeriod{1};
 constexpr std::chrono::seconds kWatchedFor{5};
 constexpr std::chrono::milliseconds kLongestRest{500};
 
-void add(shard::PsStatistics& to, const shard::PsStatistics& more) {
+void add(protocol::PsStatistics& to, const protocol::PsStatistics& more) {
   to.rows_pushed += more.rows_pushed;
   to.bytes_pushed += more.bytes_pushed;
   to.pushes += more.pushes;
   to.rows_sent += more.rows_sent;
 }
 
-cluster::TrafficFigures traffic_of(const shard::WorkerReport& report) {
+cluster::TrafficFigures traffic_of(const protocol::WorkerReport& report) {
   return {unpacked(report.pull), unpacked(report.push), unpacked(report.flush)};
 }
 
@@ -69,7 +69,7 @@ void Metrics::ask(Clock::time_point now, bool last) {
   asking_ = true;
   asked_ = now;
   silent_.clear();
-  const shard::ReportRequest request{now.time_since_epoch() / std::chrono::nanoseconds(1), last ? 1 : 0};
+  const protocol::ReportRequest request{now.time_since_epoch() / std::chrono::nanoseconds(1), last ? 1 : 0};
   const auto send = [&](transport::Peer& peer) {
     if (peer.failed()) return;
     peer.send(cluster::kReport, transport::as_bytes(request));
@@ -86,13 +86,13 @@ void Metrics::ask(Clock::time_point now, bool last) {
 }
 
 void Metrics::take(const transport::Message& message) {
-  const auto header = transport::read_header<shard::ReportHeader>(message);
+  const auto header = transport::read_header<protocol::ReportHeader>(message);
   if (!header || !of_.runtime.knows(message.from)) return;
   const Role role = of_.runtime.member(message.from).role;
   if (role == Role::worker) {
-    workers_[message.from] = from_bytes<shard::WorkerReport>(message.payload);
+    workers_[message.from] = from_bytes<protocol::WorkerReport>(message.payload);
   } else if (role == Role::ps) {
-    auto report = from_bytes<shard::PsReport>(message.payload);
+    auto report = from_bytes<protocol::PsReport>(message.payload);
     PsKept& kept = ps_[message.from];
     const bool another = report.statistics.pushes < kept.last.statistics.pushes ||
                          report.statistics.rows_sent < kept.last.statistics.rows_sent;
@@ -106,7 +106,7 @@ void Metrics::take(const transport::Message& message) {
 
 /// The rank looked at its clock about in the middle between question and answer. Processes of one host have
 /// one clock.
-void Metrics::take_clock(int rank, const shard::ReportHeader& header) {
+void Metrics::take_clock(int rank, const protocol::ReportHeader& header) {
   const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   io::ClockOffset clock{header.now - (header.asked + now) / 2, (now - header.asked) / 2};
   if (of_.runtime.member(rank).host == of_.runtime.self().host) clock = {};

@@ -65,7 +65,7 @@ class Metrics {
 
  private:
   void ask(Clock::time_point now, bool last);
-  void take_clock(int rank, const shard::ReportHeader& header);
+  void take_clock(int rank, const protocol::ReportHeader& header);
   void trace(const char* what, int rank) const;
   void sample(bool last);
   JobFigures figures();
@@ -74,8 +74,8 @@ class Metrics {
   Clock::duration period(Clock::time_point now) const;
 
   struct PsKept {
-    shard::PsStatistics before = {};  // of earlier processes in its place
-    shard::PsReport last = {};
+    protocol::PsStatistics before = {};  // of earlier processes in its place
+    protocol::PsReport last = {};
   };
 
   Sources of_;
@@ -83,10 +83,10 @@ class Metrics {
   std::atomic<bool> on_{false};  // there is a writer
   Clock::duration every_;
   const Clock::time_point began_ = Clock::now();
-  std::map<int, shard::WorkerReport> workers_;  // by rank; each is one process
-  std::map<int, PsKept> ps_;                    // by rank
-  std::map<int, io::ClockOffset> clocks_;       // by rank
-  std::set<int> silent_;                        // asked, and not answered yet
+  std::map<int, protocol::WorkerReport> workers_;  // by rank; each is one process
+  std::map<int, PsKept> ps_;                       // by rank
+  std::map<int, io::ClockOffset> clocks_;          // by rank
+  std::set<int> silent_;                           // asked, and not answered yet
   bool asking_ = false;
   Clock::time_point asked_{};
   Clock::time_point recorded_at_{};  // when the ranks of the last record were asked

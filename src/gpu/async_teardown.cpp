@@ -11,7 +11,7 @@
 
 #include "capstan/error.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 std::string names_of_gpus(const std::vector<int>& devices) {
   return fmt::format("GPU{} {}", devices.size() == 1 ? "" : "s", fmt::join(devices, ", "));
@@ -70,4 +70,4 @@ Endings& endings() {
   return *made;
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// "GPU 1", "GPUs 0, 1".
 std::string names_of_gpus(const std::vector<int>& devices);
@@ -39,4 +39,4 @@ class Endings {
 /// Of this process.
 Endings& endings();
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

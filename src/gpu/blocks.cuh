@@ -19,7 +19,7 @@
 #include "gpu/real_gpu.hpp"
 #include "gpu/stand_in.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// What a body sees of its block. A body has kThreads, the type Shared of what its threads share and the type
 /// Mine of what each keeps to itself, both without constructors, and is called with a block and its number:
@@ -98,4 +98,4 @@ void each_block(const Stream& stream, const Body& body, std::uint32_t blocks) {
 }
 
 }  // namespace with_cuda or without_cuda
-}  // namespace capstan::device
+}  // namespace capstan::gpu

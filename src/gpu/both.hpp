@@ -14,7 +14,7 @@
 #define CAPSTAN_UNROLL
 #endif
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 // Whoever else does the same to `at` at the same time on a GPU; on the CPU, one thread at a time.
 
@@ -59,4 +59,4 @@ CAPSTAN_BOTH void atomic_add(T* at, T value) {
 #endif
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -11,7 +11,7 @@
 #include "gpu/async_teardown.hpp"
 #include "gpu/group_driver.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -219,4 +219,4 @@ void Communicator::fail(std::exception_ptr error) {
   std::rethrow_exception(failure_);
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

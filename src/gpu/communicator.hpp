@@ -17,7 +17,7 @@
 #include "gpu/async_teardown.hpp"
 #include "gpu/gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// Integers wrap around and have no mean. Which of two numbers is the larger is not said of what is not one.
 enum class Combine : std::uint8_t { sum, minimum, maximum, product, mean };
@@ -108,4 +108,4 @@ class Communicator {
   std::unique_ptr<GroupDriver> driver_;  // null of one GPU
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

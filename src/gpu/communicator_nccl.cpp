@@ -20,7 +20,7 @@ static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 13, 4), "ncclGetLastError cam
 #define CAPSTAN_NCCL_LIBRARY "libnccl.so.2"
 #endif
 
-namespace capstan::device::real {
+namespace capstan::gpu::real {
 namespace {
 
 /// The calls of NCCL that are used here, and why there are none.
@@ -235,4 +235,4 @@ std::unique_ptr<GroupDriver> make_group_driver(std::vector<const Stream*> stream
   return std::make_unique<NcclDriver>(std::move(streams));
 }
 
-}  // namespace capstan::device::real
+}  // namespace capstan::gpu::real

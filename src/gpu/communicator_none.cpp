@@ -2,7 +2,7 @@
 #include "capstan/error.hpp"
 #include "gpu/group_driver.hpp"
 
-namespace capstan::device::real {
+namespace capstan::gpu::real {
 
 std::string why_no_group() {
   return "several GPUs of a worker need NCCL, which this build has not: install it (Debian: libnccl-dev; "
@@ -13,4 +13,4 @@ std::unique_ptr<GroupDriver> make_group_driver(std::vector<const Stream*>) {
   throw Error(Code::unimplemented, why_no_group());
 }
 
-}  // namespace capstan::device::real
+}  // namespace capstan::gpu::real

@@ -5,7 +5,7 @@
 
 #include "capstan/error.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 inline void check(cudaError_t answer, const char* call, Where where = Where::here()) {
   if (answer == cudaSuccess) return;
@@ -14,4 +14,4 @@ inline void check(cudaError_t answer, const char* call, Where where = Where::her
   throw call_failed(call, cudaGetErrorString(answer), where, code);
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

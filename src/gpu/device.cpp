@@ -7,9 +7,9 @@
 
 namespace capstan {
 
-int device_count() noexcept { return device::count(); }
+int device_count() noexcept { return gpu::count(); }
 
-DeviceStream::DeviceStream(int device) : implementation_(std::make_unique<device::Stream>(device)) {}
+DeviceStream::DeviceStream(int device) : implementation_(std::make_unique<gpu::Stream>(device)) {}
 DeviceStream::~DeviceStream() = default;
 DeviceStream::DeviceStream(DeviceStream&&) noexcept = default;
 DeviceStream& DeviceStream::operator=(DeviceStream&&) noexcept = default;
@@ -20,14 +20,14 @@ void* DeviceStream::cuda_stream() const noexcept { return implementation_->handl
 namespace detail {
 
 DeviceBytes::DeviceBytes(int device, std::size_t bytes)
-    : memory_(std::make_unique<device::Memory>(device, bytes)) {}
+    : memory_(std::make_unique<gpu::Memory>(device, bytes)) {}
 DeviceBytes::~DeviceBytes() = default;
 DeviceBytes::DeviceBytes(DeviceBytes&&) noexcept = default;
 DeviceBytes& DeviceBytes::operator=(DeviceBytes&&) noexcept = default;
 std::byte* DeviceBytes::data() const noexcept { return memory_ ? memory_->data() : nullptr; }
 
 void copy_bytes(const DeviceStream& stream, void* to, const void* from, std::size_t bytes) {
-  device::copy(stream.implementation(), to, from, bytes);
+  gpu::copy(stream.implementation(), to, from, bytes);
 }
 
 void require_same_size(std::size_t to, std::size_t from) {

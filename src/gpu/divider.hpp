@@ -5,7 +5,7 @@
 
 #include "gpu/both.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// Of numbers below 2^31, by a multiplication with 2^(31 + shift) / divisor, rounded up (Granlund,
 /// Montgomery: "Division by invariant integers using multiplication", PLDI 1994).
@@ -36,4 +36,4 @@ class Divider {
   std::uint32_t factor_;
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -15,7 +15,7 @@
 #include "gpu/real_gpu.hpp"
 #include "gpu/stand_in.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 inline constexpr std::uint32_t kThreads = 256;
 
@@ -92,4 +92,4 @@ void each(const Stream& stream, const Body& body, std::uint32_t count) {
 }
 
 }  // namespace with_cuda or without_cuda
-}  // namespace capstan::device
+}  // namespace capstan::gpu

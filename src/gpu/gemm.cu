@@ -5,7 +5,7 @@
 #include "gpu/blocks.cuh"
 #include "gpu/gemm_body.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 constexpr std::uint32_t kTile = GemmBody<Transposed::no, Transposed::no, AddProduct>::kTile;
@@ -57,4 +57,4 @@ void multiply(const Stream& stream, const Gemm& gemm, GemmTerm term) {
   start_any<AddSquaredDifference>(stream, gemm);
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -5,7 +5,7 @@
 
 #include "gpu/gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 enum class Transposed : bool { no, yes };
 
@@ -41,4 +41,4 @@ std::uint32_t gemm_parts(std::uint32_t rows, std::uint32_t columns, std::uint32_
 /// than 2^31 tiles.
 void multiply(const Stream& stream, const Gemm& gemm, GemmTerm term = GemmTerm::product);
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

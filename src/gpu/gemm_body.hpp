@@ -7,7 +7,7 @@
 #include "gpu/gemm.hpp"
 #include "gpu/row_bodies.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 struct AddProduct {
   CAPSTAN_BOTH static void add(float& sum, float a, float b) { sum += a * b; }
@@ -152,4 +152,4 @@ struct GemmBody {
   }
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -16,7 +16,7 @@
 #include "gpu/real_gpu.hpp"
 #include "gpu/stand_in.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
@@ -246,4 +246,4 @@ void fill_with_zeros(const Stream& stream, void* memory, std::size_t bytes) {
   stream.stand_in()->launch([memory, bytes] { std::memset(memory, 0, bytes); });
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 class StandInQueue;
 
@@ -199,4 +199,4 @@ class PinnedMemory {
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes);
 void fill_with_zeros(const Stream& stream, void* memory, std::size_t bytes);
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

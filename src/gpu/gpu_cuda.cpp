@@ -10,7 +10,7 @@
 #include "gpu/cuda_call.hpp"
 #include "gpu/real_gpu.hpp"
 
-namespace capstan::device::real {
+namespace capstan::gpu::real {
 namespace {
 
 cudaStream_t to_stream(void* handle) { return static_cast<cudaStream_t>(handle); }
@@ -241,4 +241,4 @@ void close_imported(int device, std::byte* memory) noexcept {
   quietly(device, [&] { return cudaIpcCloseMemHandle(memory); });
 }
 
-}  // namespace capstan::device::real
+}  // namespace capstan::gpu::real

@@ -2,7 +2,7 @@
 #include "capstan/error.hpp"
 #include "gpu/real_gpu.hpp"
 
-namespace capstan::device::real {
+namespace capstan::gpu::real {
 namespace {
 
 [[noreturn]] void refuse() { throw Error(Code::unimplemented, why_none()); }
@@ -47,4 +47,4 @@ void running_maximum(const Stream&, const Memory&, std::uint32_t, const std::uin
   refuse();
 }
 
-}  // namespace capstan::device::real
+}  // namespace capstan::gpu::real

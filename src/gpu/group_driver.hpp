@@ -8,7 +8,7 @@
 
 #include "gpu/communicator.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// One thread at a time.
 class GroupDriver {
@@ -36,4 +36,4 @@ std::string why_no_group();
 std::unique_ptr<GroupDriver> make_group_driver(std::vector<const Stream*> streams);
 
 }  // namespace real
-}  // namespace capstan::device
+}  // namespace capstan::gpu

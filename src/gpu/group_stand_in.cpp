@@ -13,7 +13,7 @@
 #include "gpu/group_driver.hpp"
 #include "gpu/stand_in.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 template <class T>
@@ -169,4 +169,4 @@ std::unique_ptr<GroupDriver> make_stand_in_driver(std::vector<const Stream*> str
   return std::make_unique<StandInDriver>(std::move(streams));
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

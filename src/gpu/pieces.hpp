@@ -5,7 +5,7 @@
 
 #include "capstan/error.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// piece(first row, rows) for all `rows` of so many packs each, with less than 2^31 packs in a piece. Throws
 /// Error(invalid_argument) where one row has as many.
@@ -21,4 +21,4 @@ void in_pieces(std::uint32_t rows, std::uint64_t packs, const Piece& piece) {
   }
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -11,7 +11,7 @@
 #include "gpu/gpu.hpp"
 #include "gpu/stand_in.hpp"
 
-namespace capstan::device::real {
+namespace capstan::gpu::real {
 
 int count() noexcept;
 /// Whether CUDA has been initialised.
@@ -62,9 +62,9 @@ void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count,
 void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,
                      const std::uint32_t* in, std::uint32_t* out);
 
-}  // namespace capstan::device::real
+}  // namespace capstan::gpu::real
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// CUDA's calls of this thread go to the stream's device while it lives. Stand-ins look whether it does.
 class On {
@@ -89,4 +89,4 @@ class On {
   int before_;
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

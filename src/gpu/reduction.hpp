@@ -5,7 +5,7 @@
 
 #include "gpu/both.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 struct Larger {
   template <class T>
@@ -75,4 +75,4 @@ struct SumBody {
   }
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

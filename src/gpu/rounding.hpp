@@ -12,7 +12,7 @@
 #include "capstan/half.hpp"
 #include "gpu/both.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// Random bits of a place in a table and a step: SplitMix64 (Steele, Lea, Flood: "Fast splittable
 /// pseudorandom number generators", OOPSLA 2014). The same for the same arguments, in every run.
@@ -45,15 +45,15 @@ CAPSTAN_BOTH T nearest(Arithmetic<T> x) {
 template <class Half>
 CAPSTAN_BOTH Half round_stochastically(float x, std::uint32_t random) {
   const Half near = nearest<Half>(x);
-  const float back = device::widened(near);
+  const float back = gpu::widened(near);
   const bool is_finite = back - back == 0;
   if (!is_finite || back == x) return near;
   // Of the same sign, and one of the two.
   const bool is_above = (back < 0 ? -back : back) > (x < 0 ? -x : x);
   const auto toward_zero = static_cast<std::uint16_t>(near.bits() - (is_above ? 1 : 0));
-  const float low = device::widened(Half::from_bits(toward_zero));
+  const float low = gpu::widened(Half::from_bits(toward_zero));
   const Half away = Half::from_bits(static_cast<std::uint16_t>(toward_zero + 1));
-  const float high = device::widened(away);
+  const float high = gpu::widened(away);
   if (high - high != 0) return near;
   const float share = (x - low) / (high - low);
   return static_cast<float>(random >> 8) * 0x1p-24F < share ? away : Half::from_bits(toward_zero);
@@ -75,4 +75,4 @@ CAPSTAN_BOTH T narrowed(Arithmetic<T> x, const Rounding& rounding, std::uint64_t
   }
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

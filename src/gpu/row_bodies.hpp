@@ -16,7 +16,7 @@
 #include "gpu/rounding.hpp"
 #include "gpu/rules.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// What one thread reads or writes at once.
 template <class T, int kCount>
@@ -103,7 +103,7 @@ struct WidenBody {
 
   struct Nothing {};
   CAPSTAN_BOTH Nothing find(std::uint32_t) const { return {}; }
-  CAPSTAN_BOTH float load(std::uint32_t number, Nothing) const { return device::widened(in[number]); }
+  CAPSTAN_BOTH float load(std::uint32_t number, Nothing) const { return gpu::widened(in[number]); }
   CAPSTAN_BOTH void store(std::uint32_t number, Nothing, float read) const { out[number] = read; }
 };
 
@@ -300,7 +300,7 @@ struct UpdateBody {
   CAPSTAN_BOTH void store(std::uint32_t, const Target& target, Read& read) const {
     if (!target.updates) return;
     for (int j = 0; j < kCount; ++j) {
-      A value = device::widened(read.value.v[j]);
+      A value = gpu::widened(read.value.v[j]);
       rule(Scalar(), read.gradient.v[j], value, read.a.v[j], read.b.v[j]);
       read.value.v[j] = narrowed<T>(value, rounding, target.at * kCount + static_cast<std::uint64_t>(j));
     }
@@ -311,4 +311,4 @@ struct UpdateBody {
   }
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -4,7 +4,7 @@
 #include "gpu/row_bodies.hpp"
 #include "gpu/row_ops.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 /// Loads of a thread in flight.
@@ -77,4 +77,4 @@ void scatter(const Stream& stream, const RowCopy& copy) {
   });
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

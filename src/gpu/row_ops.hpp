@@ -13,7 +13,7 @@
 #include "gpu/gpu.hpp"
 #include "gpu/rounding.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// Rows of a table and, for each, one outside.
 struct RowCopy {
@@ -43,7 +43,7 @@ struct RowsAt {
 /// out[i] = the row at addresses[i].
 void gather(const Stream& stream, const RowsAt& rows);
 
-/// What one push does to one shard, as store::Update says for the CPU. REQUIRES: pointers as an allocation
+/// What one push does to one shard, as ps::Update says for the CPU. REQUIRES: pointers as an allocation
 /// gives them, or to whole rows behind that.
 template <class T>
 struct Update {
@@ -110,4 +110,4 @@ class Updater {
   Values<std::uint32_t> heads_;
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -8,7 +8,7 @@
 #include "gpu/real_gpu.hpp"
 #include "gpu/stand_in.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 std::size_t scratch_bytes(const Stream& stream, std::uint32_t count) {
   return stream.stand_in() == nullptr ? real::scratch_bytes(stream, count) : 1;
@@ -42,4 +42,4 @@ void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t 
   });
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

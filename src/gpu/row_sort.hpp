@@ -6,7 +6,7 @@
 
 #include "gpu/gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// Bytes beside their arguments that the two calls below need for `count` rows.
 std::size_t scratch_bytes(const Stream& stream, std::uint32_t count);
@@ -19,4 +19,4 @@ void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count,
 void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,
                      const std::uint32_t* in, std::uint32_t* out);
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

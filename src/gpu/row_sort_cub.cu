@@ -7,7 +7,7 @@
 #include "gpu/cuda_call.hpp"
 #include "gpu/real_gpu.hpp"
 
-namespace capstan::device::real {
+namespace capstan::gpu::real {
 namespace {
 
 struct Maximum {
@@ -59,4 +59,4 @@ void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t 
   scan(stream, scratch.data(), bytes, count, in, out);
 }
 
-}  // namespace capstan::device::real
+}  // namespace capstan::gpu::real

@@ -4,7 +4,7 @@
 
 #include "gpu/row_update.cuh"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 void UpdateRoom::reserve(const Stream& stream, std::uint32_t rows, std::uint64_t narrow_elements) {
   const int device = stream.device();
@@ -46,4 +46,4 @@ Updater::Updater(const Stream& stream, std::uint32_t table_rows, std::shared_ptr
 
 template void Updater::apply(const Stream&, const Optimizer&, const Update<float>&);
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

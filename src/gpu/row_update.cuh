@@ -12,7 +12,7 @@
 #include "gpu/row_ops.hpp"
 #include "gpu/row_sort.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// Elements of a T that are read at once where the rows are made of such packs.
 template <class T>
@@ -160,4 +160,4 @@ void Updater::apply(const Stream& stream, const Optimizer& optimizer, const Upda
   });
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -8,7 +8,7 @@
 #include "capstan/optimizers.hpp"
 #include "gpu/both.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// Highway's names, of which a vector is one number here.
 struct Scalar {};
@@ -102,4 +102,4 @@ struct WholeSteps {
   U rate;
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

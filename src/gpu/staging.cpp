@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 constexpr std::size_t kPieces = 2;
@@ -49,4 +49,4 @@ void Staging::await(std::uint64_t bytes) {
   for (; arrived_ < coming_ && arrived_ * piece_bytes_ < bytes; ++arrived_) arrivals_[arrived_].wait();
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -10,7 +10,7 @@
 
 #include "gpu/gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// Large enough for the full rate of PCIe, small enough that the first and last piece, which nothing
 /// overlaps, do not count.
@@ -50,4 +50,4 @@ class Staging {
   std::uint64_t arrived_ = 0;   // of them
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -16,7 +16,7 @@
 #include "base/assert.hpp"
 #include "gpu/gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 /// Of CUDA it would be 0: a device for which nobody has asked is a mistake that works on GPU 0 alone.
@@ -177,4 +177,4 @@ StandInMemory memory_of_stand_in(int device) {
   return {all().bytes_each, stand_in(device).used};
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// What was given to the stream of a stand-in, in order. It is done by the thread that waits for it. Any
 /// thread; all queues of the process share one mutex, as one may wait for another.
@@ -62,4 +62,4 @@ struct StandInMemory {
 StandInMemory memory_of_stand_in(int device);
 int stand_ins() noexcept;
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

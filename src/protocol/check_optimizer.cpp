@@ -6,7 +6,7 @@
 
 #include "protocol/descriptor.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 namespace {
 
 /// Integers are updated in their own arithmetic, without slots.
@@ -90,4 +90,4 @@ void check_optimizer(const std::string& name, DType dtype, const Optimizer& o) {
                           name, static_cast<int>(o.kind), static_cast<int>(OptimizerKind::ftrl)));
 }
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

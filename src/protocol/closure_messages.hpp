@@ -23,7 +23,7 @@ struct BatchHeader {
 
 /// What a worker has not been told of yet and its closures may name.
 struct Announcement {
-  std::vector<shard::VariableDescriptor> variables;
+  std::vector<protocol::VariableDescriptor> variables;
   std::vector<detail::ResourceRecipe> resources;
 };
 

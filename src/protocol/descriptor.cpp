@@ -12,7 +12,7 @@
 
 namespace capstan {
 
-namespace shard {
+namespace protocol {
 
 std::uint64_t rows_of(const std::vector<std::uint64_t>& shape) noexcept {
   return shape.empty() ? 1 : shape[0];
@@ -195,5 +195,5 @@ double initial_slot_value(const Optimizer& o, std::size_t slot) {
   return accumulates && slot == 0 ? o.initial_accumulator : 0;
 }
 
-}  // namespace shard
+}  // namespace protocol
 }  // namespace capstan

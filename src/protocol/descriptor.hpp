@@ -12,7 +12,7 @@
 #include "capstan/optimizers.hpp"
 #include "capstan/variable_options.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 /// A variable is so many rows, along axis 0, of so many elements. A scalar is one row of one.
 std::uint64_t rows_of(const std::vector<std::uint64_t>& shape) noexcept;
@@ -91,4 +91,4 @@ std::vector<std::string> slots_of(OptimizerKind kind);
 /// What the elements of a new shard's slot are. REQUIRES: slot < slots_of(optimizer.kind).size().
 double initial_slot_value(const Optimizer& optimizer, std::size_t slot);
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

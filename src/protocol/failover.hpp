@@ -9,7 +9,7 @@
 #include "cluster/membership/member.hpp"
 #include "protocol/ps_messages.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 /// kTakeOver, coordinator to spare. To everybody else the spare is from then on the ps, come back as a new
 /// process on another host, with another heap.
@@ -45,4 +45,4 @@ struct PlaceNow {
   ShardPlace place;
 };
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

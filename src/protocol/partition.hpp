@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 /// `rows` rows cut into `shards` contiguous pieces along axis 0; the first rows % shards of them have one
 /// more. 10 rows in 4 shards: 3, 3, 2, 2.
@@ -39,4 +39,4 @@ class DivPartition {
   std::uint64_t last_;
 };
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

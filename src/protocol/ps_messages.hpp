@@ -10,7 +10,7 @@
 #include "protocol/descriptor.hpp"
 #include "transport/fabric.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 /// kConnect. The board's key, the bell that wakes the ps, and in an embedded cluster its PushSink, by
 /// address.
@@ -34,7 +34,7 @@ struct RingPlace {
 /// kOpenGpuRoom: bytes wanted -> memory of the ps's GPU, into which kernels of who asks put gradients for
 /// shards that lie there (PushHeader::in_room).
 struct GpuRoom {
-  std::vector<std::byte> key;  // of device::MappedMemory; empty: pushes to this ps do not go this way
+  std::vector<std::byte> key;  // of gpu::MappedMemory; empty: pushes to this ps do not go this way
   std::uint32_t number = 0;
 };
 
@@ -187,4 +187,4 @@ struct PsStatistics {
   std::uint64_t gpu_bytes = 0;  // values and slots in the memory of its GPU
 };
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <span>
 
-namespace capstan::device {
+namespace capstan::gpu {
 class Event;
-}  // namespace capstan::device
+}  // namespace capstan::gpu
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 inline constexpr std::uint64_t kCacheLine = 64;
 
@@ -141,7 +141,7 @@ class PushSink {
   /// As `apply`, of values in the memory of such a GPU, which are there when `made` has passed; waits for
   /// that. REQUIRES: reserve_from_gpu, since the last push to that shard.
   virtual void apply_from_gpu(const PushHeader& /*header*/, std::span<const std::uint32_t> /*rows*/,
-                              const std::byte* /*values*/, const device::Event& /*made*/) {}
+                              const std::byte* /*values*/, const gpu::Event& /*made*/) {}
   virtual void settle() {}
 };
 
@@ -185,4 +185,4 @@ class UnfinishedPush {
   std::uint32_t shard_ = 0;
 };
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

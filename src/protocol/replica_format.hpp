@@ -5,7 +5,7 @@
 
 #include "protocol/push_format.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 /// Starts the header of a kReplicate message. Where `type` is kPushEntry, the entry's PushHeader follows it,
 /// whose `rank` is the pusher, and the payload is the rest of the entry; otherwise the payload is the request
@@ -23,4 +23,4 @@ struct ReplicaProgress {
   std::uint64_t busy = 0;  // 1: at a call, which may take its time
 };
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

@@ -9,7 +9,7 @@
 #include "base/traffic.hpp"
 #include "protocol/ps_messages.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 /// Header of the coordinator's kReport. Times are nanoseconds of a steady clock.
 struct ReportRequest {
@@ -56,4 +56,4 @@ struct PsReport {
   cluster::ProcessUse use;
 };
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

@@ -8,7 +8,7 @@
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/verify.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 namespace {
 
 std::string absolute_name(const std::filesystem::path& path) {
@@ -178,4 +178,4 @@ std::vector<RestorePart> RestorePlan::parts() const {
   return parts;
 }
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

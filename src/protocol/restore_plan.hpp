@@ -17,7 +17,7 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "protocol/ps_messages.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 /// Bytes of a file that belong into one array of a shard.
 struct RestorePiece {
@@ -72,7 +72,7 @@ struct ShardSource {
   std::string name;  // of the variable in the checkpoint
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
-  std::vector<std::string> slots;  // in the order of shard::slots_of
+  std::vector<std::string> slots;  // in the order of protocol::slots_of
 };
 
 class RestorePlan {
@@ -128,4 +128,4 @@ class RestorePlan {
   std::map<Dataset, std::map<int, std::uint64_t>> taken_;  // bytes, by ps
 };
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

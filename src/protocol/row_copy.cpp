@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace capstan::shard::HWY_NAMESPACE {
+namespace capstan::protocol::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -149,11 +149,11 @@ void copy_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   copy_row<0>(from, bytes, to);
 }
 
-}  // namespace capstan::shard::HWY_NAMESPACE
+}  // namespace capstan::protocol::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace capstan::shard {
+namespace capstan::protocol {
 
 HWY_EXPORT(gather_table);
 HWY_EXPORT(gather_shards);
@@ -180,5 +180,5 @@ void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   if (bytes != 0) HWY_DYNAMIC_DISPATCH(copy_stream)(from, bytes, to);
 }
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol
 #endif

@@ -8,7 +8,7 @@
 
 #include "protocol/partition.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 
 /// Rows may change while they are copied (relaxed reads): an aligned element of 1, 2, 4 or 8 bytes is never
 /// torn. All of these fetch rows ahead of the one in work, and use the widest vectors that the CPU has.
@@ -25,4 +25,4 @@ void gather_rows(const std::byte* table, std::uint64_t row_bytes, std::span<cons
 /// Consecutive bytes.
 void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to);
 
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

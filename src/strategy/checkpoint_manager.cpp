@@ -91,7 +91,7 @@ const io::DirectoryLock& lock_in(const std::shared_ptr<const void>& lock) {
 }  // namespace
 
 struct CheckpointManager::Whole {
-  std::uint64_t mark = 0;  // see shard::SavedRows
+  std::uint64_t mark = 0;  // see protocol::SavedRows
   std::int64_t step = 0;
   io::Base base = {};
 };
@@ -102,7 +102,7 @@ struct CheckpointManager::Saving {
   io::PublishOptions told = {};
   std::filesystem::path folder = {};  // where it will be
   std::optional<strategy::PsContents::Checkpoint> for_spares = {};
-  shard::SavedRows rows = {};
+  protocol::SavedRows rows = {};
   transport::Deadline deadline = {};
   SaveSchedule::Clock::time_point began = SaveSchedule::Clock::now();
 };
@@ -170,8 +170,8 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
     const std::uint64_t number = strategy.save_under_way().begin(strategy.runtime()->count(Role::ps));
     try {
       strategy.ask_every_ps(cluster::kSavePart,
-                            to_bytes(shard::SavePart{number, folder, most_shards_of_one(strategy),
-                                                     saving.rows, fast.folder.string(), fast.owner}),
+                            to_bytes(protocol::SavePart{number, folder, most_shards_of_one(strategy),
+                                                        saving.rows, fast.folder.string(), fast.owner}),
                             strategy.runtime()->patience(), "begin its part of a checkpoint");
     } catch (...) {
       strategy.save_under_way().give_up();

@@ -27,7 +27,7 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
   std::set<std::string> left;
   for (const io::VariableInfo& variable : reader.variables()) left.insert(variable.name);
   for (const auto& variable : strategy.variables()) {
-    const shard::VariableDescriptor& d = variable->descriptor;
+    const protocol::VariableDescriptor& d = variable->descriptor;
     const std::string& there = strategy::name_there(options.names, d.name);
     left.erase(there);
     if (const io::VariableInfo* found = strategy::find_variable(reader, there)) {
@@ -67,8 +67,8 @@ struct Refused {
 };
 
 /// Everything that can be said before anything is changed. Throws Error(data_loss) when it is damaged.
-shard::RestorePlan planned(strategy::Strategy& strategy, const io::CheckpointReader& reader,
-                           const RestoreOptions& options) {
+protocol::RestorePlan planned(strategy::Strategy& strategy, const io::CheckpointReader& reader,
+                              const RestoreOptions& options) {
   if (options.check) {
     try {
       options.check(reader.user_state(), reader.folder().string());
@@ -80,7 +80,7 @@ shard::RestorePlan planned(strategy::Strategy& strategy, const io::CheckpointRea
     throw Error(Code::failed_precondition, fmt::format("checkpoint {} does not fit this program: {}",
                                                        reader.folder().string(), fmt::join(lines, "; ")));
   }
-  shard::RestorePlan plan(reader, strategy.runtime()->count(Role::ps));
+  protocol::RestorePlan plan(reader, strategy.runtime()->count(Role::ps));
   for (const auto& variable : strategy.variables()) {
     const std::string& there = strategy::name_there(options.names, variable->descriptor.name);
     if (strategy::find_variable(reader, there) != nullptr)
@@ -95,7 +95,7 @@ shard::RestorePlan planned(strategy::Strategy& strategy, const io::CheckpointRea
 /// Counters and rows. Returns the counters: a spare that takes a place meanwhile has those of an earlier
 /// checkpoint.
 strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::CheckpointReader& reader,
-                                        const shard::RestorePlan& plan) {
+                                        const protocol::RestorePlan& plan) {
   while (true) {
     const std::uint64_t moves = strategy.context().client().moves();
     for (const auto& [name, value] : reader.counters()) (void)strategy.set_counter(name, value);
@@ -107,7 +107,7 @@ strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::
 /// Fills what there is now. Returns the counters as they were when all ps had read.
 strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::CheckpointReader& reader,
                                        const RestoreOptions& options) {
-  const shard::RestorePlan plan = planned(strategy, reader, options);
+  const protocol::RestorePlan plan = planned(strategy, reader, options);
   with_positions(strategy, reader, true,
                  [](strategy::SavedState& state, const std::string& position) { state.check(position); });
   strategy.forget_recorded_step();
@@ -129,7 +129,7 @@ std::unique_ptr<strategy::Restored> matched(const strategy::Strategy& strategy, 
                                             const RestoreOptions& options) {
   auto restored = std::make_unique<strategy::Restored>(std::move(reader), options.names);
   for (const auto& variable : strategy.variables()) {
-    const shard::VariableDescriptor& d = variable->descriptor;
+    const protocol::VariableDescriptor& d = variable->descriptor;
     if (const auto* there =
             strategy::find_variable(restored->reader(), strategy::name_there(options.names, d.name))) {
       strategy::log_other_optimizer(*there, d);

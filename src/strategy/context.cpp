@@ -18,7 +18,7 @@ thread_local std::vector<Context*> strategies;  // of this thread, in order of c
 
 std::shared_ptr<const BoundVariable> part_of(const BoundVariable& variable, std::uint32_t shard) {
   BoundVariable part = variable;
-  shard::VariableDescriptor& d = part.descriptor;
+  protocol::VariableDescriptor& d = part.descriptor;
   d.name = shard_name(d.name, shard, variable.descriptor.shards.size());
   d.part = shard + 1;
   d.shards = {variable.descriptor.shards.at(shard)};
@@ -36,7 +36,8 @@ int Context::pusher() const noexcept {
   return replica == nullptr || together_ ? 0 : replica->replica_id_in_sync_group();
 }
 
-std::shared_ptr<const BoundVariable> Context::add(shard::VariableDescriptor descriptor, bool on_coordinator) {
+std::shared_ptr<const BoundVariable> Context::add(protocol::VariableDescriptor descriptor,
+                                                  bool on_coordinator) {
   const std::uint32_t id = descriptor.id;
   auto bound =
       std::make_shared<const BoundVariable>(BoundVariable{std::move(descriptor), this, on_coordinator});

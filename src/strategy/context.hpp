@@ -30,7 +30,7 @@ class ClientUse {
 
 /// A variable together with the rank's way to it.
 struct BoundVariable {
-  shard::VariableDescriptor descriptor;
+  protocol::VariableDescriptor descriptor;
   Context* context = nullptr;
   bool on_coordinator = false;  // in its process alone, out of every other rank's reach
 };
@@ -61,9 +61,10 @@ class Context {
   void be_together(bool together) noexcept { together_ = together; }
   ReplicaGroup& replicas() noexcept { return *replicas_; }
   /// For whoever has the client.
-  device::Staging& staging(int gpu) { return staging_.try_emplace(gpu, gpu).first->second; }
+  gpu::Staging& staging(int gpu) { return staging_.try_emplace(gpu, gpu).first->second; }
 
-  std::shared_ptr<const BoundVariable> add(shard::VariableDescriptor descriptor, bool on_coordinator = false);
+  std::shared_ptr<const BoundVariable> add(protocol::VariableDescriptor descriptor,
+                                           bool on_coordinator = false);
   /// Throws Error(internal) when this rank has not heard of it.
   std::shared_ptr<const BoundVariable> find(std::uint32_t id) const;
 
@@ -81,7 +82,7 @@ class Context {
   client::Client client_;
   GradientFilter gradients_{client_.runtime().settings()};
   std::map<std::uint32_t, std::shared_ptr<const BoundVariable>> variables_;
-  std::map<int, device::Staging> staging_;  // by GPU
+  std::map<int, gpu::Staging> staging_;  // by GPU
   /// The replica that pushes; 0 where one does it for all.
   int pusher() const noexcept;
 

@@ -16,7 +16,7 @@ std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::strin
   const auto ps_count = static_cast<std::size_t>(runtime_->count(Role::ps));
   const auto number =
       static_cast<std::size_t>(std::find(counters_.begin(), counters_.end(), name) - counters_.begin());
-  if (number / ps_count >= shard::BoardLayout::kCounters) {
+  if (number / ps_count >= protocol::BoardLayout::kCounters) {
     throw Error(Code::resource_exhausted,
                 fmt::format("{} counters are all that {} ps have room for", number, ps_count));
   }

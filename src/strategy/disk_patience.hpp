@@ -23,9 +23,9 @@ inline std::chrono::milliseconds disk_patience(const Strategy& strategy) {
   std::uint64_t bytes = 0;
   for (const auto& variable : strategy.variables()) {
     const auto& d = variable->descriptor;
-    bytes +=
-        d.rows() * d.width() *
-        (size_of(d.dtype) + shard::slots_of(d.optimizer.kind).size() * size_of(shard::slot_dtype(d.dtype)));
+    bytes += d.rows() * d.width() *
+             (size_of(d.dtype) +
+              protocol::slots_of(d.optimizer.kind).size() * size_of(protocol::slot_dtype(d.dtype)));
   }
   return disk_patience(strategy, bytes);
 }

@@ -31,7 +31,7 @@ Distinct::Distinct(std::span<const std::int64_t> given) {
 void check_ids(const std::string& table, std::span<const std::int64_t> ids, std::uint64_t rows) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && static_cast<std::uint64_t>(ids[i]) < rows) continue;
-    throw shard::no_such_row(ids[i], i, table, rows);
+    throw protocol::no_such_row(ids[i], i, table, rows);
   }
 }
 

@@ -25,7 +25,7 @@ std::uint64_t first_not_finite(const T* row, std::uint64_t width) {
 
 /// Calls found(row, element, value) for the rows that are not finite, until it returns false.
 template <class Found>
-void find_bad_rows(const shard::VariableDescriptor& variable, const void* gradient, std::uint64_t rows,
+void find_bad_rows(const protocol::VariableDescriptor& variable, const void* gradient, std::uint64_t rows,
                    const Found& found) {
   if (!is_floating(variable.dtype)) return;
   const std::uint64_t width = variable.width();
@@ -39,8 +39,8 @@ void find_bad_rows(const shard::VariableDescriptor& variable, const void* gradie
   });
 }
 
-[[noreturn]] void refuse(const shard::VariableDescriptor& variable, std::int64_t row, std::uint64_t element,
-                         double value) {
+[[noreturn]] void refuse(const protocol::VariableDescriptor& variable, std::int64_t row,
+                         std::uint64_t element, double value) {
   throw Error(Code::invalid_argument,
               fmt::format("push to variable \"{}\": element {} of the gradient of row {} is {}; expected "
                           "finite numbers (--nan-gradients=refuse)",
@@ -54,7 +54,7 @@ GradientFilter::GradientFilter(const Settings& settings) {
   rule_ = word == "refuse" ? Rule::refuse : word == "skip" ? Rule::skip : Rule::pass;
 }
 
-std::optional<GradientFilter::Kept> GradientFilter::sparse(const shard::VariableDescriptor& variable,
+std::optional<GradientFilter::Kept> GradientFilter::sparse(const protocol::VariableDescriptor& variable,
                                                            std::span<const std::int64_t> ids,
                                                            const void* gradient) {
   std::vector<std::uint64_t> bad;
@@ -83,7 +83,7 @@ std::optional<GradientFilter::Kept> GradientFilter::sparse(const shard::Variable
   return kept;
 }
 
-bool GradientFilter::dense(const shard::VariableDescriptor& variable, const void* gradient) {
+bool GradientFilter::dense(const protocol::VariableDescriptor& variable, const void* gradient) {
   bool finite = true;
   find_bad_rows(variable, gradient, variable.rows(),
                 [&](std::uint64_t row, std::uint64_t element, double value) {
@@ -96,7 +96,8 @@ bool GradientFilter::dense(const shard::VariableDescriptor& variable, const void
 }
 
 /// Says it the first time only: a model that has diverged would fill the log.
-void GradientFilter::count(const shard::VariableDescriptor& variable, std::uint64_t rows, std::uint64_t of) {
+void GradientFilter::count(const protocol::VariableDescriptor& variable, std::uint64_t rows,
+                           std::uint64_t of) {
   const std::lock_guard lock(mutex_);
   std::uint64_t& skipped = skipped_[variable.id];
   if (skipped == 0) {

@@ -27,10 +27,10 @@ class GradientFilter {
     std::vector<std::byte> gradient;
   };
   /// Nothing when all of it may be sent. Throws Error(invalid_argument) where NaN and infinity are refused.
-  std::optional<Kept> sparse(const shard::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+  std::optional<Kept> sparse(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                              const void* gradient);
   /// Whether it may be sent. Throws as above.
-  bool dense(const shard::VariableDescriptor& variable, const void* gradient);
+  bool dense(const protocol::VariableDescriptor& variable, const void* gradient);
 
   /// Rows of the variable that were left out so far.
   std::uint64_t skipped_rows(std::uint32_t variable) const;
@@ -38,7 +38,7 @@ class GradientFilter {
  private:
   enum class Rule : std::uint8_t { pass, refuse, skip };
 
-  void count(const shard::VariableDescriptor& variable, std::uint64_t rows, std::uint64_t of);
+  void count(const protocol::VariableDescriptor& variable, std::uint64_t rows, std::uint64_t of);
 
   Rule rule_;
   mutable std::mutex mutex_;

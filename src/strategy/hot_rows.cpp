@@ -13,7 +13,7 @@
 namespace capstan::detail {
 namespace {
 
-using device::Values;
+using gpu::Values;
 
 /// Not less than `count`; what was there goes, after the work that uses it.
 template <class T>
@@ -63,14 +63,14 @@ class HotRowBytes::Implementation {
     if (plan.to_read.empty()) return;
     make_room(fetched_, device_, plan.to_read.size() * row_bytes_);
     read_(stream, plan.to_read, fetched_.data());
-    device::scatter(stream.implementation(), copy_of(stream, plan, plan.to_place, fetched_.data()));
+    gpu::scatter(stream.implementation(), copy_of(stream, plan, plan.to_place, fetched_.data()));
   }
   void gather(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan, std::byte* out) {
-    device::gather(stream.implementation(), copy_of(stream, plan, plan.places, out));
+    gpu::gather(stream.implementation(), copy_of(stream, plan, plan.places, out));
   }
   /// Of rows at `places`, whose numbers go to the GPU.
-  device::RowCopy copy_of(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan,
-                          const std::vector<std::uint32_t>& places, std::byte* outside) {
+  gpu::RowCopy copy_of(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan,
+                       const std::vector<std::uint32_t>& places, std::byte* outside) {
     Values<std::uint32_t>& there = &places == &plan.places ? places_ : to_place_;
     make_room(there, device_, places.size());
     const auto* bytes = reinterpret_cast<const std::byte*>(places.data());
@@ -85,7 +85,7 @@ class HotRowBytes::Implementation {
   }
   void grow(const DeviceStream& stream, std::uint32_t rows) {
     Values<std::byte> larger(device_, rows * row_bytes_);
-    device::copy(stream.implementation(), larger.data(), rows_.data(), rows_.size());
+    gpu::copy(stream.implementation(), larger.data(), rows_.data(), rows_.size());
     stream.wait();
     rows_ = std::move(larger);
   }
@@ -94,8 +94,8 @@ class HotRowBytes::Implementation {
   std::uint64_t row_bytes_;
   Read read_;
   strategy::HotRowIndex index_;
-  device::Staging staging_;
-  device::Event used_;
+  gpu::Staging staging_;
+  gpu::Event used_;
   Values<std::byte> rows_;           // by place
   Values<std::byte> fetched_;        // as they were read
   Values<std::uint32_t> places_;     // of a lookup's ids

@@ -17,7 +17,7 @@ namespace {
 
 using Changes = std::span<const RowChange* const>;
 
-void check(const shard::VariableDescriptor& variable, const RowChange& change, int replicas) {
+void check(const protocol::VariableDescriptor& variable, const RowChange& change, int replicas) {
   const VariableAggregation aggregation = variable.aggregation;
   const auto refuse = [&](Code code, const std::string& why) {
     throw Error(code, fmt::format("{} of variable \"{}\" by {} replicas, and its aggregation is {}: {}",
@@ -34,13 +34,13 @@ void check(const shard::VariableDescriptor& variable, const RowChange& change, i
     refuse(Code::invalid_argument,
            fmt::format("a mean is no {}; use a floating-point dtype", to_string(variable.dtype)));
   }
-  using Op = shard::RowOp;
+  using Op = protocol::RowOp;
   if (change.scatter && (change.op == Op::set || change.op == Op::min || change.op == Op::max)) {
     refuse(Code::unimplemented, "only add, sub, mul and div of rows have one; use only_first_replica");
   }
 }
 
-void require_same_rows(const shard::VariableDescriptor& variable, Changes all) {
+void require_same_rows(const protocol::VariableDescriptor& variable, Changes all) {
   const RowChange& first = *all.front();
   for (std::size_t replica = 1; replica < all.size(); ++replica) {
     if (all[replica]->first_row == first.first_row && all[replica]->elements == first.elements) continue;
@@ -82,7 +82,7 @@ std::vector<T> joined(Changes all, bool mean) {
   return out;
 }
 
-void apply_merged(const shard::VariableDescriptor& variable, Changes all,
+void apply_merged(const protocol::VariableDescriptor& variable, Changes all,
                   const std::function<void(const RowChange&)>& apply) {
   RowChange merged = *all.front();
   if (variable.aggregation == VariableAggregation::only_first_replica) return apply(merged);
@@ -104,11 +104,11 @@ void apply_merged(const shard::VariableDescriptor& variable, Changes all,
 
 }  // namespace
 
-std::string name_of(shard::RowOp op, bool scatter) {
+std::string name_of(protocol::RowOp op, bool scatter) {
   constexpr const char* kNames[] = {"push", "update", "add", "sub", "mul", "div", "min", "max"};
   const std::string name = kNames[static_cast<std::size_t>(op)];
   if (scatter) return "scatter_" + name;
-  return op == shard::RowOp::set ? "assign" : "assign_" + name;
+  return op == protocol::RowOp::set ? "assign" : "assign_" + name;
 }
 
 bool among_replicas() noexcept {
@@ -133,7 +133,7 @@ std::shared_ptr<const void> make_once(const std::string& call,
   return replica.group().meet(replica.replica_id_in_sync_group(), collective);
 }
 
-void merge_changes(const shard::VariableDescriptor& variable, const RowChange& mine,
+void merge_changes(const protocol::VariableDescriptor& variable, const RowChange& mine,
                    const std::function<void(const RowChange&)>& apply) {
   const ReplicaContext& replica = get_replica_context();
   check(variable, mine, replica.num_replicas_in_sync());

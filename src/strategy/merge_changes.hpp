@@ -15,7 +15,7 @@ namespace capstan::strategy {
 
 /// An operation on some rows: a scatter operation on the rows `ids`, else one on those from first_row on.
 struct RowChange {
-  shard::RowOp op = shard::RowOp::set;
+  protocol::RowOp op = protocol::RowOp::set;
   bool scatter = false;
   std::span<const std::int64_t> ids;
   std::uint64_t first_row = 0;
@@ -24,7 +24,7 @@ struct RowChange {
 };
 
 /// What a program calls it: assign_add, scatter_min.
-std::string name_of(shard::RowOp op, bool scatter);
+std::string name_of(protocol::RowOp op, bool scatter);
 
 /// The calling thread is one of several replicas.
 bool among_replicas() noexcept;
@@ -43,7 +43,7 @@ std::shared_ptr<const void> make_once(const std::string& call,
 /// the number of replicas. Throws Error: invalid_argument for an aggregation of none, for a sum or mean that
 /// the dtype does not have, and for dense changes of different rows; unimplemented for the sum or mean of a
 /// scatter operation that is no arithmetic; and what ReplicaGroup::meet throws. REQUIRES: among_replicas().
-void merge_changes(const shard::VariableDescriptor& variable, const RowChange& mine,
+void merge_changes(const protocol::VariableDescriptor& variable, const RowChange& mine,
                    const std::function<void(const RowChange&)>& apply);
 
 }  // namespace capstan::strategy

@@ -19,7 +19,7 @@ void PsContents::note() {
   });
 }
 
-void PsContents::add(int ps, shard::CreateShard shard) {
+void PsContents::add(int ps, protocol::CreateShard shard) {
   const std::lock_guard lock(mutex_);
   shards_.emplace_back(ps, std::move(shard));
 }
@@ -80,7 +80,7 @@ void PsContents::require_no_group() const {
   check_group();
 }
 
-shard::TakeOver PsContents::takeover_of(int ps) const {
+protocol::TakeOver PsContents::takeover_of(int ps) const {
   const std::lock_guard lock(mutex_);
   check_group();
   if (!checkpoint_) {
@@ -89,9 +89,9 @@ shard::TakeOver PsContents::takeover_of(int ps) const {
         "no checkpoint was saved or restored in this run (CheckpointManager) that its shards could be "
         "taken from");
   }
-  shard::TakeOver takeover;
+  protocol::TakeOver takeover;
   takeover.index = ps;
-  takeover.source = shard::TakeOver::Source::checkpoint;
+  takeover.source = protocol::TakeOver::Source::checkpoint;
   takeover.folder = checkpoint_->folder;
   for (const auto& [where, shard] : shards_) {
     if (where != ps) continue;

@@ -34,7 +34,7 @@ class PsContents {
   explicit PsContents(cluster::CoordinatorMemory& memory);
 
   /// A shard that is there now.
-  void add(int ps, shard::CreateShard shard);
+  void add(int ps, protocol::CreateShard shard);
   /// Update groups keep their steps in the ps alone.
   void add_group(const std::string& name);
   /// One that was saved, or that all variables were restored from.
@@ -51,7 +51,7 @@ class PsContents {
   void require_no_group() const;
   /// Of the ps with that index; who the spare is and what it has to know of ranks is left to the caller.
   /// Throws Error(unavailable) that says why the shards cannot be had.
-  shard::TakeOver takeover_of(int ps) const;
+  protocol::TakeOver takeover_of(int ps) const;
 
  private:
   void check_group() const;
@@ -60,7 +60,7 @@ class PsContents {
 
   cluster::CoordinatorMemory& memory_;
   mutable std::mutex mutex_;
-  std::vector<std::pair<int, shard::CreateShard>> shards_;  // in the order of their creation
+  std::vector<std::pair<int, protocol::CreateShard>> shards_;  // in the order of their creation
   std::string group_;
   std::optional<Checkpoint> checkpoint_;
 };

@@ -19,9 +19,9 @@
 namespace capstan::strategy {
 namespace {
 
-std::string describe(const shard::CreateShard& shard, std::uint64_t shards) {
+std::string describe(const protocol::CreateShard& shard, std::uint64_t shards) {
   return fmt::format("shape ({}), {}, {}, in {} {}", fmt::join(shard.shape, ", "), to_string(shard.dtype),
-                     shard::describe(shard.optimizer), shards, shards == 1 ? "shard" : "shards");
+                     protocol::describe(shard.optimizer), shards, shards == 1 ? "shard" : "shards");
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ void Recovery::list_shards(client::Client& client) {
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     const auto answer = client.rpc().call(client.link(ps).peer(), cluster::kListShards, {},
                                           runtime_.patience(), "list its shards");
-    for (auto& shard : from_bytes<std::vector<shard::ListedShard>>(answer)) {
+    for (auto& shard : from_bytes<std::vector<protocol::ListedShard>>(answer)) {
       last_variable_ = std::max(last_variable_, shard.description.variable);
       // Of an attempt to create it that failed there may be shards under an earlier number.
       auto& of_name = shards_[shard.description.name];
@@ -153,28 +153,28 @@ void Recovery::list_shards(client::Client& client) {
       step ? fmt::format("the last recorded step is {}", *step) : "no step was recorded");
 }
 
-std::vector<shard::ListedShard> Recovery::shards() const {
-  std::vector<shard::ListedShard> all;
+std::vector<protocol::ListedShard> Recovery::shards() const {
+  std::vector<protocol::ListedShard> all;
   for (const auto& [name, of_name] : shards_) all.insert(all.end(), of_name.begin(), of_name.end());
-  std::sort(all.begin(), all.end(), [](const shard::ListedShard& a, const shard::ListedShard& b) {
+  std::sort(all.begin(), all.end(), [](const protocol::ListedShard& a, const protocol::ListedShard& b) {
     return std::pair(a.description.variable, a.description.shard) <
            std::pair(b.description.variable, b.description.shard);
   });
   return all;
 }
 
-bool Recovery::find(shard::VariableDescriptor& variable, std::uint64_t shards, Places& places) const {
+bool Recovery::find(protocol::VariableDescriptor& variable, std::uint64_t shards, Places& places) const {
   const auto found = shards_.find(variable.name);
   if (found == shards_.end()) return false;
-  const shard::DivPartition partition(variable.rows(), shards);
-  shard::CreateShard asked;
+  const protocol::DivPartition partition(variable.rows(), shards);
+  protocol::CreateShard asked;
   asked.dtype = variable.dtype;
   asked.shape = variable.shape;
   asked.optimizer = variable.optimizer;
-  for (const shard::ListedShard& listed : found->second) {
-    const shard::CreateShard& there = listed.description;
+  for (const protocol::ListedShard& listed : found->second) {
+    const protocol::CreateShard& there = listed.description;
     const bool same = there.dtype == asked.dtype && there.shape == asked.shape &&
-                      shard::describe(there.optimizer) == shard::describe(asked.optimizer) &&
+                      protocol::describe(there.optimizer) == protocol::describe(asked.optimizer) &&
                       there.shard < shards && there.rows == partition.rows_of(there.shard) &&
                       there.first_row == partition.first_row_of(there.shard);
     if (!same) {

@@ -29,13 +29,13 @@ class Recovery {
   std::uint32_t last_variable() const noexcept { return last_variable_; }
   /// Gives a variable that is there already its number and the places of its shards that are there, by shard;
   /// true then. Throws Error(failed_precondition) when it is another one than asked for.
-  using Places = std::map<std::uint32_t, shard::ShardPlace>;
-  bool find(shard::VariableDescriptor& variable, std::uint64_t shards, Places& places) const;
+  using Places = std::map<std::uint32_t, protocol::ShardPlace>;
+  bool find(protocol::VariableDescriptor& variable, std::uint64_t shards, Places& places) const;
   /// It has had its first values.
   bool complete(const std::string& variable) const { return complete_.contains(variable); }
 
   /// All shards that are there, in the order of their creation.
-  std::vector<shard::ListedShard> shards() const;
+  std::vector<protocol::ListedShard> shards() const;
 
   /// Update groups of the earlier process, by name.
   const std::vector<std::string>& groups() const noexcept { return groups_; }
@@ -60,7 +60,7 @@ class Recovery {
   transport::Deadline deadline_;
   std::set<int> answered_;                       // ranks
   std::vector<const transport::Peer*> workers_;  // that were there when the earlier process was killed
-  std::map<std::string, std::vector<shard::ListedShard>> shards_;  // by variable
+  std::map<std::string, std::vector<protocol::ListedShard>> shards_;  // by variable
   std::set<std::string> complete_;
   std::vector<std::string> groups_;
   std::uint32_t last_variable_ = 0;

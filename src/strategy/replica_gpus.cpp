@@ -21,7 +21,7 @@ ReplicaGpus::ReplicaGpus(const cluster::Runtime& runtime, int replicas) {
                             replicas, error.what()));
   }
   if (replicas == 1) return;
-  if (const std::string reason = device::why_no_group(); !reason.empty()) {
+  if (const std::string reason = gpu::why_no_group(); !reason.empty()) {
     throw Error(Code::unimplemented, fmt::format("--replica-device=gpu with --replicas={}: {}: {}", replicas,
                                                  runtime.self().name(), reason));
   }
@@ -31,10 +31,10 @@ void ReplicaGpus::get_ready() {
   if (group_ && !group_->has_failed()) return;
   group_.reset();
   streams_.clear();
-  std::vector<const device::Stream*> streams;
+  std::vector<const gpu::Stream*> streams;
   for (const int gpu : devices_) streams_.emplace_back(gpu);
   for (const DeviceStream& stream : streams_) streams.push_back(&stream.implementation());
-  group_ = std::make_unique<device::Communicator>(std::move(streams));
+  group_ = std::make_unique<gpu::Communicator>(std::move(streams));
 }
 
 }  // namespace strategy
@@ -50,8 +50,8 @@ void require_same_sizes(const char* call, std::span<const OnGpu> arrays) {
   }
 }
 
-std::vector<device::Part> parts_of(std::span<const OnGpu> arrays) {
-  std::vector<device::Part> parts;
+std::vector<gpu::Part> parts_of(std::span<const OnGpu> arrays) {
+  std::vector<gpu::Part> parts;
   for (const OnGpu& array : arrays) parts.push_back({array.in, array.out});
   return parts;
 }
@@ -71,7 +71,7 @@ void wait_for_gpu(strategy::ReplicaGroup& group, int replica) {
 void all_reduce_on_gpus(strategy::ReplicaGroup& group, bool mean, DType dtype,
                         std::span<const OnGpu> arrays) {
   require_same_sizes("all_reduce", arrays);
-  group.gpus().group().all_reduce(mean ? device::Combine::mean : device::Combine::sum, dtype, arrays[0].size,
+  group.gpus().group().all_reduce(mean ? gpu::Combine::mean : gpu::Combine::sum, dtype, arrays[0].size,
                                   parts_of(arrays));
 }
 

@@ -24,12 +24,12 @@ class ReplicaGpus {
   // REQUIRES: get_ready().
 
   const DeviceStream& stream(int replica) const { return streams_[static_cast<std::size_t>(replica)]; }
-  device::Communicator& group() noexcept { return *group_; }
+  gpu::Communicator& group() noexcept { return *group_; }
 
  private:
   std::vector<int> devices_;  // by replica
   std::vector<DeviceStream> streams_;
-  std::unique_ptr<device::Communicator> group_;  // uses the streams
+  std::unique_ptr<gpu::Communicator> group_;  // uses the streams
 };
 
 }  // namespace capstan::strategy

@@ -38,7 +38,7 @@ const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const 
   return found == saved.end() || found->name != there ? nullptr : &*found;
 }
 
-void list_differences(const io::VariableInfo& there, const shard::VariableDescriptor& here,
+void list_differences(const io::VariableInfo& there, const protocol::VariableDescriptor& here,
                       std::vector<std::string>& lines) {
   const std::string name = there.name == here.name
                                ? fmt::format("variable \"{}\"", here.name)
@@ -47,41 +47,41 @@ void list_differences(const io::VariableInfo& there, const shard::VariableDescri
     lines.push_back(
         fmt::format("{} is {} there, {} here", name, to_string(there.dtype), to_string(here.dtype)));
   }
-  if (there.shape != shard::stored_shape(here.shape)) {
+  if (there.shape != protocol::stored_shape(here.shape)) {
     lines.push_back(fmt::format("{} has shape ({}) there, ({}) here", name, fmt::join(there.shape, ", "),
                                 fmt::join(here.shape, ", ")));
   }
   std::vector<std::string> slots;
   for (const io::SlotInfo& slot : there.slots) {
     slots.push_back(slot.name);
-    if (slot.shape == there.shape && slot.dtype == shard::slot_dtype(here.dtype)) continue;
+    if (slot.shape == there.shape && slot.dtype == protocol::slot_dtype(here.dtype)) continue;
     lines.push_back(fmt::format("slot {} of {} is {} of shape ({}) there", slot.name, name,
                                 to_string(slot.dtype), fmt::join(slot.shape, ", ")));
   }
-  if (slots != shard::slots_of(here.optimizer.kind)) {
+  if (slots != protocol::slots_of(here.optimizer.kind)) {
     lines.push_back(fmt::format("{} was trained with {} there, {} here", name, there.optimizer,
-                                shard::describe(here.optimizer)));
+                                protocol::describe(here.optimizer)));
   }
 }
 
-void log_other_optimizer(const io::VariableInfo& there, const shard::VariableDescriptor& here) {
-  const std::string mine = shard::describe(here.optimizer);
+void log_other_optimizer(const io::VariableInfo& there, const protocol::VariableDescriptor& here) {
+  const std::string mine = protocol::describe(here.optimizer);
   if (there.optimizer == mine) return;
   log::info("variable \"{}\" was trained with {} until the checkpoint; it goes on with {}", here.name,
             there.optimizer, mine);
 }
 
-void add_to_plan(shard::RestorePlan& plan, const shard::VariableDescriptor& variable,
+void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor& variable,
                  const std::string& there) {
-  const std::vector<std::string> slots = shard::slots_of(variable.optimizer.kind);
+  const std::vector<std::string> slots = protocol::slots_of(variable.optimizer.kind);
   for (std::size_t s = 0; s < variable.shards.size(); ++s) {
-    const shard::ShardPlace& place = variable.shards[s];
+    const protocol::ShardPlace& place = variable.shards[s];
     plan.fill(place.ps,
               {variable.id, static_cast<std::uint32_t>(s), there, place.first_row, place.rows, slots});
   }
 }
 
-void check_on_ps(Strategy& strategy, const shard::RestorePlan& plan) {
+void check_on_ps(Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.checks());
   strategy.context().client().retry([&] {
     strategy.ask_each_ps(cluster::kCheckRestore, requests, disk_patience(strategy, plan.bytes()),
@@ -89,7 +89,7 @@ void check_on_ps(Strategy& strategy, const shard::RestorePlan& plan) {
   });
 }
 
-PsContents::Counters read_on_ps(Strategy& strategy, const shard::RestorePlan& plan) {
+PsContents::Counters read_on_ps(Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.parts());
   return strategy.at_rest([&] {
     strategy.ask_each_ps(cluster::kRestorePart, requests, disk_patience(strategy, plan.bytes()),
@@ -114,7 +114,7 @@ bool Restored::has(const std::string& here) const {
   return find_variable(reader_, name_there(names_, here)) != nullptr;
 }
 
-void Restored::require_fit(const shard::VariableDescriptor& variable) const {
+void Restored::require_fit(const protocol::VariableDescriptor& variable) const {
   std::vector<std::string> lines;
   list_differences(*find_variable(reader_, name_there(names_, variable.name)), variable, lines);
   if (lines.empty()) return;
@@ -123,7 +123,7 @@ void Restored::require_fit(const shard::VariableDescriptor& variable) const {
                           reader_.folder().string(), fmt::join(lines, "; ")));
 }
 
-void Restored::fill(Strategy& strategy, const shard::VariableDescriptor& variable) {
+void Restored::fill(Strategy& strategy, const protocol::VariableDescriptor& variable) {
   const std::string& there = name_there(names_, variable.name);
   std::error_code error;
   if (!std::filesystem::exists(reader_.folder(), error)) {
@@ -133,7 +133,7 @@ void Restored::fill(Strategy& strategy, const shard::VariableDescriptor& variabl
                     "variables before others are saved, or keep more of them",
                     variable.name, reader_.folder().string()));
   }
-  shard::RestorePlan plan(reader_, strategy.runtime()->count(Role::ps));
+  protocol::RestorePlan plan(reader_, strategy.runtime()->count(Role::ps));
   add_to_plan(plan, variable, there);
   check_on_ps(strategy, plan);
   (void)read_on_ps(strategy, plan);

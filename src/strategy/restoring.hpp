@@ -26,18 +26,18 @@ const std::string& name_there(const Renamed& names, const std::string& here);
 const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const std::string& there);
 
 /// Adds a line for each thing in which a variable is not what the checkpoint has under the name `there`.
-void list_differences(const io::VariableInfo& there, const shard::VariableDescriptor& here,
+void list_differences(const io::VariableInfo& there, const protocol::VariableDescriptor& here,
                       std::vector<std::string>& lines);
 /// Says in the log when the optimizer's numbers are others: those of the program count.
-void log_other_optimizer(const io::VariableInfo& there, const shard::VariableDescriptor& here);
+void log_other_optimizer(const io::VariableInfo& there, const protocol::VariableDescriptor& here);
 
-void add_to_plan(shard::RestorePlan& plan, const shard::VariableDescriptor& variable,
+void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor& variable,
                  const std::string& there);
 /// Every ps compares its part of what is to be read. Throws Error: data_loss, and what ask_each_ps throws.
-void check_on_ps(Strategy& strategy, const shard::RestorePlan& plan);
+void check_on_ps(Strategy& strategy, const protocol::RestorePlan& plan);
 /// Every ps reads. When this fails, variables are partly what they were. Returns the counters as they are
 /// then.
-PsContents::Counters read_on_ps(Strategy& strategy, const shard::RestorePlan& plan);
+PsContents::Counters read_on_ps(Strategy& strategy, const protocol::RestorePlan& plan);
 
 /// The checkpoint that was restored last, for what is made after that. Used by the thread that made the
 /// strategy.
@@ -58,9 +58,9 @@ class Restored {
 
   bool has(const std::string& here) const;
   /// Throws Error(failed_precondition) that lists the differences.
-  void require_fit(const shard::VariableDescriptor& variable) const;
+  void require_fit(const protocol::VariableDescriptor& variable) const;
   /// Fills a variable that was just made. Throws Error: data_loss, unavailable, deadline_exceeded.
-  void fill(Strategy& strategy, const shard::VariableDescriptor& variable);
+  void fill(Strategy& strategy, const protocol::VariableDescriptor& variable);
   /// Of a dataset that nobody had when it was restored.
   std::optional<std::string> position(const std::string& name) const;
 

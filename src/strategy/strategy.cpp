@@ -44,7 +44,7 @@ void check_options(const std::string& name, const VariableOptions& options) {
   check("memory", options.memory.value_or(ShardMemory::host), ShardMemory::device, "host or device");
 }
 
-void check_rounding(const shard::VariableDescriptor& variable) {
+void check_rounding(const protocol::VariableDescriptor& variable) {
   const bool is_half = variable.dtype == DType::float16 || variable.dtype == DType::bfloat16;
   if (!variable.stochastic_rounding || (is_half && variable.memory == ShardMemory::device)) return;
   throw Error(Code::invalid_argument,
@@ -111,7 +111,7 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
       contents_(runtime_->coordinator_memory()),
       save_(static_cast<std::uint64_t>(runtime_->life()) << 40) {
   // Those that the program has not created again are lost with a ps as well.
-  for (shard::ListedShard& there : recovery_.shards())
+  for (protocol::ListedShard& there : recovery_.shards())
     contents_.add(there.place.ps, std::move(there.description));
   for (const std::string& group : recovery_.groups()) contents_.add_group(group);
   listen();
@@ -137,7 +137,7 @@ void Strategy::start_embedded_ps() {
     if (rank->self().role != Role::ps) continue;
     embedded_ps_.emplace_back([rank] {
       try {
-        store::PsServer(rank).run();
+        ps::PsServer(rank).run();
       } catch (const std::exception& error) {
         log::error("the ps of this process ended: {}", error.what());
       }
@@ -222,16 +222,16 @@ void Strategy::check_new(const std::string& name, const Shape& shape) const {
   io::check_name_apart(variable_names_, name);
 }
 
-Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
+Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descriptor,
                                           const detail::AnyInitialValue& initial) {
   Created created;
   const std::uint64_t moves = context_.client().moves();
   const Shape shape(descriptor.shape.begin(), descriptor.shape.end());
   const std::uint64_t shards = shards_of(descriptor.name, descriptor.dtype, shape);
-  const shard::DivPartition partition(descriptor.rows(), shards);
-  shard::check_shard_rows(descriptor.name, 0, partition.rows_of(0), descriptor.rows());
-  const std::uint64_t slots_width = shard::slots_of(descriptor.optimizer.kind).size() * descriptor.width() *
-                                    size_of(shard::slot_dtype(descriptor.dtype));
+  const protocol::DivPartition partition(descriptor.rows(), shards);
+  protocol::check_shard_rows(descriptor.name, 0, partition.rows_of(0), descriptor.rows());
+  const std::uint64_t slots_width = protocol::slots_of(descriptor.optimizer.kind).size() *
+                                    descriptor.width() * size_of(protocol::slot_dtype(descriptor.dtype));
   auto& rpc = context_.client().rpc();
   struct Call {
     cluster::RpcClient::Id id;
@@ -248,19 +248,19 @@ Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
   for (std::uint64_t s = 0; s < shards; ++s) {
     const auto place = there.find(static_cast<std::uint32_t>(s));
     const int ps = next_place(partition.rows_of(s) * (descriptor.row_bytes() + slots_width));
-    const shard::CreateShard request{descriptor.id,
-                                     static_cast<std::uint32_t>(s),
-                                     descriptor.name,
-                                     descriptor.dtype,
-                                     descriptor.shape,
-                                     partition.first_row_of(s),
-                                     partition.rows_of(s),
-                                     descriptor.optimizer,
-                                     initial.initializer,
-                                     descriptor.group,
-                                     initial.fill,
-                                     descriptor.memory,
-                                     descriptor.stochastic_rounding};
+    const protocol::CreateShard request{descriptor.id,
+                                        static_cast<std::uint32_t>(s),
+                                        descriptor.name,
+                                        descriptor.dtype,
+                                        descriptor.shape,
+                                        partition.first_row_of(s),
+                                        partition.rows_of(s),
+                                        descriptor.optimizer,
+                                        initial.initializer,
+                                        descriptor.group,
+                                        initial.fill,
+                                        descriptor.memory,
+                                        descriptor.stochastic_rounding};
     if (place != there.end()) continue;
     created.requests.emplace_back(ps, request);
     log::debug("variable \"{}\": shard {} of {}, {} rows on ps {}", shard_name(descriptor.name, s, shards), s,
@@ -292,7 +292,7 @@ Strategy::Created Strategy::create_shards(shard::VariableDescriptor& descriptor,
     };
     try {
       context_.client().retry(create);
-      there[call.shard] = from_bytes<shard::ShardPlace>(place);
+      there[call.shard] = from_bytes<protocol::ShardPlace>(place);
       any_made = true;
     } catch (const Error& error) {
       // One that does not answer is lost, and its shards with it.
@@ -333,10 +333,10 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   }
   const Shape& sizes = shape != nullptr ? *shape : whole.shape;
   if (shape == nullptr) check_new(name, sizes);
-  shard::check_initializer(name, dtype, sizes, initial.initializer);
+  protocol::check_initializer(name, dtype, sizes, initial.initializer);
   check_options(name, options);
 
-  shard::VariableDescriptor descriptor;
+  protocol::VariableDescriptor descriptor;
   descriptor.name = name;
   descriptor.dtype = dtype;
   descriptor.shape.assign(sizes.begin(), sizes.end());
@@ -349,9 +349,9 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   descriptor.group = options.group ? options.group->id() : 0;
   descriptor.memory = options.memory.value_or(options_.memory);
   descriptor.stochastic_rounding = options.stochastic_rounding;
-  shard::check_optimizer(name, dtype, descriptor.optimizer);
+  protocol::check_optimizer(name, dtype, descriptor.optimizer);
   check_rounding(descriptor);
-  shard::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
+  protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   if (restored_ && restored_->has(name)) restored_->require_fit(descriptor);
   Created created = create_shards(descriptor, initial);
   fill_new(descriptor, created, initial, whole);
@@ -364,7 +364,7 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   return bound;
 }
 
-void Strategy::fill_new(const shard::VariableDescriptor& descriptor, const Created& created,
+void Strategy::fill_new(const protocol::VariableDescriptor& descriptor, const Created& created,
                         const detail::AnyInitialValue& initial, const detail::WholeValue& whole) {
   const bool has_values = created.was_there && recovery_.complete(descriptor.name);
   if (restored_ && restored_->has(descriptor.name)) {
@@ -377,14 +377,14 @@ void Strategy::fill_new(const shard::VariableDescriptor& descriptor, const Creat
   } else {
     if (restored_) restored_->lacks(descriptor.name);
     if (initial.whole && !has_values)
-      context_.client().update(descriptor, shard::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
+      context_.client().update(descriptor, protocol::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
   }
   if (initial.whole && !has_values && runtime_->coordinator_may_return()) {
     runtime_->coordinator_memory().change([&](auto& record) { record.variables.push_back(descriptor.name); });
   }
 }
 
-void Strategy::drop_variable(const shard::VariableDescriptor& descriptor) {
+void Strategy::drop_variable(const protocol::VariableDescriptor& descriptor) {
   ask_every_ps(cluster::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
                "forget variable \"" + descriptor.name + "\"");
 }
@@ -393,7 +393,7 @@ std::vector<PsLoad> Strategy::loads() {
   const auto answers = ask_every_ps(cluster::kPsStatistics, {}, runtime_->patience(), "say what it has done");
   std::vector<PsLoad> loads;
   for (std::size_t ps = 0; ps < answers.size(); ++ps) {
-    const auto statistics = from_bytes<shard::PsStatistics>(answers[ps]);
+    const auto statistics = from_bytes<protocol::PsStatistics>(answers[ps]);
     loads.push_back({static_cast<int>(ps), runtime_->member(Role::ps, static_cast<int>(ps)).host,
                      placed_shards_[ps], placed_bytes_[ps], statistics.pushes, statistics.rows_pushed,
                      statistics.bytes_pushed, statistics.rows_sent});
@@ -420,15 +420,15 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
                     "with --resume to go on from the last checkpoint",
                     fmt::join(recovery_.groups(), ", ")));
   }
-  if (groups_.size() == shard::BoardLayout::kGroups) {
+  if (groups_.size() == protocol::BoardLayout::kGroups) {
     throw Error(Code::resource_exhausted,
                 fmt::format("{} update groups are all that a ps has room for", groups_.size()));
   }
-  shard::CreateGroup request;
+  protocol::CreateGroup request;
   request.id = static_cast<std::uint32_t>(groups_.size() + 1);
   for (const int rank : runtime_->worker_ranks()) request.workers.push_back(rank);
   if (const auto* stale = std::get_if<StaleSynchronous>(&synchronization)) {
-    request.mode = shard::GroupMode::stale_synchronous;
+    request.mode = protocol::GroupMode::stale_synchronous;
     request.bound = stale->bound;
     if (stale->bound < 0) {
       throw Error(Code::invalid_argument,
@@ -436,7 +436,7 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
                               stale->bound));
     }
   } else if (const auto* synchronous = std::get_if<Synchronous>(&synchronization)) {
-    request.mode = shard::GroupMode::synchronous;
+    request.mode = protocol::GroupMode::synchronous;
     request.average = synchronous->average;
     request.backup_workers = synchronous->backup_workers;
     const int workers = runtime_->count(Role::worker);

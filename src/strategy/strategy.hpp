@@ -152,15 +152,15 @@ class Strategy {
   /// The ps of a shard of so many bytes.
   int next_place(std::uint64_t bytes);
   struct Created {
-    bool was_there = false;                                    // all or some of it, of an earlier coordinator
-    std::vector<std::pair<int, shard::CreateShard>> requests;  // for new shards, and of which ps
+    bool was_there = false;  // all or some of it, of an earlier coordinator
+    std::vector<std::pair<int, protocol::CreateShard>> requests;  // for new shards, and of which ps
   };
-  Created create_shards(shard::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
-  void drop_variable(const shard::VariableDescriptor& descriptor);
+  Created create_shards(protocol::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
+  void drop_variable(const protocol::VariableDescriptor& descriptor);
   /// Of a counter: index of its ps, and place on that one's board.
   std::pair<std::int32_t, std::uint32_t> place_of_counter(std::size_t number) const;
   /// Its first values: from the checkpoint that was restored, or its own.
-  void fill_new(const shard::VariableDescriptor& descriptor, const Created& created,
+  void fill_new(const protocol::VariableDescriptor& descriptor, const Created& created,
                 const detail::AnyInitialValue& initial, const detail::WholeValue& whole);
 
   /// From before the strategy uses a fabric until it has let go of all.

@@ -80,8 +80,8 @@ void check_together(const BoundVariable& first, const BoundVariable& other, cons
 
 /// What the dtype does not allow.
 void check_operands(const BoundVariable& bound, const strategy::RowChange& change, const std::string& call) {
-  using Op = shard::RowOp;
-  const shard::VariableDescriptor& d = bound.descriptor;
+  using Op = protocol::RowOp;
+  const protocol::VariableDescriptor& d = bound.descriptor;
   if (d.dtype == DType::boolean && change.op != Op::set) {
     throw Error(Code::invalid_argument,
                 fmt::format("{} of variable \"{}\": a bool can be assigned, nothing else", call, d.name));
@@ -282,11 +282,11 @@ void AnyVariable::push_dense(const void* gradient, std::size_t elements) const {
 
 void AnyVariable::update(Op op, std::uint64_t first_row, const void* values, std::size_t elements) const {
   apply(*bound_, rows_of(*bound_, elements),
-        {static_cast<shard::RowOp>(op), false, {}, first_row, values, elements});
+        {static_cast<protocol::RowOp>(op), false, {}, first_row, values, elements});
 }
 
 void AnyVariable::update_all(Op op, const void* values, std::size_t elements) const {
-  apply(*bound_, rows(), {static_cast<shard::RowOp>(op), false, {}, 0, values, elements});
+  apply(*bound_, rows(), {static_cast<protocol::RowOp>(op), false, {}, 0, values, elements});
 }
 
 void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* values,
@@ -294,7 +294,7 @@ void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* 
   if (bound_->descriptor.shape.empty()) {
     throw Error(Code::invalid_argument, "variable \"" + name() + "\" is a scalar, which has no rows");
   }
-  apply(*bound_, ids.size(), {static_cast<shard::RowOp>(op), true, ids, 0, values, elements});
+  apply(*bound_, ids.size(), {static_cast<protocol::RowOp>(op), true, ids, 0, values, elements});
 }
 
 UpdateGroup::UpdateGroup(std::string name, const Synchronization& synchronization)

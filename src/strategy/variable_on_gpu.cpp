@@ -34,7 +34,7 @@ bool goes_direct(const BoundVariable& bound, const ClientUse& client, const char
 /// Piece by piece through pinned memory; a consistent read is one piece. REQUIRES: the caller has the client,
 /// and with it that memory.
 void read_rows(const BoundVariable& bound, const DeviceStream& stream, void* out, std::uint64_t rows,
-               ReadMode mode, const device::Staging::Fill& fill) {
+               ReadMode mode, const gpu::Staging::Fill& fill) {
   const std::uint64_t row_bytes = bound.descriptor.row_bytes();
   if (rows == 0 || row_bytes == 0) return;
   const std::uint64_t unit = mode == ReadMode::consistent ? rows * row_bytes : row_bytes;
@@ -91,7 +91,7 @@ void AnyVariable::push_from_gpu(const DeviceStream& stream, std::span<const std:
                           stream.implementation(), bound_->context->staging(stream.device()))) {
     return;
   }
-  device::Staging& staging = bound_->context->staging(stream.device());
+  gpu::Staging& staging = bound_->context->staging(stream.device());
   const std::uint64_t bytes = elements * size_of(dtype());
   const std::byte* staged =
       staging.from_gpu(stream.implementation(), static_cast<const std::byte*>(gradient), bytes);
@@ -114,7 +114,7 @@ void AnyVariable::push_dense_from_gpu(const DeviceStream& stream, const void* gr
     stream.wait();
     return client->push_dense_from_gpu(bound_->descriptor, gradient);
   }
-  device::Staging& staging = bound_->context->staging(stream.device());
+  gpu::Staging& staging = bound_->context->staging(stream.device());
   const std::uint64_t bytes = elements * size_of(dtype());
   const std::byte* staged =
       staging.from_gpu(stream.implementation(), static_cast<const std::byte*>(gradient), bytes);

@@ -34,7 +34,7 @@ struct PsFigures {
   int rank = 0;
   std::string host;
   bool lost = false;
-  shard::PsReport report = {};  // statistics: of all processes that had this place
+  protocol::PsReport report = {};  // statistics: of all processes that had this place
   bool reported = false;
 };
 

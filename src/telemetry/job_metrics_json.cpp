@@ -60,8 +60,9 @@ const Figures* same_in(const std::vector<Figures>& before, const Figures& now) {
 }
 
 json ps_json(const PsFigures& ps, const PsFigures* before, double seconds) {
-  const shard::PsStatistics& s = ps.report.statistics;
-  const shard::PsStatistics then = before != nullptr ? before->report.statistics : shard::PsStatistics{};
+  const protocol::PsStatistics& s = ps.report.statistics;
+  const protocol::PsStatistics then =
+      before != nullptr ? before->report.statistics : protocol::PsStatistics{};
   return {{"ps", ps.index},
           {"rank", ps.rank},
           {"host", ps.host},
@@ -83,7 +84,7 @@ json ps_json(const PsFigures& ps, const PsFigures* before, double seconds) {
 std::map<int, std::uint64_t> steps_behind(const JobFigures& now) {
   std::map<int, std::uint64_t> behind;
   if (now.ps.empty()) return behind;
-  for (const shard::GroupReport& group : now.ps.front().report.groups) {
+  for (const protocol::GroupReport& group : now.ps.front().report.groups) {
     std::uint64_t most = 0;
     for (const auto& [rank, clock] : group.clocks.clocks) most = std::max(most, clock);
     for (const auto& [rank, clock] : group.clocks.clocks) behind[rank] = std::max(behind[rank], most - clock);
@@ -110,12 +111,12 @@ json worker_json(const WorkerFigures& worker, const WorkerFigures* before, doubl
 json staleness_json(const JobFigures& now) {
   json all = json::array();
   if (now.ps.empty()) return all;
-  for (const shard::GroupReport& group : now.ps.front().report.groups) {
+  for (const protocol::GroupReport& group : now.ps.front().report.groups) {
     std::vector<std::uint64_t> clocks;
     for (const auto& [rank, clock] : group.clocks.clocks) clocks.push_back(clock);
     const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
     const bool named = group.group >= 1 && group.group <= now.groups.size();
-    const bool stale = group.clocks.mode == shard::GroupMode::stale_synchronous;
+    const bool stale = group.clocks.mode == protocol::GroupMode::stale_synchronous;
     all.push_back({{"group", named ? now.groups[group.group - 1] : std::to_string(group.group)},
                    {"bound", stale ? group.clocks.bound : 0},
                    {"steps", group.clocks.steps},
@@ -133,7 +134,7 @@ json hottest_json(const JobFigures& now) {
     if (hottest == nullptr || ps.report.hottest.rows > hottest->report.hottest.rows) hottest = &ps;
   }
   if (hottest == nullptr || hottest->report.hottest.rows == 0) return nullptr;
-  const shard::HottestShard& shard = hottest->report.hottest;
+  const protocol::HottestShard& shard = hottest->report.hottest;
   return {{"variable", shard.variable},
           {"shard", shard.shard},
           {"ps", hottest->index},
@@ -145,7 +146,7 @@ json balance_json(const JobFigures& now) {
   std::vector<double> bytes;
   std::vector<double> rows;
   for (const PsFigures& ps : now.ps) {
-    const shard::PsStatistics& s = ps.report.statistics;
+    const protocol::PsStatistics& s = ps.report.statistics;
     bytes.push_back(static_cast<double>(s.heap_bytes + s.gpu_bytes));
     rows.push_back(static_cast<double>(s.rows_pushed));
   }

@@ -61,7 +61,7 @@ std::string summary_of(const JobFigures& now) {
                                      time_text(now.traffic.flush.times.quantile(0.5)),
                                      time_text(now.traffic.flush.times.quantile(0.99))));
   for (const PsFigures& ps : now.ps) {
-    const shard::PsStatistics& s = ps.report.statistics;
+    const protocol::PsStatistics& s = ps.report.statistics;
     text +=
         row(fmt::format("ps {}", ps.index),
             ps.reported ? fmt::format("{}: {} shards, {}{}, {} pushes of {} rows, {}; {} rows sent", ps.host,

@@ -21,7 +21,7 @@ std::atomic<bool> may_go_on{false};
 
 /// A ps that stands still for as many milliseconds as a message says, or until it may go on.
 int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
-  store::PsServer server(runtime);
+  ps::PsServer server(runtime);
   runtime->control().on_message(kStall, [](const transport::Message& message) {
     ++stalls;
     if (message.payload.size() != kUntilTold)
@@ -36,7 +36,7 @@ int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
 }
 
 int ps_that_answers_no_reads(const std::shared_ptr<cluster::Runtime>& runtime) {
-  store::PsServer server(runtime);
+  ps::PsServer server(runtime);
   runtime->control().on_message(cluster::kReadRows, [](const transport::Message&) {});
   server.run();
   return 0;
@@ -117,7 +117,7 @@ TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
   expect_error(Code::unavailable, gone, [&] { client().pull(v, 0, 1, ones.data()); });
   expect_error(Code::unavailable, gone, [&] { client().push(v, ids, ones.data()); });
   expect_error(Code::unavailable, gone, [&] { client().push_dense(v, ones.data()); });
-  expect_error(Code::unavailable, gone, [&] { client().update(v, shard::RowOp::set, 0, 1, ones.data()); });
+  expect_error(Code::unavailable, gone, [&] { client().update(v, protocol::RowOp::set, 0, 1, ones.data()); });
   expect_error(Code::unavailable, gone, [&] { client().fetch_add(dead, 0, 1); });
   client().push_dense(w, std::vector<float>(1000, 1).data());
   client().flush();
@@ -158,7 +158,7 @@ TEST_P(ClientFailureTest, WhatARankPushesThatCountsAsDeadIsRefusedAndNotApplied)
   bool closed = false;
   runtime.control().on_message(cluster::kWorkerClosed, [&](const transport::Message&) { closed = true; });
   runtime.control_peer(runtime.member(Role::ps, ps))
-      .send(cluster::kWorkerGone, transport::as_bytes(shard::WorkerGone{runtime.self().rank, 1}));
+      .send(cluster::kWorkerGone, transport::as_bytes(protocol::WorkerGone{runtime.self().rank, 1}));
   ASSERT_TRUE(transport::progress_until(runtime.control(), transport::deadline_in(std::chrono::seconds(20)),
                                         [&] { return closed; }));
   const auto push_and_flush = [&] {

@@ -42,28 +42,28 @@ class ClientFixture : public testing::TestWithParam<Way> {
     ranks_.reset();
   }
 
-  shard::VariableDescriptor create(const std::string& name, DType dtype, const Shape& shape,
-                                   const Optimizer& optimizer = optimizers::SGD{.learning_rate = -1},
-                                   const Initializer& initializer = {}) {
+  protocol::VariableDescriptor create(const std::string& name, DType dtype, const Shape& shape,
+                                      const Optimizer& optimizer = optimizers::SGD{.learning_rate = -1},
+                                      const Initializer& initializer = {}) {
     return strategy_->create_variable(name, dtype, &shape, {initializer, 0, {}}, {.optimizer = optimizer})
         ->descriptor;
   }
   Client& client() { return strategy_->context().client(); }
 
   template <class T>
-  std::vector<T> pull(const shard::VariableDescriptor& v) {
+  std::vector<T> pull(const protocol::VariableDescriptor& v) {
     std::vector<T> out(v.rows() * v.width());
     client().pull(v, 0, v.rows(), out.data());
     return out;
   }
   template <class T>
-  std::vector<T> lookup(const shard::VariableDescriptor& v, const std::vector<std::int64_t>& ids) {
+  std::vector<T> lookup(const protocol::VariableDescriptor& v, const std::vector<std::int64_t>& ids) {
     std::vector<T> out(ids.size() * v.width());
     client().lookup(v, ids, out.data());
     return out;
   }
   template <class T>
-  void push(const shard::VariableDescriptor& v, const std::vector<std::int64_t>& ids,
+  void push(const protocol::VariableDescriptor& v, const std::vector<std::int64_t>& ids,
             const std::vector<T>& gradient) {
     ASSERT_EQ(gradient.size(), ids.size() * v.width());
     client().push(v, ids, gradient.data());

@@ -153,7 +153,7 @@ TEST_P(ClientTest, RangesOfRowsAreReadAcrossShards) {
   const auto v = create("w", DType::float32, {11});  // 4, 4, 3
   std::vector<float> values(11);
   std::iota(values.begin(), values.end(), 1.F);
-  client().update(v, shard::RowOp::set, 0, 11, values.data());
+  client().update(v, protocol::RowOp::set, 0, 11, values.data());
   for (std::uint64_t first = 0; first <= 11; ++first) {
     for (std::uint64_t rows = 0; rows <= 11 - first; ++rows) {
       std::vector<float> out(rows, -1);
@@ -168,11 +168,11 @@ TEST_P(ClientTest, AssignSetsRowsAcrossShards) {
   start(two_ps());
   const auto v = create("w", DType::float64, {10, 2}, {}, initializers::constant(5));
   const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-  client().update(v, shard::RowOp::set, 3, 5, values.data());
+  client().update(v, protocol::RowOp::set, 3, 5, values.data());
   std::vector<double> expected(20, 5);
   std::copy(values.begin(), values.end(), expected.begin() + 6);
   EXPECT_EQ(pull<double>(v), expected);
-  client().update(v, shard::RowOp::set, 10, 0, nullptr);
+  client().update(v, protocol::RowOp::set, 10, 0, nullptr);
   EXPECT_EQ(pull<double>(v), expected);
 }
 
@@ -184,7 +184,7 @@ TEST_P(ClientTest, AnAssignmentComesAfterThePushesBeforeIt) {
   for (int round = 0; round < 30; ++round) {
     client().push_dense(v, ones.data());
     client().push_dense(v, ones.data());
-    client().update(v, shard::RowOp::set, 0, 300, values.data());
+    client().update(v, protocol::RowOp::set, 0, 300, values.data());
     client().push_dense(v, ones.data());
     client().flush();
     ASSERT_EQ(pull<float>(v), std::vector<float>(300, 101)) << "round " << round;
@@ -233,7 +233,7 @@ TEST_P(ClientTest, AnIdThatIsNotThereIsRefusedByNameAndPlaceAndNothingIsSent) {
   expect_error(Code::out_of_range, "rows 99 to 101 are not all in variable \"entities\", which has 100 rows",
                [&] { client().pull(v, 99, 2, rows.data()); });
   expect_error(Code::out_of_range, "rows 99 to 101 are not all in variable \"entities\", which has 100 rows",
-               [&] { client().update(v, shard::RowOp::set, 99, 2, rows.data()); });
+               [&] { client().update(v, protocol::RowOp::set, 99, 2, rows.data()); });
   client().flush();
   EXPECT_EQ(pull<float>(v), std::vector<float>(200, 0));
 }
@@ -291,7 +291,7 @@ TEST_P(ClientTest, ARowThatFitsNoRingIsRefusedWithWhatToDo) {
 
 /// Workers that are clients of their own, at once.
 TEST_P(ClientTest, SeveralClientsPushToTheSameRowsAtOnce) {
-  shard::VariableDescriptor v;
+  protocol::VariableDescriptor v;
   std::pair<std::int32_t, std::uint32_t> counter;
   std::atomic<bool> ready{false};
   std::atomic<int> finished{0};
@@ -364,7 +364,7 @@ TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
     EXPECT_EQ(client().fetch_add(counter.first, counter.second, 2), static_cast<std::uint64_t>(2 * round));
   }
   const std::vector<float> values(7, 77);
-  client().update(v, shard::RowOp::set, 500, 1, values.data());
+  client().update(v, protocol::RowOp::set, 500, 1, values.data());
   EXPECT_EQ(lookup<float>(v, {500}), values);
 }
 

@@ -22,8 +22,8 @@ class PushOnGpu : public ClientFixture {
     ClientFixture::TearDown();
     forget_stand_ins();
   }
-  shard::VariableDescriptor there(const std::string& name, std::int64_t rows, std::int64_t width,
-                                  const Optimizer& optimizer) {
+  protocol::VariableDescriptor there(const std::string& name, std::int64_t rows, std::int64_t width,
+                                     const Optimizer& optimizer) {
     const Shape shape{rows, width};
     return strategy_
         ->create_variable(name, DType::float32, &shape, {{}, 0, {}},
@@ -31,19 +31,19 @@ class PushOnGpu : public ClientFixture {
         ->descriptor;
   }
   /// Whether it went there from `gradient`, of which the stream's work is not waited for.
-  bool push_there(const shard::VariableDescriptor& v, std::optional<std::vector<std::int64_t>> ids,
+  bool push_there(const protocol::VariableDescriptor& v, std::optional<std::vector<std::int64_t>> ids,
                   const std::vector<float>& gradient) {
     const DeviceStream stream(0);
     const DeviceArray<float> made = to_device(stream, gradient);
     const DeviceArray<float> pushed(0, gradient.size());
-    device::copy(stream.implementation(), pushed.data(), made.data(), gradient.size() * sizeof(float));
-    device::Staging staging(0);
+    gpu::copy(stream.implementation(), pushed.data(), made.data(), gradient.size() * sizeof(float));
+    gpu::Staging staging(0);
     std::optional<std::span<const std::int64_t>> named;
     if (ids) named = *ids;
     const bool went = client().push_on_gpu(v, named, reinterpret_cast<const std::byte*>(pushed.data()),
                                            stream.implementation(), staging);
     // It may be used again.
-    device::fill_with_zeros(stream.implementation(), pushed.data(), gradient.size() * sizeof(float));
+    gpu::fill_with_zeros(stream.implementation(), pushed.data(), gradient.size() * sizeof(float));
     stream.wait();
     return went;
   }

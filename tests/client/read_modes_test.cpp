@@ -14,8 +14,8 @@ using Ids = std::vector<std::int64_t>;
 
 /// What the test's thread shows the workers, which are threads of this process.
 struct Shared {
-  std::promise<shard::VariableDescriptor> made;
-  std::shared_future<shard::VariableDescriptor> variable{made.get_future()};
+  std::promise<protocol::VariableDescriptor> made;
+  std::shared_future<protocol::VariableDescriptor> variable{made.get_future()};
   std::atomic<bool> over{false};
   std::atomic<int> pushes{0};
   std::atomic<int> ended{0};  // workers

@@ -45,7 +45,7 @@ TEST(OwnGpus, AreStandInsWhereTheyAreAskedFor) {
     }
   }
   EXPECT_EQ(seen, 4);
-  device::use_stand_ins(0);
+  gpu::use_stand_ins(0);
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
 
 /// It never says that it has applied what a lost worker had pushed.
 int ps_that_does_not_close(const std::shared_ptr<cluster::Runtime>& runtime) {
-  store::PsServer server(runtime);
+  ps::PsServer server(runtime);
   runtime->control().on_message(cluster::kWorkerGone, [](const transport::Message&) {});
   server.run();
   return 0;

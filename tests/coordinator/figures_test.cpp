@@ -82,7 +82,7 @@ TEST(Figures, BalanceAndTheHottestShard) {
 TEST(Figures, StalenessIsHowFarWorkersAreApart) {
   JobFigures now = job();
   now.groups = {"all"};
-  shard::GroupClocks clocks{shard::GroupMode::stale_synchronous, 3, 7, {{1, 9}, {2, 7}}};
+  protocol::GroupClocks clocks{protocol::GroupMode::stale_synchronous, 3, 7, {{1, 9}, {2, 7}}};
   now.ps[0].report.groups = {{1, clocks}};
   const json record = to_json(now, JobFigures{}, true);
   EXPECT_EQ(record["staleness"],

@@ -65,7 +65,7 @@ class LateWorkerTest : public testing::Test {
     for (const Run& run : runs) {
       const RunHeader header{.id = run.id,
                              .function = run.function,
-                             .stays = static_cast<std::uint8_t>(run.id < shard::kForOneWorker ? 0 : 1)};
+                             .stays = static_cast<std::uint8_t>(run.id < protocol::kForOneWorker ? 0 : 1)};
       const auto bytes = transport::as_bytes(header);
       batch.insert(batch.end(), bytes.begin(), bytes.end());
     }
@@ -115,7 +115,7 @@ using Ended = std::vector<std::pair<std::uint64_t, Code>>;
 
 TEST_F(LateWorkerTest, GivesBackWhatItHasNotBegunWhenAFunctionFails) {
   take_in();
-  constexpr std::uint64_t kAlone = shard::kForOneWorker;
+  constexpr std::uint64_t kAlone = protocol::kForOneWorker;
   send({{1, kSucceed()}, {2, kFail()}, {3, kSucceed()}, {kAlone, kSucceed()}, {4, kSucceed()}}, 0);
   start();
   ASSERT_TRUE(wait_for([this] { return ended_.size() == 3 && !given_back_.empty(); }));
@@ -159,7 +159,7 @@ TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
 TEST_F(LateWorkerTest, DoesNotBeginAFunctionWhoseDeadlineHasPassedForTheCoordinator) {
   take_in();
   start();
-  constexpr std::uint64_t kAlone = shard::kForOneWorker;
+  constexpr std::uint64_t kAlone = protocol::kForOneWorker;
   waiting_on_worker = 0;
   send({{1, kAwaitCancellation()}, {kAlone, kSucceed()}, {kAlone + 1, kSucceed()}}, 0);
   ASSERT_TRUE(wait_for([] { return waiting_on_worker == 1; }));
@@ -172,7 +172,7 @@ TEST_F(LateWorkerTest, DoesNotBeginAFunctionWhoseDeadlineHasPassedForTheCoordina
 
 TEST_F(LateWorkerTest, KeepsWhatIsForItAloneWhenAFunctionForItAloneFails) {
   take_in();
-  constexpr std::uint64_t kAlone = shard::kForOneWorker;
+  constexpr std::uint64_t kAlone = protocol::kForOneWorker;
   send({{kAlone, kFail()}, {1, kSucceed()}}, 0);
   start();
   ASSERT_TRUE(wait_for([this] { return ended_.size() == 2; }));

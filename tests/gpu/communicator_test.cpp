@@ -22,7 +22,7 @@
 #include "gpu/stand_in.hpp"
 #include "tests/support/expect_error.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 using namespace std::chrono_literals;
@@ -420,4 +420,4 @@ TEST_F(StandInGroups, ThreadsWaitForStreamsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

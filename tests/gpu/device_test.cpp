@@ -8,12 +8,12 @@
 namespace capstan {
 namespace {
 
-class Device : public device::OnGpu {};
+class Device : public gpu::OnGpu {};
 
 TEST_F(Device, ArraysGoThereAndComeBack) {
   DeviceStream stream(0);
   EXPECT_EQ(stream.device(), 0);
-  EXPECT_EQ(stream.cuda_stream() == nullptr, device::are_stand_ins());
+  EXPECT_EQ(stream.cuda_stream() == nullptr, gpu::are_stand_ins());
   const std::vector<float> values{1, 2, 3};
   const DeviceArray<float> there = to_device(stream, values);
   EXPECT_EQ(there.size(), 3U);

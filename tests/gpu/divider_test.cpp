@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 constexpr std::uint32_t kLast = (std::uint32_t{1} << 31) - 1;
@@ -38,4 +38,4 @@ TEST(Divider, DividesAsTheOperatorDoes) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -11,7 +11,7 @@
 
 #include "tests/gpu/gpu_to_test.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 struct Sizes {
@@ -110,4 +110,4 @@ TEST(GemmParts, AreForResultsOfFewTiles) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

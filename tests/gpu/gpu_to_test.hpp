@@ -10,7 +10,7 @@
 
 #include "gpu/gpu.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 class OnGpu : public testing::Test {
  protected:
@@ -41,4 +41,4 @@ class OnGpu : public testing::Test {
   std::optional<Stream> stream_;
 };
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

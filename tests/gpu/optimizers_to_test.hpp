@@ -6,7 +6,7 @@
 
 #include "capstan/optimizers.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 inline const std::vector<Optimizer>& optimizers_to_test() {
   static const std::vector<Optimizer> all = {
@@ -30,4 +30,4 @@ inline double first_slot(const Optimizer& o) {
   return starts ? o.initial_accumulator : 0;
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

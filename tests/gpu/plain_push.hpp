@@ -12,7 +12,7 @@
 #include "tests/gpu/optimizers_to_test.hpp"
 #include "tests/ps/plain_update.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 
 /// A table with its slots, as it is and as it should be.
 template <class T>
@@ -21,7 +21,7 @@ struct PlainTable {
   std::uint64_t rows, width;
   std::vector<T> values;
   std::vector<A> slot0, slot1;
-  std::vector<store::PlainElement> expected;
+  std::vector<ps::PlainElement> expected;
 
   PlainTable(std::uint64_t row_count, std::uint64_t row_width, const Optimizer& o, unsigned seed)
       : rows(row_count),
@@ -52,8 +52,8 @@ struct PlainTable {
     }
     for (const auto& [row, sum] : sums) {
       for (std::uint64_t j = 0; j < width; ++j) {
-        store::PlainElement& element = expected[row * width + j];
-        store::plain_update(o, element, sum[j], step);
+        ps::PlainElement& element = expected[row * width + j];
+        ps::plain_update(o, element, sum[j], step);
         // A 16-bit table is rounded after every push.
         if constexpr (!std::is_same_v<T, A>) {
           element.w = static_cast<double>(static_cast<float>(T(static_cast<float>(element.w))));
@@ -104,4 +104,4 @@ inline std::uint32_t first_bad_of(const std::vector<std::uint32_t>& named, std::
   return 0xFFFFFFFF;
 }
 
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 template <class Half>
@@ -70,4 +70,4 @@ TEST(Narrowed, RoundsOnlyWhatIsNarrower) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

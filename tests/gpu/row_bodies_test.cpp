@@ -12,7 +12,7 @@
 #include "gpu/pieces.hpp"
 #include "tests/gpu/plain_push.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 /// As gpu/each.cuh: steps of several numbers at a time, blocks in any order.
@@ -83,7 +83,7 @@ class Push {
                     const std::vector<T>& pushed) {
     const auto count = static_cast<std::uint32_t>(rows.size());
     std::vector<A> gradient(pushed.size());
-    for (std::size_t i = 0; i < pushed.size(); ++i) gradient[i] = device::widened(pushed[i]);
+    for (std::size_t i = 0; i < pushed.size(); ++i) gradient[i] = gpu::widened(pushed[i]);
     std::vector<std::uint8_t> owns(count, 9);
     std::uint32_t bad = kNoBadRow;
     heads_.resize(table.rows);
@@ -161,7 +161,7 @@ void check(const Optimizer& o, std::uint64_t width, bool deterministic, double t
     EXPECT_EQ((push.run(table, rule(step), rows, gradient)), first_bad_of(rows, kRows));
     table.push(o, rows, gradient, step);
     for (std::size_t i = 0; i < table.values.size(); ++i) {
-      ASSERT_NEAR(static_cast<double>(device::widened(table.values[i])), table.expected[i].w, tolerance)
+      ASSERT_NEAR(static_cast<double>(gpu::widened(table.values[i])), table.expected[i].w, tolerance)
           << "element " << i;
     }
   }
@@ -252,4 +252,4 @@ TEST(Pieces, CoverAllRowsOnceAndAreShortEnough) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

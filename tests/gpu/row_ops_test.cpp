@@ -11,7 +11,7 @@
 #include "tests/gpu/gpu_to_test.hpp"
 #include "tests/gpu/plain_push.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 class RowOps : public OnGpu {};
@@ -162,7 +162,7 @@ class Updates : public OnGpu {
       }
       const auto now = to_host(values);
       for (std::size_t i = 0; i < now.size(); ++i) {
-        ASSERT_NEAR(static_cast<double>(device::widened(now[i])), table.expected[i].w, tolerance)
+        ASSERT_NEAR(static_cast<double>(gpu::widened(now[i])), table.expected[i].w, tolerance)
             << "element " << i;
       }
     }
@@ -311,4 +311,4 @@ TEST_F(RowOps, TenThousandUpdatesLeaveTheMemoryAsItWas) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

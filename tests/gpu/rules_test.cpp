@@ -8,7 +8,7 @@
 #include "tests/gpu/optimizers_to_test.hpp"
 #include "tests/ps/plain_update.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 template <class Rule>
@@ -17,7 +17,7 @@ void check(const Optimizer& o, double tolerance) {
   std::normal_distribution<double> normal;
   for (int trial = 0; trial < 50; ++trial) {
     using A = float;
-    store::PlainElement plain{normal(random), first_slot(o), 0};
+    ps::PlainElement plain{normal(random), first_slot(o), 0};
     plain.w = static_cast<A>(plain.w);
     A w = static_cast<A>(plain.w), a = static_cast<A>(first_slot(o)), b = 0;
     plain.s0 = a;
@@ -29,7 +29,7 @@ void check(const Optimizer& o, double tolerance) {
         const Rule rule(o);
         rule(Scalar(), g, w, a, b);
       }
-      store::plain_update(o, plain, static_cast<double>(g), step);
+      ps::plain_update(o, plain, static_cast<double>(g), step);
       ASSERT_NEAR(w, plain.w, tolerance) << to_string(o.kind) << ", step " << step;
     }
   }
@@ -75,4 +75,4 @@ TEST(Rules, IntegersTakeWholeStepsAndWrapAround) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

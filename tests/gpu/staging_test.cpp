@@ -6,7 +6,7 @@
 
 #include "tests/gpu/gpu_to_test.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 constexpr std::size_t kPiece = 64;
@@ -93,4 +93,4 @@ TEST_F(StagingOfAGpu, NextReadWaitsForTheLast) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

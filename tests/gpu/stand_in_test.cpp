@@ -16,7 +16,7 @@
 #include "gpu/real_gpu.hpp"
 #include "gpu/row_bodies.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 namespace {
 
 class StandIns : public testing::Test {
@@ -215,4 +215,4 @@ TEST_F(StandIns, AProcessOfTheSameNumberInAnotherContainerIsAnother) {
 }
 
 }  // namespace
-}  // namespace capstan::device
+}  // namespace capstan::gpu

@@ -7,7 +7,7 @@
 #include "protocol/ps_messages.hpp"
 #include "support/expect_error.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 namespace {
 
 TEST(Descriptor, RowsAndWidthComeFromTheShape) {
@@ -160,4 +160,4 @@ TEST(Protocol, ARequestTravelsWithAllThatItSays) {
 }
 
 }  // namespace
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

@@ -8,7 +8,7 @@
 #include "protocol/descriptor.hpp"
 #include "support/expect_error.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -143,4 +143,4 @@ TEST(InitializerParameters, OutOfRangeAreRejected) {
 }
 
 }  // namespace
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

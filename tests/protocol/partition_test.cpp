@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace capstan::shard {
+namespace capstan::protocol {
 namespace {
 
 std::vector<std::uint64_t> sizes(std::uint64_t rows, std::uint64_t shards) {
@@ -60,4 +60,4 @@ TEST(Partition, HoldsForTablesLargerThan32Bits) {
 }
 
 }  // namespace
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

@@ -7,7 +7,7 @@
 #include <set>
 #include <type_traits>
 
-namespace capstan::shard {
+namespace capstan::protocol {
 namespace {
 
 // Both ends lie in different processes: the layout is part of the format.
@@ -61,4 +61,4 @@ TEST(PushFormat, EveryWordOfTheBoardHasACacheLineOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

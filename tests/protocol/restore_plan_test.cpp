@@ -9,7 +9,7 @@
 #include "io/temporary_folder.hpp"
 #include "protocol/restore_plan.hpp"
 
-namespace capstan::shard {
+namespace capstan::protocol {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +111,4 @@ TEST(RestorePlan, WhatNobodyTakesIsComparedByThoseWithTheLeastToRead) {
 }
 
 }  // namespace
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

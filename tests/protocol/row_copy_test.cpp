@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace capstan::shard {
+namespace capstan::protocol {
 namespace {
 
 constexpr std::byte kUntouched{0xEE};
@@ -89,4 +89,4 @@ TEST(RowCopyTest, RowsAreGatheredWhateverTheirSize) {
 }
 
 }  // namespace
-}  // namespace capstan::shard
+}  // namespace capstan::protocol

@@ -9,7 +9,7 @@
 
 #include "capstan/error.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::size_t kBytes = ChunkPool::kBytes;
@@ -63,4 +63,4 @@ TEST(ChunkPool, IsForAnyThread) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 class ClosureLedgerTest : public testing::Test {
@@ -17,7 +17,7 @@ class ClosureLedgerTest : public testing::Test {
                         bool again = false) {
     std::vector<bool> counts;
     for (std::uint32_t entry = 0; entry < entries; ++entry) {
-      shard::PushHeader header;
+      protocol::PushHeader header;
       header.rank = rank;
       header.closure = closure;
       // Two entries a push, by turns to this ps and to another one as well.
@@ -34,9 +34,9 @@ class ClosureLedgerTest : public testing::Test {
 
 const std::vector<bool> kAllOfTwo{true, true};
 
-shard::PushHeader entry_of(std::uint32_t rank, std::uint16_t replica, std::uint32_t call, std::uint32_t part,
-                           bool again) {
-  shard::PushHeader header;
+protocol::PushHeader entry_of(std::uint32_t rank, std::uint16_t replica, std::uint32_t call,
+                              std::uint32_t part, bool again) {
+  protocol::PushHeader header;
   header.rank = rank;
   header.closure = 7;
   header.replica = replica;
@@ -186,14 +186,15 @@ TEST_F(OpenClosuresTest, ALaterClosureTakesTheSlotOfOneThatCannotRunAgain) {
 
 TEST_F(OpenClosuresTest, ClosuresForOneWorkerTakeNoSlot) {
   run(1, 4, 1);
-  run(1, shard::kForOneWorker + 4, 1);
-  EXPECT_EQ(run(2, shard::kForOneWorker + 4, 1, true), std::vector<bool>{true}) << "it never runs elsewhere";
+  run(1, protocol::kForOneWorker + 4, 1);
+  EXPECT_EQ(run(2, protocol::kForOneWorker + 4, 1, true), std::vector<bool>{true})
+      << "it never runs elsewhere";
   EXPECT_EQ(run(2, 4, 1, true), std::vector<bool>{false});
 }
 
 TEST_F(OpenClosuresTest, AnUndoneEntryIsUndoneForEveryWorker) {
   run(1, 7, 2);
-  shard::PushHeader second;
+  protocol::PushHeader second;
   second.rank = 1;
   second.closure = 7;
   second.part = 1;
@@ -211,7 +212,7 @@ class OpenReplicasTest : public OpenClosuresTest {
     std::uint64_t sum = 0;
     for (std::uint64_t closure = 1; closure <= closures; ++closure) {
       for (std::uint16_t replica = 0; replica < kReplicas; ++replica) {
-        shard::PushHeader header = entry_of(rank, replica, 0, 0, again);
+        protocol::PushHeader header = entry_of(rank, replica, 0, 0, again);
         header.closure = closure;
         sum += ledger_.enter(header) ? 1 : 0;
       }
@@ -241,4 +242,4 @@ TEST_F(ClosureLedgerTest, RowsThatOutliveTheProcessAreReadByTheNext) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

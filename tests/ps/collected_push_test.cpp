@@ -12,10 +12,10 @@
 #include "ps/shard/device_shard.hpp"
 #include "ps/two_stores.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
-class CollectedPushTest : public device::OnGpu {};
+class CollectedPushTest : public gpu::OnGpu {};
 
 constexpr std::uint64_t kWidth = 4;
 
@@ -27,7 +27,7 @@ std::vector<float> gradient_of(std::size_t rows, int seed) {
 }
 
 std::vector<std::byte> from_rank(std::vector<std::byte> entry, std::uint32_t rank) {
-  shard::PushHeader header;
+  protocol::PushHeader header;
   std::memcpy(&header, entry.data(), sizeof header);
   header.rank = rank;
   std::memcpy(entry.data(), &header, sizeof header);
@@ -107,7 +107,7 @@ TEST_F(CollectedPushTest, IsReadAsFarAsItHasCome) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     stores.push(entries[i]);
     if (i % 3 == 1) stores.push(entries_of(2, {}, 100, 100, 5).front());
-    if (i % 4 == 2) stores.push(with_op(entries_of(1, {}, 100, 100, 6).front(), shard::RowOp::add));
+    if (i % 4 == 2) stores.push(with_op(entries_of(1, {}, 100, 100, 6).front(), protocol::RowOp::add));
   }
   expect_near(stores, 1);
   expect_near(stores, 2);
@@ -137,13 +137,13 @@ TEST_F(CollectedPushTest, SomeEntriesOfADenseOneMayBeMissing) {
 }
 
 TEST_F(CollectedPushTest, IsGivenToTheGpuTogether) {
-  if (!device::are_stand_ins()) GTEST_SKIP() << "a GPU does not count what it was given";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "a GPU does not count what it was given";
   const auto gpu = std::make_shared<ShardGpu>(0, false);
   DeviceShard shard(gpu, one_shard<float>(1, {1000, kWidth}, optimizers::SGD{}));
   const auto given_by = [&](const std::vector<std::vector<std::byte>>& entries) {
     const std::uint64_t before = gpu->stream().stand_in()->given();
     for (const auto& entry : entries) {
-      shard::PushHeader header;
+      protocol::PushHeader header;
       std::memcpy(&header, entry.data(), sizeof header);
       shard.apply(header, {}, entry.data() + sizeof header, 1);
     }
@@ -163,21 +163,21 @@ class Pusher {
         mapped_(0, room_.key) {}
 
   std::vector<std::byte> entry(std::vector<std::byte> of, std::uint64_t at) const {
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::memcpy(&header, of.data(), sizeof header);
-    const std::uint64_t numbers = shard::number_bytes(header.kind, header.rows);
+    const std::uint64_t numbers = protocol::number_bytes(header.kind, header.rows);
     const std::uint64_t bytes = header.rows * kWidth * sizeof(float);
-    const device::Stream stream(0);
+    const gpu::Stream stream(0);
     if (at <= kBytes - bytes) {
-      device::copy(stream, mapped_.data() + at, of.data() + sizeof header + numbers, bytes);
+      gpu::copy(stream, mapped_.data() + at, of.data() + sizeof header + numbers, bytes);
       stream.wait();
     }
     header.in_room = 1;
     header.rank = rank_;
-    header.bytes = shard::entry_bytes_in_room(header.kind, header.rows);
+    header.bytes = protocol::entry_bytes_in_room(header.kind, header.rows);
     of.resize(header.bytes);
     std::memcpy(of.data(), &header, sizeof header);
-    const shard::PlaceInRoom place{room_.number, 0, at};
+    const protocol::PlaceInRoom place{room_.number, 0, at};
     std::memcpy(of.data() + sizeof header + numbers, &place, sizeof place);
     return of;
   }
@@ -185,9 +185,9 @@ class Pusher {
   static constexpr std::uint64_t kBytes = std::uint64_t{1} << 20;
 
  private:
-  shard::GpuRoom room_;
+  protocol::GpuRoom room_;
   std::uint32_t rank_;
-  device::MappedMemory mapped_;
+  gpu::MappedMemory mapped_;
 };
 
 TEST_F(CollectedPushTest, TakesGradientsThatAreInTheGpu) {
@@ -218,7 +218,7 @@ TEST_F(CollectedPushTest, DropsGradientsThatAreInNoRoomOfTheirPusher) {
   apply_entry(gpu.store(), from_rank(pusher.entry(whole, 0), 8));
   apply_entry(gpu.store(), pusher.entry(whole, Pusher::kBytes - 100 * kWidth * sizeof(float) + 1));
   apply_entry(gpu.store(), pusher.entry(whole, ~std::uint64_t{0} - 63));
-  apply_entry(gpu.store(), with_op(pusher.entry(whole, 0), shard::RowOp::set));
+  apply_entry(gpu.store(), with_op(pusher.entry(whole, 0), protocol::RowOp::set));
   EXPECT_EQ(gpu.store().statistics().rows_pushed, 0U);
   EXPECT_EQ(gpu.values<float>(1), std::vector<float>(100 * kWidth, 0));
   apply_entry(gpu.store(), pusher.entry(whole, Pusher::kBytes - 100 * kWidth * sizeof(float)));
@@ -244,4 +244,4 @@ TEST_F(CollectedPushTest, ARoomThatIsReleasedIsTheNextPushers) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -16,12 +16,12 @@
 #include "ps/shard/device_snapshot.hpp"
 #include "ps/two_stores.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 using testing::HasSubstr;
 
-class DeviceShardTest : public device::OnGpu {};
+class DeviceShardTest : public gpu::OnGpu {};
 
 std::vector<Optimizer> all_optimizers() {
   return {optimizers::SGD{.learning_rate = 0.25},
@@ -76,7 +76,7 @@ void expect_same(TwoStores& stores, std::uint32_t id, double tolerance) {
 template <class T>
 void expect_same_for_all(TwoStores& stores, std::uint32_t& id, const Optimizer& optimizer, double tolerance) {
   for (const std::vector<std::uint64_t>& shape : {std::vector<std::uint64_t>{7}, {5, 3}, {6, 16}, {4, 1}}) {
-    SCOPED_TRACE(shard::describe(optimizer) + " " + std::string(to_string(dtype_of<T>)));
+    SCOPED_TRACE(protocol::describe(optimizer) + " " + std::string(to_string(dtype_of<T>)));
     ++id;
     stores.create(one_shard<T>(id, shape, optimizer, initializers::uniform(-4, 4, id)));
     const std::uint64_t width = shape.size() == 2 ? shape[1] : 1;
@@ -115,8 +115,9 @@ void expect_same_operations(TwoStores& stores, std::uint32_t id) {
   SCOPED_TRACE(to_string(dtype_of<T>));
   stores.create(
       one_shard<T>(id, {6, 3}, optimizers::SGD{.learning_rate = 1}, initializers::uniform(1, 30, 5)));
-  for (const auto op : {shard::RowOp::set, shard::RowOp::add, shard::RowOp::sub, shard::RowOp::mul,
-                        shard::RowOp::div, shard::RowOp::min, shard::RowOp::max}) {
+  for (const auto op :
+       {protocol::RowOp::set, protocol::RowOp::add, protocol::RowOp::sub, protocol::RowOp::mul,
+        protocol::RowOp::div, protocol::RowOp::min, protocol::RowOp::max}) {
     const auto number = static_cast<int>(op);
     std::vector<T> dense, sparse;
     for (int i = 0; i < 12; ++i) dense.push_back(static_cast<T>(1 + (i * 5 + number) % 7));
@@ -140,7 +141,7 @@ TEST_F(DeviceShardTest, OperationsOn16BitNumbersAndBoolsRoundAsOnTheHost) {
   stores.create(one_shard<bfloat16>(1, {3, 2}, optimizers::SGD{}, initializers::uniform(-1, 1, 3)));
   stores.push(with_op(push_entry<bfloat16>(1, 0, {2, 2}, 0, 2,
                                            {bfloat16(0.3F), bfloat16(7.0F), bfloat16(0.01F), bfloat16(1.0F)}),
-                      shard::RowOp::add));
+                      protocol::RowOp::add));
   const auto bits = [](const std::vector<bfloat16>& values) {
     std::vector<std::uint16_t> out;
     for (const bfloat16 value : values) out.push_back(value.bits());
@@ -148,10 +149,10 @@ TEST_F(DeviceShardTest, OperationsOn16BitNumbersAndBoolsRoundAsOnTheHost) {
   };
   EXPECT_EQ(bits(stores.gpu.values<bfloat16>(1)), bits(stores.host.values<bfloat16>(1)));
 
-  shard::CreateShard flags = one_shard<std::int32_t>(2, {5}, optimizers::SGD{}, initializers::constant(1));
+  protocol::CreateShard flags = one_shard<std::int32_t>(2, {5}, optimizers::SGD{}, initializers::constant(1));
   flags.dtype = DType::boolean;
   stores.create(flags);
-  stores.push(with_op(push_entry<std::uint8_t>(2, 0, {4, 1}, 0, 1, {0, 0}), shard::RowOp::set));
+  stores.push(with_op(push_entry<std::uint8_t>(2, 0, {4, 1}, 0, 1, {0, 0}), protocol::RowOp::set));
   EXPECT_EQ(stores.gpu.values<std::uint8_t>(2), (std::vector<std::uint8_t>{1, 0, 1, 1, 0}));
 }
 
@@ -212,7 +213,7 @@ TEST_F(DeviceShardTest, DeterministicSumsAreTheSameBitsInEveryRun) {
 
 TEST_F(DeviceShardTest, StochasticRoundingKeepsSmallUpdatesOnTheAverage) {
   OneStore gpu(ShardMemory::device);
-  shard::CreateShard chance =
+  protocol::CreateShard chance =
       one_shard<bfloat16>(1, {1, 4096}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
   chance.stochastic_rounding = true;
   gpu.create(chance);
@@ -251,14 +252,14 @@ TEST_F(DeviceShardTest, FirstValuesAreTheHostsBitForBit) {
 
 TEST_F(DeviceShardTest, AnUpdateGroupsSumIsAppliedToIt) {
   TwoStores stores;
-  shard::CreateShard request = one_shard<double>(1, {4, 2}, optimizers::Adam{.learning_rate = 0.5});
+  protocol::CreateShard request = one_shard<double>(1, {4, 2}, optimizers::Adam{.learning_rate = 0.5});
   request.group = 1;
   for (OneStore* one : {&stores.host, &stores.gpu}) {
-    one->store().create_group({1, shard::GroupMode::synchronous, 0, true, 0, {5, 6}});
+    one->store().create_group({1, protocol::GroupMode::synchronous, 0, true, 0, {5, 6}});
     one->create(request);
   }
   const auto from = [](std::uint32_t rank, std::vector<std::byte> entry) {
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::memcpy(&header, entry.data(), sizeof header);
     header.rank = rank;
     std::memcpy(entry.data(), &header, sizeof header);
@@ -267,8 +268,8 @@ TEST_F(DeviceShardTest, AnUpdateGroupsSumIsAppliedToIt) {
   stores.push(from(5, push_entry<double>(1, 0, {1, 3}, 0, 2, {1, 2, 3, 4})));
   stores.push(from(6, push_entry<double>(1, 0, {3, 0}, 0, 2, {5, 6, 7, 8})));
   EXPECT_EQ(stores.gpu.values<double>(1), std::vector<double>(8, 0));
-  shard::PushHeader step;
-  step.kind = shard::PushKind::step;
+  protocol::PushHeader step;
+  step.kind = protocol::PushKind::step;
   step.variable = 1;
   step.first_row = 1;
   for (const std::uint32_t rank : {5U, 6U}) {
@@ -303,7 +304,7 @@ std::vector<float> frozen(FrozenRows& rows, std::size_t array, std::uint64_t wid
 
 /// In the memory of the GPU, or of the host where there is too little of it.
 void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
-  device::use_stand_ins(1, gpu_bytes);
+  gpu::use_stand_ins(1, gpu_bytes);
   constexpr std::uint64_t kRows = 1 << 17;
   const auto gpu = std::make_shared<ShardGpu>(0, false);
   const auto shard = std::make_shared<DeviceShard>(
@@ -321,8 +322,8 @@ void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
   DeviceSnapshot some(shard, touched);
   EXPECT_EQ(all.is_on_gpu(), on_gpu);
   const std::vector<float> gradient(kRows * 4, 1);
-  shard::PushHeader header;
-  header.kind = shard::PushKind::dense;
+  protocol::PushHeader header;
+  header.kind = protocol::PushKind::dense;
   header.rows = kRows;
   shard->apply(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), 1);
   for (const std::size_t array : {0U, 1U}) EXPECT_EQ(frozen(all, array, 4), values);
@@ -335,7 +336,7 @@ void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
 
 TEST_F(DeviceShardTest, ASnapshotIsAsItWasWhereverThereIsRoomForIt) {
   stream_.reset();
-  if (!device::are_stand_ins()) GTEST_SKIP() << "it needs a GPU with little memory";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it needs a GPU with little memory";
   expect_frozen(std::uint64_t{64} << 20, true);
   expect_frozen(std::uint64_t{15} << 20, false);
 }
@@ -355,7 +356,7 @@ TEST_F(DeviceShardTest, WithoutAGpuItSaysWhoWantsOneAndWhatToDo) {
   const auto fabric = hub.open();
   Store store(*fabric, 1 << 20, 3);
   store.use_gpu([]() -> int { throw Error(Code::failed_precondition, "no driver"); }, false);
-  shard::CreateShard request = one_shard<float>(1, {4, 2}, optimizers::SGD{});
+  protocol::CreateShard request = one_shard<float>(1, {4, 2}, optimizers::SGD{});
   request.memory = ShardMemory::device;
   EXPECT_EQ(
       refusal([&] { (void)store.create(request); }, Code::failed_precondition),
@@ -368,36 +369,36 @@ TEST_F(DeviceShardTest, WithoutAGpuItSaysWhoWantsOneAndWhatToDo) {
 
 TEST_F(DeviceShardTest, WithoutRoomAVariableIsRefusedAndTheRestGoesOn) {
   stream_.reset();
-  if (!device::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
-  device::use_stand_ins(1, std::uint64_t{12} << 20);
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  gpu::use_stand_ins(1, std::uint64_t{12} << 20);
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {4, 2}, optimizers::SGD{}));
-  const std::uint64_t free = device::info(0).free_bytes;
+  const std::uint64_t free = gpu::info(0).free_bytes;
   const auto large = one_shard<float>(2, {300000, 4}, optimizers::Adam{});
   EXPECT_THAT(refusal([&] { gpu.create(large); }, Code::resource_exhausted),
               testing::AllOf(HasSubstr("variable \"v2\": ps 0 has no room for shard v2, 300000 rows"),
                              HasSubstr("GPU 0")));
-  EXPECT_EQ(device::info(0).free_bytes, free);
+  EXPECT_EQ(gpu::info(0).free_bytes, free);
   apply_entry(gpu.store(), push_entry<float>(1, 0, {3}, 0, 2, {1, 1}));
   EXPECT_NE(gpu.values<float>(1)[6], 0);
-  const std::uint64_t then = device::info(0).free_bytes;
+  const std::uint64_t then = gpu::info(0).free_bytes;
   gpu.create(one_shard<float>(3, {1000, 4}, optimizers::Adam{}));
-  EXPECT_LT(device::info(0).free_bytes, then);
+  EXPECT_LT(gpu::info(0).free_bytes, then);
   EXPECT_EQ(gpu.store().statistics().gpu_bytes, 4 * 2 * 4U + 1000 * 4 * 4 * 3U) << "values and Adam's slots";
   gpu.store().drop(3);
-  EXPECT_EQ(device::info(0).free_bytes, then);
+  EXPECT_EQ(gpu::info(0).free_bytes, then);
   EXPECT_EQ(gpu.store().statistics().gpu_bytes, 4 * 2 * 4U);
 }
 
 TEST_F(DeviceShardTest, PushesOfAnySizeHaveTheirRoomOnceAVariableIsMade) {
   stream_.reset();
-  if (!device::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
   for (const bool deterministic : {false, true}) {
-    device::use_stand_ins(1, std::uint64_t{40} << 20);
+    gpu::use_stand_ins(1, std::uint64_t{40} << 20);
     TwoStores stores(deterministic);
     stores.create(one_shard<float>(1, {50, 4}, optimizers::SGD{.learning_rate = 1}));
     stores.create(one_shard<bfloat16>(2, {50, 4}, optimizers::SGD{.learning_rate = 1}));
-    const device::Memory all_the_rest(0, device::info(0).free_bytes);
+    const gpu::Memory all_the_rest(0, gpu::info(0).free_bytes);
     constexpr std::size_t kRows = 600000;  // several pieces
     std::vector<std::uint32_t> numbers(kRows);
     for (std::size_t i = 0; i < kRows; ++i) numbers[i] = i % 50;
@@ -423,8 +424,8 @@ TEST_F(DeviceShardTest, StepsAndCountersAreSeenWhenTheGpuIsDone) {
       [&](std::uint32_t, std::uint64_t) { expect_settled(counted); });
   shown = &store;
   store.use_gpu([] { return 0; }, false);
-  store.create_group({.id = 1, .mode = shard::GroupMode::synchronous, .workers = {2}});
-  shard::CreateShard request = one_shard<float>(1, {4, 1}, optimizers::SGD{.learning_rate = 1});
+  store.create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .workers = {2}});
+  protocol::CreateShard request = one_shard<float>(1, {4, 1}, optimizers::SGD{.learning_rate = 1});
   request.memory = ShardMemory::device;
   request.group = 1;
   (void)store.create(request);
@@ -432,23 +433,23 @@ TEST_F(DeviceShardTest, StepsAndCountersAreSeenWhenTheGpuIsDone) {
   request.group = 0;
   (void)store.create(request);
   auto entry = push_entry<float>(1, 0, {0}, 0, 1, {1});
-  shard::PushHeader header;
+  protocol::PushHeader header;
   std::memcpy(&header, entry.data(), sizeof header);
   header.rank = 2;
   std::memcpy(entry.data(), &header, sizeof header);
   apply_entry(store, entry);
-  header = {.kind = shard::PushKind::step, .variable = 1, .bytes = 64, .first_row = 1, .rank = 2};
+  header = {.kind = protocol::PushKind::step, .variable = 1, .bytes = 64, .first_row = 1, .rank = 2};
   store.apply(header, {}, nullptr);
   EXPECT_EQ(steps, 1);
   apply_entry(store, push_entry<float>(2, 0, {0}, 0, 1, {1}));
   EXPECT_TRUE(store.unsettled());
-  header = {.kind = shard::PushKind::count, .variable = 1, .bytes = 64, .first_row = 1};
+  header = {.kind = protocol::PushKind::count, .variable = 1, .bytes = 64, .first_row = 1};
   store.apply(header, {}, nullptr);
   EXPECT_EQ(counted, 1);
 }
 
 TEST_F(DeviceShardTest, WhatGoesWrongOnTheGpuIsKnownWhoeverWasTold) {
-  if (!device::are_stand_ins()) GTEST_SKIP() << "a GPU does not fail at a test's word";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "a GPU does not fail at a test's word";
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {4, 1}, optimizers::SGD{}));
   EXPECT_NO_THROW(gpu.store().require_gpu());
@@ -462,24 +463,24 @@ TEST_F(DeviceShardTest, WhatGoesWrongOnTheGpuIsKnownWhoeverWasTold) {
 
 TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNothingHasChanged) {
   stream_.reset();
-  if (!device::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
-  device::use_stand_ins(1, std::uint64_t{24} << 20);
-  const device::Stream stream(0);
-  device::Event made(0);
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  gpu::use_stand_ins(1, std::uint64_t{24} << 20);
+  const gpu::Stream stream(0);
+  gpu::Event made(0);
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {100, 4}, optimizers::SGD{.learning_rate = 1}));
-  device::Values<float> gradient(0, 400);
-  device::fill_with_zeros(stream, gradient.data(), 400 * sizeof(float));
+  gpu::Values<float> gradient(0, 400);
+  gpu::fill_with_zeros(stream, gradient.data(), 400 * sizeof(float));
   made.record(stream);
   const auto push = [&] {
-    shard::PushHeader header{.kind = shard::PushKind::dense, .variable = 1, .rows = 100};
-    header.bytes = shard::entry_bytes(header.kind, header.rows, 4 * sizeof(float));
+    protocol::PushHeader header{.kind = protocol::PushKind::dense, .variable = 1, .rows = 100};
+    header.bytes = protocol::entry_bytes(header.kind, header.rows, 4 * sizeof(float));
     header.first_part = header.last_part = 1;
     if (!gpu.store().reserve_from_gpu(1, 0, 0, header.rows)) ADD_FAILURE() << "it is in that GPU";
     gpu.store().apply_from_gpu(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), made);
   };
   {
-    const device::Memory all_the_rest(0, device::info(0).free_bytes);
+    const gpu::Memory all_the_rest(0, gpu::info(0).free_bytes);
     EXPECT_THAT(refusal(push, Code::resource_exhausted), HasSubstr("GPU 0"));
     EXPECT_EQ(gpu.store().statistics().pushes, 0U);
   }
@@ -488,4 +489,4 @@ TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNo
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

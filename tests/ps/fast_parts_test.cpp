@@ -14,7 +14,7 @@
 #include "io/temporary_folder.hpp"
 #include "support/expect_error.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -133,4 +133,4 @@ TEST_F(FastPartsTest, WithoutAFolderThereAreNone) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -8,7 +8,7 @@
 #include "capstan/error.hpp"
 #include "transport/loop/loop.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kSlab = 1 << 20;
@@ -91,4 +91,4 @@ TEST_F(HeapTest, ARegionThatIsNotThereIsRefused) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -9,7 +9,7 @@
 #include "ps/shard/philox.hpp"
 #include "ps/shard/store.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 std::vector<float> values(const Initializer& init, std::uint64_t first, std::uint64_t count) {
@@ -142,4 +142,4 @@ TEST(Initialize, EveryKindReachesEveryType) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -16,7 +16,7 @@
 #include "ps/shard/store.hpp"
 #include "transport/ucx/fabric.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kRanks = 3;
@@ -58,8 +58,8 @@ std::vector<std::byte> make_entry(std::uint64_t k) {
   std::mt19937_64 random(k);
   std::vector<std::byte> bytes;
   if (random() % 16 == 0) {
-    shard::PushHeader count;
-    count.kind = shard::PushKind::count;
+    protocol::PushHeader count;
+    count.kind = protocol::PushKind::count;
     count.first_row = 1 + random() % 5;
     count.bytes = sizeof count;
     bytes.resize(sizeof count);
@@ -80,9 +80,9 @@ std::vector<std::byte> make_entry(std::uint64_t k) {
       default:
         bytes = entry_of<double>(random, table, width);
     }
-    if (k % 7 == 0) bytes = with_op(std::move(bytes), shard::RowOp::add);
+    if (k % 7 == 0) bytes = with_op(std::move(bytes), protocol::RowOp::add);
   }
-  shard::PushHeader header;
+  protocol::PushHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
   header.closure = 1 + k / 5;  // each closure has five
   header.call = static_cast<std::uint32_t>(k % 5);
@@ -106,7 +106,7 @@ class Life {
  public:
   explicit Life(const std::shared_ptr<transport::KeptMemory>& memory)
       : kept_(memory, fabric_, kRanks, kRing / 4),
-        board_(kept_.board(shard::BoardLayout(kRanks).bytes())),
+        board_(kept_.board(protocol::BoardLayout(kRanks).bytes())),
         store_(
             fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
             &kept_),
@@ -117,7 +117,7 @@ class Life {
       rings_.recover();
     }
     for (std::uint32_t t = 0; t < tables().size(); ++t) {
-      shard::CreateShard request;
+      protocol::CreateShard request;
       request.variable = t;
       request.name = "t" + std::to_string(t);
       request.dtype = tables()[t].dtype;
@@ -133,7 +133,7 @@ class Life {
   bool found_cut_off() const { return cut_off_; }
 
   void push_all() {
-    const shard::BoardLayout layout(kRanks);
+    const protocol::BoardLayout layout(kRanks);
     auto tail = word(layout.tail(kPusher));
     std::uint64_t k = 0;
     for (std::uint64_t at = 0; at < tail.load(); ++k) at = begin_of(at, entry(k).size()) + entry(k).size();
@@ -144,7 +144,7 @@ class Life {
         const std::uint64_t at = begin_of(from, bytes.size());
         if (at + bytes.size() - word(layout.applied(kPusher)).load() > kRing) break;
         if (at != from) {
-          shard::PushHeader padding;
+          protocol::PushHeader padding;
           padding.bytes = at - from;
           std::memcpy(ring_ + from % kRing, &padding, sizeof padding);
         }
@@ -183,7 +183,7 @@ class Life {
   std::unique_ptr<transport::Region> board_;
   Store store_;
   RingReader rings_;
-  shard::RingPlace place_;
+  protocol::RingPlace place_;
   std::byte* ring_ = nullptr;
   bool cut_off_ = false;
 };
@@ -272,4 +272,4 @@ TEST(KeptStateTest, WhatIsKilledEndsAsWhatLives) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -13,7 +13,7 @@
 #include "protocol/descriptor.hpp"
 #include "ps/plain_update.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// Five pushes, the third one dense. The arrays end where the last row ends, so a kernel that writes past a
@@ -23,8 +23,8 @@ void check(const Optimizer& o, std::uint64_t width, double tolerance) {
   constexpr std::uint64_t kRows = 20;
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
-  const std::size_t slots = shard::slots_of(o.kind).size();
-  const T first = slots > 0 ? static_cast<T>(shard::initial_slot_value(o, 0)) : T{0};
+  const std::size_t slots = protocol::slots_of(o.kind).size();
+  const T first = slots > 0 ? static_cast<T>(protocol::initial_slot_value(o, 0)) : T{0};
   std::vector<T> w(kRows * width), s0(slots > 0 ? w.size() : 0, first), s1(slots > 1 ? w.size() : 0);
   std::vector<PlainElement> expected(w.size());
   for (std::size_t i = 0; i < w.size(); ++i) {
@@ -48,7 +48,7 @@ void check(const Optimizer& o, std::uint64_t width, double tolerance) {
       }
     }
   }
-  SCOPED_TRACE(shard::describe(o) + ", width " + std::to_string(width));
+  SCOPED_TRACE(protocol::describe(o) + ", width " + std::to_string(width));
   for (std::size_t i = 0; i < w.size(); ++i) {
     ASSERT_NEAR(static_cast<double>(w[i]), expected[i].w, tolerance) << "element " << i;
     if (slots > 0) {
@@ -92,8 +92,8 @@ TEST(Kernels, AgreeWithTheScalarRules) {
 /// In float and rounded once a push; slots are float.
 template <class T>
 void check_halves(const Optimizer& o, std::uint64_t width) {
-  const std::size_t slots = shard::slots_of(o.kind).size();
-  const auto first = static_cast<float>(slots > 0 ? shard::initial_slot_value(o, 0) : 0);
+  const std::size_t slots = protocol::slots_of(o.kind).size();
+  const auto first = static_cast<float>(slots > 0 ? protocol::initial_slot_value(o, 0) : 0);
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
   constexpr std::uint64_t kRows = 4;
@@ -112,7 +112,7 @@ void check_halves(const Optimizer& o, std::uint64_t width) {
                            exact.data(), step});
     for (float& value : same) value = static_cast<float>(T(value));
     for (std::size_t i = 0; i < w.size(); ++i) {
-      ASSERT_EQ(static_cast<float>(w[i]), same[i]) << shard::describe(o) << " " << i;
+      ASSERT_EQ(static_cast<float>(w[i]), same[i]) << protocol::describe(o) << " " << i;
     }
     ASSERT_EQ(s0, t0);
     ASSERT_EQ(s1, t1);
@@ -155,7 +155,7 @@ TEST(Kernels, RowsThatAPushDoesNotNameStayAsTheyAre) {
                            gradient.data(), 1});
     for (std::size_t i = 0; i < w.size(); ++i) {
       const bool named = i / kWidth == 1 || i / kWidth == 4;
-      EXPECT_EQ(w[i] == 1 && s0[i] == 2 && s1[i] == 3, !named) << shard::describe(o) << ", element " << i;
+      EXPECT_EQ(w[i] == 1 && s0[i] == 2 && s1[i] == 3, !named) << protocol::describe(o) << ", element " << i;
     }
   }
 }
@@ -224,4 +224,4 @@ TEST(Kernels, NoRowsAreNoUpdate) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -7,7 +7,7 @@
 
 #include "capstan/optimizers.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// One element of a variable, with its slots.
 struct PlainElement {
@@ -63,4 +63,4 @@ inline void plain_update(const Optimizer& o, PlainElement& x, double g, std::int
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -23,7 +23,7 @@ constexpr std::uint64_t kSlab = 1024 * kKiB;  // what RankThreads sets
 /// What the workers, which are threads, wait for. Each adds 1 to the first row of the variable with a push.
 struct Orders {
   std::atomic<bool> made{false};
-  shard::VariableDescriptor variable;
+  protocol::VariableDescriptor variable;
   std::atomic<std::uint64_t> may_push{0};  // workers below this one
   std::atomic<std::uint64_t> rounds{1};    // pushes of each
   std::atomic<std::uint64_t> must_die{0};  // workers below this one
@@ -72,8 +72,8 @@ class PsMemoryTest : public ClientFixture {
     ClientFixture::TearDown();
   }
 
-  shard::PsStatistics statistics() {
-    return from_bytes<shard::PsStatistics>(
+  protocol::PsStatistics statistics() {
+    return from_bytes<protocol::PsStatistics>(
         strategy_->ask_every_ps(cluster::kPsStatistics, {}, milliseconds(20'000), "tell its statistics")
             .at(0));
   }

@@ -13,7 +13,7 @@
 #include "ps/shard/store.hpp"
 #include "transport/ucx/fabric.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kPlaces = 3;
@@ -29,7 +29,7 @@ class PersistentPs {
  public:
   explicit PersistentPs(const std::shared_ptr<transport::KeptMemory>& memory)
       : kept_(memory, fabric_, kPlaces, kRingBytes / 4),
-        board_(kept_.board(shard::BoardLayout(kPlaces).bytes())),
+        board_(kept_.board(protocol::BoardLayout(kPlaces).bytes())),
         store_(
             fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
             &kept_),
@@ -41,7 +41,7 @@ class PersistentPs {
       rings_.recover();
       inbox_.recover([this](int rank) { return rings_.applied(rank).has_value(); });
     }
-    shard::CreateShard request;
+    protocol::CreateShard request;
     request.variable = 1;
     request.name = "w";
     request.dtype = DType::float64;
@@ -53,35 +53,35 @@ class PersistentPs {
   static std::vector<std::byte> assignment(int rank, double value, bool first_part = true,
                                            bool last_part = true) {
     auto entry = with_op(push_entry<double>(1, 0, {}, 0, 1, Values(4, value), first_part, last_part),
-                         shard::RowOp::set);
-    shard::PushHeader header;
+                         protocol::RowOp::set);
+    protocol::PushHeader header;
     std::memcpy(&header, entry.data(), sizeof header);
     header.rank = static_cast<std::uint32_t>(rank);
     std::memcpy(entry.data(), &header, sizeof header);
     return entry;
   }
 
-  shard::RingPlace open_ring(int rank) { return rings_.open(rank, kRingBytes); }
+  protocol::RingPlace open_ring(int rank) { return rings_.open(rank, kRingBytes); }
   /// The first entry of the rank's ring.
   void assign_by_ring(int rank, double value) {
-    const shard::RingPlace place = open_ring(rank);
+    const protocol::RingPlace place = open_ring(rank);
     const auto entry = assignment(rank, value);
     std::memcpy(store_.heap().at(place.region, place.offset).data, entry.data(), entry.size());
-    word(shard::BoardLayout(kPlaces).tail(static_cast<std::uint64_t>(rank))).store(entry.size());
+    word(protocol::BoardLayout(kPlaces).tail(static_cast<std::uint64_t>(rank))).store(entry.size());
     ASSERT_TRUE(rings_.apply_some());
   }
   void assign_by_message(int rank, double value, bool first_part = true, bool last_part = true) {
     const auto entry = assignment(rank, value, first_part, last_part);
     const transport::Bytes bytes(entry);
     inbox_.receive(
-        {0, rank, bytes.first(sizeof(shard::PushHeader)), bytes.subspan(sizeof(shard::PushHeader))});
+        {0, rank, bytes.first(sizeof(protocol::PushHeader)), bytes.subspan(sizeof(protocol::PushHeader))});
   }
   /// Applies it, but is killed before it has committed it.
   void assign_without_commit(int rank, double value) { apply_entry(store_, assignment(rank, value)); }
   void close(int rank) { close_pusher(rank, inbox_, rings_); }
-  /// Bytes of the rank's entries that have been applied, or shard::kFenced.
+  /// Bytes of the rank's entries that have been applied, or protocol::kFenced.
   std::uint64_t position(int rank) {
-    return word(shard::BoardLayout(kPlaces).applied(static_cast<std::uint64_t>(rank))).load();
+    return word(protocol::BoardLayout(kPlaces).applied(static_cast<std::uint64_t>(rank))).load();
   }
   void begin_waiting_read() { store_.add_waiting_read(1, 0, 1); }
   /// As the ps does when the coordinator was started again (PsServer::greet_coordinator).
@@ -94,8 +94,8 @@ class PersistentPs {
     const Values all(4, value);
     std::ofstream(folder / "part", std::ios::binary)
         .write(reinterpret_cast<const char*>(all.data()), sizeof(double) * 4);
-    shard::RestoreShard shard{1, 0, 5, {{0, 0, 0, sizeof(double) * 4, 0}}, {}};
-    store_.restore(shard::RestorePart{folder.string(), {"part"}, {shard}});
+    protocol::RestoreShard shard{1, 0, 5, {{0, 0, 0, sizeof(double) * 4, 0}}, {}};
+    store_.restore(protocol::RestorePart{folder.string(), {"part"}, {shard}});
   }
 
   Values values() {
@@ -105,7 +105,7 @@ class PersistentPs {
     return out;
   }
   std::uint64_t version() {
-    const shard::ShardPlace place = store_.list().at(0).place;
+    const protocol::ShardPlace place = store_.list().at(0).place;
     std::uint64_t version = 0;
     std::memcpy(&version, store_.heap().at(place.version_region, place.version_offset).data, sizeof version);
     return version;
@@ -191,7 +191,7 @@ TEST(PsRecovery, ADeadRankWhoseMessagesHadToWaitIsFenced) {
   EXPECT_EQ(ps.values(), Values(4, 0));
   ps.close(kWorker);
   EXPECT_EQ(ps.values(), Values(4, 7));
-  EXPECT_EQ(ps.position(kWorker), shard::kFenced);
+  EXPECT_EQ(ps.position(kWorker), protocol::kFenced);
 }
 
 TEST(PsRecovery, ARestoreChangesTheVersionThatConsistentReadersCompare) {
@@ -204,4 +204,4 @@ TEST(PsRecovery, ARestoreChangesTheVersionThatConsistentReadersCompare) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

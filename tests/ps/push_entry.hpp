@@ -7,7 +7,7 @@
 
 #include "protocol/push_format.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// The bytes of one entry. `rows` empty: dense from `first_row` on.
 template <class T>
@@ -15,8 +15,8 @@ std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
                                   std::vector<std::uint32_t> rows, std::uint64_t first_row,
                                   std::uint64_t width, const std::vector<T>& gradient, bool first_part = true,
                                   bool last_part = true) {
-  shard::PushHeader header;
-  header.kind = rows.empty() ? shard::PushKind::dense : shard::PushKind::sparse;
+  protocol::PushHeader header;
+  header.kind = rows.empty() ? protocol::PushKind::dense : protocol::PushKind::sparse;
   header.variable = variable;
   header.shard = shard;
   header.rows = static_cast<std::uint32_t>(gradient.size() / width);
@@ -33,8 +33,8 @@ std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
 }
 
 /// The same entry, but with another operation than the optimizer's.
-inline std::vector<std::byte> with_op(std::vector<std::byte> entry, shard::RowOp op) {
-  shard::PushHeader header;
+inline std::vector<std::byte> with_op(std::vector<std::byte> entry, protocol::RowOp op) {
+  protocol::PushHeader header;
   std::memcpy(&header, entry.data(), sizeof header);
   header.op = op;
   std::memcpy(entry.data(), &header, sizeof header);
@@ -42,13 +42,13 @@ inline std::vector<std::byte> with_op(std::vector<std::byte> entry, shard::RowOp
 }
 
 /// Hands an entry to a sink as the ring reader does.
-inline void apply_entry(shard::PushSink& sink, const std::vector<std::byte>& entry) {
-  shard::PushHeader header;
+inline void apply_entry(protocol::PushSink& sink, const std::vector<std::byte>& entry) {
+  protocol::PushHeader header;
   std::memcpy(&header, entry.data(), sizeof header);
-  const bool sparse = header.kind == shard::PushKind::sparse;
+  const bool sparse = header.kind == protocol::PushKind::sparse;
   std::vector<std::uint32_t> rows(sparse ? header.rows : 0);
   if (sparse) std::memcpy(rows.data(), entry.data() + 64, rows.size() * 4);
   sink.apply(header, rows, entry.data() + 64 + (rows.size() * 4 + 63) / 64 * 64);
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

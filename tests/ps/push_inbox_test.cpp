@@ -6,12 +6,12 @@
 #include "base/log.hpp"
 #include "ps/push_entry.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
-class Recorder : public shard::PushSink {
+class Recorder : public protocol::PushSink {
  public:
-  void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+  void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
              const std::byte* values) override {
     float first = 0;
     std::memcpy(&first, values, sizeof first);
@@ -19,7 +19,7 @@ class Recorder : public shard::PushSink {
     row_counts.push_back(rows.size());
     EXPECT_EQ(first, static_cast<float>(header.variable));
   }
-  bool ready(const shard::PushHeader& header) override { return !held || header.first_part == 0; }
+  bool ready(const protocol::PushHeader& header) override { return !held || header.first_part == 0; }
   void abandon(std::uint32_t variable, std::uint32_t) override { abandoned.push_back(variable); }
   bool unsettled() const noexcept override { return settled < applied.size(); }
   void settle() override { settled = applied.size(); }
@@ -45,7 +45,7 @@ class PushInboxTest : public testing::Test {
     return deliver(rank, entry, acknowledge);
   }
   std::uint64_t deliver(int rank, std::vector<std::byte> entry, bool acknowledge) {
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::memcpy(&header, entry.data(), sizeof header);
     header.acknowledge = acknowledge ? 1 : 0;
     std::memcpy(entry.data(), &header, sizeof header);
@@ -62,12 +62,12 @@ class PushInboxTest : public testing::Test {
 TEST_F(PushInboxTest, WhatIsAcknowledgedHasBeenSettled) {
   std::size_t settled = 0;
   PushInbox inbox(sink_, [&](int, std::uint64_t) { settled = sink_.settled; });
-  shard::PushHeader header;
-  header.kind = shard::PushKind::dense;
+  protocol::PushHeader header;
+  header.kind = protocol::PushKind::dense;
   header.rows = header.variable = 1;
-  header.bytes = 2 * shard::kCacheLine;
+  header.bytes = 2 * protocol::kCacheLine;
   header.acknowledge = 1;
-  std::vector<std::byte> values(shard::kCacheLine);
+  std::vector<std::byte> values(protocol::kCacheLine);
   const float one = 1;
   std::memcpy(values.data(), &one, sizeof one);
   for (int entry = 0; entry < 3; ++entry) inbox.receive({0, 4, std::as_bytes(std::span(&header, 1)), values});
@@ -126,7 +126,7 @@ TEST_F(PushInboxTest, AnEntryThatIsNotWhatItsHeaderSaysIsDropped) {
   deliver(1, entry, true);
   entry = push_entry<float>(1, 0, {0, 5, 2}, 0, 1, std::vector<float>(3, 1));
   const std::uint32_t many = 0xffffffff;
-  std::memcpy(entry.data() + offsetof(shard::PushHeader, rows), &many, sizeof many);
+  std::memcpy(entry.data() + offsetof(protocol::PushHeader, rows), &many, sizeof many);
   deliver(1, entry, true);
   const auto malformed = transport::malformed_messages();
   inbox_.receive({0, 1, transport::Bytes(entry).first(7), {}});
@@ -139,4 +139,4 @@ TEST_F(PushInboxTest, AnEntryThatIsNotWhatItsHeaderSaysIsDropped) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -17,7 +17,7 @@
 #include "transport/loop/loop.hpp"
 #include "transport/message_types.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kRanks = 4;
@@ -31,15 +31,15 @@ class ReplicaTest : public testing::Test {
     replica_fabric_->on_message(cluster::kReplicate,
                                 [this](const transport::Message& m) { follower_.receive(m); });
     ps_fabric_->on_message(cluster::kReplicated, [this](const transport::Message& m) {
-      shard::ReplicaProgress progress;
+      protocol::ReplicaProgress progress;
       std::memcpy(&progress, m.header.data(), sizeof progress);
       stream_.take(progress);
     });
   }
 
   void create(std::uint32_t variable, const Optimizer& optimizer) {
-    const shard::CreateShard request{variable, 0,     "v",       DType::float32, {kRows, kWidth},
-                                     0,        kRows, optimizer, Initializer{}};
+    const protocol::CreateShard request{variable, 0,     "v",       DType::float32, {kRows, kWidth},
+                                        0,        kRows, optimizer, Initializer{}};
     stream_.call(cluster::kCreateVariable, 1, to_bytes(request));
     follow();
     store_.create(request);
@@ -67,13 +67,13 @@ class ReplicaTest : public testing::Test {
   std::uint64_t applied(int rank) { return word(layout_.applied(static_cast<std::uint64_t>(rank))); }
   /// Into the ring of a rank whose entries have filled `tail` bytes so far. The ring never wraps here.
   void publish(int rank, std::uint64_t& tail, const std::vector<std::byte>& entry) {
-    const shard::RingPlace place = rings_.open(rank, kRing);
+    const protocol::RingPlace place = rings_.open(rank, kRing);
     std::memcpy(store_.heap().at(place.region, place.offset).data + tail, entry.data(), entry.size());
     tail += entry.size();
     word(layout_.tail(static_cast<std::uint64_t>(rank))).store(tail);
   }
   void send(int rank, const std::vector<std::byte>& entry) {
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::memcpy(&header, entry.data(), sizeof header);
     header.acknowledge = 1;
     const transport::Bytes bytes(entry);
@@ -96,12 +96,12 @@ class ReplicaTest : public testing::Test {
                              copy_.remove(from);
                              return;
                            }
-                           copy_.create(from_bytes<shard::CreateShard>(request));
+                           copy_.create(from_bytes<protocol::CreateShard>(request));
                          },
-                         [this](const shard::ReplicaProgress& progress) {
+                         [this](const protocol::ReplicaProgress& progress) {
                            to_ps_.send(cluster::kReplicated, transport::as_bytes(progress));
                          }};
-  shard::BoardLayout layout_{kRanks};
+  protocol::BoardLayout layout_{kRanks};
   std::unique_ptr<transport::Region> board_ = ps_fabric_->allocate(layout_.bytes());
   RingReader rings_{board_->memory().data(), kRanks, store_.heap(), store_, nullptr, &stream_};
   std::vector<std::pair<int, std::uint64_t>> told_;
@@ -213,7 +213,7 @@ TEST_F(ReplicaTest, ACallThatTheReplicaRefusesIsCounted) {
 TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
   create(1, optimizers::SGD{.learning_rate = 1});
   const auto of_closure = [](std::vector<std::byte> bytes, std::uint32_t number, bool again) {
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::memcpy(&header, bytes.data(), sizeof header);
     header.closure = 9;
     header.call = number;
@@ -228,7 +228,7 @@ TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
   copy_.remove(1);
   for (std::uint32_t number = 0; number < 2; ++number) {
     auto again = of_closure(entry(1, {0}, 1), number, true);
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::memcpy(&header, again.data(), sizeof header);
     header.rank = 2;
     std::memcpy(again.data(), &header, sizeof header);
@@ -238,4 +238,4 @@ TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -13,28 +13,28 @@
 #include "ps/push_entry.hpp"
 #include "transport/loop/loop.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 using testing::HasSubstr;
 
 /// Keeps what it is given.
-class RingRecorder : public shard::PushSink {
+class RingRecorder : public protocol::PushSink {
  public:
   struct Push {
-    shard::PushKind kind;
+    protocol::PushKind kind;
     std::uint32_t variable;
     std::vector<std::uint32_t> rows;
     std::vector<float> values;
   };
-  void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+  void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
              const std::byte* values) override {
     Push push{header.kind, header.variable, {rows.begin(), rows.end()}, std::vector<float>(header.rows)};
     std::memcpy(push.values.data(), values, push.values.size() * sizeof(float));
     pushes.push_back(std::move(push));
     calls.push_back("apply");
   }
-  bool ready(const shard::PushHeader& header) override { return !held || header.first_part == 0; }
+  bool ready(const protocol::PushHeader& header) override { return !held || header.first_part == 0; }
   void abandon(std::uint32_t variable, std::uint32_t) override {
     abandoned.push_back(variable);
     calls.push_back("abandon");
@@ -63,7 +63,7 @@ class RingReaderTest : public testing::Test {
   /// The pusher's end of a ring, as ps_link.cpp writes it but for the waiting.
   struct Pusher {
     int rank;
-    shard::RingPlace place;
+    protocol::RingPlace place;
     std::byte* ring;
     std::byte* board;
     std::uint64_t tail = 0;
@@ -72,14 +72,14 @@ class RingReaderTest : public testing::Test {
       return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(board + offset));
     }
     std::uint64_t applied() const {
-      return word(shard::BoardLayout(kRanks).applied(static_cast<std::uint64_t>(rank))).load();
+      return word(protocol::BoardLayout(kRanks).applied(static_cast<std::uint64_t>(rank))).load();
     }
     bool has_room(std::uint64_t bytes) const { return tail + bytes - applied() <= place.bytes; }
     /// Writes without telling anybody.
     void write(const std::vector<std::byte>& entry) {
       const std::uint64_t to_end = place.bytes - tail % place.bytes;
       if (to_end < entry.size()) {
-        shard::PushHeader padding;
+        protocol::PushHeader padding;
         padding.bytes = to_end;
         std::memcpy(ring + tail % place.bytes, &padding, sizeof padding);
         tail += to_end;
@@ -88,12 +88,12 @@ class RingReaderTest : public testing::Test {
       tail += entry.size();
     }
     void publish() const {
-      word(shard::BoardLayout(kRanks).tail(static_cast<std::uint64_t>(rank))).store(tail);
+      word(protocol::BoardLayout(kRanks).tail(static_cast<std::uint64_t>(rank))).store(tail);
     }
   };
 
   Pusher open(int rank, std::uint64_t bytes = kRing) {
-    const shard::RingPlace place = reader_.open(rank, bytes);
+    const protocol::RingPlace place = reader_.open(rank, bytes);
     auto& window = windows_.emplace_back(peer_->open_window(heap_.key(place.region), {}));
     return {rank, place, window->mapped() + place.offset, board_.data()};
   }
@@ -118,7 +118,7 @@ class RingReaderTest : public testing::Test {
   std::unique_ptr<transport::Fabric> fabric_ = hub_.open();
   std::unique_ptr<transport::Fabric> client_ = hub_.open();
   transport::Peer* peer_ = &client_->connect(0, "ps", fabric_->address());
-  std::unique_ptr<transport::Region> region_ = fabric_->allocate(shard::BoardLayout(kRanks).bytes());
+  std::unique_ptr<transport::Region> region_ = fabric_->allocate(protocol::BoardLayout(kRanks).bytes());
   std::span<std::byte> board_ = region_->memory();
   Heap heap_{*fabric_, 1 << 20};
   RingRecorder sink_;
@@ -139,7 +139,7 @@ TEST_F(RingReaderTest, PublishedEntriesAreAppliedInOrder) {
   EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2, 3}));
   for (const auto& push : sink_.pushes) expect_whole(push);
   EXPECT_EQ(sink_.pushes[1].rows.size(), 20U);
-  EXPECT_EQ(sink_.pushes[2].kind, shard::PushKind::dense);
+  EXPECT_EQ(sink_.pushes[2].kind, protocol::PushKind::dense);
   EXPECT_EQ(pusher.applied(), pusher.tail);
   EXPECT_FALSE(reader_.has_work());
   EXPECT_FALSE(reader_.apply_some());
@@ -243,7 +243,7 @@ TEST_F(RingReaderTest, WhatARankWritesThatCountsAsDeadIsNotAppliedAndItIsTold) {
   one.publish();
   one.write(entry(2));
   reader_.close(1);
-  EXPECT_EQ(one.applied(), shard::kFenced);
+  EXPECT_EQ(one.applied(), protocol::kFenced);
   one.publish();
   EXPECT_FALSE(reader_.has_work());
   EXPECT_FALSE(reader_.apply_some());
@@ -387,7 +387,7 @@ class RingDamageTest : public RingReaderTest {
     Pusher pusher = open(1);
     pusher.write(entry(1));
     auto broken = entry(2, 20);
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::memcpy(&header, broken.data(), sizeof header);
     damage(header);
     std::memcpy(broken.data(), &header, sizeof header);
@@ -410,18 +410,18 @@ TEST_F(RingDamageTest, AnEntryOfAnImpossibleSizeIsDropped) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{63}, std::uint64_t{65}, std::uint64_t{64},
                                     std::uint64_t{1} << 40, std::uint64_t(-64), kRing}) {
     SCOPED_TRACE(bytes);
-    expect_dropped([bytes](shard::PushHeader& header) { header.bytes = bytes; });
+    expect_dropped([bytes](protocol::PushHeader& header) { header.bytes = bytes; });
   }
 }
 
 TEST_F(RingDamageTest, AnEntryThatReachesBeyondTheTailIsDropped) {
-  expect_dropped([](shard::PushHeader& header) { header.bytes += 64; });
+  expect_dropped([](protocol::PushHeader& header) { header.bytes += 64; });
 }
 
 TEST_F(RingDamageTest, AnEntryWithMoreRowsThanBytesIsDropped) {
   for (const std::uint32_t rows : {1000U, 0x7fffffffU, 0xffffffffU}) {
     SCOPED_TRACE(rows);
-    expect_dropped([rows](shard::PushHeader& header) { header.rows = rows; });
+    expect_dropped([rows](protocol::PushHeader& header) { header.rows = rows; });
   }
 }
 
@@ -442,4 +442,4 @@ TEST_F(RingDamageTest, RandomBytesAreSurvived) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

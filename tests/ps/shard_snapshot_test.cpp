@@ -17,7 +17,7 @@
 #include "ps/shard/store.hpp"
 #include "transport/loop/loop.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 std::vector<std::byte> random_bytes(std::size_t count, std::mt19937& random) {
@@ -222,8 +222,8 @@ TEST_F(Snapshots, AShardIsTakenWhenNoPushToItIsHalfApplied) {
   push(1, true, false);
   StoreSnapshot snapshot(store_);
   EXPECT_FALSE(snapshot.advance());
-  shard::PushHeader another;
-  another.kind = shard::PushKind::dense;
+  protocol::PushHeader another;
+  another.kind = protocol::PushKind::dense;
   another.variable = 1;
   EXPECT_FALSE(store_.ready(another)) << "the shard would never get whole";
   push(2, false, true);
@@ -237,8 +237,8 @@ TEST_F(Snapshots, AShardIsTakenWhenNoPushToItIsHalfApplied) {
 TEST_F(Snapshots, OneThatEndsEarlyHoldsNobodyUp) {
   push(1, true, false);
   { const StoreSnapshot snapshot(store_); }
-  shard::PushHeader another;
-  another.kind = shard::PushKind::dense;
+  protocol::PushHeader another;
+  another.kind = protocol::PushKind::dense;
   another.variable = 1;
   EXPECT_TRUE(store_.ready(another));
 }
@@ -253,4 +253,4 @@ TEST_F(Snapshots, AVariableThatIsDroppedIsInItAllTheSame) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -13,7 +13,7 @@
 #include "ps/shard/store.hpp"
 #include "transport/loop/loop.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kTableRows = 11;
@@ -102,7 +102,7 @@ class Job {
 
  private:
   transport::LoopHub hub_;
-  shard::DivPartition partition_;
+  protocol::DivPartition partition_;
   std::vector<std::unique_ptr<transport::Fabric>> fabrics_;
   std::vector<std::unique_ptr<Store>> stores_;
 };
@@ -145,4 +145,4 @@ TEST(StoreCheckpoint, TheStoreGoesOnAfterSaving) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -16,7 +16,7 @@
 #include "support/expect_error.hpp"
 #include "transport/loop/loop.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 using testing::HasSubstr;
@@ -51,8 +51,8 @@ class StoreTest : public testing::Test {
 
   /// One shard that is the whole variable.
   template <class T>
-  shard::ShardPlace create(std::uint32_t id, std::vector<std::uint64_t> shape, const Optimizer& optimizer,
-                           const Initializer& initializer = {}) {
+  protocol::ShardPlace create(std::uint32_t id, std::vector<std::uint64_t> shape, const Optimizer& optimizer,
+                              const Initializer& initializer = {}) {
     return store_.create(
         {id, 0, "v" + std::to_string(id), dtype_of<T>, shape, 0, shape[0], optimizer, initializer});
   }
@@ -93,7 +93,7 @@ class StoreTest : public testing::Test {
 template <class T>
 void StoreTest::expect_follows_the_rules(std::uint32_t id, std::vector<std::uint64_t> shape,
                                          const Optimizer& optimizer, double tolerance) {
-  SCOPED_TRACE(shard::describe(optimizer) + " " + std::string(to_string(dtype_of<T>)));
+  SCOPED_TRACE(protocol::describe(optimizer) + " " + std::string(to_string(dtype_of<T>)));
   const std::uint64_t count = shape[0];
   const std::uint64_t width = shape.size() == 2 ? shape[1] : 1;
   create<T>(id, shape, optimizer, initializers::constant(3));
@@ -175,7 +175,7 @@ TEST_F(StoreTest, PartsThatAnEarlierRunHadAppliedAreOfAPushAllTheSame) {
   create<float>(1, {4, 1}, optimizers::SGD{.learning_rate = -1});
   const auto part = [&](std::uint32_t rank, std::uint32_t number, bool again, std::uint64_t closure = 7) {
     auto entry = push_entry<float>(1, 0, {number}, 0, 1, {1}, number == 0, number == 2);
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::memcpy(&header, entry.data(), sizeof header);
     header.rank = rank;
     header.closure = closure;
@@ -219,7 +219,7 @@ TEST_F(StoreTest, FirstValuesAreThoseOfTheWholeVariable) {
 }
 
 TEST_F(StoreTest, APlaceSaysWhereTheValuesLie) {
-  const shard::ShardPlace place =
+  const protocol::ShardPlace place =
       store_.create({1, 2, "w", DType::float64, {100, 2}, 40, 30, {}, initializers::constant(6)});
   EXPECT_EQ(place.ps, 3);
   EXPECT_EQ(place.first_row, 40U);
@@ -244,7 +244,7 @@ TEST_F(StoreTest, AssignSetsRowsAndLeavesTheSlots) {
   create<double>(1, {3}, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0});
   apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, std::vector<double>{3, 3, 3}));  // accumulator 9
   apply_entry(store_,
-              with_op(push_entry<double>(1, 0, {}, 1, 1, std::vector<double>{7, 8}), shard::RowOp::set));
+              with_op(push_entry<double>(1, 0, {}, 1, 1, std::vector<double>{7, 8}), protocol::RowOp::set));
   EXPECT_EQ(all<double>(1, 3), (std::vector<double>{-1, 7, 8}));
   apply_entry(store_, push_entry<double>(1, 0, {1}, 0, 1, std::vector<double>{4}));  // 4 / sqrt(9 + 16)
   EXPECT_DOUBLE_EQ(all<double>(1, 3)[1], 7 - 0.8);
@@ -270,7 +270,7 @@ TEST_F(StoreTest, WhatIsNotThereIsRefusedByName) {
 
 TEST_F(StoreTest, RefusesAShardThatItCannotCountThoughTheCoordinatorAskedForIt) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
-  const auto refused = [&](const shard::CreateShard& request) {
+  const auto refused = [&](const protocol::CreateShard& request) {
     const std::string text = error_of(Code::invalid_argument, [&] { store_.create(request); });
     EXPECT_THAT(text, HasSubstr("\"v\""));
     EXPECT_TRUE(store_.list().empty());
@@ -291,7 +291,7 @@ TEST_F(StoreTest, IntegersTakeSgdWithAWholeLearningRateOnly) {
   for (const Optimizer& optimizer : refused) {
     try {
       create<std::int64_t>(1, {4}, optimizer);
-      ADD_FAILURE() << shard::describe(optimizer);
+      ADD_FAILURE() << protocol::describe(optimizer);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
       EXPECT_THAT(error.what(), HasSubstr("variable \"v1\" is int64"));
@@ -325,14 +325,14 @@ TEST_F(StoreTest, APushThatDoesNotFitIsDroppedAndLogged) {
   expect_dropped(push_entry<float>(1, 0, {0}, 0, 50, std::vector<float>(50)));  // rows of another width
   // More rows than the entry has bytes for: reading them would leave the ring.
   auto short_entry = push_entry<float>(1, 0, {}, 0, 2, row);
-  shard::PushHeader header;
+  protocol::PushHeader header;
   std::memcpy(&header, short_entry.data(), sizeof header);
   header.rows = 4;
   header.bytes = 64;
   std::memcpy(short_entry.data(), &header, sizeof header);
   expect_dropped(short_entry);
   // A kind that no client sends.
-  header.kind = static_cast<shard::PushKind>(77);
+  header.kind = static_cast<protocol::PushKind>(77);
   header.rows = 1;
   header.bytes = 128;
   std::memcpy(short_entry.data(), &header, sizeof header);
@@ -346,4 +346,4 @@ TEST_F(StoreTest, APushThatDoesNotFitIsDroppedAndLogged) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

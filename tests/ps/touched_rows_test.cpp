@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 TEST(TouchedRows, ListsWhatWasAdded) {
@@ -39,4 +39,4 @@ TEST(TouchedRows, AllAreAll) {
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -10,14 +10,14 @@
 #include "ps/shard/store.hpp"
 #include "transport/loop/loop.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 class OneStore {
  public:
   explicit OneStore(ShardMemory memory, bool deterministic = false) : memory_(memory) {
     store_.use_gpu([] { return 0; }, deterministic);
   }
-  void create(shard::CreateShard request, bool filled = false) {
+  void create(protocol::CreateShard request, bool filled = false) {
     request.memory = memory_;
     (void)store_.create(request, filled);
   }
@@ -41,7 +41,7 @@ class OneStore {
 
 struct TwoStores {
   explicit TwoStores(bool deterministic = false) : gpu(ShardMemory::device, deterministic) {}
-  void create(const shard::CreateShard& request) {
+  void create(const protocol::CreateShard& request) {
     host.create(request);
     gpu.create(request);
   }
@@ -59,9 +59,9 @@ struct TwoStores {
 
 /// A variable that is one shard.
 template <class T>
-shard::CreateShard one_shard(std::uint32_t id, std::vector<std::uint64_t> shape, const Optimizer& optimizer,
-                             const Initializer& initializer = {}) {
+protocol::CreateShard one_shard(std::uint32_t id, std::vector<std::uint64_t> shape,
+                                const Optimizer& optimizer, const Initializer& initializer = {}) {
   return {id, 0, "v" + std::to_string(id), dtype_of<T>, shape, 0, shape[0], optimizer, initializer};
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

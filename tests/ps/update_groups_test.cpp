@@ -5,18 +5,18 @@
 
 #include <string>
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 class UpdateGroupsTest : public testing::Test {
  protected:
-  void create(shard::GroupMode mode, int backup_workers = 0) {
+  void create(protocol::GroupMode mode, int backup_workers = 0) {
     groups_.create({1, mode, 0, true, backup_workers, {4, 5, 6}});
   }
   /// A push of nothing to shard `shard` of variable 1.
   void push(int rank, std::uint32_t shard) {
-    shard::PushHeader header;
-    header.kind = shard::PushKind::sparse;
+    protocol::PushHeader header;
+    header.kind = protocol::PushKind::sparse;
     header.variable = 1;
     header.shard = shard;
     header.rank = static_cast<std::uint32_t>(rank);
@@ -37,7 +37,7 @@ class UpdateGroupsTest : public testing::Test {
 };
 
 TEST_F(UpdateGroupsTest, PushesWaitForAllWorkersAndComeInTheirOrder) {
-  create(shard::GroupMode::synchronous);
+  create(protocol::GroupMode::synchronous);
   push(6, 0);
   push(5, 1);
   push(4, 0);
@@ -53,7 +53,7 @@ TEST_F(UpdateGroupsTest, PushesWaitForAllWorkersAndComeInTheirOrder) {
 }
 
 TEST_F(UpdateGroupsTest, AWorkerThatDiesIsNotWaitedForAndItsUnfinishedStepIsDropped) {
-  create(shard::GroupMode::synchronous);
+  create(protocol::GroupMode::synchronous);
   for (const int rank : {4, 5, 6}) push(rank, 0);
   end(4, 1);
   end(5, 1);
@@ -72,7 +72,7 @@ TEST_F(UpdateGroupsTest, AWorkerThatDiesIsNotWaitedForAndItsUnfinishedStepIsDrop
 }
 
 TEST_F(UpdateGroupsTest, AWorkerThatWasStartedAgainIsWaitedForFromItsFirstStepOn) {
-  create(shard::GroupMode::synchronous);
+  create(protocol::GroupMode::synchronous);
   groups_.remove(6);
   groups_.join(9);
   EXPECT_TRUE(groups_.holds_back(1, 9));
@@ -88,9 +88,9 @@ TEST_F(UpdateGroupsTest, AWorkerThatWasStartedAgainIsWaitedForFromItsFirstStepOn
 }
 
 TEST_F(UpdateGroupsTest, AWorkerThatLeavesComesBackWithItsNextStep) {
-  create(shard::GroupMode::synchronous);
+  create(protocol::GroupMode::synchronous);
   push(6, 0);
-  end(6, shard::kLeave);
+  end(6, protocol::kLeave);
   end(4, 1);
   end(5, 1);
   EXPECT_EQ(log(), "step 1; ");
@@ -103,7 +103,7 @@ TEST_F(UpdateGroupsTest, AWorkerThatLeavesComesBackWithItsNextStep) {
 }
 
 TEST_F(UpdateGroupsTest, ABackupWorkersStepIsDropped) {
-  create(shard::GroupMode::synchronous, 1);
+  create(protocol::GroupMode::synchronous, 1);
   push(6, 0);
   end(4, 1);
   end(5, 1);
@@ -117,7 +117,7 @@ TEST_F(UpdateGroupsTest, ABackupWorkersStepIsDropped) {
 }
 
 TEST_F(UpdateGroupsTest, OnlyWorkersTakePart) {
-  create(shard::GroupMode::synchronous);
+  create(protocol::GroupMode::synchronous);
   EXPECT_TRUE(groups_.holds_back(1, 4));
   EXPECT_FALSE(groups_.holds_back(1, 0)) << "the coordinator";
   EXPECT_FALSE(groups_.holds_back(2, 4)) << "no such group";
@@ -126,9 +126,9 @@ TEST_F(UpdateGroupsTest, OnlyWorkersTakePart) {
 }
 
 TEST_F(UpdateGroupsTest, ARestartDropsUnfinishedStepsAndBringsEverybodyBack) {
-  create(shard::GroupMode::synchronous);
+  create(protocol::GroupMode::synchronous);
   push(4, 0);
-  end(6, shard::kLeave);
+  end(6, protocol::kLeave);
   groups_.restart(1);
   end(4, 1);
   end(5, 1);
@@ -138,7 +138,7 @@ TEST_F(UpdateGroupsTest, ARestartDropsUnfinishedStepsAndBringsEverybodyBack) {
 }
 
 TEST_F(UpdateGroupsTest, StepsOfAStaleGroupAreTheSlowestWorkers) {
-  create(shard::GroupMode::stale_synchronous);
+  create(protocol::GroupMode::stale_synchronous);
   end(4, 1);
   end(4, 2);
   end(5, 1);
@@ -148,11 +148,11 @@ TEST_F(UpdateGroupsTest, StepsOfAStaleGroupAreTheSlowestWorkers) {
   groups_.remove(5);
   end(6, 2);
   EXPECT_EQ(log(), "step 2; ");
-  end(4, shard::kLeave);
+  end(4, protocol::kLeave);
   end(6, 3);
   EXPECT_EQ(log(), "step 3; ");
   EXPECT_EQ(groups_.clocks(1).clocks, (std::vector<std::pair<std::int32_t, std::uint64_t>>{{6, 3}}));
 }
 
 }  // namespace
-}  // namespace capstan::store
+}  // namespace capstan::ps

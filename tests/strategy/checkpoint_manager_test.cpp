@@ -404,8 +404,8 @@ TEST(CheckpointManager, ASpareIsToldWhatAPsHadAtTheLastCheckpoint) {
   CheckpointManager checkpoints(strategy, {.directory = folder.path()});
   const auto path = checkpoints.save(7);
   second.add(1);  // after it
-  shard::TakeOver takeover = contents.takeover_of(1);
-  EXPECT_EQ(takeover.source, shard::TakeOver::Source::checkpoint);
+  protocol::TakeOver takeover = contents.takeover_of(1);
+  EXPECT_EQ(takeover.source, protocol::TakeOver::Source::checkpoint);
   EXPECT_EQ(takeover.folder, path.string());
   ASSERT_EQ(takeover.shards.size(), 1U);
   EXPECT_EQ(takeover.shards[0].name, "v");

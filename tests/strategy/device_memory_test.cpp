@@ -85,7 +85,7 @@ void reads_and_changes(const Cluster& cluster) {
   const auto scope = strategy.scope();
   const Variable<float> v("v", Shape{5, 2}, initializers::constant(1),
                           {.optimizer = optimizers::SGD{.learning_rate = 1}, .memory = ShardMemory::device});
-  EXPECT_EQ(v.bound()->descriptor.shards[0].region, shard::kNoRegion);
+  EXPECT_EQ(v.bound()->descriptor.shards[0].region, protocol::kNoRegion);
   v.push(std::vector<std::int64_t>{4, 0, 4}, std::vector<float>{1, 2, 3, 4, 5, 6});
   v.flush();
   const std::vector<float> all{-2, -3, 1, 1, 1, 1, 1, 1, -5, -7};
@@ -169,7 +169,7 @@ TEST_F(DeviceMemory, CheckpointsGoBetweenHostsAndGpus) {
 
 TEST_F(DeviceMemory, ARefusalNamesTheVariableAndThePsGoesOn) {
   const RankThreads ranks(with_gpus(2));
-  if (!device::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
   const VariableOptions on_gpu{.optimizer = optimizers::Adam{}, .memory = ShardMemory::device};
@@ -179,18 +179,18 @@ TEST_F(DeviceMemory, ARefusalNamesTheVariableAndThePsGoesOn) {
     return v.pull()[0];
   };
   const Variable<float> before("before", Shape{4}, {}, on_gpu);
-  const std::uint64_t free = device::info(0).free_bytes;
+  const std::uint64_t free = gpu::info(0).free_bytes;
   EXPECT_THAT(error_of(Code::resource_exhausted,
                        [&] {
                          Variable<float> v("large", Shape{1 << 24, 64}, {}, on_gpu);
                        }),
               testing::AllOf(HasSubstr("variable \"large\": ps "), HasSubstr("has no room for shard ")));
-  EXPECT_EQ(device::info(0).free_bytes, free);
+  EXPECT_EQ(gpu::info(0).free_bytes, free);
   EXPECT_LT(pushes(before), 0);
 }
 
 TEST_F(DeviceMemory, WithoutAGpuTheVariableIsRefused) {
-  if (device::count() != 0) GTEST_SKIP() << "there is a GPU";
+  if (gpu::count() != 0) GTEST_SKIP() << "there is a GPU";
   const RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}}});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();

@@ -27,8 +27,8 @@ using Flags = RankThreadsOptions::Flags;
 
 /// Stand-ins, unless there are so many GPUs and what they need.
 int stand_ins_for(int gpus) {
-  device::use_stand_ins(0);
-  return device::count() >= gpus && (gpus == 1 || device::why_no_group().empty()) ? 0 : gpus;
+  gpu::use_stand_ins(0);
+  return gpu::count() >= gpus && (gpus == 1 || gpu::why_no_group().empty()) ? 0 : gpus;
 }
 
 /// Two ps and a worker; the test's thread is the coordinator, which runs replicas as a worker does.
@@ -55,9 +55,9 @@ class GpuJob {
 class ReplicaGpusTest : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    ASSERT_FALSE(device::count() == 0 && std::getenv("CAPSTAN_TEST_GPU") != nullptr) << device::why_none();
+    ASSERT_FALSE(gpu::count() == 0 && std::getenv("CAPSTAN_TEST_GPU") != nullptr) << gpu::why_none();
   }
-  void TearDown() override { device::use_stand_ins(0); }
+  void TearDown() override { gpu::use_stand_ins(0); }
 
   const int n_ = GetParam();
 };
@@ -219,7 +219,7 @@ TEST(ReplicaGpus, AreRefusedWhereTheRankHasTooFew) {
       error_of(Code::failed_precondition, [&] { strategy::ReplicaGpus(*ranks.back(), 2); });
   EXPECT_THAT(error, HasSubstr("--replica-device=gpu with --replicas=2: each replica has a GPU of its own"));
   EXPECT_THAT(error, HasSubstr("2 GPUs are wanted and 1 can be seen"));
-  device::use_stand_ins(0);
+  gpu::use_stand_ins(0);
 }
 
 TEST(ReplicaGpus, HostReplicasHaveNone) {
@@ -228,7 +228,7 @@ TEST(ReplicaGpus, HostReplicasHaveNone) {
     EXPECT_THAT(error_of(Code::failed_precondition, [&] { (void)replica.device(); }),
                 HasSubstr("--replica-device=gpu"));
   });
-  device::use_stand_ins(0);
+  gpu::use_stand_ins(0);
 }
 
 // Logistic regression: 48 examples of 6 features, float64, each replica with its part of them.
@@ -311,7 +311,7 @@ TEST(ReplicaGpus, TrainInClosuresWhatHostReplicasTrain) {
   for (const int replicas : {1, 2, 4}) {
     const Doubles on_host = trained<&step_on_host>(replicas, "host");
     const Doubles on_gpus = trained<&step_on_gpus>(replicas, "gpu");
-    device::use_stand_ins(0);
+    gpu::use_stand_ins(0);
     for (std::size_t k = 0; k < kFeatures; ++k) {
       EXPECT_NEAR(on_gpus[k], on_host[k], 1e-12) << replicas << " replicas";
       EXPECT_NEAR(on_gpus[k], one[k], 1e-9) << replicas << " replicas";

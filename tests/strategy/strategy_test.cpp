@@ -225,7 +225,7 @@ TEST_F(StrategyTest, RefusesVariablesWhoseBytesOrRowsCannotBeCountedAndTheRestGo
   const Shape rows{(std::int64_t{1} << 32) + 16};
   const std::string text = error_of(Code::invalid_argument, [&] { Variable<bool>("large", rows); });
   for (const std::string& part : {std::string("\"large\""), std::to_string(rows[0]),
-                                  std::to_string(shard::kMostShardRows), std::string("2 shards")})
+                                  std::to_string(protocol::kMostShardRows), std::string("2 shards")})
     EXPECT_THAT(text, HasSubstr(part));
   const Variable<bool> free("large", Shape{3});
   EXPECT_EQ(free.pull(), std::vector<std::uint8_t>(3));

@@ -13,13 +13,13 @@ namespace capstan {
 /// With CAPSTAN_TEST_GPU in the environment there are no stand-ins, so that a test fails without a GPU.
 inline std::vector<std::pair<std::string, std::string>> gpu_flags(int gpus = 1) {
   const bool real = std::getenv("CAPSTAN_TEST_GPU") != nullptr;
-  if (real || (!device::are_stand_ins() && device::count() >= gpus)) return {};
+  if (real || (!gpu::are_stand_ins() && gpu::count() >= gpus)) return {};
   return {{"gpu-stand-ins", std::to_string(gpus)}};
 }
 
 /// Undone when a test has ended, after everything on a GPU has gone.
 inline void forget_stand_ins() {
-  if (device::are_stand_ins()) device::use_stand_ins(0);
+  if (gpu::are_stand_ins()) gpu::use_stand_ins(0);
 }
 
 }  // namespace capstan

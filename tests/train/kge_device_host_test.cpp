@@ -17,7 +17,7 @@
 namespace capstan::kge {
 namespace {
 
-class KgeDeviceAndHost : public device::OnGpu {
+class KgeDeviceAndHost : public gpu::OnGpu {
  protected:
   static std::vector<float> random_rows(std::size_t size, std::mt19937& random) {
     std::normal_distribution<float> normal(0, 0.5F);
@@ -61,7 +61,7 @@ TEST_F(KgeDeviceAndHost, Agree) {
       DevicePlan plan(options);
       plan.draw(batch, 3, 8);
       const auto there = to_gpu(entities), there_too = to_gpu(relations);
-      const device::Values<float> gradients(0, entities.size()), relation_gradients(0, relations.size());
+      const gpu::Values<float> gradients(0, entities.size()), relation_gradients(0, relations.size());
       step.compute(plan, {there.data(), there_too.data(), gradients.data(), relation_gradients.data()});
       const Loss loss_of_gpu = step.take_loss();
       EXPECT_EQ(loss_of_gpu.count, loss.count);
@@ -111,8 +111,8 @@ TEST_F(KgeDeviceAndHost, RankAlike) {
       const std::vector<double> host = mrr_sums_of_host(tables, test, answers);
 
       DeviceRanker ranker({model, 32, 3000, 4}, answers, *stream_);
-      device::copy(*stream_, ranker.make_table(), tables.entities.data(),
-                   tables.entities.size() * sizeof(float));
+      gpu::copy(*stream_, ranker.make_table(), tables.entities.data(),
+                tables.entities.size() * sizeof(float));
       ranker.measure_table();
       ranker.plan(test);
       ASSERT_EQ(ranker.relation_ids().size(), 8U);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr ModelKind kAll[] = {ModelKind::transe, ModelKind::distmult, ModelKind::complex};
 
-class KgeDeviceRanking : public device::OnGpu {
+class KgeDeviceRanking : public gpu::OnGpu {
  protected:
   static RankerOptions options_of(const PlainTables& tables) {
     return {tables.model, static_cast<int>(tables.dim), tables.count, tables.relation_count};
@@ -28,7 +28,7 @@ class KgeDeviceRanking : public device::OnGpu {
   /// Fills the ranker's table.
   void give(DeviceRanker& ranker, const PlainTables& tables) const {
     float* const table = ranker.make_table();
-    device::copy(*stream_, table, tables.entities.data(), tables.entities.size() * sizeof(float));
+    gpu::copy(*stream_, table, tables.entities.data(), tables.entities.size() * sizeof(float));
     ranker.measure_table();
     stream_->wait();
   }
@@ -173,7 +173,7 @@ TEST_F(KgeDeviceRanking, RanksSliceAfterSliceAndTheTableAnew) {
 }
 
 TEST_F(KgeDeviceRanking, NamesTheTableForWhichThereIsNoRoom) {
-  const std::uint64_t free = device::info(0).free_bytes;
+  const std::uint64_t free = gpu::info(0).free_bytes;
   const TrueAnswers answers;
   {
     // As large as what is free: the table alone would have room, what is to be left would not.
@@ -190,7 +190,7 @@ TEST_F(KgeDeviceRanking, NamesTheTableForWhichThereIsNoRoom) {
           << what;
     }
     EXPECT_FALSE(ranker.has_table());
-    EXPECT_EQ(device::info(0).free_bytes, free);
+    EXPECT_EQ(gpu::info(0).free_bytes, free);
   }
   const std::vector<Triple> all = random_triples(5, 9, 1, 1);
   PlainTables tables(ModelKind::transe, 8, 9, 1);
@@ -204,13 +204,13 @@ TEST_F(KgeDeviceRanking, GivesItsMemoryBack) {
   tables.fill_normal(1);
   const TrueAnswers answers(all, 2);
   DeviceRanker ranker(options_of(tables), answers, *stream_);
-  const std::uint64_t free = device::info(0).free_bytes;
+  const std::uint64_t free = gpu::info(0).free_bytes;
   give(ranker, tables);
   (void)ranks(ranker, tables, all);
-  EXPECT_LT(device::info(0).free_bytes, free - 5000 * 32 * 4);
+  EXPECT_LT(gpu::info(0).free_bytes, free - 5000 * 32 * 4);
   ranker.drop_table();
-  if (device::are_stand_ins()) {  // a GPU's allocator keeps some
-    EXPECT_GT(device::info(0).free_bytes, free - (1 << 20));
+  if (gpu::are_stand_ins()) {  // a GPU's allocator keeps some
+    EXPECT_GT(gpu::info(0).free_bytes, free - (1 << 20));
   }
 }
 

@@ -38,7 +38,7 @@ Problem make_problem(const StepOptions& options, std::size_t batch, std::mt19937
   return problem;
 }
 
-class KgeDeviceStep : public device::OnGpu {
+class KgeDeviceStep : public gpu::OnGpu {
  protected:
   struct Result {
     Loss loss;
@@ -64,7 +64,7 @@ class KgeDeviceStep : public device::OnGpu {
     plan.draw(problem.batch, 5, number);
     const auto entities = to_gpu(rows_of(problem.entities, plan.batch().entity_ids(), dim));
     const auto relations = to_gpu(rows_of(problem.relations, plan.batch().relation_ids(), dim));
-    const device::Values<float> entity_gradients(0, entities.size()), relation_gradients(0, relations.size());
+    const gpu::Values<float> entity_gradients(0, entities.size()), relation_gradients(0, relations.size());
     step.compute(plan,
                  {entities.data(), relations.data(), entity_gradients.data(), relation_gradients.data()});
     Result result{step.take_loss(), {}, {}};
@@ -162,8 +162,8 @@ TEST_F(KgeDeviceStep, LossesOfSeveralBatchesAddUp) {
   const auto dim = static_cast<std::size_t>(large.options.dim);
   double alone = 0;
   for (const std::uint64_t number : {1, 2}) alone += run(step, plan, small, number).loss.sum;
-  const device::Values<float> gradients(0, large.entities.size()), others(0, large.relations.size());
-  std::vector<device::Values<float>> rows;
+  const gpu::Values<float> gradients(0, large.entities.size()), others(0, large.relations.size());
+  std::vector<gpu::Values<float>> rows;
   for (const std::uint64_t number : {1, 2}) {
     plan.draw(small.batch, 5, number);
     rows.push_back(to_gpu(rows_of(large.entities, plan.batch().entity_ids(), dim)));

@@ -93,9 +93,9 @@ TEST_F(KgeEvaluatorOnGpu, TheHostsCoresRankWhereTheGpuHasNoRoom) {
   Evaluator host(answers(), options_of(ModelKind::complex), std::nullopt);
   Evaluator gpu(answers(), options_of(ModelKind::complex), 0);
   const Metrics expected = rank(host, 1);
-  const std::uint64_t free = device::info(0).free_bytes;
+  const std::uint64_t free = gpu::info(0).free_bytes;
   // Somebody else's: what is left is less than the table and what it leaves free.
-  std::optional<device::Memory> taken(std::in_place, 0, free - (std::uint64_t{2} << 20));
+  std::optional<gpu::Memory> taken(std::in_place, 0, free - (std::uint64_t{2} << 20));
   testing::internal::CaptureStderr();
   EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum) << "to the bit";
   EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum);
@@ -108,7 +108,7 @@ TEST_F(KgeEvaluatorOnGpu, TheHostsCoresRankWhereTheGpuHasNoRoom) {
   EXPECT_NE(said.find("the host's cores evaluate instead"), std::string::npos) << said;
   taken.reset();
   expect_same(rank(gpu, 3), expected);
-  EXPECT_LT(device::info(0).free_bytes, free - kEntities * kDim * 4) << "by the GPU again";
+  EXPECT_LT(gpu::info(0).free_bytes, free - kEntities * kDim * 4) << "by the GPU again";
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace capstan::train {
 namespace {
 
-class DeviceNetworkTest : public device::OnGpu {
+class DeviceNetworkTest : public gpu::OnGpu {
  protected:
   struct Result {
     double loss = 0;
@@ -56,7 +56,7 @@ class DeviceNetworkTest : public device::OnGpu {
     each_example(network.layers(), examples,
                  [&](const auto& input, std::uint8_t label) { network.add(input, label); });
     const auto there = to_gpu(values);
-    const device::Values<float> gradient(0, values.size());
+    const gpu::Values<float> gradient(0, values.size());
     network.compute(there.data(), scale, l2, gradient.data());
     Result result{network.take_loss(), {}};
     result.gradient = to_host(gradient);

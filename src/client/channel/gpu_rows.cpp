@@ -10,7 +10,7 @@ namespace {
 
 /// there[i] = number(i), in the stream's order.
 template <class T, class Number>
-void send(const device::Stream& stream, device::Staging& staging, device::Values<T>& there, std::size_t count,
+void send(const gpu::Stream& stream, gpu::Staging& staging, gpu::Values<T>& there, std::size_t count,
           const Number& number) {
   staging.to_gpu(stream, reinterpret_cast<std::byte*>(there.data()), count * sizeof(T), sizeof(T),
                  [&](std::uint64_t first, std::size_t bytes, std::byte* to) {
@@ -31,17 +31,17 @@ std::uint64_t multiple_of(std::span<const GpuRows::Part> table, std::uint64_t ro
 
 GpuRows::GpuRows(int gpu) : gpu_(gpu), first_bad_(gpu, 1), used_(gpu) {}
 
-void GpuRows::gather(const device::Stream& stream, device::Staging& staging, std::span<const Part> table,
+void GpuRows::gather(const gpu::Stream& stream, gpu::Staging& staging, std::span<const Part> table,
                      std::uint64_t row_bytes, std::span<const std::int64_t> ids, std::byte* out) {
   stream.begin_after(used_);
   if (table.size() == 1) {
-    device::grow(rows_, gpu_, ids.size());
+    gpu::grow(rows_, gpu_, ids.size());
     send(stream, staging, rows_, ids.size(),
          [&](std::size_t i) { return static_cast<std::uint32_t>(ids[i]); });
     take(stream, table.front(), row_bytes, 0, ids.size(), out);
     return;
   }
-  device::grow(addresses_, gpu_, ids.size());
+  gpu::grow(addresses_, gpu_, ids.size());
   send(stream, staging, addresses_, ids.size(), [&](std::size_t i) -> std::uint64_t {
     const auto row = static_cast<std::uint64_t>(ids[i]);
     const auto behind = std::upper_bound(
@@ -49,37 +49,35 @@ void GpuRows::gather(const device::Stream& stream, device::Staging& staging, std
         [](std::uint64_t number, const Part& part) { return number < part.first_row + part.rows; });
     return reinterpret_cast<std::uintptr_t>(behind->values + (row - behind->first_row) * row_bytes);
   });
-  device::gather(stream, {addresses_.data(), static_cast<std::uint32_t>(ids.size()), row_bytes,
-                          multiple_of(table, row_bytes), out});
+  gpu::gather(stream, {addresses_.data(), static_cast<std::uint32_t>(ids.size()), row_bytes,
+                       multiple_of(table, row_bytes), out});
   used_.record(stream);
 }
 
-void GpuRows::copy(const device::Stream& stream, const std::byte* from, std::uint64_t bytes, std::byte* out) {
+void GpuRows::copy(const gpu::Stream& stream, const std::byte* from, std::uint64_t bytes, std::byte* out) {
   stream.begin_after(used_);
-  device::copy(stream, out, from, bytes);
+  gpu::copy(stream, out, from, bytes);
   used_.record(stream);
 }
 
-void GpuRows::name(const device::Stream& stream, device::Staging& staging,
-                   std::span<const std::uint32_t> order) {
+void GpuRows::name(const gpu::Stream& stream, gpu::Staging& staging, std::span<const std::uint32_t> order) {
   stream.begin_after(used_);
-  device::grow(rows_, gpu_, order.size());
+  gpu::grow(rows_, gpu_, order.size());
   send(stream, staging, rows_, order.size(), [&](std::size_t i) { return order[i]; });
   used_.record(stream);
 }
 
-void GpuRows::take(const device::Stream& stream, const Part& from, std::uint64_t row_bytes,
-                   std::uint64_t first, std::uint64_t count, std::byte* to) {
+void GpuRows::take(const gpu::Stream& stream, const Part& from, std::uint64_t row_bytes, std::uint64_t first,
+                   std::uint64_t count, std::byte* to) {
   // It only reads the table.
-  device::gather(
-      stream,
-      device::RowCopy{const_cast<std::byte*>(from.values), static_cast<std::uint32_t>(from.rows), row_bytes,
-                      rows_.data() + first, static_cast<std::uint32_t>(count), to, first_bad_.data()});
+  gpu::gather(stream, gpu::RowCopy{const_cast<std::byte*>(from.values), static_cast<std::uint32_t>(from.rows),
+                                   row_bytes, rows_.data() + first, static_cast<std::uint32_t>(count), to,
+                                   first_bad_.data()});
   used_.record(stream);
 }
 
 std::byte* GpuRows::scratch(std::uint64_t bytes) {
-  device::grow(scratch_, gpu_, bytes);
+  gpu::grow(scratch_, gpu_, bytes);
   return scratch_.data();
 }
 

@@ -23,7 +23,7 @@ class GpuRows {
   const std::byte* values(std::uint32_t variable, std::uint32_t shard, const Key& key) {
     auto known = mapped_.find({variable, shard});
     if (known == mapped_.end()) {
-      known = mapped_.emplace(std::pair(variable, shard), device::MappedMemory(gpu_, key())).first;
+      known = mapped_.emplace(std::pair(variable, shard), gpu::MappedMemory(gpu_, key())).first;
     }
     return known->second.data();
   }
@@ -40,16 +40,16 @@ class GpuRows {
   };
   /// Rows `ids` of a table, whose parts are given in the order of their rows, into `out`. REQUIRES: ids
   /// within the table.
-  void gather(const device::Stream& stream, device::Staging& staging, std::span<const Part> table,
+  void gather(const gpu::Stream& stream, gpu::Staging& staging, std::span<const Part> table,
               std::uint64_t row_bytes, std::span<const std::int64_t> ids, std::byte* out);
 
   /// Bytes of a shard into `out`.
-  void copy(const device::Stream& stream, const std::byte* from, std::uint64_t bytes, std::byte* out);
+  void copy(const gpu::Stream& stream, const std::byte* from, std::uint64_t bytes, std::byte* out);
 
   /// What `take` goes by, until the next call for this GPU.
-  void name(const device::Stream& stream, device::Staging& staging, std::span<const std::uint32_t> order);
+  void name(const gpu::Stream& stream, gpu::Staging& staging, std::span<const std::uint32_t> order);
   /// Rows order[first], ... of those in `from` into `to`. REQUIRES: a stream that has been given `name`.
-  void take(const device::Stream& stream, const Part& from, std::uint64_t row_bytes, std::uint64_t first,
+  void take(const gpu::Stream& stream, const Part& from, std::uint64_t row_bytes, std::uint64_t first,
             std::uint64_t count, std::byte* to);
   /// Memory of so many bytes, until the next call. REQUIRES: what used it is done. Throws
   /// Error(resource_exhausted).
@@ -57,12 +57,12 @@ class GpuRows {
 
  private:
   int gpu_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, device::MappedMemory> mapped_;
-  device::Values<std::uint32_t> rows_;
-  device::Values<std::uint64_t> addresses_;
-  device::Values<std::uint32_t> first_bad_;  // row numbers are never bad
-  device::Values<std::byte> scratch_;
-  device::Event used_;  // what is here may be used again
+  std::map<std::pair<std::uint32_t, std::uint32_t>, gpu::MappedMemory> mapped_;
+  gpu::Values<std::uint32_t> rows_;
+  gpu::Values<std::uint64_t> addresses_;
+  gpu::Values<std::uint32_t> first_bad_;  // row numbers are never bad
+  gpu::Values<std::byte> scratch_;
+  gpu::Event used_;  // what is here may be used again
 };
 
 }  // namespace capstan::client

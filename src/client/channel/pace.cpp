@@ -12,7 +12,7 @@ namespace capstan::client {
 Client::Pace& Client::pace_of(std::uint32_t group) {
   const auto found = paces_.find(group);
   if (found != paces_.end()) return found->second;
-  const shard::GroupClocks clocks = link(0).clocks(group);
+  const protocol::GroupClocks clocks = link(0).clocks(group);
   return paces_[group] = {clocks.mode, static_cast<std::uint64_t>(clocks.bound), clocks.steps};
 }
 
@@ -23,10 +23,10 @@ std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
   const int ps = runtime_->count(Role::ps);
   for (int i = 0; i < ps; ++i) link(i).end_step(group, step);
   for (int i = 0; i < ps; ++i) link(i).flush();
-  if (pace.mode == shard::GroupMode::asynchronous) return step;
+  if (pace.mode == protocol::GroupMode::asynchronous) return step;
 
   const std::uint64_t needed =
-      step - std::min(step, pace.mode == shard::GroupMode::synchronous ? 0 : pace.bound);
+      step - std::min(step, pace.mode == protocol::GroupMode::synchronous ? 0 : pace.bound);
   std::uint64_t most = 0;
   for (int i = 0; i < ps; ++i) {
     std::uint64_t steps = 0;
@@ -42,7 +42,7 @@ std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
     most = std::max(most, steps);
   }
   // Steps that others have ended without this rank are over for it, too.
-  if (pace.mode == shard::GroupMode::synchronous) pace.clock = std::max(step, most);
+  if (pace.mode == protocol::GroupMode::synchronous) pace.clock = std::max(step, most);
   return pace.clock;
 }
 
@@ -50,7 +50,7 @@ std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
 void Client::leave(std::uint32_t group) {
   const CancellationScope cleaning_up(nullptr);
   for (int i = 0; i < runtime_->count(Role::ps); ++i) {
-    link(i).end_step(group, shard::kLeave);
+    link(i).end_step(group, protocol::kLeave);
     link(i).flush();
   }
   paces_.erase(group);  // the next step begins where the others are then

@@ -52,17 +52,17 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const
   report_path(runtime_, runtime_.member(Role::ps, ps), path_, peer_);
 }
 
-shard::ConnectReply PsLink::ask_to_connect() {
-  return from_bytes<shard::ConnectReply>(
+protocol::ConnectReply PsLink::ask_to_connect() {
+  return from_bytes<protocol::ConnectReply>(
       rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));
 }
 
 void PsLink::connect() { meet(ask_to_connect()); }
 
-void PsLink::meet(const shard::ConnectReply& reply) {
+void PsLink::meet(const protocol::ConnectReply& reply) {
   if (reply.life != ps_life_) {
     PlacesNow places;
-    for (const auto& now : from_bytes<std::vector<shard::PlaceNow>>(
+    for (const auto& now : from_bytes<std::vector<protocol::PlaceNow>>(
              rpc_.call(peer_, cluster::kPlacesNow, {}, runtime_.patience(), "say where its shards lie"))) {
       places.emplace(std::pair(now.variable, now.shard), now.place);
     }
@@ -77,7 +77,7 @@ void PsLink::meet(const shard::ConnectReply& reply) {
   room_ = reply.ring_bytes;
   bell_ = reply.bell;
   counts_by_call_ = reply.counts_by_call != 0;
-  sink_ = reinterpret_cast<shard::PushSink*>(reply.sink);
+  sink_ = reinterpret_cast<protocol::PushSink*>(reply.sink);
   if (board_->mapped() != nullptr) {
     life_ = board_->mapped() + layout_.life();
     path_ = sink_ != nullptr ? Path::in_process : Path::mapped;
@@ -87,8 +87,8 @@ void PsLink::meet(const shard::ConnectReply& reply) {
   }
 }
 
-const shard::ShardPlace& PsLink::place_now(std::uint32_t variable, std::uint32_t shard,
-                                           const shard::ShardPlace& then) const {
+const protocol::ShardPlace& PsLink::place_now(std::uint32_t variable, std::uint32_t shard,
+                                              const protocol::ShardPlace& then) const {
   const auto now = places_.find({variable, shard});
   return now == places_.end() ? then : now->second;
 }
@@ -120,7 +120,7 @@ void PsLink::come_back() {
   while (true) {
     await_return();
     try {
-      const shard::ConnectReply reply = ask_to_connect();
+      const protocol::ConnectReply reply = ask_to_connect();
       if (mapped && reply.life == ps_life_) {
         // The memory is what it was, with all that lies in the ring.
         bell_ = reply.bell;
@@ -181,8 +181,8 @@ transport::Window& PsLink::window(std::uint64_t region) {
 }
 
 void PsLink::open_ring() {
-  ring_ =
-      from_bytes<shard::RingPlace>(call(cluster::kOpenRing, transport::as_bytes(room_), "open a push ring"));
+  ring_ = from_bytes<protocol::RingPlace>(
+      call(cluster::kOpenRing, transport::as_bytes(room_), "open a push ring"));
   ring_window_ = &window(ring_.region);
 }
 
@@ -236,7 +236,7 @@ void PsLink::push_inline(const PushRows& push) {
 }
 
 /// The header is of the entry that is sent next.
-void PsLink::number(shard::PushHeader& header) {
+void PsLink::number(protocol::PushHeader& header) {
   if (closure_.id == 0) return;
   if (numbered_ != closure_.pushes) {
     numbered_ = closure_.pushes;
@@ -249,14 +249,14 @@ void PsLink::number(shard::PushHeader& header) {
   header.part = parts_++;
 }
 
-shard::PushHeader PsLink::next_header(const PushRows& push, std::uint64_t first, std::uint64_t count) {
-  shard::PushHeader header = header_of(push, first, count, rank_);
+protocol::PushHeader PsLink::next_header(const PushRows& push, std::uint64_t first, std::uint64_t count) {
+  protocol::PushHeader header = header_of(push, first, count, rank_);
   number(header);
   return header;
 }
 
 void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count) {
-  const shard::PushHeader header = next_header(push, first, count);
+  const protocol::PushHeader header = next_header(push, first, count);
   reserve(header.bytes);
   const std::uint64_t at = ring_.offset + tail_ % ring_.bytes;
   if (push.on_gpu) {
@@ -276,7 +276,7 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
   std::byte* values = entry + sizeof header;
   if (push.sparse()) {
     copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(values));
-    values += shard::round_up(count * sizeof(std::uint32_t));
+    values += protocol::round_up(count * sizeof(std::uint32_t));
   }
   copy_rows(push, first, count, values);
   if (ring_window_->mapped() == nullptr) ring_window_->put(at, staging_);
@@ -284,12 +284,12 @@ void PsLink::write_entry(const PushRows& push, std::uint64_t first, std::uint64_
 }
 
 void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count) {
-  shard::PushHeader header = next_header(push, first, count);
+  protocol::PushHeader header = next_header(push, first, count);
   const bool fills_a_quarter = (tail_ + header.bytes) / (room_ / 4) != tail_ / (room_ / 4);
   header.acknowledge = header.last_part != 0 || fills_a_quarter ? 1 : 0;
   wait_for_room(header.bytes);
   const std::uint64_t bytes = header.bytes - sizeof header;
-  const bool whole_lines = count * push.row_bytes % shard::kCacheLine == 0;
+  const bool whole_lines = count * push.row_bytes % protocol::kCacheLine == 0;
   if (!push.sparse() && whole_lines) {
     peer_.send_in_place(cluster::kPushEntry, transport::as_bytes(header),
                         {push.gradient + first * push.row_bytes, bytes}, from_gradient_);
@@ -299,7 +299,7 @@ void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t
     std::byte* values = parcel.bytes.data();
     if (push.sparse()) {
       copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(values));
-      values += shard::round_up(count * sizeof(std::uint32_t));
+      values += protocol::round_up(count * sizeof(std::uint32_t));
     }
     copy_rows(push, first, count, values);
     peer_.send_in_place(cluster::kPushEntry, transport::as_bytes(header), {parcel.bytes.data(), bytes},
@@ -330,7 +330,7 @@ void PsLink::reserve(std::uint64_t bytes) {
   const std::uint64_t to_end = ring_.bytes - tail_ % ring_.bytes;
   if (to_end < bytes) {
     wait_for_room(to_end);
-    shard::PushHeader padding;
+    protocol::PushHeader padding;
     padding.bytes = to_end;
     ring_window_->put(ring_.offset + tail_ % ring_.bytes, transport::as_bytes(padding));
     tail_ += to_end;
@@ -368,21 +368,21 @@ void PsLink::read_applied() {
     board_->get(at, std::as_writable_bytes(std::span<std::uint64_t, 1>(&applied_, 1)),
                 transport::deadline_in(runtime_.patience()));
   }
-  if (applied_ != shard::kFenced) return;
+  if (applied_ != protocol::kFenced) return;
   throw Error(Code::aborted, "this rank counts as dead; " + peer_.name() + " takes nothing of it any more");
 }
 
 void PsLink::end_step(std::uint32_t group, std::uint64_t step) {
-  shard::PushHeader header;
-  header.kind = shard::PushKind::step;
+  protocol::PushHeader header;
+  header.kind = protocol::PushKind::step;
   header.variable = group;
   header.first_row = step;
   send_header(header);
 }
 
 void PsLink::count(std::uint32_t counter, std::uint64_t delta) {
-  shard::PushHeader header;
-  header.kind = shard::PushKind::count;
+  protocol::PushHeader header;
+  header.kind = protocol::PushKind::count;
   header.variable = counter;
   header.first_row = delta;
   number(header);
@@ -390,7 +390,7 @@ void PsLink::count(std::uint32_t counter, std::uint64_t delta) {
 }
 
 /// An entry that is nothing else.
-void PsLink::send_header(shard::PushHeader header) {
+void PsLink::send_header(protocol::PushHeader header) {
   header.rank = static_cast<std::uint32_t>(rank_);
   header.bytes = sizeof header;
   if (sink_ != nullptr) return sink_->apply(header, {}, nullptr);
@@ -410,8 +410,8 @@ void PsLink::send_header(shard::PushHeader header) {
   publish();
 }
 
-shard::GroupClocks PsLink::clocks(std::uint32_t group) {
-  return from_bytes<shard::GroupClocks>(
+protocol::GroupClocks PsLink::clocks(std::uint32_t group) {
+  return from_bytes<protocol::GroupClocks>(
       call(cluster::kGroupClocks, transport::as_bytes(group), "say which steps have ended"));
 }
 
@@ -432,7 +432,7 @@ std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {
   // each other: so the owner adds for all. So it does where it has a replica, which has to hear of it.
   if (!single_host_ || path_ == Path::messages || counts_by_call_) {
     return from_bytes<std::uint64_t>(
-        call(cluster::kFetchAdd, to_bytes(shard::FetchAdd{index, delta}), "add to a counter"));
+        call(cluster::kFetchAdd, to_bytes(protocol::FetchAdd{index, delta}), "add to a counter"));
   }
   if (sink_ == nullptr) read_applied();  // whether this rank may
   if (board_->mapped() != nullptr)

@@ -19,9 +19,9 @@
 #include "protocol/push_format.hpp"
 #include "transport/rpc/rpc.hpp"
 
-namespace capstan::device {
+namespace capstan::gpu {
 class Event;
-}  // namespace capstan::device
+}  // namespace capstan::gpu
 
 namespace capstan::client {
 
@@ -38,7 +38,7 @@ struct RunningClosure {
 using Returned = std::map<int, cluster::Member>;
 
 /// Where a shard lies that has moved with its ps, by variable and shard.
-using PlacesNow = std::map<std::pair<std::uint32_t, std::uint32_t>, shard::ShardPlace>;
+using PlacesNow = std::map<std::pair<std::uint32_t, std::uint32_t>, protocol::ShardPlace>;
 
 class PsLink {
  public:
@@ -65,14 +65,14 @@ class PsLink {
   /// How often the ps has come back.
   std::uint64_t returns() const noexcept { return returns_; }
   /// Where the shard lies that lay at `then` when it was made.
-  const shard::ShardPlace& place_now(std::uint32_t variable, std::uint32_t shard,
-                                     const shard::ShardPlace& then) const;
+  const protocol::ShardPlace& place_now(std::uint32_t variable, std::uint32_t shard,
+                                        const protocol::ShardPlace& then) const;
   /// Nothing is on its way to the ps.
   bool idle() const noexcept { return sink_ != nullptr ? !sink_->unsettled() : applied_ == tail_; }
 
   /// The window onto a region of the ps, opened on first use.
   transport::Window& window(std::uint64_t region);
-  /// By which kernels of this host read a shard that lies in a GPU (device::MappedMemory).
+  /// By which kernels of this host read a shard that lies in a GPU (gpu::MappedMemory).
   std::vector<std::byte> gpu_key(std::uint32_t variable, std::uint32_t shard);
   /// Adds to a counter of the board; what was there.
   std::uint64_t fetch_add(std::uint64_t index, std::uint64_t delta);
@@ -85,7 +85,7 @@ class PsLink {
   bool reserve_from_gpu(const PushRows& push, int gpu);
   /// Such a push of a gradient that is there when `made` has passed: waits for that. REQUIRES: its `order` is
   /// empty.
-  void push_from_gpu(const PushRows& push, const device::Event& made);
+  void push_from_gpu(const PushRows& push, const gpu::Event& made);
   /// Whether this rank's kernels on that GPU may put gradients into the ps's.
   bool has_room_on_gpu(const PushRows& push, int gpu);
   /// Puts rows [first, first + count) of a gradient there; returns when they are.
@@ -105,15 +105,15 @@ class PsLink {
   /// Adds to a counter of the board, in order with the pushes; of a closure, once.
   void count(std::uint32_t counter, std::uint64_t delta);
 
-  /// This rank has ended a step of an update group, or shard::kLeave: in order with its pushes.
+  /// This rank has ended a step of an update group, or protocol::kLeave: in order with its pushes.
   void end_step(std::uint32_t group, std::uint64_t step);
   /// Steps that all who are waited for have ended, as far as this ps knows.
   std::uint64_t steps_of(std::uint32_t group);
-  shard::GroupClocks clocks(std::uint32_t group);
+  protocol::GroupClocks clocks(std::uint32_t group);
 
   /// A kPushApplied message from this ps.
-  void take_applied(const shard::PushApplied& applied) noexcept {
-    if (applied.life == ps_life_ || applied.bytes == shard::kFenced) applied_ = applied.bytes;
+  void take_applied(const protocol::PushApplied& applied) noexcept {
+    if (applied.life == ps_life_ || applied.bytes == protocol::kFenced) applied_ = applied.bytes;
   }
 
  private:
@@ -125,20 +125,20 @@ class PsLink {
 
   /// A call to the ps that may be made twice; where the ps dies, after it has come back.
   std::vector<std::byte> call(std::uint16_t type, transport::Bytes request, const char* what);
-  shard::ConnectReply ask_to_connect();
+  protocol::ConnectReply ask_to_connect();
   void connect();
-  void meet(const shard::ConnectReply& reply);
+  void meet(const protocol::ConnectReply& reply);
   void await_return();
   void come_back();
   void open_ring();
-  void number(shard::PushHeader& header);
-  void send_header(shard::PushHeader header);
-  shard::PushHeader next_header(const PushRows& push, std::uint64_t first, std::uint64_t count);
+  void number(protocol::PushHeader& header);
+  void send_header(protocol::PushHeader header);
+  protocol::PushHeader next_header(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void push_inline(const PushRows& push);
   void write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void write_entry_in_room(const PushRows& push, std::uint64_t first, std::uint64_t count,
-                           const shard::PlaceInRoom& place);
-  shard::PlaceInRoom take_room(GpuRoom& room, std::uint64_t bytes);
+                           const protocol::PlaceInRoom& place);
+  protocol::PlaceInRoom take_room(GpuRoom& room, std::uint64_t bytes);
   void send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void wait_for_gradient();
   Parcel& free_parcel();
@@ -155,12 +155,12 @@ class PsLink {
   const RunningClosure& closure_;
   std::uint64_t numbered_ = 0;  // RunningClosure::pushes of the push whose entries `parts_` counts
   std::uint32_t parts_ = 0;
-  shard::BoardLayout layout_;
+  protocol::BoardLayout layout_;
   std::unique_ptr<transport::Window> board_;
   std::string bell_;
   bool counts_by_call_ = false;
   const std::byte* life_ = nullptr;  // the ps's life word, where it is mapped
-  shard::PushSink* sink_ = nullptr;
+  protocol::PushSink* sink_ = nullptr;
   Path path_ = Path::messages;
   std::map<std::uint64_t, std::unique_ptr<transport::Window>> windows_;
 
@@ -171,7 +171,7 @@ class PsLink {
   std::function<void()> dies_;
   std::uint32_t ps_life_ = 0;  // of the ps
   PlacesNow places_;           // empty in its first life
-  shard::RingPlace ring_;
+  protocol::RingPlace ring_;
   transport::Window* ring_window_ = nullptr;
   std::uint64_t tail_ = 0;          // bytes written so far
   std::uint64_t published_ = 0;     // of them, what the ps may see

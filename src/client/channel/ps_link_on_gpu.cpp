@@ -17,7 +17,7 @@ bool PsLink::reserve_from_gpu(const PushRows& push, int gpu) {
   return sink_ != nullptr && sink_->reserve_from_gpu(push.variable, push.shard, gpu, push.count);
 }
 
-void PsLink::push_from_gpu(const PushRows& push, const device::Event& made) {
+void PsLink::push_from_gpu(const PushRows& push, const gpu::Event& made) {
   std::span<const std::uint32_t> rows = push.rows;
   if (!push.ids.empty()) {
     numbers_.resize(push.count);
@@ -32,9 +32,9 @@ bool PsLink::has_room_on_gpu(const PushRows& push, int gpu) {
   if (path_ != Path::mapped || push.row_bytes > GpuRoom::kPutBytes) return false;
   auto known = gpu_rooms_.find(gpu);
   if (known == gpu_rooms_.end()) {
-    shard::GpuRoom answer;
+    protocol::GpuRoom answer;
     try {
-      answer = from_bytes<shard::GpuRoom>(
+      answer = from_bytes<protocol::GpuRoom>(
           call(cluster::kOpenGpuRoom, to_bytes(GpuRoom::kBytes), "give room in its GPU"));
     } catch (const Error& error) {
       if (error.code() != Code::resource_exhausted) throw;
@@ -55,7 +55,7 @@ void PsLink::push_by_room(const PushRows& push, int gpu, const Put& put) {
       std::max<std::uint64_t>(1, GpuRoom::kPutBytes / (part * push.row_bytes)) * part;
   for (std::uint64_t first = 0; first < push.count; first += at_once) {
     const std::uint64_t end = std::min(push.count, first + at_once);
-    shard::PlaceInRoom place = take_room(room, (end - first) * push.row_bytes);
+    protocol::PlaceInRoom place = take_room(room, (end - first) * push.row_bytes);
     put(first, end - first, room.at(place));
     try {
       for (std::uint64_t row = first; row < end; row += part) {
@@ -72,8 +72,8 @@ void PsLink::push_by_room(const PushRows& push, int gpu, const Put& put) {
   }
 }
 
-shard::PlaceInRoom PsLink::take_room(GpuRoom& room, std::uint64_t bytes) {
-  std::optional<shard::PlaceInRoom> place = room.take(bytes, applied_);
+protocol::PlaceInRoom PsLink::take_room(GpuRoom& room, std::uint64_t bytes) {
+  std::optional<protocol::PlaceInRoom> place = room.take(bytes, applied_);
   if (place) return *place;
   wait_for_ps("make room in its GPU", [&] {
     read_applied();
@@ -84,16 +84,16 @@ shard::PlaceInRoom PsLink::take_room(GpuRoom& room, std::uint64_t bytes) {
 }
 
 void PsLink::write_entry_in_room(const PushRows& push, std::uint64_t first, std::uint64_t count,
-                                 const shard::PlaceInRoom& place) {
-  shard::PushHeader header = next_header(push, first, count);
+                                 const protocol::PlaceInRoom& place) {
+  protocol::PushHeader header = next_header(push, first, count);
   header.in_room = 1;
-  header.bytes = shard::entry_bytes_in_room(header.kind, count);
+  header.bytes = protocol::entry_bytes_in_room(header.kind, count);
   reserve(header.bytes);
   std::byte* entry = ring_window_->mapped() + ring_.offset + tail_ % ring_.bytes;
   std::memcpy(entry, &header, sizeof header);
   entry += sizeof header;
   if (push.sparse()) copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(entry));
-  std::memcpy(entry + shard::number_bytes(header.kind, count), &place, sizeof place);
+  std::memcpy(entry + protocol::number_bytes(header.kind, count), &place, sizeof place);
   tail_ += header.bytes;
 }
 

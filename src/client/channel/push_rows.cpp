@@ -33,14 +33,14 @@ void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count
   }
 }
 
-shard::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank) {
-  shard::PushHeader header;
+protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank) {
+  protocol::PushHeader header;
   header.rank = static_cast<std::uint32_t>(rank);
-  header.kind = push.sparse() ? shard::PushKind::sparse : shard::PushKind::dense;
+  header.kind = push.sparse() ? protocol::PushKind::sparse : protocol::PushKind::dense;
   header.variable = push.variable;
   header.shard = push.shard;
   header.rows = static_cast<std::uint32_t>(count);
-  header.bytes = shard::entry_bytes(header.kind, count, push.row_bytes);
+  header.bytes = protocol::entry_bytes(header.kind, count, push.row_bytes);
   header.first_row = push.sparse() ? 0 : push.first_row + first;
   header.first_part = first == 0 ? 1 : 0;
   header.last_part = first + count == push.count ? 1 : 0;
@@ -52,7 +52,7 @@ std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes) {
   // Where a quarter of the ring is less than a piece, the ring is what keeps both ends at work.
   const std::uint64_t most = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
   const std::uint64_t row_cost = push.row_bytes + (push.sparse() ? sizeof(std::uint32_t) : 0);
-  const std::uint64_t rows = std::max<std::uint64_t>(1, (most - 3 * shard::kCacheLine) / row_cost);
+  const std::uint64_t rows = std::max<std::uint64_t>(1, (most - 3 * protocol::kCacheLine) / row_cost);
   if (header_of(push, 0, rows, 0).bytes <= ring_bytes / 4) return rows;
   throw Error(Code::resource_exhausted,
               fmt::format("a row of {} bytes does not fit a push ring of {} bytes; set --push-ring-bytes to "

@@ -26,7 +26,7 @@ struct PushRows {
   std::uint64_t first_row = 0;
   std::uint64_t count = 0;
   const std::byte* gradient = nullptr;
-  shard::RowOp op = shard::RowOp::gradient;
+  protocol::RowOp op = protocol::RowOp::gradient;
   const Arrival* arrival = nullptr;  // of the gradient; null: it is there
   bool on_gpu = false;               // REQUIRES: a dense push, by RMA
 
@@ -38,7 +38,7 @@ void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, s
 /// Their numbers within the shard.
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to);
 /// Of the entry that brings them, but for what only its sender knows.
-shard::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank);
+protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank);
 
 /// Rows that make one entry of a push by rings of so many bytes, at least one. The same on every path:
 /// entries are what a ClosureLedger counts, and a closure's second run may come by another one. Throws

@@ -20,16 +20,16 @@ class GpuRoom {
   static constexpr std::uint64_t kPutBytes = kBytes / 4;
 
   /// Not there where the ps has none to give, or that GPU of this process does not reach it.
-  GpuRoom(int gpu, const shard::GpuRoom& answer)
-      : memory_(answer.key.empty() ? device::MappedMemory() : device::MappedMemory(gpu, answer.key)),
+  GpuRoom(int gpu, const protocol::GpuRoom& answer)
+      : memory_(answer.key.empty() ? gpu::MappedMemory() : gpu::MappedMemory(gpu, answer.key)),
         number_(answer.number) {}
 
   bool is_there() const noexcept { return memory_.data() != nullptr; }
-  std::byte* at(const shard::PlaceInRoom& place) const noexcept { return memory_.data() + place.at; }
+  std::byte* at(const protocol::PlaceInRoom& place) const noexcept { return memory_.data() + place.at; }
 
   /// A place for so many bytes, one after the other. Nothing while what lies there is not applied: the ps has
   /// applied its ring's entries up to `applied`. REQUIRES: at most kBytes.
-  std::optional<shard::PlaceInRoom> take(std::uint64_t bytes, std::uint64_t applied);
+  std::optional<protocol::PlaceInRoom> take(std::uint64_t bytes, std::uint64_t applied);
   /// What was taken is of entries that end there in the ring.
   void used_until(std::uint64_t tail) { uses_.push_back({tail, head_}); }
 
@@ -38,7 +38,7 @@ class GpuRoom {
     std::uint64_t tail;  // of the ring
     std::uint64_t head;  // of the room
   };
-  device::MappedMemory memory_;
+  gpu::MappedMemory memory_;
   std::uint32_t number_;
   // Bytes since the beginning; a place lies at (bytes % kBytes).
   std::uint64_t head_ = 0;

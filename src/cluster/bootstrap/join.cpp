@@ -207,7 +207,7 @@ void apply_log_level(const Settings& settings, bool coordinator) {
 
 Cluster join_with_agent(const Settings& settings, const Start& start) {
   const auto timeout = settings.duration("start-timeout");
-  if (device::was_used()) {
+  if (gpu::was_used()) {
     throw Error(Code::failed_precondition,
                 start.name +
                     ": GPUs were used before Cluster::join, which forks, and a forked process finds "

@@ -25,7 +25,7 @@ struct SpareRecord {
   State state = State::waits;
   std::int32_t ps = 0;  // rank; this and what follows once it was told to take its place
   std::int32_t ps_index = 0;
-  std::uint32_t life = 0;  // of the ps: shard::TakeOver
+  std::uint32_t life = 0;  // of the ps: protocol::TakeOver
 };
 
 struct CoordinatorRecord {

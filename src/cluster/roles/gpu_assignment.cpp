@@ -35,9 +35,9 @@ std::vector<int> gpus_in_turn(int turn, int wanted, int there) {
 
 std::vector<int> own_gpus(const Runtime& runtime, int wanted) {
   const std::string name = runtime.self().name();
-  if (device::count() == 0) throw Error(Code::failed_precondition, name + ": " + device::why_none());
+  if (gpu::count() == 0) throw Error(Code::failed_precondition, name + ": " + gpu::why_none());
   try {
-    return gpus_in_turn(turn_of(runtime), wanted, device::count());
+    return gpus_in_turn(turn_of(runtime), wanted, gpu::count());
   } catch (const Error& error) {
     throw Error(error.code(), name + ": " + error.what());
   }
@@ -45,8 +45,8 @@ std::vector<int> own_gpus(const Runtime& runtime, int wanted) {
 
 void choose_gpus(const Settings& settings) {
   const auto wanted = static_cast<int>(settings.integer("gpu-stand-ins"));
-  const bool are_there = device::are_stand_ins() && device::count() == wanted;
-  if (wanted > 0 && !are_there) device::use_stand_ins(wanted);
+  const bool are_there = gpu::are_stand_ins() && gpu::count() == wanted;
+  if (wanted > 0 && !are_there) gpu::use_stand_ins(wanted);
 }
 
 }  // namespace capstan::cluster

@@ -22,7 +22,7 @@ void Coordinator::add_workers() {
         (member.role != Role::worker || runtime_.life() == 0))
       runtime_.control_peer(member).send(cluster::kHello, {});
     if (member.role == Role::ps)
-      runtime_.control_peer(member).send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
+      runtime_.control_peer(member).send(cluster::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
   }
   for (const int rank : runtime_.worker_ranks()) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));

@@ -14,12 +14,12 @@ namespace capstan::coordinator {
 namespace {
 
 /// A tenth of a GB/s is slower than any file system that shards are read from.
-std::chrono::milliseconds reading(const shard::TakeOver& takeover) {
+std::chrono::milliseconds reading(const protocol::TakeOver& takeover) {
   std::uint64_t bytes = 0;
-  for (const shard::CreateShard& shard : takeover.shards) {
-    const std::uint64_t elements = shard.rows * shard::width_of(shard.shape);
-    bytes += elements * (size_of(shard.dtype) + shard::slots_of(shard.optimizer.kind).size() *
-                                                    size_of(shard::slot_dtype(shard.dtype)));
+  for (const protocol::CreateShard& shard : takeover.shards) {
+    const std::uint64_t elements = shard.rows * protocol::width_of(shard.shape);
+    bytes += elements * (size_of(shard.dtype) + protocol::slots_of(shard.optimizer.kind).size() *
+                                                    size_of(protocol::slot_dtype(shard.dtype)));
   }
   return std::chrono::milliseconds(bytes / 100'000);
 }
@@ -90,18 +90,18 @@ bool Takeovers::advance(const cluster::Member& ps, const std::vector<std::int32_
   return false;
 }
 
-shard::TakeOver Takeovers::takeover_of(const cluster::Member& ps) const {
+protocol::TakeOver Takeovers::takeover_of(const cluster::Member& ps) const {
   if (!runtime_.ps_have_replicas()) return contents_.takeover_of(ps.index);
   contents_.require_no_group();
-  shard::TakeOver takeover;
+  protocol::TakeOver takeover;
   takeover.index = ps.index;
-  takeover.source = shard::TakeOver::Source::replica;
+  takeover.source = protocol::TakeOver::Source::replica;
   return takeover;
 }
 
 bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
                      Clock::time_point now) {
-  shard::TakeOver takeover;
+  protocol::TakeOver takeover;
   try {
     takeover = takeover_of(ps);
   } catch (const Error& error) {
@@ -124,7 +124,7 @@ bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<
   const auto checkpoint = contents_.checkpoint();
   log::warn(
       "{} is lost; {} takes its shards over {}", ps.name(), runtime_.name_of(spare.rank),
-      takeover.source == shard::TakeOver::Source::replica
+      takeover.source == protocol::TakeOver::Source::replica
           ? "with all that it had acknowledged"
           : fmt::format("from checkpoint {} (step {})", takeover.folder, checkpoint ? checkpoint->step : 0));
   runtime_.control_peer(ps).send(cluster::kFenced, {});

@@ -66,7 +66,7 @@ class Takeovers {
   };
   Spare* find(State state, int ps);
   Spare* choose(const cluster::Member& ps);
-  shard::TakeOver takeover_of(const cluster::Member& ps) const;
+  protocol::TakeOver takeover_of(const cluster::Member& ps) const;
   bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
             Clock::time_point now);
   void set(Spare& spare, State state);

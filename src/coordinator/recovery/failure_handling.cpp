@@ -15,7 +15,7 @@ namespace capstan::coordinator {
 
 /// Who was told. A ps that the worker had not reached yet would never notice; the others say when they have
 /// applied what it pushed.
-std::set<int> Coordinator::tell_every_ps_of_death(const shard::WorkerGone& worker) {
+std::set<int> Coordinator::tell_every_ps_of_death(const protocol::WorkerGone& worker) {
   std::set<int> told;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
@@ -76,9 +76,9 @@ bool Coordinator::greet_returned_ps() {
     if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) lost_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(cluster::kHello, {});
-    peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
+    peer.send(cluster::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
-      peer.send(cluster::kWorkerGone, transport::as_bytes(shard::WorkerGone{rank, 0}));
+      peer.send(cluster::kWorkerGone, transport::as_bytes(protocol::WorkerGone{rank, 0}));
     }
     returning_.tell_again(peer);
     metrics_.count_back(member);
@@ -141,13 +141,13 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
   const auto now = Heartbeats::Clock::now();
   const auto answer = [&] {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(message.from));
-    if (!peer.failed()) peer.send(cluster::kHeartbeat, transport::as_bytes(shard::PsBeat{}));
+    if (!peer.failed()) peer.send(cluster::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
   };
   if (is_worker(message.from)) {
     heartbeats_.heard(message.from, now);
     answer();
   } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
-    const auto beat = transport::read_header<shard::PsBeat>(message);
+    const auto beat = transport::read_header<protocol::PsBeat>(message);
     if (!beat) return;
     if (beat->life != takeovers_.life_of(message.from)) return;  // of a process that was fenced off
     if (ps_watch_.heard(message.from, beat->busy != 0, now)) {

@@ -92,7 +92,7 @@ void ClosureQueue::number_from(std::uint64_t next) {
 
 void ClosureQueue::number_for_one_from(std::uint64_t next) {
   const Lock lock(board_->mutex);
-  next_for_one_ = shard::kForOneWorker + next;
+  next_for_one_ = protocol::kForOneWorker + next;
 }
 
 Closure ClosureQueue::make(std::uint64_t id, std::uint32_t function, std::vector<std::byte> arguments,

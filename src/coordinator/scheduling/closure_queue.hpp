@@ -47,7 +47,7 @@ class ClosureQueue {
   /// From now on closures for any worker are numbered from `next` on. REQUIRES: `next` is above all numbers
   /// so far, or there have been none.
   void number_from(std::uint64_t next);
-  /// Likewise those for one worker alone, from shard::kForOneWorker + `next` on.
+  /// Likewise those for one worker alone, from protocol::kForOneWorker + `next` on.
   void number_for_one_from(std::uint64_t next);
   /// The next one's. Without a lock.
   std::uint64_t next_id() const noexcept { return next_id_.load(std::memory_order_relaxed); }
@@ -154,7 +154,7 @@ class ClosureQueue {
   std::set<int> lost_;
   std::set<int> have_been_lost_;
   std::atomic<std::uint64_t> next_id_{1};  // written under the mutex
-  std::uint64_t next_for_one_ = shard::kForOneWorker;
+  std::uint64_t next_for_one_ = protocol::kForOneWorker;
   std::atomic<std::uint64_t> made_{0};
   std::optional<Error> error_;
   std::atomic<std::uint64_t> revoked_before_{0};  // written under the mutex

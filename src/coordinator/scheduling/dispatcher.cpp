@@ -330,7 +330,7 @@ void Dispatcher::take_results(const transport::Message& message) {
   while (in.left() > 0) {
     const auto header = read<DoneHeader>(in);
     const transport::Bytes result = in.view(header.result_bytes);
-    if (header.code != 0 && header.id < shard::kForOneWorker) ++worker->failures;
+    if (header.code != 0 && header.id < protocol::kForOneWorker) ++worker->failures;
     const auto running = stop_running(*worker, header.id);
     if (!running) continue;
     ++worker->ended;

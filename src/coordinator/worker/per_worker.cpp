@@ -51,7 +51,7 @@ CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
                 fmt::format("per-worker variable \"{}\" has shape {} and an initial value of shape {}", name,
                             to_string(sizes), to_string(whole.shape)));
   }
-  shard::check_initializer(name, dtype, sizes, initial.initializer);
+  protocol::check_initializer(name, dtype, sizes, initial.initializer);
   return {name, sizes, dtype, initial.initializer, initial.fill, std::move(whole.bytes)};
 }
 
@@ -63,7 +63,7 @@ void fill_copy(const CopyRecipe& recipe, void* out) {
         {recipe.shape, recipe.shape, Shape(std::vector<std::int64_t>(recipe.shape.size()))}, out);
   } else {
     const std::vector<std::uint64_t> shape(recipe.shape.begin(), recipe.shape.end());
-    store::initialize(recipe.initializer, recipe.dtype, shape, 0, shard::rows_of(shape), out);
+    ps::initialize(recipe.initializer, recipe.dtype, shape, 0, protocol::rows_of(shape), out);
   }
 }
 

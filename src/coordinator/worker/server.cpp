@@ -13,13 +13,13 @@ int Server::join() {
   try {
     switch (cluster_.role()) {
       case Role::ps:
-        store::PsServer(cluster_.runtime()).run();
+        ps::PsServer(cluster_.runtime()).run();
         return 0;
       case Role::worker:
         coordinator::WorkerServer(cluster_.runtime()).run();
         return 0;
       case Role::spare:
-        store::run_spare(cluster_.runtime());
+        ps::run_spare(cluster_.runtime());
         return 0;
       case Role::evaluator:
         throw Error(Code::failed_precondition,

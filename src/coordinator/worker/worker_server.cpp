@@ -135,10 +135,10 @@ void WorkerServer::listen() {
     if (header) to_give_back_.push_back(*header);
   });
   fabric.on_message(cluster::kReport, [this](const transport::Message& message) {
-    const auto request = transport::read_header<shard::ReportRequest>(message);
+    const auto request = transport::read_header<protocol::ReportRequest>(message);
     if (!request) return;
     if (request->last != 0 && runtime_->trace() != nullptr) runtime_->trace()->flush();
-    to_report_.push_back(shard::answer_to(*request));
+    to_report_.push_back(protocol::answer_to(*request));
   });
   fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
@@ -248,7 +248,7 @@ void WorkerServer::await_ps() {
 ControlLoop::Round WorkerServer::round() {
   const bool received = runtime_->control().progress() != 0;
   take_up_coordinator();
-  for (const shard::ReportHeader& header : std::exchange(to_report_, {})) report(header);
+  for (const protocol::ReportHeader& header : std::exchange(to_report_, {})) report(header);
   const auto rest = beat_or_end();
   const auto to_give_back = std::exchange(to_give_back_, {});
   std::vector<std::byte> answers;
@@ -411,10 +411,10 @@ bool WorkerServer::is_at_one_of(const GiveBackHeader& which) const {
 
 /// What this worker has moved so far, for the coordinator's figures. Not inside progress(), as the answer to
 /// kGiveBack.
-void WorkerServer::report(const shard::ReportHeader& header) {
+void WorkerServer::report(const protocol::ReportHeader& header) {
   const cluster::TrafficFigures figures = runtime_->traffic().figures();
-  shard::WorkerReport report{packed(figures.pull), packed(figures.push), packed(figures.flush), 0,
-                             cluster::use_of_this_process()};
+  protocol::WorkerReport report{packed(figures.pull), packed(figures.push), packed(figures.flush), 0,
+                                cluster::use_of_this_process()};
   {
     const std::lock_guard lock(mutex_);
     report.held = tasks_.size();

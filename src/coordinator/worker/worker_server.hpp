@@ -63,7 +63,7 @@ class WorkerServer {
   void revoke(const GiveBackHeader& which);
   /// REQUIRES: the mutex.
   bool is_at_one_of(const GiveBackHeader& which) const;
-  void report(const shard::ReportHeader& header);
+  void report(const protocol::ReportHeader& header);
   std::optional<Task> next_task();
   /// REQUIRES: the mutex, once the loop has started.
   bool ended() const { return over_ || fenced_ || !lost_.empty(); }
@@ -94,7 +94,7 @@ class WorkerServer {
   std::vector<std::uint64_t> revoked_;                    // ids of closures that the coordinator gets back
   std::uint64_t failures_ = 0;                            // of closures for any worker
   std::vector<GiveBackHeader> to_give_back_;              // as asked; of the thread that drives the loop
-  std::vector<shard::ReportHeader> to_report_;            // likewise
+  std::vector<protocol::ReportHeader> to_report_;         // likewise
   bool has_asked_to_leave_ = false;                       // of the same
   bool over_ = false;
   bool fenced_ = false;  // it counts as dead

@@ -11,7 +11,7 @@
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/part_writer.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ void FastParts::drain(const fs::path& folder, const io::BytesDone& before_each) 
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

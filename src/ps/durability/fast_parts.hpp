@@ -13,7 +13,7 @@
 #include "io/hdf5/fast_directory.hpp"
 #include "io/hdf5/fast_level.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Of one save; used by the thread that writes. Files that the coordinator does not see are removed when it
 /// dies; the others are left to the coordinator.
@@ -52,4 +52,4 @@ class FastParts {
   std::vector<Written> written_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

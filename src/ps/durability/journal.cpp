@@ -8,14 +8,14 @@
 #include "capstan/error.hpp"
 #include "protocol/row_copy.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 std::uint64_t Journal::bytes_for(std::uint64_t entry_bytes) noexcept {
   // An entry brings one value for each that it changes, of two bytes at least; slots are of four.
-  const std::uint64_t groups = 2 + entry_bytes / shard::kCacheLine;
+  const std::uint64_t groups = 2 + entry_bytes / protocol::kCacheLine;
   return sizeof(Page) + 5 * entry_bytes + groups * sizeof(Kept);
 }
 
-void Journal::begin(const shard::PushHeader& header, std::uint64_t position, std::int64_t steps,
+void Journal::begin(const protocol::PushHeader& header, std::uint64_t position, std::int64_t steps,
                     std::uint64_t entered) noexcept {
   Entry& entry = page_->entry;
   page_->valid = 0;
@@ -37,7 +37,7 @@ void Journal::keep(const Group& group) {
   for (std::size_t a = 0; a < kArrays; ++a) {
     if (group.bases[a] != nullptr) end += group.count * group.bytes[a];
   }
-  end = shard::round_up(end);
+  end = protocol::round_up(end);
   if (end > bytes_) throw Error(Code::internal, "a push is larger than the journal of this ps");
   std::byte* to = reinterpret_cast<std::byte*>(page_) + sizeof(Page) + entry.kept;
   auto& kept = *reinterpret_cast<Kept*>(to);
@@ -52,7 +52,7 @@ void Journal::keep(const Group& group) {
     if (group.rows == nullptr) {
       std::memcpy(to, from, group.bytes[a]);
     } else {
-      shard::gather_rows(from, group.bytes[a], {group.rows, group.count}, {}, to);
+      protocol::gather_rows(from, group.bytes[a], {group.rows, group.count}, {}, to);
     }
     to += group.count * group.bytes[a];
   }
@@ -92,4 +92,4 @@ void Journal::undo(std::byte* const (&bases)[kArrays]) const noexcept {
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

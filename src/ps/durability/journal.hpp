@@ -12,7 +12,7 @@
 
 #include "protocol/push_format.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 class Journal {
  public:
@@ -25,7 +25,7 @@ class Journal {
   /// been applied: `position` is how far that was when this one began.
   struct Entry {
     std::uint64_t number = 0;  // from 1; 0: none was ever begun
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::uint64_t position = 0;
     std::int64_t steps = 0;     // of the shard, before
     std::uint64_t entered = 0;  // of its closure, before
@@ -51,7 +51,7 @@ class Journal {
   Journal(std::byte* at, std::uint64_t bytes) : page_(reinterpret_cast<Page*>(at)), bytes_(bytes) {}
 
   /// Retires the entry before.
-  void begin(const shard::PushHeader& header, std::uint64_t position, std::int64_t steps,
+  void begin(const protocol::PushHeader& header, std::uint64_t position, std::int64_t steps,
              std::uint64_t entered) noexcept;
   /// Before the group changes. Throws Error(internal) where the entry is larger than the journal was made
   /// for.
@@ -81,4 +81,4 @@ class Journal {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

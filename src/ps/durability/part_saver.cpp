@@ -11,7 +11,7 @@
 #include "io/hdf5/part_writer.hpp"
 #include "ps/durability/save_rate_limiter.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 std::uint64_t random_number() {
@@ -36,7 +36,7 @@ PartSaver::~PartSaver() {
   }
 }
 
-void PartSaver::begin(const shard::SavePart& request, int ps_count) {
+void PartSaver::begin(const protocol::SavePart& request, int ps_count) {
   for (auto& save : saves_) {
     save->given_up = true;
     save->thread.request_stop();
@@ -52,7 +52,7 @@ void PartSaver::begin(const shard::SavePart& request, int ps_count) {
 
 void PartSaver::write(Save& save, const std::stop_token& stop) {
   try {
-    const shard::SavePart& request = save.request;
+    const protocol::SavePart& request = save.request;
     FastParts fast({request.fast_folder, request.fast_owner}, warned_);
     write_files(save, fast, stop);
     save.copied.store(true, std::memory_order_release);
@@ -132,7 +132,7 @@ bool PartSaver::release_rows(Save& save) {
 }
 
 void PartSaver::report(Save& save) {
-  shard::PartSaved saved{save.request.save, ps_, 0, 0};
+  protocol::PartSaved saved{save.request.save, ps_, 0, 0};
   const auto fail = [&](Code code, std::string_view text) {
     saved.code = static_cast<std::int32_t>(code);
     report_(saved, std::as_bytes(std::span(text)));
@@ -147,4 +147,4 @@ void PartSaver::report(Save& save) {
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

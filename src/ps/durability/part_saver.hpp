@@ -16,14 +16,14 @@
 #include "ps/durability/store_snapshot.hpp"
 #include "ps/shard/store.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Used by the ps's thread. The files are written by a thread of their own, one save at a time.
 class PartSaver {
  public:
   /// What has become of a save: reports of its files, or the text of an error; and before that, that they
   /// are in the fast level.
-  using Report = std::function<void(const shard::PartSaved& saved, std::span<const std::byte> payload)>;
+  using Report = std::function<void(const protocol::PartSaved& saved, std::span<const std::byte> payload)>;
 
   /// `bytes_a_second`, to the checkpoint's folder: 0 = as fast as it goes. `wake` is called by another thread
   /// when there is something for `advance`; `report` by `advance`.
@@ -34,7 +34,7 @@ class PartSaver {
 
   /// From now on what is pushed is not part of it, as far as shards are whole. An earlier save that is under
   /// way has been given up by who asked for it: it ends, and is not reported.
-  void begin(const shard::SavePart& save, int ps_count);
+  void begin(const protocol::SavePart& save, int ps_count);
   /// True when there was something to do.
   bool advance();
   /// The next call of it may take seconds.
@@ -45,7 +45,7 @@ class PartSaver {
 
  private:
   struct Save {
-    shard::SavePart request;
+    protocol::SavePart request;
     int ps_count;
     std::uint64_t attempt = 0;  // in the names of its files
     std::unique_ptr<StoreSnapshot> snapshot;
@@ -73,4 +73,4 @@ class PartSaver {
   std::vector<std::unique_ptr<Save>> saves_;  // all but the last are given up
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -11,7 +11,7 @@
 #include "transport/bytes.hpp"
 #include "transport/memory/word.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
@@ -116,7 +116,8 @@ void KeptState::begin_anew(std::uint64_t rank) noexcept {
   set_applied(rank, 0);
 }
 
-void KeptState::begin(const shard::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept {
+void KeptState::begin(const protocol::PushHeader& header, std::int64_t steps,
+                      std::uint64_t entered) noexcept {
   if (header.rank >= middles_.size()) return;
   const std::uint64_t position = applied(header.rank);
   journal_.begin(header, position, steps, entered);
@@ -135,20 +136,20 @@ std::optional<Journal::Entry> KeptState::cut_off() const noexcept {
   return entry;
 }
 
-shard::UnfinishedPush KeptState::unfinished(std::uint64_t rank) const noexcept {
+protocol::UnfinishedPush KeptState::unfinished(std::uint64_t rank) const noexcept {
   const std::uint64_t now = applied(rank);
-  if (now == shard::kFenced) return {};
+  if (now == protocol::kFenced) return {};
   const Middle* latest = nullptr;
   for (const Middle& middle : middles_[rank].of) {
     if (middle.applied <= now && (latest == nullptr || middle.applied > latest->applied)) latest = &middle;
   }
-  shard::UnfinishedPush push;
+  protocol::UnfinishedPush push;
   if (latest != nullptr && latest->open != 0) push.set(latest->variable, latest->shard);
   return push;
 }
 
-std::map<int, shard::UnfinishedPush> KeptState::unfinished_pushes() const {
-  std::map<int, shard::UnfinishedPush> pushes;
+std::map<int, protocol::UnfinishedPush> KeptState::unfinished_pushes() const {
+  std::map<int, protocol::UnfinishedPush> pushes;
   for (std::uint64_t rank = 0; rank < middles_.size(); ++rank) {
     if (const auto push = unfinished(rank); push.open()) pushes.emplace(static_cast<int>(rank), push);
   }
@@ -190,4 +191,4 @@ std::unique_ptr<transport::Region> KeptState::again(std::uint64_t offset, std::u
   return fabric_.adopt(memory, memory_->place(offset));
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -17,7 +17,7 @@
 #include "transport/fabric.hpp"
 #include "transport/memory/persistent_memory.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// A piece of the heap.
 struct PiecePlace {
@@ -27,7 +27,7 @@ struct PiecePlace {
 
 /// A shard that is there: what was asked for, and its values, version word and slots, in this order.
 struct ShardRecord {
-  shard::CreateShard description;
+  protocol::CreateShard description;
   std::vector<PiecePlace> pieces;
 };
 
@@ -35,7 +35,7 @@ struct ShardRecord {
 struct TakenPlace {
   std::int32_t rank = 0;
   std::int32_t index = 0;
-  std::uint32_t life = 0;  // of the ps: shard::TakeOver
+  std::uint32_t life = 0;  // of the ps: protocol::TakeOver
   std::uint32_t reserved = 0;
 };
 
@@ -53,7 +53,7 @@ class KeptState {
     ring_released,  // rank: nobody writes into it any more
     gone,           // rank: counts as dead
     member,         // cluster::Member
-    group,          // shard::CreateGroup
+    group,          // protocol::CreateGroup
     dropped,        // variable, by number: its shards are no more
     place,          // TakenPlace: a spare has become a ps; the last one counts
     coordinator,    // cluster::Member, of one that was started again
@@ -100,7 +100,7 @@ class KeptState {
   Journal& journal() noexcept { return journal_; }
   /// Before an entry is applied: how far its pusher's entries have been, and in the middle of what push they
   /// are when this one has been, too.
-  void begin(const shard::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept;
+  void begin(const protocol::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept;
   /// Entries of the rank that have been applied, in bytes; on the board.
   std::uint64_t applied(std::uint64_t rank) const noexcept;
   void set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept;
@@ -110,9 +110,9 @@ class KeptState {
   /// The entry that was cut off, if one was.
   std::optional<Journal::Entry> cut_off() const noexcept;
   /// The push that the rank is in the middle of, after what has been applied. None of a rank that is fenced.
-  shard::UnfinishedPush unfinished(std::uint64_t rank) const noexcept;
+  protocol::UnfinishedPush unfinished(std::uint64_t rank) const noexcept;
   /// Those of all ranks, by rank. The shards count them.
-  std::map<int, shard::UnfinishedPush> unfinished_pushes() const;
+  std::map<int, protocol::UnfinishedPush> unfinished_pushes() const;
 
  private:
   struct Head {
@@ -136,7 +136,7 @@ class KeptState {
   std::byte* manifest_ = nullptr;
   std::span<std::byte> ledger_;
   std::span<Middles> middles_;
-  shard::BoardLayout layout_;
+  protocol::BoardLayout layout_;
   std::byte* board_ = nullptr;
   std::uint64_t board_at_ = 0;
   std::uint64_t next_region_ = 0;
@@ -145,4 +145,4 @@ class KeptState {
   Journal journal_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

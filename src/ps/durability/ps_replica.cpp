@@ -10,7 +10,7 @@
 #include "ps/server/ps_server.hpp"
 #include "transport/bytes.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::chrono::milliseconds kBeat{200};
@@ -55,7 +55,7 @@ void PsServer::serve_replica() {
     if (following_) replicated_.receive(message);
   });
   fabric_.on_message(cluster::kReplicated, [this](const transport::Message& message) {
-    const auto progress = transport::read_header<shard::ReplicaProgress>(message);
+    const auto progress = transport::read_header<protocol::ReplicaProgress>(message);
     if (!progress || !replica_) return;
     replica_->take(*progress);
     heard_ = std::chrono::steady_clock::now();
@@ -123,11 +123,11 @@ void PsServer::await_replica() {
   if (cut_off()) throw CutOff{};  // the replica may have this ps's place, and not have done it
 }
 
-std::optional<shard::TakeOver> PsServer::follow() {
-  std::optional<shard::TakeOver> order;
+std::optional<protocol::TakeOver> PsServer::follow() {
+  std::optional<protocol::TakeOver> order;
   following_ = true;
   fabric_.on_message(cluster::kTakeOver, [&order](const transport::Message& message) {
-    order = from_bytes<shard::TakeOver>(message.payload);
+    order = from_bytes<protocol::TakeOver>(message.payload);
   });
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
@@ -141,7 +141,7 @@ std::optional<shard::TakeOver> PsServer::follow() {
   return order;
 }
 
-void PsServer::say_progress(const shard::ReplicaProgress& progress) {
+void PsServer::say_progress(const protocol::ReplicaProgress& progress) {
   runtime_->control_peer(runtime_->member(Role::ps, runtime_->self().index))
       .send(cluster::kReplicated, transport::as_bytes(progress));
   if (progress.busy == 0) return;
@@ -163,4 +163,4 @@ void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

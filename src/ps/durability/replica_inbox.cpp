@@ -9,14 +9,14 @@
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 void ReplicaInbox::receive(const transport::Message& message) {
   Record record;
   const bool has_push = message.header.size() == sizeof record.head + sizeof record.push;
   transport::Message head = message;
   if (has_push) head.header = message.header.first(sizeof record.head);
-  const auto read = transport::read_header<shard::ReplicaRecord>(head);
+  const auto read = transport::read_header<protocol::ReplicaRecord>(head);
   if (!read) return;
   record.head = *read;
   if (!cluster::is_message_type(record.head.type)) {
@@ -53,15 +53,15 @@ void ReplicaInbox::apply(const Record& record) {
     }
     return;
   }
-  const shard::PushHeader& header = record.push;
-  if (!shard::is_whole(header, record.payload)) {
+  const protocol::PushHeader& header = record.push;
+  if (!protocol::is_whole(header, record.payload)) {
     log::error("dropped a push of rank {} to variable {} shard {}: {} bytes came where its header says {}",
                header.rank, header.variable, header.shard, record.payload.size() + sizeof header,
                header.bytes);
     return;
   }
   unfinished_[static_cast<int>(header.rank)].note(header, sink_);
-  shard::apply_entry(header, record.payload.data(), sink_);
+  protocol::apply_entry(header, record.payload.data(), sink_);
 }
 
 void ReplicaInbox::close(int rank) {
@@ -77,4 +77,4 @@ void ReplicaInbox::end() {
   unfinished_.clear();
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -12,16 +12,16 @@
 #include "protocol/replica_format.hpp"
 #include "transport/fabric.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 class ReplicaInbox {
  public:
   /// Does what a ps does when `from` makes that call; throws Error where it is refused.
   using Call = std::function<void(std::uint16_t type, int from, transport::Bytes request)>;
   /// Says how far it has come; it is to leave at once where it is busy.
-  using Progress = std::function<void(const shard::ReplicaProgress&)>;
+  using Progress = std::function<void(const protocol::ReplicaProgress&)>;
 
-  ReplicaInbox(shard::PushSink& sink, Call call, Progress progress)
+  ReplicaInbox(protocol::PushSink& sink, Call call, Progress progress)
       : sink_(sink), call_(std::move(call)), progress_(std::move(progress)) {}
 
   /// A kReplicate message; runs inside progress().
@@ -35,19 +35,19 @@ class ReplicaInbox {
 
  private:
   struct Record {
-    shard::ReplicaRecord head;
-    shard::PushHeader push;
+    protocol::ReplicaRecord head;
+    protocol::PushHeader push;
     std::vector<std::byte> payload;
   };
 
   void apply(const Record& record);
 
-  shard::PushSink& sink_;
+  protocol::PushSink& sink_;
   Call call_;
   Progress progress_;
   std::deque<Record> records_;
-  std::map<int, shard::UnfinishedPush> unfinished_;  // by rank
-  shard::ReplicaProgress done_;
+  std::map<int, protocol::UnfinishedPush> unfinished_;  // by rank
+  protocol::ReplicaProgress done_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

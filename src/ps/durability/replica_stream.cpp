@@ -7,12 +7,12 @@
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
-std::uint64_t ReplicaStream::push(const shard::PushHeader& header, transport::Bytes rest) {
+std::uint64_t ReplicaStream::push(const protocol::PushHeader& header, transport::Bytes rest) {
   ++told_;
   if (ended_) return told_;
-  const shard::ReplicaRecord record{told_, cluster::kPushEntry, static_cast<std::int32_t>(header.rank)};
+  const protocol::ReplicaRecord record{told_, cluster::kPushEntry, static_cast<std::int32_t>(header.rank)};
   std::array<std::byte, sizeof record + sizeof header> bytes;
   std::memcpy(bytes.data(), &record, sizeof record);
   std::memcpy(bytes.data() + sizeof record, &header, sizeof header);
@@ -23,7 +23,7 @@ std::uint64_t ReplicaStream::push(const shard::PushHeader& header, transport::By
 std::uint64_t ReplicaStream::call(std::uint16_t type, int from, transport::Bytes request) {
   ++told_;
   if (ended_) return told_;
-  const shard::ReplicaRecord record{told_, type, from};
+  const protocol::ReplicaRecord record{told_, type, from};
   replica_.send(cluster::kReplicate, transport::as_bytes(record), request);
   return told_;
 }
@@ -39,4 +39,4 @@ bool ReplicaStream::advance() {
   return any;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

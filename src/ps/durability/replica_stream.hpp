@@ -11,7 +11,7 @@
 #include "protocol/replica_format.hpp"
 #include "transport/fabric.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Primary and backup, as in Alsberg and Day, "A principle for resilient sharing of distributed resources"
 /// (1976): whatever changes the state of a ps is told to the replica first, in one order, and done and
@@ -26,14 +26,14 @@ class ReplicaStream {
 
   /// Both return the record's number. An entry of a push, of rank header.rank; `rest` is what follows the
   /// header, and may be reused on return.
-  std::uint64_t push(const shard::PushHeader& header, transport::Bytes rest);
+  std::uint64_t push(const protocol::PushHeader& header, transport::Bytes rest);
   /// A request of that type, of rank `from`.
   std::uint64_t call(std::uint16_t type, int from, transport::Bytes request);
 
   /// The replica has done it, or there is no replica any more.
   bool safe(std::uint64_t number) const noexcept { return ended_ || number <= done_.number; }
   /// A kReplicated message.
-  void take(const shard::ReplicaProgress& progress) noexcept { done_ = progress; }
+  void take(const protocol::ReplicaProgress& progress) noexcept { done_ = progress; }
   /// Calls that the replica has refused so far.
   std::uint64_t refused() const noexcept { return done_.refused; }
   /// It is at a call, which may take its time.
@@ -54,9 +54,9 @@ class ReplicaStream {
  private:
   transport::Peer& replica_;
   std::uint64_t told_ = 0;
-  shard::ReplicaProgress done_;
+  protocol::ReplicaProgress done_;
   bool ended_ = false;
   std::deque<std::pair<std::uint64_t, std::function<void()>>> later_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -12,7 +12,7 @@
 #include "cluster/runtime.hpp"
 #include "io/file.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Each file is opened when its first bytes are read, and one at a time.
 class RestoreFiles {
@@ -46,4 +46,4 @@ class RestoreFiles {
   std::uint32_t number_ = 0;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -10,7 +10,7 @@
 
 #include "capstan/error.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// What this takes of a core while pushes are applied and no core is idle.
@@ -57,4 +57,4 @@ void SavePace::rest_from_work(const std::stop_token& stop) {
   worked_ = time_of_this_thread();
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

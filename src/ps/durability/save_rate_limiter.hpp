@@ -8,7 +8,7 @@
 #include "base/idle_cores.hpp"
 #include "ps/shard/store.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Rests between two pieces of work when more than so many bytes a second have been written; and, where a
 /// store is given, as long as pushes are applied to it and no core is idle. To be nice would not do: who has
@@ -34,4 +34,4 @@ class SavePace {
   Clock::time_point full_at_;  // when all that was announced may have been written
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

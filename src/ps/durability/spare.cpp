@@ -16,7 +16,7 @@
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// How long word that it has failed may take to leave.
@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kLastWord{500};
 constexpr std::chrono::milliseconds kSpareBeat{200};
 
 /// Nothing when the job is over.
-std::optional<shard::TakeOver> wait_for_order(cluster::Runtime& runtime) {
+std::optional<protocol::TakeOver> wait_for_order(cluster::Runtime& runtime) {
   transport::Fabric& fabric = runtime.control();
   std::optional<std::vector<std::byte>> order;
   bool over = false;
@@ -54,7 +54,7 @@ std::optional<shard::TakeOver> wait_for_order(cluster::Runtime& runtime) {
   fabric.on_message(cluster::kCoordinatorReturned, [](const transport::Message&) {});
   fabric.on_failure({});
   if (over) return std::nullopt;
-  if (order) return from_bytes<shard::TakeOver>(*order);
+  if (order) return from_bytes<protocol::TakeOver>(*order);
   throw Error(Code::unavailable, coordinator.verdict() + "; this spare ends");
 }
 
@@ -81,7 +81,7 @@ void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
 }
 
 std::unique_ptr<PsServer> become_ps(const std::shared_ptr<cluster::Runtime>& runtime,
-                                    shard::TakeOver takeover) {
+                                    protocol::TakeOver takeover) {
   const std::int32_t spare = runtime->self().rank;
   const cluster::Member self = as_ps(*runtime, takeover.rank, takeover.index);
   runtime->become(self);
@@ -117,4 +117,4 @@ void run_spare(const std::shared_ptr<cluster::Runtime>& runtime) {
   if (order) become_ps(runtime, *std::move(order))->run();
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -7,14 +7,14 @@
 #include "capstan/serialize.hpp"
 #include "ps/shard/store.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 void Store::add_shard(const ShardRecord& record) {
-  const shard::CreateShard& description = record.description;
+  const protocol::CreateShard& description = record.description;
   Shard made;
   made.description = description;
   const PiecePlace& place = record.pieces.at(0);
-  if (place.region == shard::kNoRegion) {  // recover() says what that means
+  if (place.region == protocol::kNoRegion) {  // recover() says what that means
     shards_.emplace(std::pair(description.variable, description.shard), std::move(made));
     return;
   }
@@ -37,7 +37,7 @@ void Store::undo_cut_off() {
   if (!entry) return;
   ledger_.set_entered(entry->header, entry->entered);
   const bool rows =
-      entry->header.kind == shard::PushKind::sparse || entry->header.kind == shard::PushKind::dense;
+      entry->header.kind == protocol::PushKind::sparse || entry->header.kind == protocol::PushKind::dense;
   const auto found = shards_.find({entry->header.variable, entry->header.shard});
   if (rows && found != shards_.end()) {
     Shard& shard = found->second;
@@ -84,7 +84,7 @@ void Store::recover() {
         fmt::format("shard {} of variable \"{}\" was in the memory of a GPU, and died with the ps: let "
                     "a spare take its place (--spares, --replicas-of-ps), or start again with "
                     "--resume to go on from the last checkpoint",
-                    shard::name_of(shard.description), shard.description.name));
+                    protocol::name_of(shard.description), shard.description.name));
   }
   undo_cut_off();
   for (const auto& [rank, push] : kept_->unfinished_pushes()) {
@@ -100,11 +100,11 @@ void Store::recover() {
   }
 }
 
-std::vector<shard::ListedShard> Store::list() {
+std::vector<protocol::ListedShard> Store::list() {
   const std::lock_guard lock(mutex_);
-  std::vector<shard::ListedShard> all;
+  std::vector<protocol::ListedShard> all;
   for (const auto& [key, shard] : shards_) all.push_back({shard.description, shard.place});
   return all;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -10,9 +10,9 @@
 #include "ps/shard/device_snapshot.hpp"
 #include "ps/shard/store.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
-StoreSnapshot::StoreSnapshot(Store& store, const shard::SavedRows& rows) : store_(store), rows_(rows) {
+StoreSnapshot::StoreSnapshot(Store& store, const protocol::SavedRows& rows) : store_(store), rows_(rows) {
   const std::lock_guard lock(store_.mutex_);
   for (auto& [key, shard] : store_.shards_) {
     ++shard.waiting_reads;
@@ -84,7 +84,7 @@ std::shared_ptr<FrozenRows> Store::Shard::freeze(std::optional<TouchedRows> of,
                                                  std::shared_ptr<ChunkPool> chunks) {
   if (on_gpu) return std::make_shared<DeviceSnapshot>(on_gpu, of);
   std::vector<ShardSnapshot::Array> arrays{{values, row_bytes()}};
-  const std::uint64_t slot_bytes = width() * size_of(shard::slot_dtype(description.dtype));
+  const std::uint64_t slot_bytes = width() * size_of(protocol::slot_dtype(description.dtype));
   for (const std::byte* slot : slots) arrays.push_back({slot, slot_bytes});
   auto rows = std::make_shared<ShardSnapshot>(arrays, description.rows, std::move(of), std::move(chunks));
   snapshots.push_back(rows);
@@ -92,11 +92,11 @@ std::shared_ptr<FrozenRows> Store::Shard::freeze(std::optional<TouchedRows> of,
 }
 
 io::PartArray StoreSnapshot::numbers_of(const Taken& taken) {
-  const shard::CreateShard& d = taken.description;
+  const protocol::CreateShard& d = taken.description;
   io::PartArray numbers{.variable = d.name,
                         .which = io::kChangedRows,
                         .dtype = DType::int64,
-                        .shape = {shard::stored_shape(d.shape).front()},
+                        .shape = {protocol::stored_shape(d.shape).front()},
                         .first_row = d.first_row,
                         .rows = d.rows,
                         .changed = taken.rows->rows()};
@@ -111,17 +111,17 @@ io::PartArray StoreSnapshot::numbers_of(const Taken& taken) {
 }
 
 io::PartArray StoreSnapshot::array_of(const Taken& taken, std::size_t number) const {
-  const shard::CreateShard& d = taken.description;
+  const protocol::CreateShard& d = taken.description;
   const bool value = number == 0;
   io::PartArray array{.variable = d.name,
-                      .which = value ? io::kValue : shard::slots_of(d.optimizer.kind)[number - 1],
-                      .dtype = value ? d.dtype : shard::slot_dtype(d.dtype),
-                      .shape = shard::stored_shape(d.shape),
+                      .which = value ? io::kValue : protocol::slots_of(d.optimizer.kind)[number - 1],
+                      .dtype = value ? d.dtype : protocol::slot_dtype(d.dtype),
+                      .shape = protocol::stored_shape(d.shape),
                       .first_row = d.first_row,
                       .rows = d.rows};
   if (rows_.since != 0) array.changed = taken.rows->rows();
   if (!value) return array;
-  array.optimizer = shard::describe(d.optimizer);
+  array.optimizer = protocol::describe(d.optimizer);
   array.steps = taken.steps;
   return array;
 }
@@ -149,4 +149,4 @@ std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
   return files;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -13,7 +13,7 @@
 #include "protocol/ps_messages.hpp"
 #include "ps/shard/frozen_rows.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 class Store;
 
@@ -22,7 +22,7 @@ class Store;
 class StoreSnapshot {
  public:
   /// Of the shards that are whole now; no further push begins on the others before `advance` has taken them.
-  explicit StoreSnapshot(Store& store, const shard::SavedRows& rows = {});
+  explicit StoreSnapshot(Store& store, const protocol::SavedRows& rows = {});
   ~StoreSnapshot();
   StoreSnapshot(const StoreSnapshot&) = delete;
   StoreSnapshot& operator=(const StoreSnapshot&) = delete;
@@ -42,7 +42,7 @@ class StoreSnapshot {
   using Key = std::pair<std::uint32_t, std::uint32_t>;
   struct Taken {
     Key key;
-    shard::CreateShard description;
+    protocol::CreateShard description;
     std::int64_t steps;
     std::shared_ptr<FrozenRows> rows;
   };
@@ -55,9 +55,9 @@ class StoreSnapshot {
   io::PartArray array_of(const Taken& taken, std::size_t number) const;
 
   Store& store_;
-  shard::SavedRows rows_;
+  protocol::SavedRows rows_;
   std::vector<Key> waits_for_;
   std::vector<Taken> taken_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -5,18 +5,18 @@
 #include <atomic>
 #include "base/fence.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// Of an entry among those of its closure's replica, in the order in which they come.
-std::uint64_t position(const shard::PushHeader& header) {
+std::uint64_t position(const protocol::PushHeader& header) {
   return std::uint64_t{header.call} << 32 | header.part;
 }
 
 }  // namespace
 
 /// One closure runs at a time, so its replicas' counts are the last ones.
-ClosureLedger::Count* ClosureLedger::Row::find(const shard::PushHeader& header) const {
+ClosureLedger::Count* ClosureLedger::Row::find(const protocol::PushHeader& header) const {
   if (begun == nullptr) return nullptr;
   for (std::uint64_t back = 1; back <= std::min<std::uint64_t>(*begun, counts.size()); ++back) {
     Count& count = counts[(*begun - back) % counts.size()];
@@ -60,14 +60,14 @@ ClosureLedger::Row ClosureLedger::row_or_none(std::size_t rank) const {
   return *row.begun == 0 ? Row{} : row;
 }
 
-ClosureLedger::OpenCount* ClosureLedger::open_slot(const shard::PushHeader& header) const {
-  if (open_.empty() || header.closure >= shard::kForOneWorker || header.replica >= capacity_.replicas)
+ClosureLedger::OpenCount* ClosureLedger::open_slot(const protocol::PushHeader& header) const {
+  if (open_.empty() || header.closure >= protocol::kForOneWorker || header.replica >= capacity_.replicas)
     return nullptr;
   OpenCount& slot = open_[header.closure % capacity_.open * capacity_.replicas + header.replica];
   return slot.closure > header.closure ? nullptr : &slot;
 }
 
-bool ClosureLedger::enter(const shard::PushHeader& header) {
+bool ClosureLedger::enter(const protocol::PushHeader& header) {
   if (header.closure == 0) return true;
   if (!kept_.empty() && header.rank >= ranks()) return true;  // no rank of this cluster
   const Row counts = row(header.rank);
@@ -94,7 +94,7 @@ bool ClosureLedger::enter(const shard::PushHeader& header) {
   return true;
 }
 
-std::uint64_t ClosureLedger::entered(const shard::PushHeader& header) const {
+std::uint64_t ClosureLedger::entered(const protocol::PushHeader& header) const {
   if (header.closure == 0) return 0;
   std::uint64_t entries = 0;
   if (const Count* count = row_or_none(header.rank).find(header)) {
@@ -109,7 +109,7 @@ std::uint64_t ClosureLedger::entered(const shard::PushHeader& header) const {
   return slot == nullptr || slot->closure != header.closure ? entries : std::max(entries, slot->entries);
 }
 
-void ClosureLedger::set_entered(const shard::PushHeader& header, std::uint64_t entries) {
+void ClosureLedger::set_entered(const protocol::PushHeader& header, std::uint64_t entries) {
   if (header.closure == 0) return;
   if (Count* count = row_or_none(header.rank).find(header)) count->entries = entries;
   if (OpenCount* slot = open_slot(header); slot != nullptr && slot->closure == header.closure)
@@ -123,7 +123,7 @@ void ClosureLedger::close(int rank) {
   const std::uint64_t size = counts.counts.size();
   for (std::uint64_t i = *counts.begun - std::min(*counts.begun, size); i < *counts.begun; ++i) {
     const Count& count = counts.counts[i % size];
-    if (count.closure >= shard::kForOneWorker) continue;
+    if (count.closure >= protocol::kForOneWorker) continue;
     const auto [entry, added] = of_the_dead_.try_emplace({count.closure, count.replica}, count.entries);
     entry->second = std::max(entry->second, count.entries);
     if (added) order_.push_back(entry->first);
@@ -132,4 +132,4 @@ void ClosureLedger::close(int rank) {
   if (kept_.empty()) own_[at].reset();
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -13,7 +13,7 @@
 
 #include "protocol/push_format.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// A worker that dies may have begun closures, or ended some without a word of it reaching the coordinator,
 /// which has them run again elsewhere. Pushes of a closure's replica are numbered, and so are the entries of
@@ -61,7 +61,7 @@ class ClosureLedger {
 
     Count& last() const { return counts[(*begun - 1) % counts.size()]; }
     /// Of the closure that the worker has begun last; null where the entry is of another.
-    Count* find(const shard::PushHeader& header) const;
+    Count* find(const protocol::PushHeader& header) const;
   };
   /// Bytes of a ledger for so many ranks.
   static std::size_t bytes_for(std::size_t ranks, const Capacity& capacity) noexcept {
@@ -74,12 +74,12 @@ class ClosureLedger {
   ClosureLedger() : ClosureLedger(Capacity{}) {}
 
   /// False when an earlier run of the closure has had this entry applied.
-  bool enter(const shard::PushHeader& header);
+  bool enter(const protocol::PushHeader& header);
   /// Up to which position entries of the closure's replica have been applied, as far as its pusher is
   /// concerned.
-  std::uint64_t entered(const shard::PushHeader& header) const;
+  std::uint64_t entered(const protocol::PushHeader& header) const;
   /// The entry, of the closure that its pusher began last, has been undone: `entered` is what it was before.
-  void set_entered(const shard::PushHeader& header, std::uint64_t entries);
+  void set_entered(const protocol::PushHeader& header, std::uint64_t entries);
   /// The worker has died.
   void close(int rank);
 
@@ -101,7 +101,7 @@ class ClosureLedger {
   Row row_at(std::byte* at) const;
   std::size_t ranks() const noexcept;
   /// Null for a closure that never runs again elsewhere, and for one that is older than the slot's.
-  OpenCount* open_slot(const shard::PushHeader& header) const;
+  OpenCount* open_slot(const protocol::PushHeader& header) const;
 
   Capacity capacity_;
   std::unique_ptr<OpenCount[]> own_open_;               // null: in kept memory
@@ -114,4 +114,4 @@ class ClosureLedger {
   std::deque<Key> order_;                     // of `of_the_dead_`
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -6,12 +6,12 @@
 #include "base/log.hpp"
 #include "transport/bytes.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 void PushInbox::receive(const transport::Message& message) {
-  const auto received = transport::read_header<shard::PushHeader>(message);
+  const auto received = transport::read_header<protocol::PushHeader>(message);
   if (!received) return;
-  shard::PushHeader header = *received;
+  protocol::PushHeader header = *received;
   header.rank = static_cast<std::uint32_t>(message.from);
   Pusher& pusher = this->pusher(message.from);
   const std::uint64_t record = replica_ != nullptr ? replica_->push(header, message.payload) : 0;
@@ -48,14 +48,15 @@ std::uint64_t PushInbox::settle(int rank) {
   return pusher.applied;
 }
 
-void PushInbox::apply(int rank, Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload) {
-  if (!shard::is_whole(header, payload)) {
+void PushInbox::apply(int rank, Pusher& pusher, const protocol::PushHeader& header,
+                      transport::Bytes payload) {
+  if (!protocol::is_whole(header, payload)) {
     log::error("dropped a push to variable {} shard {}: {} bytes came where its header says {}",
                header.variable, header.shard, payload.size() + sizeof header, header.bytes);
   } else {
     // In this order a push that ends another, which it is the second run of, leaves the shard no moment in
     // which it looks complete.
-    shard::apply_entry(header, payload.data(), sink_);
+    protocol::apply_entry(header, payload.data(), sink_);
     pusher.unfinished.note(header, sink_);
   }
   pusher.applied += header.bytes;
@@ -98,4 +99,4 @@ void close_pusher(int rank, PushInbox& inbox, RingReader& rings) {
   rings.close(rank);
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -13,7 +13,7 @@
 #include "ps/ingest/ring_reader.hpp"
 #include "transport/fabric.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// An entry is applied straight from the message. Its pusher never has more bytes under way than a ring would
 /// hold, so what has to wait here is bounded by that.
@@ -24,7 +24,7 @@ class PushInbox {
 
   /// How far each rank's entries have been applied is noted in `kept`, too. What comes is told to `replica`,
   /// and applied when it is safe there.
-  PushInbox(shard::PushSink& sink, Acknowledge acknowledge, KeptState* kept = nullptr,
+  PushInbox(protocol::PushSink& sink, Acknowledge acknowledge, KeptState* kept = nullptr,
             ReplicaStream* replica = nullptr)
       : sink_(sink), acknowledge_(std::move(acknowledge)), kept_(kept), replica_(replica) {}
 
@@ -45,7 +45,7 @@ class PushInbox {
 
  private:
   struct Entry {
-    shard::PushHeader header;
+    protocol::PushHeader header;
     std::vector<std::byte> payload;
     std::uint64_t record = 0;  // what the replica was told
   };
@@ -53,21 +53,21 @@ class PushInbox {
     std::uint64_t applied = 0;  // bytes
     bool acknowledge = false;
     std::deque<Entry> waiting;
-    shard::UnfinishedPush unfinished;
+    protocol::UnfinishedPush unfinished;
   };
 
   Pusher& pusher(int rank);
   /// A push that its pusher has given up ends with the next entry, whatever that begins: a read that waits
   /// for the end must not hold it back.
-  bool ready(const Pusher& pusher, const shard::PushHeader& header) {
+  bool ready(const Pusher& pusher, const protocol::PushHeader& header) {
     return pusher.unfinished.open() || sink_.ready(header);
   }
   bool may_apply(const Pusher& pusher, const Entry& entry) {
     return (replica_ == nullptr || replica_->safe(entry.record)) && ready(pusher, entry.header);
   }
-  void apply(int rank, Pusher& pusher, const shard::PushHeader& header, transport::Bytes payload);
+  void apply(int rank, Pusher& pusher, const protocol::PushHeader& header, transport::Bytes payload);
 
-  shard::PushSink& sink_;
+  protocol::PushSink& sink_;
   Acknowledge acknowledge_;
   KeptState* kept_;
   ReplicaStream* replica_;
@@ -79,4 +79,4 @@ class PushInbox {
 /// the rank's position, which would overwrite the fence that closing the ring stores.
 void close_pusher(int rank, PushInbox& inbox, RingReader& rings);
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

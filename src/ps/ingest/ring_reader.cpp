@@ -10,15 +10,15 @@
 #include "capstan/serialize.hpp"
 #include "transport/memory/word.hpp"
 
-namespace capstan::store {
-shard::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
+namespace capstan::ps {
+protocol::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
   const auto place = [](const Ring& ring) {
-    return shard::RingPlace{ring.piece.region, ring.piece.offset, ring.bytes};
+    return protocol::RingPlace{ring.piece.region, ring.piece.offset, ring.bytes};
   };
   for (const Ring& ring : rings_) {
     if (ring.rank == rank) return place(ring);
   }
-  Ring ring{rank, {}, shard::round_up(bytes), 0};
+  Ring ring{rank, {}, protocol::round_up(bytes), 0};
   const auto left =
       std::find_if(unused_.begin(), unused_.end(), [&](const Ring& r) { return r.bytes == ring.bytes; });
   if (left != unused_.end()) {
@@ -96,7 +96,7 @@ void RingReader::close(int rank) {
     rings_.erase(found);
   }
   transport::word_at(board_ + layout_.applied(static_cast<std::uint64_t>(rank)))
-      .store(shard::kFenced, std::memory_order_release);
+      .store(protocol::kFenced, std::memory_order_release);
 }
 
 void RingReader::release(int rank) {
@@ -145,7 +145,7 @@ bool RingReader::apply_some() {
 std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uint64_t position,
                                                       std::uint64_t tail) {
   // Not even a header fits: the tail is nothing that a pusher writes.
-  if ((position | tail) % shard::kCacheLine != 0) return std::nullopt;
+  if ((position | tail) % protocol::kCacheLine != 0) return std::nullopt;
   const std::uint64_t place = position % ring.bytes;
   const std::uint64_t room = std::min(ring.bytes - place, tail - position);
   Entry entry;
@@ -153,8 +153,8 @@ std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uin
   entry.header.rank = static_cast<std::uint32_t>(ring.rank);
   entry.rest = ring.piece.data + place + sizeof entry.header;
   const std::uint64_t bytes = entry.header.bytes;
-  const std::uint64_t numbers = shard::number_bytes(entry.header.kind, entry.header.rows);
-  if (bytes < sizeof entry.header + numbers || bytes % shard::kCacheLine != 0 || bytes > room) {
+  const std::uint64_t numbers = protocol::number_bytes(entry.header.kind, entry.header.rows);
+  if (bytes < sizeof entry.header + numbers || bytes % protocol::kCacheLine != 0 || bytes > room) {
     return std::nullopt;
   }
   return entry;
@@ -167,7 +167,7 @@ void RingReader::tell(Ring& ring, std::uint64_t tail) {
       ring.told = tail;  // it will be dropped
       return;
     }
-    if (entry->header.kind != shard::PushKind::padding) {
+    if (entry->header.kind != protocol::PushKind::padding) {
       ring.unsafe.emplace_back(
           ring.told,
           replica_->push(entry->header, {entry->rest, entry->header.bytes - sizeof entry->header}));
@@ -203,15 +203,15 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
       applied.store(tail, std::memory_order_release);
       return true;
     }
-    const shard::PushHeader& header = entry->header;
+    const protocol::PushHeader& header = entry->header;
     if (header.in_room == 0) most = kMaxBatch;
-    if (header.kind != shard::PushKind::padding) {
+    if (header.kind != protocol::PushKind::padding) {
       // A push that its pusher has given up ends here, whatever this entry begins: a read that waits for the
       // end must not hold it back.
       if (!whatever_waits && !ring.unfinished.open() && !sink_.ready(header)) break;
       // In this order a push that ends another, which it is the second run of, leaves the shard no moment in
       // which it looks complete.
-      shard::apply_entry(header, entry->rest, sink_);
+      protocol::apply_entry(header, entry->rest, sink_);
       ring.unfinished.note(header, sink_);
     }
     ring.applied += header.bytes;
@@ -224,4 +224,4 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
   return entries != 0;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

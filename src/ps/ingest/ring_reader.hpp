@@ -14,14 +14,14 @@
 #include "ps/durability/replica_stream.hpp"
 #include "ps/shard/heap.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 class RingReader {
  public:
   /// `board` is this ps's board for `ranks` ranks.
   /// Rings that are in `kept` are noted there. What is published is told to `replica`, and applied when it is
   /// safe there.
-  RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, shard::PushSink& sink,
+  RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, protocol::PushSink& sink,
              KeptState* kept = nullptr, ReplicaStream* replica = nullptr)
       : board_(board), layout_(ranks), heap_(heap), sink_(sink), kept_(kept), replica_(replica) {}
 
@@ -30,10 +30,10 @@ class RingReader {
 
   /// A ring of `bytes` for one rank; the one that it has when it asks again. A ring that was released is used
   /// again.
-  shard::RingPlace open(int rank, std::uint64_t bytes);
+  protocol::RingPlace open(int rank, std::uint64_t bytes);
   /// Applies what the rank has published, then takes the ring back. Nothing of its unpublished entries
   /// counts, and a push of which only a part was published stays a part. A rank that lives learns it from its
-  /// word on the board: shard::kFenced.
+  /// word on the board: protocol::kFenced.
   void close(int rank);
   /// Nothing writes into the closed ring of that rank any more: the connection to it has ended.
   void release(int rank);
@@ -59,14 +59,14 @@ class RingReader {
     Piece piece;
     std::uint64_t bytes = 0;
     std::uint64_t applied = 0;
-    shard::UnfinishedPush unfinished = {};
+    protocol::UnfinishedPush unfinished = {};
     // With a replica:
     std::uint64_t told = 0;                                           // bytes
     std::deque<std::pair<std::uint64_t, std::uint64_t>> unsafe = {};  // where an entry begins; its record
   };
   /// An entry as it lies in a ring.
   struct Entry {
-    shard::PushHeader header;
+    protocol::PushHeader header;
     const std::byte* rest = nullptr;  // what follows the header
   };
   /// Then the next ring, so that one pusher cannot starve the others.
@@ -85,9 +85,9 @@ class RingReader {
   std::uint64_t tail_of(const Ring& ring) const noexcept;
 
   std::byte* board_;
-  shard::BoardLayout layout_;
+  protocol::BoardLayout layout_;
   Heap& heap_;
-  shard::PushSink& sink_;
+  protocol::PushSink& sink_;
   KeptState* kept_;
   ReplicaStream* replica_;
   std::vector<Ring> rings_;
@@ -95,4 +95,4 @@ class RingReader {
   std::vector<Ring> unused_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -8,7 +8,7 @@
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestSleep{500};
@@ -34,13 +34,13 @@ void PsPulse::take(const transport::Message& message) {
   if (period_.count() == 0) return;
   if (message.header.empty()) {
     silence_.excuse();
-  } else if (transport::read_header<shard::PsBeat>(message)) {
+  } else if (transport::read_header<protocol::PsBeat>(message)) {
     silence_.heard(Clock::now());
   }
 }
 
 void PsPulse::send(bool busy) {
-  const shard::PsBeat beat{busy ? 1 : 0, life_};
+  const protocol::PsBeat beat{busy ? 1 : 0, life_};
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
       .send(cluster::kHeartbeat, transport::as_bytes(beat));
 }
@@ -71,4 +71,4 @@ std::chrono::milliseconds PsPulse::period() const noexcept {
   return period_.count() != 0 ? std::min(period_, kLongestSleep) : kLongestSleep;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

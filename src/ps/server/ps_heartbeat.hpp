@@ -8,7 +8,7 @@
 #include "cluster/runtime.hpp"
 #include "transport/fabric.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// To the coordinator from its first kHeartbeat on, to the agent always. Used by the ps's thread.
 class PsPulse {
@@ -44,4 +44,4 @@ class PsPulse {
   Clock::time_point next_{};
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

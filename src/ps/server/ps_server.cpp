@@ -16,7 +16,7 @@
 #include "transport/memory/life_word.hpp"
 #include "transport/memory/word.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// How long a ps looks for work before it sleeps. A wake-up costs its pusher a message and some 50 us of
@@ -35,7 +35,7 @@ std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
 
 }  // namespace
 
-PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shard::TakeOver> takeover)
+PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<protocol::TakeOver> takeover)
     : runtime_(std::move(runtime)),
       fabric_(runtime_->control()),
       kept_(runtime_->kept_memory() == nullptr || runtime_->ps_have_replicas()
@@ -58,7 +58,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
       inbox_(
           store_,
           [this](int rank, std::uint64_t bytes) {
-            const shard::PushApplied applied{bytes, life_};
+            const protocol::PushApplied applied{bytes, life_};
             client(rank).send(cluster::kPushApplied, transport::as_bytes(applied));
           },
           kept_.get(), replica_.get()),
@@ -67,7 +67,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
       saver_(
           store_, runtime_->self().index, runtime_->settings().bytes("checkpoint-bandwidth"),
           [this] { fabric_.wake(); },
-          [this](const shard::PartSaved& saved, transport::Bytes payload) {
+          [this](const protocol::PartSaved& saved, transport::Bytes payload) {
             if (io::TraceFile* trace = runtime_->trace(); trace != nullptr && saved.fast == 0) {
               trace->span("checkpoint", "write my part", save_began_, io::TraceFile::Clock::now(),
                           {{"save", static_cast<std::int64_t>(saved.save)}, {"code", saved.code}});
@@ -79,7 +79,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
       replicated_(
           store_,
           [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
-          [this](const shard::ReplicaProgress& progress) { say_progress(progress); }),
+          [this](const protocol::ReplicaProgress& progress) { say_progress(progress); }),
       coordinator_(*runtime_),
       pulse_(*runtime_, life_) {
   store_.use_gpu([this] { return cluster::own_gpus(*runtime_, 1).front(); },
@@ -95,15 +95,15 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shar
 }
 
 /// What else there is to know is noted as if this process had been the ps from the start.
-void PsServer::take_over(const shard::TakeOver& takeover) {
+void PsServer::take_over(const protocol::TakeOver& takeover) {
   life_ = takeover.life;
   switch (takeover.source) {
-    case shard::TakeOver::Source::checkpoint:
-      for (const shard::CreateShard& shard : takeover.shards) (void)store_.create(shard, /*filled=*/true);
+    case protocol::TakeOver::Source::checkpoint:
+      for (const protocol::CreateShard& shard : takeover.shards) (void)store_.create(shard, /*filled=*/true);
       if (!takeover.shards.empty()) store_.restore(takeover.folder);
       for (const auto& [counter, value] : takeover.counters) add_to_counter(counter, value);
       break;
-    case shard::TakeOver::Source::replica:
+    case protocol::TakeOver::Source::replica:
       following_ = false;
       replicated_.end();
       for (int rank = 0; rank < runtime_->table().places(); ++rank) rings_.begin_anew(rank);
@@ -119,7 +119,7 @@ void PsServer::take_over(const shard::TakeOver& takeover) {
 }
 
 std::unique_ptr<transport::Region> PsServer::allocate_board() {
-  const std::uint64_t bytes = shard::BoardLayout(places()).bytes();
+  const std::uint64_t bytes = protocol::BoardLayout(places()).bytes();
   if (kept_) return kept_->board(bytes);
   return regions_ ? regions_->allocate(bytes) : fabric_.allocate(bytes);
 }
@@ -147,7 +147,7 @@ void PsServer::say_that_it_is_back() {
   const cluster::Member& self = runtime_->self();
   const auto bytes = to_bytes(self);
   const cluster::Member& coordinator = runtime_->member(Role::coordinator, 0);
-  const shard::PsReturned returned{life_};
+  const protocol::PsReturned returned{life_};
   runtime_->control_peer(coordinator).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   client(coordinator.rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
   for (const int rank : runtime_->worker_ranks()) {
@@ -162,15 +162,15 @@ void PsServer::serve_requests() {
     // from here.
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
-    shard::ConnectReply reply{board_->key(),
-                              fabric_.bell(),
-                              0,
-                              rings_.applied(from).value_or(by_message),
-                              life_,
-                              replica_ ? 1U : 0U,
-                              shard::round_up(runtime_->settings().bytes("push-ring-bytes"))};
+    protocol::ConnectReply reply{board_->key(),
+                                 fabric_.bell(),
+                                 0,
+                                 rings_.applied(from).value_or(by_message),
+                                 life_,
+                                 replica_ ? 1U : 0U,
+                                 protocol::round_up(runtime_->settings().bytes("push-ring-bytes"))};
     if (runtime_->in_process())
-      reply.sink = reinterpret_cast<std::uint64_t>(static_cast<shard::PushSink*>(&store_));
+      reply.sink = reinterpret_cast<std::uint64_t>(static_cast<protocol::PushSink*>(&store_));
     return to_bytes(reply);
   });
   rpc_.serve(cluster::kOpenRing, [this](int from, transport::Bytes request) {
@@ -182,7 +182,7 @@ void PsServer::serve_requests() {
     return store_.gpu_key(variable, shard);
   });
   rpc_.serve(cluster::kOpenGpuRoom, [this](int from, transport::Bytes request) {
-    if (replica_) return to_bytes(shard::GpuRoom{});  // which hears of pushes by this host's memory
+    if (replica_) return to_bytes(protocol::GpuRoom{});  // which hears of pushes by this host's memory
     return to_bytes(store_.open_gpu_room(from, from_bytes<std::uint64_t>(request)));
   });
   rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
@@ -190,7 +190,7 @@ void PsServer::serve_requests() {
   });
   serve_change(cluster::kCreateVariable, [this](int, transport::Bytes request) {
     pulse_.be_busy();
-    return to_bytes(store_.create(from_bytes<shard::CreateShard>(request)));
+    return to_bytes(store_.create(from_bytes<protocol::CreateShard>(request)));
   });
   rpc_.serve(cluster::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
   serve_change(cluster::kDropVariable, [this](int, transport::Bytes request) {
@@ -198,7 +198,7 @@ void PsServer::serve_requests() {
     return std::vector<std::byte>{};
   });
   serve_change(cluster::kCreateGroup, [this](int, transport::Bytes request) {
-    auto group = from_bytes<shard::CreateGroup>(request);
+    auto group = from_bytes<protocol::CreateGroup>(request);
     std::erase_if(group.workers, [this](std::int32_t rank) { return gone_.contains(rank); });
     store_.create_group(group);
     return std::vector<std::byte>{};
@@ -213,28 +213,28 @@ void PsServer::serve_requests() {
   rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
     pulse_.be_busy();  // what lies in a GPU is copied now
     save_began_ = io::TraceFile::Clock::now();
-    saver_.begin(from_bytes<shard::SavePart>(request), runtime_->count(Role::ps));
+    saver_.begin(from_bytes<protocol::SavePart>(request), runtime_->count(Role::ps));
     return std::vector<std::byte>{};
   });
   serve_change(cluster::kRestorePart, [this](int, transport::Bytes request) {
     pulse_.be_busy();
-    store_.restore(from_bytes<shard::RestorePart>(request));
+    store_.restore(from_bytes<protocol::RestorePart>(request));
     return std::vector<std::byte>{};
   });
   rpc_.serve(cluster::kCheckRestore, [this](int, transport::Bytes request) {
     pulse_.be_busy();
-    check_restore(from_bytes<shard::CheckRestore>(request));
+    check_restore(from_bytes<protocol::CheckRestore>(request));
     return std::vector<std::byte>{};
   });
   serve_change(cluster::kFetchAdd, [this](int, transport::Bytes request) {
-    const auto add = from_bytes<shard::FetchAdd>(request);
-    if (add.counter >= shard::BoardLayout::kCounters) {
+    const auto add = from_bytes<protocol::FetchAdd>(request);
+    if (add.counter >= protocol::BoardLayout::kCounters) {
       throw Error(Code::out_of_range, "a board has no counter " + std::to_string(add.counter));
     }
     return to_bytes(add_to_counter(add.counter, add.delta));
   });
   rpc_.serve(cluster::kPsStatistics, [this](int, transport::Bytes) {
-    shard::PsStatistics statistics = store_.statistics();
+    protocol::PsStatistics statistics = store_.statistics();
     statistics.rings = rings_.open_rings();
     return to_bytes(statistics);
   });
@@ -264,7 +264,7 @@ void add(std::byte* at, std::uint64_t delta, std::uint64_t by) {
 }  // namespace
 
 void PsServer::count(std::uint32_t counter, std::uint64_t delta) {
-  if (counter >= shard::BoardLayout::kCounters) return;
+  if (counter >= protocol::BoardLayout::kCounters) return;
   if (!kept_) {
     add_to_counter(counter, delta);
   } else {
@@ -274,8 +274,8 @@ void PsServer::count(std::uint32_t counter, std::uint64_t delta) {
 
 void PsServer::undo_cut_off_count() {
   const auto entry = kept_->cut_off();
-  if (!entry || entry->header.kind != shard::PushKind::count) return;
-  if (entry->header.variable >= shard::BoardLayout::kCounters) return;
+  if (!entry || entry->header.kind != protocol::PushKind::count) return;
+  if (entry->header.variable >= protocol::BoardLayout::kCounters) return;
   std::byte* at = board_->memory().data() + layout_.counter(entry->header.variable);
   if (reinterpret_cast<const Counted*>(at)->by == entry->number) add(at, ~entry->header.first_row + 1, 0);
 }
@@ -295,15 +295,15 @@ void PsServer::serve_fabric() {
   fabric_.on_message(cluster::kReport, [this](const transport::Message& m) { report(m); });
   fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
-    const auto header = transport::read_header<shard::WorkerGone>(message);
+    const auto header = transport::read_header<protocol::WorkerGone>(message);
     if (!header || fenced_) return;  // the answer of another process counts
-    const shard::WorkerGone worker = *header;
+    const protocol::WorkerGone worker = *header;
     const bool fenced = inbox_.knows(worker.rank) && worker.may_live != 0;
     take_gone(worker);
     // UCX 1.13 may abort a process that sends to one that has just been killed.
     if (fenced)
       client(worker.rank)
-          .send(cluster::kPushApplied, transport::as_bytes(shard::PushApplied{shard::kFenced, life_}));
+          .send(cluster::kPushApplied, transport::as_bytes(protocol::PushApplied{protocol::kFenced, life_}));
     when_safe([this, worker] {
       runtime_->control_peer(runtime_->member(Role::coordinator, 0))
           .send(cluster::kWorkerClosed, transport::as_bytes(worker));
@@ -338,20 +338,20 @@ void PsServer::serve_fabric() {
 
 /// What has been done so far, for the coordinator's figures.
 void PsServer::report(const transport::Message& message) {
-  const auto request = transport::read_header<shard::ReportRequest>(message);
+  const auto request = transport::read_header<protocol::ReportRequest>(message);
   if (!request) return;
   if (request->last != 0 && runtime_->trace() != nullptr) runtime_->trace()->flush();
-  shard::PsReport report = store_.report();
+  protocol::PsReport report = store_.report();
   report.statistics.rings = rings_.open_rings();
   report.use = cluster::use_of_this_process();
-  const shard::ReportHeader header = shard::answer_to(*request);
+  const protocol::ReportHeader header = protocol::answer_to(*request);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0))
       .send(cluster::kReport, transport::as_bytes(header), to_bytes(report));
 }
 
 /// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
 /// and its ring, which it may write to, is kept until the connection ends.
-void PsServer::take_gone(const shard::WorkerGone& worker) {
+void PsServer::take_gone(const protocol::WorkerGone& worker) {
   gone_.insert(worker.rank);
   rpc_.refuse(worker.rank);
   forget(worker.rank);
@@ -406,7 +406,7 @@ const std::string& PsServer::lost() {
 void PsServer::introduce(std::int32_t rank) {
   // It was made from the table of the job's start.
   if (came_back()) {
-    client(rank).send(cluster::kPsReturned, transport::as_bytes(shard::PsReturned{life_}),
+    client(rank).send(cluster::kPsReturned, transport::as_bytes(protocol::PsReturned{life_}),
                       to_bytes(runtime_->self()));
   }
   client(rank).send(cluster::kHello, {});
@@ -422,7 +422,8 @@ void PsServer::forget(int rank) {
   close_pusher(rank, inbox_, rings_);
   rows_.close(rank);
   store_.remove(rank);
-  if (replica_) replica_->call(cluster::kWorkerGone, rank, transport::as_bytes(shard::WorkerGone{rank, 0}));
+  if (replica_)
+    replica_->call(cluster::kWorkerGone, rank, transport::as_bytes(protocol::WorkerGone{rank, 0}));
 }
 
 void PsServer::run() {
@@ -498,4 +499,4 @@ void PsServer::sleep() {
   asleep.store(0, std::memory_order_relaxed);
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -23,7 +23,7 @@
 #include "ps/shard/store.hpp"
 #include "transport/rpc/rpc.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// One thread does everything. Polls while there is work; after that it sleeps in the kernel until a message
 /// or a doorbell comes. How long it polls before it sleeps depends on whether others want its core.
@@ -31,7 +31,8 @@ class PsServer {
  public:
   /// `takeover`: this rank was a spare, and has become the ps (Runtime::become). Throws Error when the shards
   /// cannot be had from where it says.
-  explicit PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<shard::TakeOver> takeover = {});
+  explicit PsServer(std::shared_ptr<cluster::Runtime> runtime,
+                    std::optional<protocol::TakeOver> takeover = {});
   ~PsServer() { fabric_.silence(); }
   /// The largest that a push may have.
   static std::uint64_t entry_bytes(const cluster::Runtime& runtime) {
@@ -50,10 +51,10 @@ class PsServer {
   void run();
   /// As the replica of the ps with this spare's index: does what that ps does, until the coordinator says
   /// that it is to take its place, or that the job is over: then there is nothing to take over.
-  std::optional<shard::TakeOver> follow();
+  std::optional<protocol::TakeOver> follow();
   /// This rank has become the ps (Runtime::become). Throws Error when the shards cannot be had from where it
   /// says.
-  void take_over(const shard::TakeOver& takeover);
+  void take_over(const protocol::TakeOver& takeover);
 
  private:
   using Request = cluster::RpcServer::Handler;
@@ -76,10 +77,10 @@ class PsServer {
   /// Does it at once, or when the replica has done all that it was told so far.
   void when_safe(std::function<void()> then);
   /// The replica's side: how far it has come, and what the ps that it follows has done.
-  void say_progress(const shard::ReplicaProgress& progress);
+  void say_progress(const protocol::ReplicaProgress& progress);
   void repeat(std::uint16_t type, int from, transport::Bytes request);
   void report(const transport::Message& message);
-  void take_gone(const shard::WorkerGone& worker);
+  void take_gone(const protocol::WorkerGone& worker);
   void take_member(transport::Bytes member);
   /// A rank has died: what it has shown whole is applied, the rest is dropped.
   void forget(int rank);
@@ -110,7 +111,7 @@ class PsServer {
   std::unique_ptr<KeptState> kept_;         // null: nothing outlives this process
   std::unique_ptr<SharedRegions> regions_;  // null: `kept_` has them, or nobody maps them
   std::unique_ptr<transport::Region> board_;
-  shard::BoardLayout layout_;
+  protocol::BoardLayout layout_;
   std::uint32_t life_ = 0;  // which spare this is in the place of the ps; 0: none
   Store store_;
   std::unique_ptr<ReplicaStream> replica_;  // null: there never was one
@@ -135,4 +136,4 @@ class PsServer {
   std::string reason_to_end_;  // though no connection has ended
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -11,7 +11,7 @@
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 using transport::kPieceBytes;
 
@@ -23,7 +23,7 @@ RowSender::~RowSender() {
 }
 
 void RowSender::receive(const transport::Message& message) {
-  const auto request = transport::read_header<shard::ReadRequest>(message);
+  const auto request = transport::read_header<protocol::ReadRequest>(message);
   if (!request) return;
   try {
     Read read = parse(message, *request);
@@ -34,12 +34,13 @@ void RowSender::receive(const transport::Message& message) {
 }
 
 void RowSender::refuse(int client, std::uint64_t read, const Error& error) {
-  const shard::ReadFailure failure{read, static_cast<std::uint64_t>(error.code())};
+  const protocol::ReadFailure failure{read, static_cast<std::uint64_t>(error.code())};
   const std::string_view text = error.what();
   find_peer_(client).send(cluster::kReadFailed, transport::as_bytes(failure), std::as_bytes(std::span(text)));
 }
 
-RowSender::Read RowSender::parse(const transport::Message& message, const shard::ReadRequest& request) const {
+RowSender::Read RowSender::parse(const transport::Message& message,
+                                 const protocol::ReadRequest& request) const {
   Read read;
   read.request = request;
   read.client = message.from;
@@ -49,13 +50,13 @@ RowSender::Read RowSender::parse(const transport::Message& message, const shard:
     if (bytes != 0) std::memcpy(to, rest.data(), bytes);
     rest = rest.subspan(bytes);
   };
-  if (request.segments > rest.size() / sizeof(shard::ReadSegment)) {
+  if (request.segments > rest.size() / sizeof(protocol::ReadSegment)) {
     throw Error(Code::invalid_argument, "a read that ends in the middle");
   }
   read.segments.resize(request.segments);
   for (Segment& segment : read.segments) take(&segment.what, sizeof segment.what);
   for (Segment& segment : read.segments) {
-    const shard::ReadSegment& what = segment.what;
+    const protocol::ReadSegment& what = segment.what;
     segment.from = store_.view(what.variable, what.shard);
     bool inside = what.rows != 0 && segment.from.row_bytes != 0;
     if (what.sparse != 0) {
@@ -112,7 +113,7 @@ bool RowSender::advance() {
 }
 
 bool RowSender::take_snapshot(Read& read, const Segment& segment) {
-  const shard::ReadSegment& what = segment.what;
+  const protocol::ReadSegment& what = segment.what;
   if (!store_.whole(what.variable, what.shard)) {
     if (!std::exchange(read.waiting, true)) store_.add_waiting_read(what.variable, what.shard, 1);
     return false;
@@ -156,7 +157,7 @@ void RowSender::take_from_gpu(Read& read, const Segment& segment) {
   Stretch& stretch = *read.stretch;
   if (stretch.pinned.size() < count * unit) {
     stretch.pinned = {};
-    stretch.pinned = device::PinnedMemory(std::max(kBytes, count * unit));
+    stretch.pinned = gpu::PinnedMemory(std::max(kBytes, count * unit));
   }
   stretch.begin = read.begin;
   stretch.end = read.begin + count;
@@ -165,7 +166,7 @@ void RowSender::take_from_gpu(Read& read, const Segment& segment) {
 
 void RowSender::stop_waiting(Read& read) {
   if (!std::exchange(read.waiting, false)) return;
-  const shard::ReadSegment& what = read.segments[read.at].what;
+  const protocol::ReadSegment& what = read.segments[read.at].what;
   store_.add_waiting_read(what.variable, what.shard, -1);
 }
 
@@ -183,7 +184,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   const std::uint64_t end = sparse ? segment.what.rows : segment.what.rows * row_bytes;
   const std::uint64_t most = std::max<std::uint64_t>(1, kPieceBytes / unit);
   const std::uint64_t count = std::min(most, (read.stretch ? read.stretch->end : end) - read.begin);
-  const shard::PieceHeader header{read.request.id, read.begin, segment.what.number, 0};
+  const protocol::PieceHeader header{read.request.id, read.begin, segment.what.number, 0};
   const std::byte* data = nullptr;
   if (read.stretch != nullptr) {
     piece->stretch = read.stretch;
@@ -219,4 +220,4 @@ void RowSender::close(int rank) {
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -13,7 +13,7 @@
 #include "ps/shard/store.hpp"
 #include "transport/fabric.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// For clients that do not map the ps's memory, and for consistent reads whose writers never pause. Gathering
 /// a piece, sending it and its scattering at the client overlap. Several reads take turns, piece by piece.
@@ -37,7 +37,7 @@ class RowSender {
 
  private:
   struct Segment {
-    shard::ReadSegment what;
+    protocol::ReadSegment what;
     Store::RowsView from;
     std::vector<std::uint32_t> rows;  // of a sparse one
   };
@@ -47,11 +47,11 @@ class RowSender {
     std::uint64_t begin = 0;  // rows (sparse) or bytes (dense) of the segment
     std::uint64_t end = 0;
     std::vector<std::byte> bytes;
-    device::PinnedMemory pinned;  // instead, from a GPU
+    gpu::PinnedMemory pinned;  // instead, from a GPU
     const std::byte* data() const noexcept { return pinned.size() != 0 ? pinned.data() : bytes.data(); }
   };
   struct Read {
-    shard::ReadRequest request;
+    protocol::ReadRequest request;
     int client = -1;
     std::vector<Segment> segments;
     std::size_t at = 0;                // segment
@@ -68,7 +68,7 @@ class RowSender {
   /// Pieces on their way, all reads together: some 4 MB, more than a connection takes at once.
   static constexpr std::uint32_t kPieces = 64;
 
-  Read parse(const transport::Message& message, const shard::ReadRequest& request) const;
+  Read parse(const transport::Message& message, const protocol::ReadRequest& request) const;
   Piece* free_piece();
   /// Sends one piece; false when the read has to wait.
   bool send_piece(Read& read, transport::Peer& peer);
@@ -88,4 +88,4 @@ class RowSender {
   std::uint32_t in_flight_ = 0;                      // pieces, as last counted
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

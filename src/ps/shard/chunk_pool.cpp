@@ -8,7 +8,7 @@
 #include "base/first_touch.hpp"
 #include "base/topology.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// Between two looks, which take about as long as a chunk's pages.
@@ -49,4 +49,4 @@ void ChunkPool::give_back(std::vector<Chunk> chunks, std::size_t bytes) noexcept
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Pages that nobody has touched yet are slow to come, and a save wants many at once: so those of an earlier
 /// save are kept, up to a quarter of what this host has left. Not with MADV_FREE: such pages count as memory
@@ -36,4 +36,4 @@ class ChunkPool {
   std::uint64_t allowed_ = 0;                       // of new memory, before somebody has to look again
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

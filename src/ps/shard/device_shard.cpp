@@ -9,7 +9,7 @@
 #include "capstan/error.hpp"
 #include "ps/update/row_ops.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// That a piece holds, with their numbers.
@@ -19,10 +19,10 @@ std::uint64_t rows_a_piece(std::uint64_t row_bytes) {
 
 }  // namespace
 
-DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard& description)
+DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const protocol::CreateShard& description)
     : gpu_(std::move(gpu)),
       description_(description),
-      width_(shard::width_of(description.shape)),
+      width_(protocol::width_of(description.shape)),
       taken_(gpu_->number()),
       updater_(gpu_->stream(), static_cast<std::uint32_t>(description.rows), gpu_->updates()),
       collected_(*gpu_, width_ * size_of(description.dtype),
@@ -31,9 +31,9 @@ DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard
                    update(given.rows, given.first_row, given.count, given.gradient, given.step);
                  }) {
   const std::uint64_t elements = description.rows * width_;
-  memory_.emplace_back(gpu_->number(), elements * size_of(description.dtype), device::Reach::host);
-  const std::uint64_t slot_bytes = elements * size_of(shard::slot_dtype(description.dtype));
-  for (std::size_t slot = 0; slot < shard::slots_of(description.optimizer.kind).size(); ++slot)
+  memory_.emplace_back(gpu_->number(), elements * size_of(description.dtype), gpu::Reach::host);
+  const std::uint64_t slot_bytes = elements * size_of(protocol::slot_dtype(description.dtype));
+  for (std::size_t slot = 0; slot < protocol::slots_of(description.optimizer.kind).size(); ++slot)
     memory_.emplace_back(gpu_->number(), slot_bytes);
   const std::uint64_t most = rows_a_piece(array(0).row_bytes);
   gpu_->reserve(
@@ -42,23 +42,23 @@ DeviceShard::DeviceShard(std::shared_ptr<ShardGpu> gpu, const shard::CreateShard
 }
 
 void DeviceShard::reserve(std::uint64_t rows) {
-  const bool narrow = size_of(shard::slot_dtype(description_.dtype)) > size_of(description_.dtype);
+  const bool narrow = size_of(protocol::slot_dtype(description_.dtype)) > size_of(description_.dtype);
   gpu_->updates()->reserve(gpu_->stream(), static_cast<std::uint32_t>(rows), narrow ? rows * width_ : 0);
 }
 
 DeviceShard::Array DeviceShard::array(std::size_t number) const {
-  const DType dtype = number == 0 ? description_.dtype : shard::slot_dtype(description_.dtype);
+  const DType dtype = number == 0 ? description_.dtype : protocol::slot_dtype(description_.dtype);
   return {memory_.at(number).data(), width_ * size_of(dtype)};
 }
 
 std::uint64_t DeviceShard::bytes() const noexcept {
   std::uint64_t sum = 0;
-  for (const device::Memory& memory : memory_) sum += memory.size();
+  for (const gpu::Memory& memory : memory_) sum += memory.size();
   return sum;
 }
 
-device::RowCopy DeviceShard::row_copy(std::size_t array, const std::byte* rows, std::uint64_t count,
-                                      std::byte* outside) const {
+gpu::RowCopy DeviceShard::row_copy(std::size_t array, const std::byte* rows, std::uint64_t count,
+                                   std::byte* outside) const {
   const Array of = this->array(array);
   return {of.data,
           static_cast<std::uint32_t>(description_.rows),
@@ -69,12 +69,12 @@ device::RowCopy DeviceShard::row_copy(std::size_t array, const std::byte* rows, 
           gpu_->first_bad()};
 }
 
-void DeviceShard::apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+void DeviceShard::apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                         const std::byte* values, std::int64_t step) {
   const std::uint64_t row_bytes = array(0).row_bytes;
   if (header.rows == 0 || row_bytes == 0) return;
-  if (header.op == shard::RowOp::gradient) return collect(header, rows, values, nullptr, step);
-  const bool sparse = header.kind == shard::PushKind::sparse;
+  if (header.op == protocol::RowOp::gradient) return collect(header, rows, values, nullptr, step);
+  const bool sparse = header.kind == protocol::PushKind::sparse;
   const std::uint64_t most = rows_a_piece(array(0).row_bytes);
   for (std::uint64_t first = 0; first < header.rows; first += most) {
     const std::uint64_t count = std::min<std::uint64_t>(most, header.rows - first);
@@ -85,15 +85,15 @@ void DeviceShard::apply(const shard::PushHeader& header, std::span<const std::ui
   }
 }
 
-void DeviceShard::apply_in_room(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+void DeviceShard::apply_in_room(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                                 std::byte* gradient_there, std::int64_t step) {
   if (array(0).row_bytes != 0) collect(header, rows, nullptr, gradient_there, step);
 }
 
 /// A gradient that is on one of the two sides.
-void DeviceShard::collect(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+void DeviceShard::collect(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                           const std::byte* here, std::byte* there, std::int64_t step) {
-  const bool sparse = header.kind == shard::PushKind::sparse;
+  const bool sparse = header.kind == protocol::PushKind::sparse;
   const std::uint64_t row_bytes = array(0).row_bytes;
   const std::uint64_t most = rows_a_piece(array(0).row_bytes);
   for (std::uint64_t first = 0; first < header.rows; first += most) {
@@ -111,35 +111,32 @@ void DeviceShard::collect(const shard::PushHeader& header, std::span<const std::
   }
 }
 
-std::vector<std::byte> DeviceShard::key() const {
-  return device::MappedMemory::key(gpu_->number(), memory_[0]);
-}
+std::vector<std::byte> DeviceShard::key() const { return gpu::MappedMemory::key(gpu_->number(), memory_[0]); }
 
 void DeviceShard::reserve_from_gpu(std::uint64_t rows) {
   reserve(rows);
   gpu_->reserve(ShardGpu::bytes_of_numbers(rows));
   const std::uint64_t bytes = rows * array(0).row_bytes;
   if (gradient_.size() >= bytes) return;
-  device::Memory gradient(gpu_->number(), bytes);
+  gpu::Memory gradient(gpu_->number(), bytes);
   gpu_->settle();
   gradient_ = std::move(gradient);
 }
 
-void DeviceShard::apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                                 const std::byte* gradient_there, const device::Event& made,
-                                 std::int64_t step) {
+void DeviceShard::apply_from_gpu(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                                 const std::byte* gradient_there, const gpu::Event& made, std::int64_t step) {
   const std::uint64_t bytes = header.rows * array(0).row_bytes;
   if (bytes == 0) return;
-  const device::Stream& stream = gpu_->stream();
+  const gpu::Stream& stream = gpu_->stream();
   stream.begin_after(made);
-  device::copy(stream, gradient_.data(), gradient_there, bytes);
+  gpu::copy(stream, gradient_.data(), gradient_there, bytes);
   taken_.record(stream);
-  const bool sparse = header.kind == shard::PushKind::sparse;
+  const bool sparse = header.kind == protocol::PushKind::sparse;
   const std::byte* rows_there = nullptr;
   if (sparse) {
     const ShardGpu::Room room = gpu_->room(rows.size_bytes());
     std::memcpy(room.here, rows.data(), rows.size_bytes());
-    device::copy(stream, room.there, room.here, rows.size_bytes());
+    gpu::copy(stream, room.there, room.here, rows.size_bytes());
     rows_there = room.there;
   }
   update(rows_there, sparse ? 0 : header.first_row, header.rows, gradient_.data(), step);
@@ -151,7 +148,7 @@ void DeviceShard::update(const std::byte* rows, std::uint64_t first_row, std::ui
   with_type(description_.dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (!std::is_same_v<T, std::uint8_t>) {
       using Slot = Arithmetic<T>;
-      device::Update<T> u;
+      gpu::Update<T> u;
       u.values = reinterpret_cast<T*>(memory_[0].data());
       u.slot0 = memory_.size() < 2 ? nullptr : reinterpret_cast<Slot*>(memory_[1].data());
       u.slot1 = memory_.size() < 3 ? nullptr : reinterpret_cast<Slot*>(memory_[2].data());
@@ -172,9 +169,9 @@ void DeviceShard::update(const std::byte* rows, std::uint64_t first_row, std::ui
 }
 
 template <class T>
-void DeviceShard::operate(shard::RowOp op, std::span<const std::uint32_t> rows, std::uint64_t first_row,
+void DeviceShard::operate(protocol::RowOp op, std::span<const std::uint32_t> rows, std::uint64_t first_row,
                           std::uint64_t count, const std::byte* values) {
-  const device::Stream& stream = gpu_->stream();
+  const gpu::Stream& stream = gpu_->stream();
   const bool sparse = !rows.empty();
   // A row that is named twice is changed twice: it has one place in the copy.
   std::vector<std::uint32_t> each(rows.begin(), rows.end());
@@ -192,14 +189,14 @@ void DeviceShard::operate(shard::RowOp op, std::span<const std::uint32_t> rows, 
   std::byte* const here = room.here + numbers;
   std::byte* const there = room.there + numbers;
   std::byte* const in_place = memory_[0].data() + first_row * row_bytes;
-  const device::RowCopy copy = row_copy(0, room.there, each.size(), there);
+  const gpu::RowCopy copy = row_copy(0, room.there, each.size(), there);
   if (sparse) {
     std::memcpy(room.here, each.data(), each.size() * sizeof(std::uint32_t));
-    device::copy(stream, room.there, room.here, numbers);
+    gpu::copy(stream, room.there, room.here, numbers);
   }
-  if (op != shard::RowOp::set) {  // which leaves nothing of what was there
-    if (sparse) device::gather(stream, copy);
-    device::copy(stream, here, sparse ? there : in_place, bytes);
+  if (op != protocol::RowOp::set) {  // which leaves nothing of what was there
+    if (sparse) gpu::gather(stream, copy);
+    gpu::copy(stream, here, sparse ? there : in_place, bytes);
     stream.wait();
   }
   Update<T> u;
@@ -208,9 +205,9 @@ void DeviceShard::operate(shard::RowOp op, std::span<const std::uint32_t> rows, 
   u.rows = sparse ? places.data() : nullptr;
   u.count = count;
   u.gradient = reinterpret_cast<const T*>(values);
-  store::apply(op, u);
-  device::copy(stream, sparse ? there : in_place, here, bytes);
-  if (sparse) device::scatter(stream, copy);
+  ps::apply(op, u);
+  gpu::copy(stream, sparse ? there : in_place, here, bytes);
+  if (sparse) gpu::scatter(stream, copy);
 }
 
 void DeviceShard::gather(std::size_t array, std::span<const std::uint32_t> rows, std::byte* out_there) const {
@@ -221,8 +218,8 @@ void DeviceShard::gather(std::size_t array, std::span<const std::uint32_t> rows,
     const auto some = rows.subspan(first, std::min<std::uint64_t>(kMost, rows.size() - first));
     const ShardGpu::Room room = gpu_->room(some.size_bytes());
     std::memcpy(room.here, some.data(), some.size_bytes());
-    device::copy(gpu_->stream(), room.there, room.here, some.size_bytes());
-    device::gather(gpu_->stream(), row_copy(array, room.there, some.size(), out_there + first * row_bytes));
+    gpu::copy(gpu_->stream(), room.there, room.here, some.size_bytes());
+    gpu::gather(gpu_->stream(), row_copy(array, room.there, some.size(), out_there + first * row_bytes));
   }
 }
 
@@ -235,15 +232,15 @@ void DeviceShard::read_rows(std::size_t array, std::span<const std::uint32_t> ro
     const std::uint64_t numbers = ShardGpu::bytes_of_numbers(some.size());
     const ShardGpu::Room room = gpu_->room(numbers + some.size() * row_bytes);
     std::memcpy(room.here, some.data(), some.size_bytes());
-    device::copy(gpu_->stream(), room.there, room.here, some.size_bytes());
-    device::gather(gpu_->stream(), row_copy(array, room.there, some.size(), room.there + numbers));
-    device::copy(gpu_->stream(), out + first * row_bytes, room.there + numbers, some.size() * row_bytes);
+    gpu::copy(gpu_->stream(), room.there, room.here, some.size_bytes());
+    gpu::gather(gpu_->stream(), row_copy(array, room.there, some.size(), room.there + numbers));
+    gpu::copy(gpu_->stream(), out + first * row_bytes, room.there + numbers, some.size() * row_bytes);
   }
   gpu_->settle();
 }
 
 void DeviceShard::read(std::size_t array, std::uint64_t first_byte, std::span<std::byte> out) const {
-  device::copy(gpu_->stream(), out.data(), this->array(array).data + first_byte, out.size());
+  gpu::copy(gpu_->stream(), out.data(), this->array(array).data + first_byte, out.size());
   gpu_->settle();
 }
 
@@ -255,7 +252,7 @@ void DeviceShard::write_by(std::size_t array, std::uint64_t first, std::uint64_t
     const std::uint64_t count = std::min(most, bytes - done);
     const ShardGpu::Room room = gpu_->room(count);
     read(first + done, count, room.here);
-    device::copy(gpu_->stream(), this->array(array).data + first + done, room.here, count);
+    gpu::copy(gpu_->stream(), this->array(array).data + first + done, room.here, count);
   }
 }
 
@@ -268,8 +265,8 @@ void DeviceShard::write(std::size_t array, std::uint64_t first, std::uint64_t by
 }
 
 void DeviceShard::fill_with_zeros() {
-  for (const device::Memory& memory : memory_)
-    device::fill_with_zeros(gpu_->stream(), memory.data(), memory.size());
+  for (const gpu::Memory& memory : memory_)
+    gpu::fill_with_zeros(gpu_->stream(), memory.data(), memory.size());
 }
 
 void DeviceShard::change(
@@ -281,11 +278,11 @@ void DeviceShard::change(
   for (std::uint64_t first = 0; first < rows(); first += most) {
     const std::uint64_t count = std::min(most, rows() - first);
     const ShardGpu::Room room = gpu_->room(count * of.row_bytes);
-    device::copy(gpu_->stream(), room.here, of.data + first * of.row_bytes, count * of.row_bytes);
+    gpu::copy(gpu_->stream(), room.here, of.data + first * of.row_bytes, count * of.row_bytes);
     gpu_->stream().wait();
     change(first, count, room.here);
-    device::copy(gpu_->stream(), of.data + first * of.row_bytes, room.here, count * of.row_bytes);
+    gpu::copy(gpu_->stream(), of.data + first * of.row_bytes, room.here, count * of.row_bytes);
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

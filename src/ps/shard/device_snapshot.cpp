@@ -11,11 +11,11 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// What a copy leaves free: pushes take more memory as they get larger.
-std::uint64_t to_leave_free(const device::Info& gpu) {
+std::uint64_t to_leave_free(const gpu::Info& gpu) {
   return std::min<std::uint64_t>(std::uint64_t{256} << 20, gpu.bytes / 16);
 }
 
@@ -30,7 +30,7 @@ DeviceSnapshot::DeviceSnapshot(const std::shared_ptr<DeviceShard>& shard,
     arrays_.push_back({shard->array(number).row_bytes});
     all += rows() * arrays_.back().row_bytes;
   }
-  const device::Info gpu = device::info(gpu_);
+  const gpu::Info gpu = gpu::info(gpu_);
   if (all + to_leave_free(gpu) <= gpu.free_bytes) {
     try {
       copy_there(*shard);
@@ -58,11 +58,11 @@ void DeviceSnapshot::copy_there(const DeviceShard& shard) {
   for (std::size_t number = 0; number < arrays_.size(); ++number) {
     Array& array = arrays_[number];
     const std::uint64_t bytes = rows() * array.row_bytes;
-    array.there = device::Memory(gpu_, bytes);
+    array.there = gpu::Memory(gpu_, bytes);
     if (listed_) {
       shard.gather(number, *listed_, array.there.data());
     } else {
-      device::copy(shard.gpu().stream(), array.there.data(), shard.array(number).data, bytes);
+      gpu::copy(shard.gpu().stream(), array.there.data(), shard.array(number).data, bytes);
     }
   }
 }
@@ -98,17 +98,17 @@ void DeviceSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t 
     return;
   }
   if (!stream_) {
-    stream_ = std::make_unique<device::Stream>(gpu_);
+    stream_ = std::make_unique<gpu::Stream>(gpu_);
     stream_->begin_after(made_);
   }
-  if (piece_.size() == 0) piece_ = device::PinnedMemory(ShardGpu::kPieceBytes);
+  if (piece_.size() == 0) piece_ = gpu::PinnedMemory(ShardGpu::kPieceBytes);
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t some = std::min<std::uint64_t>(piece_.size(), bytes - done);
-    device::copy(*stream_, piece_.data(), from.there.data() + begin + done, some);
+    gpu::copy(*stream_, piece_.data(), from.there.data() + begin + done, some);
     stream_->wait();
     std::memcpy(out + done, piece_.data(), some);
     done += some;
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

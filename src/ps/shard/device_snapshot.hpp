@@ -12,7 +12,7 @@
 #include "ps/shard/frozen_rows.hpp"
 #include "ps/shard/touched_rows.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// A copy of them, in the GPU's memory where that leaves room for what pushes need, else in the host's, whose
 /// making takes as long as the bytes take over PCIe. Made by the store's thread, under its mutex; read by one
@@ -35,7 +35,7 @@ class DeviceSnapshot final : public FrozenRows {
  private:
   struct Array {
     std::uint64_t row_bytes = 0;
-    device::Memory there = {};  // one of the two
+    gpu::Memory there = {};  // one of the two
     std::unique_ptr<std::byte[]> here = {};
   };
   void copy_there(const DeviceShard& shard);
@@ -46,10 +46,10 @@ class DeviceSnapshot final : public FrozenRows {
   std::optional<std::vector<std::uint32_t>> listed_;  // those that there are; or all
   bool on_gpu_ = false;
   std::vector<Array> arrays_;
-  device::Event made_;
+  gpu::Event made_;
   // Of the thread that reads.
-  std::unique_ptr<device::Stream> stream_;
-  device::PinnedMemory piece_;
+  std::unique_ptr<gpu::Stream> stream_;
+  gpu::PinnedMemory piece_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

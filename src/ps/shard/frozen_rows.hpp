@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace capstan::store {
+namespace capstan::ps {
 
 class FrozenRows {
  public:
@@ -26,4 +26,4 @@ class FrozenRows {
                     std::mutex& store_mutex) = 0;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

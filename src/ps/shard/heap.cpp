@@ -6,7 +6,7 @@
 
 #include "capstan/error.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kHeapPage = 4096;
@@ -63,4 +63,4 @@ transport::RegionKey Heap::key(std::uint64_t region) const {
   return regions_[region]->key();
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

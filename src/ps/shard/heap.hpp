@@ -8,7 +8,7 @@
 
 #include "transport/fabric.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// A piece of a region. Zeroed.
 struct Piece {
@@ -61,4 +61,4 @@ class Heap {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -9,7 +9,7 @@
 #include "ps/shard/philox.hpp"
 #include "ps/shard/store.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 template <class T>
@@ -106,7 +106,7 @@ void initialize(const Initializer& init, DType dtype, std::uint64_t first, std::
 
 void initialize(const Initializer& init, DType dtype, const std::vector<std::uint64_t>& shape,
                 std::uint64_t first_row, std::uint64_t rows, void* out) {
-  const std::uint64_t width = shard::width_of(shape);
+  const std::uint64_t width = protocol::width_of(shape);
   const std::uint64_t first = first_row * width;
   const std::uint64_t count = rows * width;
   if (count == 0) return;
@@ -117,7 +117,7 @@ void initialize(const Initializer& init, DType dtype, const std::vector<std::uin
     });
   } else if (init.kind == InitializerKind::orthogonal) {
     const std::vector<double> matrix =
-        orthogonal_matrix(shard::rows_of(shape) * (width / shape.back()), shape.back(), init.a, init.seed);
+        orthogonal_matrix(protocol::rows_of(shape) * (width / shape.back()), shape.back(), init.a, init.seed);
     with_type(dtype, [&]<class T>(std::type_identity<T>) {
       fill(dtype, first, count, static_cast<T*>(out), [&](std::uint64_t i) { return matrix[i]; });
     });
@@ -126,4 +126,4 @@ void initialize(const Initializer& init, DType dtype, const std::vector<std::uin
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -6,7 +6,7 @@
 
 #include "ps/shard/philox.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 std::vector<double> orthogonal_matrix(std::uint64_t rows, std::uint64_t columns, double gain,
                                       std::uint64_t seed) {
@@ -40,4 +40,4 @@ std::vector<double> orthogonal_matrix(std::uint64_t rows, std::uint64_t columns,
   return matrix;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numbers>
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 inline std::array<std::uint32_t, 4> philox4x32(std::uint64_t counter, std::uint64_t key,
@@ -59,4 +59,4 @@ inline double truncated_normal_at(std::uint64_t index, std::uint64_t seed) {
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -7,15 +7,15 @@
 
 #include "base/log.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 ShardGpu::ShardGpu(int number, bool deterministic)
     : stream_(number),
       first_bad_(number, sizeof(std::uint32_t)),
-      updates_(std::make_shared<device::UpdateRoom>(deterministic)),
-      given_{device::Event(number), device::Event(number)} {
+      updates_(std::make_shared<gpu::UpdateRoom>(deterministic)),
+      given_{gpu::Event(number), gpu::Event(number)} {
   const std::uint32_t none = ~std::uint32_t{0};
-  device::copy(stream_, first_bad_.data(), &none, sizeof none);
+  gpu::copy(stream_, first_bad_.data(), &none, sizeof none);
   stream_.wait();
 }
 
@@ -31,7 +31,7 @@ void ShardGpu::give_collected() {
   if (const auto give = std::exchange(give_, nullptr)) give();
 }
 
-const device::Stream& ShardGpu::stream() {
+const gpu::Stream& ShardGpu::stream() {
   give_collected();
   return stream_;
 }
@@ -44,8 +44,8 @@ void ShardGpu::collect(std::function<void()> give) {
 void ShardGpu::reserve(std::uint64_t bytes) {
   if (aligned(bytes) <= half_bytes_) return;
   const std::uint64_t half = std::max(aligned(bytes), kPieceBytes);
-  device::PinnedMemory here(2 * half);
-  device::Memory there(number(), 2 * half);
+  gpu::PinnedMemory here(2 * half);
+  gpu::Memory there(number(), 2 * half);
   settle();
   here_ = std::move(here);
   there_ = std::move(there);
@@ -73,4 +73,4 @@ void ShardGpu::settle() {
   used_ = 0;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -10,7 +10,7 @@
 #include "gpu/gpu.hpp"
 #include "gpu/row_ops.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// What is given to its stream is done in order, so that a read sees the pushes before it, settled or not.
 /// One thread at a time, such as the one that has the store's mutex.
@@ -31,7 +31,7 @@ class ShardGpu {
 
   int number() const noexcept { return stream_.device(); }
   /// After what is being collected has been given to it.
-  const device::Stream& stream();
+  const gpu::Stream& stream();
   /// Sums of rows that are named twice are made in an order that does not change.
   bool deterministic() const noexcept { return updates_->deterministic(); }
   /// For kernels that note rows that are not there; whoever calls them has looked at the rows.
@@ -42,7 +42,7 @@ class ShardGpu {
     std::byte* there = nullptr;  // in the GPU's memory
   };
   /// What its shards' updates need beside them.
-  const std::shared_ptr<device::UpdateRoom>& updates() const noexcept { return updates_; }
+  const std::shared_ptr<gpu::UpdateRoom>& updates() const noexcept { return updates_; }
 
   /// For calls of `room` with so many bytes, which so have what they need. Throws Error(resource_exhausted),
   /// and then has what it had.
@@ -67,16 +67,16 @@ class ShardGpu {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  device::Stream stream_;
+  gpu::Stream stream_;
   std::function<void()> give_;  // empty: nothing is being collected
-  device::Memory first_bad_;
-  std::shared_ptr<device::UpdateRoom> updates_;
-  device::PinnedMemory here_;
-  device::Memory there_;
+  gpu::Memory first_bad_;
+  std::shared_ptr<gpu::UpdateRoom> updates_;
+  gpu::PinnedMemory here_;
+  gpu::Memory there_;
   std::uint64_t half_bytes_ = 0;
-  std::array<device::Event, 2> given_;  // what the halves hold
-  std::size_t half_ = 0;                // in use
-  std::uint64_t used_ = 0;              // of it
+  std::array<gpu::Event, 2> given_;  // what the halves hold
+  std::size_t half_ = 0;             // in use
+  std::uint64_t used_ = 0;           // of it
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

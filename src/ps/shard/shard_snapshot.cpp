@@ -11,7 +11,7 @@
 
 #include "protocol/row_copy.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kCacheLine = 64;
@@ -149,7 +149,7 @@ void ShardSnapshot::copy_live(const Copying& of, std::uint64_t first, std::uint6
   const std::uint64_t row_bytes = of.array.row_bytes;
   const std::lock_guard data_stays(memory_);
   if (detached_) return;
-  if (listed_) return shard::gather_rows(of.array.data, row_bytes, {&(*listed_)[first], count}, {}, out);
+  if (listed_) return protocol::gather_rows(of.array.data, row_bytes, {&(*listed_)[first], count}, {}, out);
   const std::uint64_t end = first + count;
   const auto was_kept = [&](std::uint64_t row) {
     return (were_kept_[(row - looked_from_) / 64] >> row % 64 & 1) != 0;
@@ -163,8 +163,8 @@ void ShardSnapshot::copy_live(const Copying& of, std::uint64_t first, std::uint6
     do {
       ++row;
     } while (row < end && !was_kept(row) && (row - begin) * row_bytes < kCachedCopy);
-    shard::copy_bytes(of.array.data + begin * row_bytes, (row - begin) * row_bytes,
-                      out + (begin - first) * row_bytes);
+    protocol::copy_bytes(of.array.data + begin * row_bytes, (row - begin) * row_bytes,
+                         out + (begin - first) * row_bytes);
   }
 }
 
@@ -196,4 +196,4 @@ void ShardSnapshot::copy_kept(const Copying& of, std::uint64_t first, std::uint6
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

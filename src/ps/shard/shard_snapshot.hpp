@@ -15,7 +15,7 @@
 #include "ps/shard/frozen_rows.hpp"
 #include "ps/shard/touched_rows.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Copy on write, a row at a time: a row that is about to change, and has not been copied out yet, is kept as
 /// it is first. A push so costs at most one more copy of the rows that it changes, and memory at most the
@@ -118,4 +118,4 @@ class ShardSnapshot final : public FrozenRows {
   std::vector<Found> found_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -7,7 +7,7 @@
 #include "base/fence.hpp"
 #include "ps/shard/store.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 class Store::Writing {
  public:
@@ -29,4 +29,4 @@ class Store::Writing {
   std::atomic_ref<std::uint64_t> version_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -7,7 +7,7 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 SharedRegions::SharedRegions(transport::Fabric& fabric) : fabric_(fabric) {
   try {
@@ -33,4 +33,4 @@ std::unique_ptr<transport::Region> SharedRegions::allocate(std::uint64_t bytes) 
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -7,7 +7,7 @@
 #include "transport/fabric.hpp"
 #include "transport/memory/persistent_memory.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Memory that UCX allocates can be mapped by a process of this host that connected to this one, and not
 /// always by one that this one connected to. So regions lie in a file, as those of a ps that may come back,
@@ -25,4 +25,4 @@ class SharedRegions {
   std::uint64_t next_ = transport::KeptMemory::kFirst;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -3,21 +3,20 @@
 
 #include <algorithm>
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 constexpr int kNobody = -1;
 
 }  // namespace
 
-shard::GpuRoom GpuRooms::open(int rank, int gpu, std::uint64_t bytes) {
+protocol::GpuRoom GpuRooms::open(int rank, int gpu, std::uint64_t bytes) {
   auto free = std::find_if(rooms_.begin(), rooms_.end(), [&](const Owned& room) {
     return room.rank == kNobody && room.memory.size() == bytes;
   });
-  if (free == rooms_.end())
-    free = rooms_.insert(free, {kNobody, device::Memory(gpu, bytes, device::Reach::host)});
-  shard::GpuRoom room{device::MappedMemory::key(gpu, free->memory),
-                      static_cast<std::uint32_t>(free - rooms_.begin())};
+  if (free == rooms_.end()) free = rooms_.insert(free, {kNobody, gpu::Memory(gpu, bytes, gpu::Reach::host)});
+  protocol::GpuRoom room{gpu::MappedMemory::key(gpu, free->memory),
+                         static_cast<std::uint32_t>(free - rooms_.begin())};
   free->rank = rank;
   return room;
 }
@@ -28,7 +27,7 @@ void GpuRooms::release(int rank) noexcept {
   }
 }
 
-std::byte* GpuRooms::at(const shard::PlaceInRoom& place, std::uint32_t rank,
+std::byte* GpuRooms::at(const protocol::PlaceInRoom& place, std::uint32_t rank,
                         std::uint64_t bytes) const noexcept {
   if (place.room >= rooms_.size()) return nullptr;
   const Owned& room = rooms_[place.room];
@@ -37,4 +36,4 @@ std::byte* GpuRooms::at(const shard::PlaceInRoom& place, std::uint32_t rank,
   return room.memory.data() + place.at;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

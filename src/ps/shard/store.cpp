@@ -19,7 +19,7 @@
 #include "ps/update/sum_of_pushes.hpp"
 #include "ps/update/update_in_groups.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 void fill(DType dtype, double value, std::uint64_t elements, void* out) {
@@ -27,10 +27,10 @@ void fill(DType dtype, double value, std::uint64_t elements, void* out) {
 }
 
 /// What the coordinator has checked as well: memory is laid out by these numbers.
-void check_size(const shard::CreateShard& request) {
-  const std::uint64_t all = shard::rows_of(request.shape);
-  shard::check_bytes(request.name, request.dtype, request.shape, request.optimizer.kind);
-  shard::check_shard_rows(request.name, request.shard, request.rows, all);
+void check_size(const protocol::CreateShard& request) {
+  const std::uint64_t all = protocol::rows_of(request.shape);
+  protocol::check_bytes(request.name, request.dtype, request.shape, request.optimizer.kind);
+  protocol::check_shard_rows(request.name, request.shard, request.rows, all);
   if (request.first_row <= all && request.rows <= all - request.first_row) return;
   throw Error(Code::invalid_argument,
               fmt::format("variable \"{}\": shard {} has {} rows from row {} on, expected rows among {}",
@@ -39,7 +39,7 @@ void check_size(const shard::CreateShard& request) {
 
 }  // namespace
 
-void fill_by_function(const shard::CreateShard& request, std::byte* out) {
+void fill_by_function(const protocol::CreateShard& request, std::byte* out) {
   Partition partition;
   partition.shape.assign(request.shape.begin(), request.shape.end());
   partition.partition_shape = partition.shape;
@@ -77,11 +77,11 @@ Piece Store::new_version() {
     versions_used_ = 0;
   }
   const Piece word{versions_.region, versions_.offset + versions_used_, versions_.data + versions_used_};
-  versions_used_ += shard::kCacheLine;
+  versions_used_ += protocol::kCacheLine;
   return word;
 }
 
-shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) {
+protocol::ShardPlace Store::create(const protocol::CreateShard& request, bool filled) {
   const std::lock_guard lock(mutex_);
   const auto key = std::pair(request.variable, request.shard);
   if (const auto there = shards_.find(key); there != shards_.end()) {
@@ -92,13 +92,13 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
                                                   request.variable, request.name, request.shard));
   }
   check_size(request);
-  shard::check_optimizer(request.name, request.dtype, request.optimizer);
-  shard::check_initializer(request.name, request.dtype, {request.shape.begin(), request.shape.end()},
-                           request.initializer);
+  protocol::check_optimizer(request.name, request.dtype, request.optimizer);
+  protocol::check_initializer(request.name, request.dtype, {request.shape.begin(), request.shape.end()},
+                              request.initializer);
   const Room before = room();
   try {
     Shard made = make(request, filled);
-    const shard::ShardPlace place = made.place;
+    const protocol::ShardPlace place = made.place;
     shards_.emplace(key, std::move(made));
     const bool further = newest_ && newest_->variable == request.variable && newest_->after == before;
     newest_ = Newest{request.variable, further ? newest_->before : before, room()};
@@ -107,13 +107,13 @@ shard::ShardPlace Store::create(const shard::CreateShard& request, bool filled) 
     back_to(before);
     if (error.code() != Code::resource_exhausted) throw;
     std::uint64_t row = 0;
-    for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot)
-      row += size_of(shard::slot_dtype(request.dtype));
-    row = shard::width_of(request.shape) * (row + size_of(request.dtype));
+    for (std::size_t slot = 0; slot < protocol::slots_of(request.optimizer.kind).size(); ++slot)
+      row += size_of(protocol::slot_dtype(request.dtype));
+    row = protocol::width_of(request.shape) * (row + size_of(request.dtype));
     throw Error(error.code(),
                 fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
                             "optimizer's slots: {}",
-                            request.name, ps_index_, shard::name_of(request), request.rows,
+                            request.name, ps_index_, protocol::name_of(request), request.rows,
                             request.rows * row, error.what()));
   } catch (...) {
     back_to(before);
@@ -149,10 +149,10 @@ void Store::drop(std::uint32_t variable) {
   newest_.reset();
 }
 
-Store::Shard Store::make(const shard::CreateShard& request, bool filled) {
+Store::Shard Store::make(const protocol::CreateShard& request, bool filled) {
   Shard made;
   made.description = request;
-  made.place = {ps_index_, request.first_row, request.rows, shard::kNoRegion};
+  made.place = {ps_index_, request.first_row, request.rows, protocol::kNoRegion};
   std::vector<PiecePlace> slots;
   if (request.memory == ShardMemory::device) {
     make_on_gpu(made, filled);
@@ -173,7 +173,7 @@ Store::Shard Store::make(const shard::CreateShard& request, bool filled) {
 }
 
 void Store::make_on_host(Shard& made, bool filled, std::vector<PiecePlace>& slots) {
-  const shard::CreateShard& request = made.description;
+  const protocol::CreateShard& request = made.description;
   const std::uint64_t elements = request.rows * made.width();
   const Piece piece = heap_.allocate(elements * size_of(request.dtype));
   made.values = piece.data;
@@ -187,19 +187,19 @@ void Store::make_on_host(Shard& made, bool filled, std::vector<PiecePlace>& slot
     initialize(request.initializer, request.dtype, request.shape, request.first_row, request.rows,
                made.values);
   }
-  for (std::size_t slot = 0; slot < shard::slots_of(request.optimizer.kind).size(); ++slot) {
-    const DType dtype = shard::slot_dtype(request.dtype);
+  for (std::size_t slot = 0; slot < protocol::slots_of(request.optimizer.kind).size(); ++slot) {
+    const DType dtype = protocol::slot_dtype(request.dtype);
     const Piece slot_piece = heap_.allocate(elements * size_of(dtype));
     slots.push_back({slot_piece.region, slot_piece.offset});
     made.slots.push_back(slot_piece.data);
-    const double first = shard::initial_slot_value(request.optimizer, slot);
+    const double first = protocol::initial_slot_value(request.optimizer, slot);
     if (first != 0 && !filled) fill(dtype, first, elements, made.slots.back());
   }
 }
 
-std::vector<shard::PlaceNow> Store::places() {
+std::vector<protocol::PlaceNow> Store::places() {
   const std::lock_guard lock(mutex_);
-  std::vector<shard::PlaceNow> places;
+  std::vector<protocol::PlaceNow> places;
   for (const auto& [key, shard] : shards_) places.push_back({key.first, key.second, shard.place});
   return places;
 }
@@ -214,7 +214,7 @@ Store::Shard& Store::find(std::uint32_t variable, std::uint32_t shard) {
 }
 
 template <class T>
-void Store::update(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+void Store::update(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                    const std::byte* values) {
   Update<T> u;
   u.values = reinterpret_cast<T*>(shard.values);
@@ -225,7 +225,7 @@ void Store::update(Shard& shard, const shard::PushHeader& header, std::span<cons
   u.step = *shard.steps;
   u.width = shard.width();
   u.count = header.rows;
-  if (header.kind == shard::PushKind::sparse) {
+  if (header.kind == protocol::PushKind::sparse) {
     u.rows = rows.data();
   } else {
     // Consecutive rows are one long row: the kernel then runs without a break.
@@ -236,29 +236,30 @@ void Store::update(Shard& shard, const shard::PushHeader& header, std::span<cons
     u.count = 1;
   }
   const auto apply = [&](const Update<T>& part) {
-    if (header.op != shard::RowOp::gradient) {
-      store::apply(header.op, part);
+    if (header.op != protocol::RowOp::gradient) {
+      ps::apply(header.op, part);
     } else if constexpr (!std::is_same_v<T, std::uint8_t>) {
-      store::apply(shard.description.optimizer, part);
+      ps::apply(shard.description.optimizer, part);
     }
   };
   if (kept_ == nullptr) {
     apply(u);
   } else {
-    const bool slots = header.op == shard::RowOp::gradient;
+    const bool slots = header.op == protocol::RowOp::gradient;
     apply_in_groups(u, reinterpret_cast<T*>(shard.values), slots ? shard.slots : std::vector<std::byte*>(),
                     kept_->journal(), apply);
   }
 }
 
-bool Store::fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows) {
-  const bool sparse = header.kind == shard::PushKind::sparse;
-  if (!sparse && header.kind != shard::PushKind::dense) return false;
-  if (header.op > shard::RowOp::max) return false;
+bool Store::fits(const Shard& shard, const protocol::PushHeader& header,
+                 std::span<const std::uint32_t> rows) {
+  const bool sparse = header.kind == protocol::PushKind::sparse;
+  if (!sparse && header.kind != protocol::PushKind::dense) return false;
+  if (header.op > protocol::RowOp::max) return false;
   // A client that believes in wider rows, or none at all, has sent another number of bytes.
   const std::uint64_t bytes = header.in_room != 0
-                                  ? shard::entry_bytes_in_room(header.kind, header.rows)
-                                  : shard::entry_bytes(header.kind, header.rows, shard.row_bytes());
+                                  ? protocol::entry_bytes_in_room(header.kind, header.rows)
+                                  : protocol::entry_bytes(header.kind, header.rows, shard.row_bytes());
   if (header.bytes != bytes) return false;
   const std::uint64_t have = shard.description.rows;
   if (!sparse) return header.first_row <= have && header.rows <= have - header.first_row;
@@ -269,20 +270,20 @@ bool Store::fits(const Shard& shard, const shard::PushHeader& header, std::span<
   return largest < have;
 }
 
-void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+void Store::apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                   const std::byte* values) {
   const std::lock_guard lock(mutex_);
   const auto found = shards_.find({header.variable, header.shard});
   if (kept_ != nullptr) {
     const bool rows_of_shard =
-        header.kind == shard::PushKind::sparse || header.kind == shard::PushKind::dense;
+        header.kind == protocol::PushKind::sparse || header.kind == protocol::PushKind::dense;
     kept_->begin(header, rows_of_shard && found != shards_.end() ? *found->second.steps : 0,
                  ledger_.entered(header));
   }
-  if (header.kind == shard::PushKind::step) {
+  if (header.kind == protocol::PushKind::step) {
     return groups_.end_step(header.variable, static_cast<int>(header.rank), header.first_row);
   }
-  if (header.kind == shard::PushKind::count) {
+  if (header.kind == protocol::PushKind::count) {
     settle_now();  // who sees the counter is to see what was pushed before, by kernels of its own as well
     if (ledger_.enter(header)) count_(header.variable, header.first_row);
     return;
@@ -295,7 +296,7 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
   }
   Shard& shard = found->second;
   const std::uint32_t group = shard.description.group;
-  if (group != 0 && header.op == shard::RowOp::gradient &&
+  if (group != 0 && header.op == protocol::RowOp::gradient &&
       groups_.holds_back(group, static_cast<int>(header.rank))) {
     return groups_.hold(group, header, rows, {values, header.rows * shard.row_bytes()});
   }
@@ -304,17 +305,17 @@ void Store::apply(const shard::PushHeader& header, std::span<const std::uint32_t
   count_part(shard, header);
 }
 
-void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                      const std::byte* values, const device::Event* made) {
+void Store::apply_now(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                      const std::byte* values, const gpu::Event* made) {
   for (const auto& snapshot : shard.snapshots) {
-    if (header.kind == shard::PushKind::sparse) {
+    if (header.kind == protocol::PushKind::sparse) {
       snapshot->preserve(rows);
     } else {
       snapshot->preserve(header.first_row, header.rows);
     }
   }
   if (shard.touched) {
-    if (header.kind == shard::PushKind::sparse) {
+    if (header.kind == protocol::PushKind::sparse) {
       shard.touched->add(rows);
     } else {
       shard.touched->add(header.first_row, header.rows);
@@ -323,7 +324,7 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
   const Writing writing(shard);
   if (header.first_part != 0) {
     ++statistics_.pushes;
-    if (header.op == shard::RowOp::gradient) ++*shard.steps;
+    if (header.op == protocol::RowOp::gradient) ++*shard.steps;
   }
   count_part(shard, header);
   statistics_.rows_pushed += header.rows;
@@ -334,7 +335,7 @@ void Store::apply_now(Shard& shard, const shard::PushHeader& header, std::span<c
             [&]<class T>(std::type_identity<T>) { update<T>(shard, header, rows, values); });
 }
 
-void Store::count_part(Shard& shard, const shard::PushHeader& header) {
+void Store::count_part(Shard& shard, const protocol::PushHeader& header) {
   const bool first = header.first_part != 0;
   const bool last = header.last_part != 0;
   if (first != last) shard.unfinished = std::max(0, shard.unfinished + (first ? 1 : -1));
@@ -347,7 +348,7 @@ void Store::apply_sum(std::span<const HeldPush* const> pushes, int workers) {
   apply_now(shard, sum.header, sum.rows, sum.values.data());
 }
 
-void Store::create_group(const shard::CreateGroup& request) {
+void Store::create_group(const protocol::CreateGroup& request) {
   const std::lock_guard lock(mutex_);
   if (kept_ != nullptr) kept_->append(KeptState::Record::group, to_bytes(request));
   groups_.create(request);
@@ -358,7 +359,7 @@ void Store::restart_group(std::uint32_t group) {
   groups_.restart(group);
 }
 
-shard::GroupClocks Store::clocks(std::uint32_t group) {
+protocol::GroupClocks Store::clocks(std::uint32_t group) {
   const std::lock_guard lock(mutex_);
   return groups_.clocks(group);
 }
@@ -374,8 +375,9 @@ void Store::remove(int rank) {
   ledger_.close(rank);
 }
 
-bool Store::ready(const shard::PushHeader& header) {
-  if (header.first_part == 0 || header.kind == shard::PushKind::step || header.kind == shard::PushKind::count)
+bool Store::ready(const protocol::PushHeader& header) {
+  if (header.first_part == 0 || header.kind == protocol::PushKind::step ||
+      header.kind == protocol::PushKind::count)
     return true;  // the shard waits for the rest of this one, too
   const std::lock_guard lock(mutex_);
   const auto found = shards_.find({header.variable, header.shard});
@@ -399,7 +401,7 @@ Store::RowsView Store::view(std::uint32_t variable, std::uint32_t shard) {
 void Store::gather(const RowsView& from, std::span<const std::uint32_t> rows, std::byte* out) {
   const std::lock_guard lock(mutex_);
   if (from.on_gpu) return on_gpu([&] { from.on_gpu->read_rows(0, rows, out); });
-  shard::gather_rows(from.values, from.row_bytes, rows, {}, out);
+  protocol::gather_rows(from.values, from.row_bytes, rows, {}, out);
 }
 
 void Store::gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out) {
@@ -425,7 +427,7 @@ void Store::add_waiting_read(std::uint32_t variable, std::uint32_t shard, int co
   find(variable, shard).waiting_reads += count;
 }
 
-shard::PsStatistics Store::statistics() {
+protocol::PsStatistics Store::statistics() {
   const std::lock_guard lock(mutex_);
   statistics_.heap_bytes = heap_.bytes();
   statistics_.gpu_bytes = 0;
@@ -433,8 +435,8 @@ shard::PsStatistics Store::statistics() {
   return statistics_;
 }
 
-shard::PsReport Store::report() {
-  shard::PsReport report;
+protocol::PsReport Store::report() {
+  protocol::PsReport report;
   report.statistics = statistics();
   const std::lock_guard lock(mutex_);
   report.shards = shards_.size();
@@ -446,4 +448,4 @@ shard::PsReport Store::report() {
   return report;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -31,13 +31,13 @@
 #include "ps/shard/touched_rows.hpp"
 #include "ps/update/update_groups.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 class RestoreFiles;
 
 /// Every shard has one writer at a time. Under mpirun that is the ps's only thread, and the mutex is never
 /// contended; in an embedded cluster the workers of the process push through `apply` themselves.
-class Store final : public shard::PushSink {
+class Store final : public protocol::PushSink {
  public:
   using Count = std::function<void(std::uint32_t counter, std::uint64_t delta)>;
 
@@ -62,18 +62,18 @@ class Store final : public shard::PushSink {
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
   /// with the dtype), resource_exhausted, failed_precondition (no GPU).
   /// `filled` says that the values come from elsewhere: they are 0 then.
-  shard::ShardPlace create(const shard::CreateShard& request, bool filled = false);
+  protocol::ShardPlace create(const protocol::CreateShard& request, bool filled = false);
   /// Of all shards, for who knows the places that they had on another host.
-  std::vector<shard::PlaceNow> places();
+  std::vector<protocol::PlaceNow> places();
 
   /// All that are there.
-  std::vector<shard::ListedShard> list();
+  std::vector<protocol::ListedShard> list();
 
   /// A push. One that does not fit the shard is a broken client: logged, dropped.
-  void apply(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+  void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
              const std::byte* values) override;
 
-  bool ready(const shard::PushHeader& header) override;
+  bool ready(const protocol::PushHeader& header) override;
   void abandon(std::uint32_t variable, std::uint32_t shard) override;
   bool unsettled() const noexcept override { return unsettled_.load(std::memory_order_acquire); }
   void settle() override;
@@ -81,20 +81,20 @@ class Store final : public shard::PushSink {
   /// certain any more.
   void require_gpu();
   bool reserve_from_gpu(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) override;
-  void apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                      const std::byte* values, const device::Event& made) override;
+  void apply_from_gpu(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                      const std::byte* values, const gpu::Event& made) override;
   /// For other processes of this host, and for threads of this one, that read a shard's values in the GPU
-  /// (device::MappedMemory). Nothing for a shard that is elsewhere.
+  /// (gpu::MappedMemory). Nothing for a shard that is elsewhere.
   std::vector<std::byte> gpu_key(std::uint32_t variable, std::uint32_t shard);
   /// For pushes of that rank to shards there by kernels of its own; without a key where no shard is there.
   /// Throws Error(resource_exhausted).
-  shard::GpuRoom open_gpu_room(int rank, std::uint64_t bytes);
+  protocol::GpuRoom open_gpu_room(int rank, std::uint64_t bytes);
   /// See GpuRooms.
   void release_gpu_rooms(int rank);
 
-  void create_group(const shard::CreateGroup& request);
+  void create_group(const protocol::CreateGroup& request);
   void restart_group(std::uint32_t group);
-  shard::GroupClocks clocks(std::uint32_t group);
+  protocol::GroupClocks clocks(std::uint32_t group);
   /// A worker has died, and all that it pushed has been applied.
   void remove(int rank);
   /// A worker that was started again may take part in every update group.
@@ -123,26 +123,26 @@ class Store final : public shard::PushSink {
   void count_sent(std::uint32_t variable, std::uint32_t shard, std::uint64_t rows);
 
   /// Fills shards from a checkpoint that the coordinator has found to fit, and every ps to be whole.
-  void restore(const shard::RestorePart& part);
+  void restore(const protocol::RestorePart& part);
   /// Fills all shards, which nobody has used yet, and compares what it reads with its checksums.
   void restore(const std::string& folder);
 
   Heap& heap() noexcept { return heap_; }
-  shard::PsStatistics statistics();
+  protocol::PsStatistics statistics();
   /// Without what a process is.
-  shard::PsReport report();
+  protocol::PsReport report();
 
  private:
   friend class StoreSnapshot;
   struct Shard;
-  static void check_bounds(const shard::RestoreShard& from, const Shard& to);
+  static void check_bounds(const protocol::RestoreShard& from, const Shard& to);
 
   struct Shard {
-    shard::CreateShard description;
-    shard::ShardPlace place;
+    protocol::CreateShard description;
+    protocol::ShardPlace place;
     std::shared_ptr<DeviceShard> on_gpu;  // null: values and slots are here
     std::byte* values = nullptr;
-    std::vector<std::byte*> slots;  // in the order of shard::slots_of
+    std::vector<std::byte*> slots;  // in the order of protocol::slots_of
     std::uint64_t* version = nullptr;
     std::int64_t* steps = nullptr;  // in the version's line
     int unfinished = 0;             // pushes of which some entries have been applied and others not
@@ -152,7 +152,7 @@ class Store final : public shard::PushSink {
         snapshots;                       // that want to know of changes before they are made
     std::optional<TouchedRows> touched;  // since a save that increments may follow
 
-    std::uint64_t width() const noexcept { return shard::width_of(description.shape); }
+    std::uint64_t width() const noexcept { return protocol::width_of(description.shape); }
     std::uint64_t row_bytes() const noexcept { return width() * size_of(description.dtype); }
     /// The rows that have been touched, or all, as they are now.
     std::shared_ptr<FrozenRows> freeze(std::optional<TouchedRows> of, std::shared_ptr<ChunkPool> chunks);
@@ -173,19 +173,20 @@ class Store final : public shard::PushSink {
   };
   Room room() const noexcept;
   void back_to(const Room& room) noexcept;
-  Shard make(const shard::CreateShard& request, bool filled);
+  Shard make(const protocol::CreateShard& request, bool filled);
   void make_on_host(Shard& made, bool filled, std::vector<PiecePlace>& slots);
   void make_on_gpu(Shard& made, bool filled);
-  std::shared_ptr<ShardGpu> gpu_for(const shard::CreateShard& request);
-  static void restore_on_host(const shard::RestoreShard& from, Shard& to, RestoreFiles& files);
-  static void restore_on_gpu(const shard::RestoreShard& from, DeviceShard& to, RestoreFiles& files);
+  std::shared_ptr<ShardGpu> gpu_for(const protocol::CreateShard& request);
+  static void restore_on_host(const protocol::RestoreShard& from, Shard& to, RestoreFiles& files);
+  static void restore_on_gpu(const protocol::RestoreShard& from, DeviceShard& to, RestoreFiles& files);
 
   Shard& find(std::uint32_t variable, std::uint32_t shard);
   Piece new_version();
-  static bool fits(const Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows);
+  static bool fits(const Shard& shard, const protocol::PushHeader& header,
+                   std::span<const std::uint32_t> rows);
   /// With `made`, the values are in the memory of the shard's GPU.
-  void apply_now(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                 const std::byte* values, const device::Event* made = nullptr);
+  void apply_now(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                 const std::byte* values, const gpu::Event* made = nullptr);
   /// REQUIRES: the mutex.
   void settle_now();
   /// Does it, and notes where the GPU has failed.
@@ -200,17 +201,17 @@ class Store final : public shard::PushSink {
     }
   }
   /// Of an entry that is applied, or was by an earlier run of its closure.
-  static void count_part(Shard& shard, const shard::PushHeader& header);
-  void apply_on_gpu(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                    const std::byte* values, const device::Event* made);
+  static void count_part(Shard& shard, const protocol::PushHeader& header);
+  void apply_on_gpu(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                    const std::byte* values, const gpu::Event* made);
   /// Where the gradient lies of an entry with `in_room`; null where it is not in a room of its pusher.
-  std::byte* in_room(const Shard& shard, const shard::PushHeader& header, const std::byte* place) const;
+  std::byte* in_room(const Shard& shard, const protocol::PushHeader& header, const std::byte* place) const;
   /// What a step's workers have pushed to one shard, as one push.
   void apply_sum(std::span<const HeldPush* const> pushes, int workers);
   void add_shard(const ShardRecord& record);
   void undo_cut_off();
   template <class T>
-  void update(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+  void update(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
               const std::byte* values);
 
   std::mutex mutex_;
@@ -235,18 +236,18 @@ class Store final : public shard::PushSink {
     Room after;
   };
   std::optional<Newest> newest_;
-  shard::PsStatistics statistics_;
+  protocol::PsStatistics statistics_;
   UpdateGroups groups_;
   Count count_;
   ClosureLedger ledger_;
 };
 
 /// The values of a shard with a registered function, which is told what part of the variable it is.
-void fill_by_function(const shard::CreateShard& request, std::byte* out);
+void fill_by_function(const protocol::CreateShard& request, std::byte* out);
 
 /// Reads bytes of a checkpoint and compares them with their checksums. Throws Error: data_loss naming file
 /// and dataset, failed_precondition when this host does not see the files.
-void check_restore(const shard::CheckRestore& check);
+void check_restore(const protocol::CheckRestore& check);
 
 /// The first values of elements [first_element, first_element + elements) of a variable, where each depends
 /// on its index alone. REQUIRES: an initializer that does not look at the shape.
@@ -256,4 +257,4 @@ void initialize(const Initializer& initializer, DType dtype, std::uint64_t first
 void initialize(const Initializer& initializer, DType dtype, const std::vector<std::uint64_t>& shape,
                 std::uint64_t first_row, std::uint64_t rows, void* out);
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

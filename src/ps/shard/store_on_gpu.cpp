@@ -9,15 +9,15 @@
 #include "ps/durability/restore_files.hpp"
 #include "ps/shard/store.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// Whether the values of some rows take as long to make as those of all.
-bool is_made_whole(const shard::CreateShard& request) {
+bool is_made_whole(const protocol::CreateShard& request) {
   return request.fill != 0 || request.initializer.kind == InitializerKind::orthogonal;
 }
 
-void fill_values(const shard::CreateShard& request, DeviceShard& shard) {
+void fill_values(const protocol::CreateShard& request, DeviceShard& shard) {
   const std::uint64_t row_bytes = shard.array(0).row_bytes;
   if (is_made_whole(request)) {
     std::vector<std::byte> whole(request.rows * row_bytes);
@@ -38,10 +38,10 @@ void fill_values(const shard::CreateShard& request, DeviceShard& shard) {
   });
 }
 
-void fill_slots(const shard::CreateShard& request, DeviceShard& shard) {
-  const DType dtype = shard::slot_dtype(request.dtype);
+void fill_slots(const protocol::CreateShard& request, DeviceShard& shard) {
+  const DType dtype = protocol::slot_dtype(request.dtype);
   for (std::size_t slot = 0; slot + 1 < shard.arrays(); ++slot) {
-    const double value = shard::initial_slot_value(request.optimizer, slot);
+    const double value = protocol::initial_slot_value(request.optimizer, slot);
     if (value == 0) continue;  // as it is
     shard.fill(slot + 1, [&](std::uint64_t, std::uint64_t bytes, std::byte* to) {
       initialize({InitializerKind::constant, value, 0, 0}, dtype, 0, bytes / size_of(dtype), to);
@@ -79,8 +79,8 @@ bool Store::reserve_from_gpu(std::uint32_t variable, std::uint32_t shard, int gp
   return true;
 }
 
-void Store::apply_from_gpu(const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                           const std::byte* values, const device::Event& made) {
+void Store::apply_from_gpu(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                           const std::byte* values, const gpu::Event& made) {
   const std::lock_guard lock(mutex_);
   Shard& shard = find(header.variable, header.shard);
   if (!fits(shard, header, rows)) {
@@ -90,8 +90,9 @@ void Store::apply_from_gpu(const shard::PushHeader& header, std::span<const std:
   if (ledger_.enter(header)) apply_now(shard, header, rows, values, &made);
 }
 
-void Store::apply_on_gpu(Shard& shard, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
-                         const std::byte* values, const device::Event* made) {
+void Store::apply_on_gpu(Shard& shard, const protocol::PushHeader& header,
+                         std::span<const std::uint32_t> rows, const std::byte* values,
+                         const gpu::Event* made) {
   unsettled_.store(true, std::memory_order_relaxed);
   DeviceShard& there = *shard.on_gpu;
   on_gpu([&] {
@@ -111,18 +112,19 @@ void Store::require_gpu() {
   std::rethrow_exception(gpu_failure_);
 }
 
-std::byte* Store::in_room(const Shard& shard, const shard::PushHeader& header, const std::byte* place) const {
+std::byte* Store::in_room(const Shard& shard, const protocol::PushHeader& header,
+                          const std::byte* place) const {
   // What an update group holds back is on the host.
-  const bool may = shard.on_gpu && shard.description.group == 0 && header.op == shard::RowOp::gradient;
+  const bool may = shard.on_gpu && shard.description.group == 0 && header.op == protocol::RowOp::gradient;
   if (!may) return nullptr;
-  shard::PlaceInRoom at;
+  protocol::PlaceInRoom at;
   std::memcpy(&at, place, sizeof at);
   return gpu_rooms_.at(at, header.rank, header.rows * shard.row_bytes());
 }
 
-shard::GpuRoom Store::open_gpu_room(int rank, std::uint64_t bytes) {
+protocol::GpuRoom Store::open_gpu_room(int rank, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  return gpu_ ? gpu_rooms_.open(rank, gpu_->number(), bytes) : shard::GpuRoom();
+  return gpu_ ? gpu_rooms_.open(rank, gpu_->number(), bytes) : protocol::GpuRoom();
 }
 
 void Store::release_gpu_rooms(int rank) {
@@ -136,7 +138,7 @@ std::vector<std::byte> Store::gpu_key(std::uint32_t variable, std::uint32_t shar
   return found.on_gpu ? found.on_gpu->key() : std::vector<std::byte>();
 }
 
-std::shared_ptr<ShardGpu> Store::gpu_for(const shard::CreateShard& request) {
+std::shared_ptr<ShardGpu> Store::gpu_for(const protocol::CreateShard& request) {
   if (gpu_) return gpu_;
   try {
     if (!find_gpu_) throw Error(Code::failed_precondition, "its process looks for none");
@@ -162,15 +164,15 @@ void Store::make_on_gpu(Shard& made, bool filled) {
   made.on_gpu->gpu().settle();
 }
 
-void Store::restore_on_gpu(const shard::RestoreShard& from, DeviceShard& to, RestoreFiles& files) {
-  for (const shard::RestorePiece& piece : from.pieces) {
+void Store::restore_on_gpu(const protocol::RestoreShard& from, DeviceShard& to, RestoreFiles& files) {
+  for (const protocol::RestorePiece& piece : from.pieces) {
     const io::FileDescriptor& file = files.open(piece.file);
     to.write(piece.array, piece.at, piece.bytes,
              [&](std::uint64_t first, std::uint64_t bytes, std::byte* out) {
                io::read_at(file, files.path(), piece.offset + (first - piece.at), out, bytes);
              });
   }
-  for (const shard::RestoreChanges& changes : from.changes) {
+  for (const protocol::RestoreChanges& changes : from.changes) {
     const io::FileDescriptor& file = files.open(changes.file);
     to.change(changes.array, [&](std::uint64_t first, std::uint64_t rows, std::byte* data) {
       io::apply_changed_rows(file, files.path(), changes.rows, to.first_row() + first, rows, data);
@@ -179,4 +181,4 @@ void Store::restore_on_gpu(const shard::RestoreShard& from, DeviceShard& to, Res
   to.gpu().settle();
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace capstan::store {
+namespace capstan::ps {
 
 void TouchedRows::add(std::uint64_t first, std::uint64_t count) noexcept {
   for (std::uint64_t row = first; row < first + count;) {
@@ -27,4 +27,4 @@ std::vector<std::uint32_t> TouchedRows::list() const {
   return rows;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// A bit a row. One thread at a time, such as the one that has the store's mutex.
 class TouchedRows {
@@ -29,4 +29,4 @@ class TouchedRows {
   std::vector<std::uint64_t> bits_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -7,7 +7,7 @@
 
 #include "base/log.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 CollectedPush::CollectedPush(ShardGpu& gpu, std::uint64_t row_bytes, std::uint64_t most, Give give)
     : gpu_(gpu), row_bytes_(row_bytes), most_(most), give_(std::move(give)) {}
@@ -60,20 +60,20 @@ void CollectedPush::give() {
   const std::uint64_t capacity = std::exchange(capacity_, 0);
   const std::uint64_t numbers = given_.count * sizeof(std::uint32_t);
   const std::uint64_t bytes = given_.count * row_bytes_;
-  const device::Stream& stream = gpu_.stream();
+  const gpu::Stream& stream = gpu_.stream();
   if (here_ == nullptr) {
     if (sparse_) {
       gpu_.take_back(ShardGpu::bytes_of_numbers(capacity) - ShardGpu::bytes_of_numbers(given_.count));
-      device::copy(stream, room_.there, room_.here, numbers);
+      gpu::copy(stream, room_.there, room_.here, numbers);
     }
   } else if (given_.count == capacity) {
-    device::copy(stream, room_.there, room_.here, static_cast<std::uint64_t>(here_ - room_.here) + bytes);
+    gpu::copy(stream, room_.there, room_.here, static_cast<std::uint64_t>(here_ - room_.here) + bytes);
   } else {
     gpu_.take_back((capacity - given_.count) * row_bytes_);
-    if (sparse_) device::copy(stream, room_.there, room_.here, numbers);
-    device::copy(stream, given_.gradient, here_, bytes);
+    if (sparse_) gpu::copy(stream, room_.there, room_.here, numbers);
+    gpu::copy(stream, given_.gradient, here_, bytes);
   }
   give_(given_);
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

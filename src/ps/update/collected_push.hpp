@@ -7,7 +7,7 @@
 
 #include "ps/shard/shard_gpu.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// A push comes in entries of 60 KiB, each of which would take some microseconds of the GPU to begin with.
 /// Entries that follow each other are put together, up to a piece (ShardGpu::kPieceBytes), and given to the
@@ -65,4 +65,4 @@ class CollectedPush {
   Given given_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -15,7 +15,7 @@
 #include "ps/update/kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace capstan::store::HWY_NAMESPACE {
+namespace capstan::ps::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -108,7 +108,7 @@ void for_rows(const Rule& rule, const Update<T>& u) {
   u.rows == nullptr ? consecutive_rows(rule, u) : scattered_rows(rule, u);
 }
 
-}  // namespace capstan::store::HWY_NAMESPACE
+}  // namespace capstan::ps::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

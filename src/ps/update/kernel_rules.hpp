@@ -14,7 +14,7 @@
 #include "capstan/optimizers.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace capstan::store::HWY_NAMESPACE {
+namespace capstan::ps::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -31,7 +31,7 @@ HWY_INLINE V each_to_the_power(D d, V x, T power) {
 #include "base/update_rules.inc"
 #undef CAPSTAN_RULE
 
-}  // namespace capstan::store::HWY_NAMESPACE
+}  // namespace capstan::ps::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -13,7 +13,7 @@
 #include "ps/update/kernel_rules.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace capstan::store::HWY_NAMESPACE {
+namespace capstan::ps::HWY_NAMESPACE {
 
 template <class T>
 void apply_any(const Optimizer& o, const Update<T>& u) {
@@ -39,11 +39,11 @@ void apply_any(const Optimizer& o, const Update<T>& u) {
 void apply_float(const Optimizer& o, const Update<float>& u) { apply_any(o, u); }
 void apply_double(const Optimizer& o, const Update<double>& u) { apply_any(o, u); }
 
-}  // namespace capstan::store::HWY_NAMESPACE
+}  // namespace capstan::ps::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace capstan::store {
+namespace capstan::ps {
 
 HWY_EXPORT(apply_float);
 HWY_EXPORT(apply_double);
@@ -101,5 +101,5 @@ void apply(const Optimizer& o, const Update<bfloat16>& u) { apply_halves(o, u); 
 void apply(const Optimizer& o, const Update<std::int64_t>& u) { apply_integers(o, u); }
 void apply(const Optimizer& o, const Update<std::int32_t>& u) { apply_integers(o, u); }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps
 #endif

@@ -6,14 +6,14 @@
 #include "base/with_type.hpp"
 #include "capstan/optimizers.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// What one push does to one shard. Row i of the gradient belongs to row rows[i] of the shard, or to row
 /// first_row + i where `rows` is null. Slots lie as the values do; unused ones are null.
 template <class T>
 struct Update {
   T* values = nullptr;
-  Arithmetic<T>* slot0 = nullptr;  // the first of shard::slots_of
+  Arithmetic<T>* slot0 = nullptr;  // the first of protocol::slots_of
   Arithmetic<T>* slot1 = nullptr;  // the second
   std::uint64_t width = 0;
   const std::uint32_t* rows = nullptr;
@@ -33,4 +33,4 @@ void apply(const Optimizer& optimizer, const Update<bfloat16>& update);
 void apply(const Optimizer& optimizer, const Update<std::int64_t>& update);
 void apply(const Optimizer& optimizer, const Update<std::int32_t>& update);
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// Rows ahead of the one in work whose first line is fetched.
@@ -45,35 +45,35 @@ A quotient(A w, A x) {
 }  // namespace
 
 template <class T>
-void apply(shard::RowOp op, const Update<T>& u) {
+void apply(protocol::RowOp op, const Update<T>& u) {
   using A = Arithmetic<T>;
   using W = Wrapping<T>;
   switch (op) {
-    case shard::RowOp::gradient:
+    case protocol::RowOp::gradient:
       return;
-    case shard::RowOp::set:
+    case protocol::RowOp::set:
       return set_rows(u);
-    case shard::RowOp::add:
+    case protocol::RowOp::add:
       return for_rows<W>(u, [](W w, W x) { return w + x; });
-    case shard::RowOp::sub:
+    case protocol::RowOp::sub:
       return for_rows<W>(u, [](W w, W x) { return w - x; });
-    case shard::RowOp::mul:
+    case protocol::RowOp::mul:
       return for_rows<W>(u, [](W w, W x) { return w * x; });
-    case shard::RowOp::div:
+    case protocol::RowOp::div:
       return for_rows<A>(u, [](A w, A x) { return quotient(w, x); });
-    case shard::RowOp::min:
+    case protocol::RowOp::min:
       return for_rows<A>(u, [](A w, A x) { return std::min(w, x); });
-    case shard::RowOp::max:
+    case protocol::RowOp::max:
       return for_rows<A>(u, [](A w, A x) { return std::max(w, x); });
   }
 }
 
-template void apply(shard::RowOp, const Update<float>&);
-template void apply(shard::RowOp, const Update<double>&);
-template void apply(shard::RowOp, const Update<float16>&);
-template void apply(shard::RowOp, const Update<bfloat16>&);
-template void apply(shard::RowOp, const Update<std::int64_t>&);
-template void apply(shard::RowOp, const Update<std::int32_t>&);
-template void apply(shard::RowOp, const Update<std::uint8_t>&);
+template void apply(protocol::RowOp, const Update<float>&);
+template void apply(protocol::RowOp, const Update<double>&);
+template void apply(protocol::RowOp, const Update<float16>&);
+template void apply(protocol::RowOp, const Update<bfloat16>&);
+template void apply(protocol::RowOp, const Update<std::int64_t>&);
+template void apply(protocol::RowOp, const Update<std::int32_t>&);
+template void apply(protocol::RowOp, const Update<std::uint8_t>&);
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -6,13 +6,13 @@
 
 #include "base/with_type.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 namespace {
 
 /// The rows that any of the pushes names, ascending; all of them when one is dense.
 std::vector<std::uint32_t> rows_of(std::span<const HeldPush* const> pushes, std::uint64_t rows) {
   const bool dense = std::any_of(pushes.begin(), pushes.end(), [](const HeldPush* push) {
-    return push->header.kind == shard::PushKind::dense;
+    return push->header.kind == protocol::PushKind::dense;
   });
   std::vector<std::uint32_t> all;
   if (dense) {
@@ -36,7 +36,7 @@ std::vector<std::byte> sum(std::span<const HeldPush* const> pushes, std::span<co
     const auto* values = reinterpret_cast<const T*>(push->values.data());
     for (std::uint64_t i = 0; i < push->header.rows; ++i) {
       const std::uint64_t row =
-          push->header.kind == shard::PushKind::dense ? push->header.first_row + i : push->rows[i];
+          push->header.kind == protocol::PushKind::dense ? push->header.first_row + i : push->rows[i];
       const auto place =
           dense ? row
                 : static_cast<std::uint64_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
@@ -64,7 +64,7 @@ HeldPush sum_of(std::span<const HeldPush* const> pushes, DType dtype, std::uint6
   out.values = with_type(
       dtype, [&]<class T>(std::type_identity<T>) { return sum<T>(pushes, out.rows, dense, width, divisor); });
   out.header = pushes.front()->header;
-  out.header.kind = dense ? shard::PushKind::dense : shard::PushKind::sparse;
+  out.header.kind = dense ? protocol::PushKind::dense : protocol::PushKind::sparse;
   out.header.rows = static_cast<std::uint32_t>(out.rows.size());
   out.header.first_row = 0;
   out.header.first_part = out.header.last_part = 1;
@@ -72,4 +72,4 @@ HeldPush sum_of(std::span<const HeldPush* const> pushes, DType dtype, std::uint6
   return out;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

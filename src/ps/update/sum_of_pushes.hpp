@@ -7,7 +7,7 @@
 #include "capstan/dtype.hpp"
 #include "ps/update/update_groups.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// The sum of pushes to a shard of `rows` rows of `width` elements, each element's terms in the order given,
 /// divided by `divisor`. Sparse when all of them are: rows in ascending order, each once. 16-bit numbers are
@@ -15,4 +15,4 @@ namespace capstan::store {
 HeldPush sum_of(std::span<const HeldPush* const> pushes, DType dtype, std::uint64_t width, std::uint64_t rows,
                 int divisor);
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -8,9 +8,9 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
-void UpdateGroups::create(const shard::CreateGroup& request) {
+void UpdateGroups::create(const protocol::CreateGroup& request) {
   if (groups_.contains(request.id)) {
     throw Error(Code::already_exists, "there is an update group " + std::to_string(request.id) + " already");
   }
@@ -21,14 +21,14 @@ void UpdateGroups::create(const shard::CreateGroup& request) {
 
 bool UpdateGroups::synchronous(std::uint32_t id) const {
   const auto found = groups_.find(id);
-  return found != groups_.end() && found->second.description.mode == shard::GroupMode::synchronous;
+  return found != groups_.end() && found->second.description.mode == protocol::GroupMode::synchronous;
 }
 
 bool UpdateGroups::holds_back(std::uint32_t id, int rank) const {
   return synchronous(id) && groups_.at(id).workers.contains(rank);
 }
 
-void UpdateGroups::hold(std::uint32_t id, const shard::PushHeader& header,
+void UpdateGroups::hold(std::uint32_t id, const protocol::PushHeader& header,
                         std::span<const std::uint32_t> rows, std::span<const std::byte> values) {
   groups_.at(id)
       .workers.at(static_cast<int>(header.rank))
@@ -43,7 +43,7 @@ void UpdateGroups::end_step(std::uint32_t id, int rank, std::uint64_t step) {
   }
   Group& group = found->second;
   Worker& worker = group.workers[rank];
-  worker.takes_part = step != shard::kLeave;
+  worker.takes_part = step != protocol::kLeave;
   if (!worker.takes_part || step <= group.steps) {
     worker.held.clear();  // the step was ended without it
     worker.clock = group.steps;
@@ -58,7 +58,7 @@ void UpdateGroups::advance(std::uint32_t id, Group& group) {
   const auto taking_part = std::count_if(group.workers.begin(), group.workers.end(),
                                          [](const auto& w) { return w.second.takes_part; });
   if (taking_part == 0) return;
-  if (group.description.mode == shard::GroupMode::synchronous) {
+  if (group.description.mode == protocol::GroupMode::synchronous) {
     const auto needed = std::max<std::int64_t>(1, taking_part - group.description.backup_workers);
     const auto ready = std::count_if(group.workers.begin(), group.workers.end(), [&](const auto& w) {
       return w.second.takes_part && w.second.clock > group.steps;
@@ -119,25 +119,25 @@ void UpdateGroups::join(int rank) {
   }
 }
 
-shard::GroupClocks UpdateGroups::clocks(std::uint32_t id) const {
+protocol::GroupClocks UpdateGroups::clocks(std::uint32_t id) const {
   const auto found = groups_.find(id);
   if (found == groups_.end()) {
     throw Error(Code::not_found, "there is no update group " + std::to_string(id) + " here");
   }
   const Group& group = found->second;
-  shard::GroupClocks clocks{group.description.mode, group.description.bound, group.steps, {}};
+  protocol::GroupClocks clocks{group.description.mode, group.description.bound, group.steps, {}};
   for (const auto& [rank, worker] : group.workers) {
     if (worker.takes_part) clocks.clocks.emplace_back(rank, worker.clock);
   }
   return clocks;
 }
 
-std::vector<std::pair<std::uint32_t, shard::GroupClocks>> UpdateGroups::all_clocks() const {
-  std::vector<std::pair<std::uint32_t, shard::GroupClocks>> all;
+std::vector<std::pair<std::uint32_t, protocol::GroupClocks>> UpdateGroups::all_clocks() const {
+  std::vector<std::pair<std::uint32_t, protocol::GroupClocks>> all;
   for (const auto& [id, group] : groups_) {
-    if (group.description.mode != shard::GroupMode::asynchronous) all.emplace_back(id, clocks(id));
+    if (group.description.mode != protocol::GroupMode::asynchronous) all.emplace_back(id, clocks(id));
   }
   return all;
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

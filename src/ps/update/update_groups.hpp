@@ -10,11 +10,11 @@
 #include "protocol/ps_messages.hpp"
 #include "protocol/push_format.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// A push that waits: what came in one entry.
 struct HeldPush {
-  shard::PushHeader header;
+  protocol::PushHeader header;
   std::vector<std::uint32_t> rows;
   std::vector<std::byte> values;
 };
@@ -33,15 +33,15 @@ class UpdateGroups {
   UpdateGroups(Apply apply, Publish publish) : apply_(std::move(apply)), publish_(std::move(publish)) {}
 
   /// Throws Error(already_exists).
-  void create(const shard::CreateGroup& request);
+  void create(const protocol::CreateGroup& request);
   /// What this rank pushes to the group waits for the end of its step. What others than workers push does
   /// not.
   bool holds_back(std::uint32_t group, int rank) const;
   /// REQUIRES: there is such a group.
   bool averages(std::uint32_t group) const { return groups_.at(group).description.average; }
-  void hold(std::uint32_t group, const shard::PushHeader& header, std::span<const std::uint32_t> rows,
+  void hold(std::uint32_t group, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
             std::span<const std::byte> values);
-  /// The worker of this rank has ended step `step`; shard::kLeave says that it takes no further part.
+  /// The worker of this rank has ended step `step`; protocol::kLeave says that it takes no further part.
   void end_step(std::uint32_t group, int rank, std::uint64_t step);
   /// All workers take part again, from where the group is. Throws Error(not_found).
   void restart(std::uint32_t group);
@@ -52,9 +52,9 @@ class UpdateGroups {
   /// one.
   void join(int rank);
   /// Throws Error(not_found).
-  shard::GroupClocks clocks(std::uint32_t group) const;
+  protocol::GroupClocks clocks(std::uint32_t group) const;
   /// Of all groups in which somebody may wait.
-  std::vector<std::pair<std::uint32_t, shard::GroupClocks>> all_clocks() const;
+  std::vector<std::pair<std::uint32_t, protocol::GroupClocks>> all_clocks() const;
 
  private:
   struct Worker {
@@ -64,7 +64,7 @@ class UpdateGroups {
     std::vector<HeldPush> held;
   };
   struct Group {
-    shard::CreateGroup description;
+    protocol::CreateGroup description;
     std::map<int, Worker> workers;  // by rank
     std::uint64_t steps = 0;
   };
@@ -77,4 +77,4 @@ class UpdateGroups {
   std::map<std::uint32_t, Group> groups_;
 };
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

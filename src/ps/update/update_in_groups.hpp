@@ -7,7 +7,7 @@
 #include "ps/durability/journal.hpp"
 #include "ps/update/kernels.hpp"
 
-namespace capstan::store {
+namespace capstan::ps {
 
 /// Calls `apply` with parts of `whole`, in order. `values` and `slots` are where the shard's arrays begin; no
 /// slots: they do not change. All that is done to rows is done element by element, so a row may be cut, too.
@@ -62,4 +62,4 @@ void apply_in_groups(const Update<T>& whole, T* values, const std::vector<std::b
   }
 }
 
-}  // namespace capstan::store
+}  // namespace capstan::ps

@@ -13,13 +13,13 @@
 
 namespace capstan::kge {
 
-using device::Divider;
+using gpu::Divider;
 
 /// Some neighbours of a row, or of both halves of a row of complex numbers.
 template <ModelKind kModel, int kWidth>
 struct Unit {
   static constexpr int kParts = kModel == ModelKind::complex ? 2 : 1;
-  using Pack = device::Pack<float, kWidth>;
+  using Pack = gpu::Pack<float, kWidth>;
   Pack part[kParts];
 
   /// `part_size`: floats of a part of a row.

@@ -27,7 +27,7 @@ class DeviceEvaluator final : public GpuEvaluator {
     }
     ranker_.plan(triples);
     const std::size_t size = ranker_.relation_ids().size() * relations.width();
-    device::grow(relation_rows_, stream_.device(), size);
+    gpu::grow(relation_rows_, stream_.device(), size);
     relations.lookup(stream_, ranker_.relation_ids(), DeviceSpan(relation_rows_.data(), size));
     return ranker_.rank(relation_rows_.data());
   }
@@ -41,7 +41,7 @@ class DeviceEvaluator final : public GpuEvaluator {
   DeviceStream stream_;
   DeviceRanker ranker_;
   std::optional<std::int64_t> table_of_;  // the evaluation
-  device::Values<float> relation_rows_;
+  gpu::Values<float> relation_rows_;
 };
 
 }  // namespace

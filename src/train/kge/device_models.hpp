@@ -33,8 +33,8 @@ void with_model(ModelKind model, const F& f) {
 template <class F>
 void with_unit(ModelKind model, std::uint32_t part_size, const F& f) {
   with_model(model, [&](auto tag) {
-    if (part_size % 4 == 0) return f(tag, WidthTag<4>(), device::Divider(part_size / 4));
-    f(tag, WidthTag<1>(), device::Divider(part_size));
+    if (part_size % 4 == 0) return f(tag, WidthTag<4>(), gpu::Divider(part_size / 4));
+    f(tag, WidthTag<1>(), gpu::Divider(part_size));
   });
 }
 

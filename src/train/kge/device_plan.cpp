@@ -22,7 +22,7 @@ void DevicePlan::draw(std::span<const Triple> batch, std::uint64_t seed, std::ui
   most_words_ = 4 * all_uses + most_chunks(all_uses) + 2;  // no more rows than uses
   if (most_words_ * sizeof(std::uint32_t) > pinned_.size()) {
     pinned_ = {};
-    pinned_ = device::PinnedMemory(most_words_ * sizeof(std::uint32_t));
+    pinned_ = gpu::PinnedMemory(most_words_ * sizeof(std::uint32_t));
   }
   auto* const words = reinterpret_cast<std::uint32_t*>(pinned_.data());
   std::ranges::copy(batch_.entity_places(), words);
@@ -70,8 +70,8 @@ void DevicePlan::add_lists(std::span<const std::int32_t> places, std::size_t row
   }
 }
 
-DeviceLists DevicePlan::start_copy(const device::Stream& stream, std::uint32_t* there) {
-  device::copy(stream, there, pinned_.data(), words_ * sizeof(std::uint32_t));
+DeviceLists DevicePlan::start_copy(const gpu::Stream& stream, std::uint32_t* there) {
+  gpu::copy(stream, there, pinned_.data(), words_ * sizeof(std::uint32_t));
   if (!copied_) copied_.emplace(stream.device());
   copied_->record(stream);
   DeviceLists lists = shape_;

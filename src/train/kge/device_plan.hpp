@@ -45,7 +45,7 @@ class DevicePlan {
   /// Words that the lists of a batch of its size take at most.
   std::size_t most_words() const noexcept { return most_words_; }
   /// Gives the stream a copy of them to `there`, which has room for as many. What they are after that.
-  DeviceLists start_copy(const device::Stream& stream, std::uint32_t* there);
+  DeviceLists start_copy(const gpu::Stream& stream, std::uint32_t* there);
 
  private:
   void add_lists(std::span<const std::int32_t> places, std::size_t rows, std::size_t charged,
@@ -56,8 +56,8 @@ class DevicePlan {
   std::vector<std::uint32_t> chunk_begins_, row_chunks_;
   DeviceLists shape_;
   std::size_t most_words_ = 0, words_ = 0;
-  device::PinnedMemory pinned_;
-  std::optional<device::Event> copied_;
+  gpu::PinnedMemory pinned_;
+  std::optional<gpu::Event> copied_;
 };
 
 }  // namespace capstan::kge

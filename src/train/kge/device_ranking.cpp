@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostSpare = std::uint64_t{256} << 20;
 }  // namespace
 
 DeviceRanker::DeviceRanker(const RankerOptions& options, const TrueAnswers& true_answers,
-                           const device::Stream& stream, std::size_t most_scores)
+                           const gpu::Stream& stream, std::size_t most_scores)
     : options_(options),
       dim_(static_cast<std::uint32_t>(options.dim)),
       true_answers_(&true_answers),
@@ -35,7 +35,7 @@ DeviceRanker::~DeviceRanker() = default;
 float* DeviceRanker::make_table() {
   if (has_table()) return table_.data();
   const auto entities = static_cast<std::size_t>(options_.entities);
-  const device::Info before = device::info(stream_.device());
+  const gpu::Info before = gpu::info(stream_.device());
   const std::uint64_t spare = std::min(before.bytes / 16, kMostSpare);
   const std::uint64_t table = entities * (std::uint64_t{dim_} + 1) * sizeof(float);
   const std::uint64_t wanted = table + spare + 2 * kLeastScores * sizeof(float);
@@ -54,9 +54,9 @@ float* DeviceRanker::make_table() {
   }
   scores_now_ = std::min<std::size_t>(most_scores_, (before.free_bytes - table - spare) / 2 / sizeof(float));
   try {
-    squares_ = device::Values<float>(stream_.device(), entities);
-    largest_square_ = device::Values<std::uint32_t>(stream_.device(), 1);
-    table_ = device::Values<float>(stream_.device(), entities * dim_);
+    squares_ = gpu::Values<float>(stream_.device(), entities);
+    largest_square_ = gpu::Values<std::uint32_t>(stream_.device(), 1);
+    table_ = gpu::Values<float>(stream_.device(), entities * dim_);
   } catch (const Error& error) {  // others have taken it meanwhile, or it is in pieces
     drop_table();
     if (error.code() == Code::resource_exhausted) throw no_room(error.what());

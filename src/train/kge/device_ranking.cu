@@ -15,8 +15,8 @@
 namespace capstan::kge {
 namespace {
 
-using device::each;
-using device::each_block;
+using gpu::each;
+using gpu::each_block;
 
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
 
@@ -27,13 +27,13 @@ constexpr std::size_t kQueryBlock = 512;
 
 void DeviceRanker::measure_table() {
   CAPSTAN_ASSERT(has_table());
-  const device::On on(stream_);
+  const gpu::On on(stream_);
   RankMemory memory{};
   memory.dim = dim_;
   memory.entities = table_.data();
   memory.squares = squares_.data();
   memory.largest_square = largest_square_.data();
-  device::fill_with_zeros(stream_, largest_square_.data(), sizeof(std::uint32_t));
+  gpu::fill_with_zeros(stream_, largest_square_.data(), sizeof(std::uint32_t));
   each_block(stream_, SquareBody{memory}, static_cast<std::uint32_t>(options_.entities));
 }
 
@@ -46,14 +46,14 @@ RankMemory DeviceRanker::make_room(const float* relation_rows) {
         "more floats in the queries of a slice, or more right answers, than a GPU's kernels can count");
   }
   const int device = stream_.device();
-  device::grow(device_words_, device, words_.size());
-  device::grow(device_right_, device, right_.size());
-  device::grow(query_rows_, device, queries * dim_);
-  device::grow(thresholds_, device, queries);
-  device::grow(device_counts_, device, queries);
+  gpu::grow(device_words_, device, words_.size());
+  gpu::grow(device_right_, device, right_.size());
+  gpu::grow(query_rows_, device, queries * dim_);
+  gpu::grow(thresholds_, device, queries);
+  gpu::grow(device_counts_, device, queries);
   counts_.resize(queries);
-  device::copy(stream_, device_words_.data(), words_.data(), words_.size() * sizeof(std::uint32_t));
-  device::copy(stream_, device_right_.data(), right_.data(), right_.size() * sizeof(RightAnswer));
+  gpu::copy(stream_, device_words_.data(), words_.data(), words_.size() * sizeof(std::uint32_t));
+  gpu::copy(stream_, device_right_.data(), right_.data(), right_.size() * sizeof(RightAnswer));
   RankMemory memory{};
   memory.dim = dim_;
   memory.part_size = options_.model == ModelKind::complex ? dim_ / 2 : dim_;
@@ -75,7 +75,7 @@ void DeviceRanker::score_blocks(const RankMemory& given) {
   const std::size_t least_rows = std::min({queries, kQueryBlock, scores_now_});
   const std::size_t columns = std::min(entities, scores_now_ / least_rows);
   const std::size_t rows = std::min(queries, scores_now_ / columns);
-  device::grow(scores_, stream_.device(), rows * columns);
+  gpu::grow(scores_, stream_.device(), rows * columns);
   RankMemory memory = given;
   memory.scores = scores_.data();
   for (std::size_t query = 0; query < queries; query += rows) {
@@ -86,16 +86,16 @@ void DeviceRanker::score_blocks(const RankMemory& given) {
     for (std::size_t entity = 0; entity < entities; entity += columns) {
       const auto first_entity = static_cast<std::uint32_t>(entity);
       const auto width = static_cast<std::uint32_t>(std::min(columns, entities - entity));
-      device::multiply(stream_, {.rows = count,
-                                 .columns = width,
-                                 .inner = dim_,
-                                 .a = memory.queries + query * dim_,
-                                 .a_stride = dim_,
-                                 .b = memory.entities + entity * dim_,
-                                 .b_stride = dim_,
-                                 .b_transposed = device::Transposed::yes,
-                                 .out = memory.scores,
-                                 .out_stride = width});
+      gpu::multiply(stream_, {.rows = count,
+                              .columns = width,
+                              .inner = dim_,
+                              .a = memory.queries + query * dim_,
+                              .a_stride = dim_,
+                              .b = memory.entities + entity * dim_,
+                              .b_stride = dim_,
+                              .b_transposed = gpu::Transposed::yes,
+                              .out = memory.scores,
+                              .out_stride = width});
       each<2>(stream_,
               MaskAnswerBody{device_right_.data() + right, first_query, first_entity, width, memory.scores},
               right_count);
@@ -109,7 +109,7 @@ void DeviceRanker::score_blocks(const RankMemory& given) {
 
 Metrics DeviceRanker::rank(const float* relation_rows) {
   CAPSTAN_ASSERT(has_table() && !words_.empty());
-  const device::On on(stream_);
+  const gpu::On on(stream_);
   const RankMemory memory = make_room(relation_rows);
   const auto queries = static_cast<std::uint32_t>(counts_.size());
   with_unit(options_.model, memory.part_size, [&](auto model, auto width, Divider units) {
@@ -119,7 +119,7 @@ Metrics DeviceRanker::rank(const float* relation_rows) {
     each<1>(stream_, ThresholdBody<kModel>{memory}, queries);
   });
   score_blocks(memory);
-  device::copy(stream_, counts_.data(), memory.counts, queries * sizeof(RankCounts));
+  gpu::copy(stream_, counts_.data(), memory.counts, queries * sizeof(RankCounts));
   stream_.wait();
   Metrics metrics;
   metrics.add_ranks(ranks());

@@ -40,7 +40,7 @@ class DeviceRanker {
   static constexpr std::size_t kMostScores = std::size_t{1} << 26;
 
   /// `true_answers` and the stream outlive it.
-  DeviceRanker(const RankerOptions& options, const TrueAnswers& true_answers, const device::Stream& stream,
+  DeviceRanker(const RankerOptions& options, const TrueAnswers& true_answers, const gpu::Stream& stream,
                std::size_t most_scores = kMostScores);
   ~DeviceRanker();
 
@@ -71,7 +71,7 @@ class DeviceRanker {
   RankerOptions options_;
   std::uint32_t dim_;
   const TrueAnswers* true_answers_;
-  const device::Stream& stream_;
+  const gpu::Stream& stream_;
   std::size_t most_scores_, scores_now_ = 0;
 
   RowIndex relation_index_;
@@ -81,11 +81,11 @@ class DeviceRanker {
   std::vector<std::uint32_t> right_begins_;  // of queries, and the end
   std::vector<RankCounts> counts_;
 
-  device::Values<float> table_, squares_, query_rows_, scores_;
-  device::Values<std::uint32_t> largest_square_, device_words_;
-  device::Values<RightAnswer> device_right_;
-  device::Values<Threshold> thresholds_;
-  device::Values<RankCounts> device_counts_;
+  gpu::Values<float> table_, squares_, query_rows_, scores_;
+  gpu::Values<std::uint32_t> largest_square_, device_words_;
+  gpu::Values<RightAnswer> device_right_;
+  gpu::Values<Threshold> thresholds_;
+  gpu::Values<RankCounts> device_counts_;
 };
 
 }  // namespace capstan::kge

@@ -54,7 +54,7 @@ inline constexpr float kMaskedScore = -std::numeric_limits<float>::infinity();
 struct SquareBody {
   static constexpr std::uint32_t kThreads = 64;
   struct Shared {
-    device::Reduction<double, kThreads> reduction;
+    gpu::Reduction<double, kThreads> reduction;
   };
   struct Mine {
     double sum;
@@ -70,12 +70,12 @@ struct SquareBody {
         mine.sum += static_cast<double>(row[i]) * static_cast<double>(row[i]);
       }
     });
-    device::Reduction<double, kThreads>::run<device::Sum, Mine, Shared>(block, &Mine::sum);
+    gpu::Reduction<double, kThreads>::run<gpu::Sum, Mine, Shared>(block, &Mine::sum);
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
       if (thread != 0) return;
       const auto square = static_cast<float>(mine.sum);
       memory.squares[entity] = square;
-      if (square >= 0) device::atomic_max(memory.largest_square, std::bit_cast<std::uint32_t>(square));
+      if (square >= 0) gpu::atomic_max(memory.largest_square, std::bit_cast<std::uint32_t>(square));
     });
   }
 };
@@ -178,7 +178,7 @@ struct MaskAnswerBody {
 template <ModelKind kModel>
 struct CountBody {
   static constexpr std::uint32_t kThreads = 256;
-  using Counts = device::Reduction<std::uint32_t, kThreads>;
+  using Counts = gpu::Reduction<std::uint32_t, kThreads>;
   struct Shared {
     Counts reduction;
   };
@@ -205,8 +205,8 @@ struct CountBody {
         }
       }
     });
-    Counts::template run<device::Sum, Mine, Shared>(block, &Mine::better);
-    Counts::template run<device::Sum, Mine, Shared>(block, &Mine::equal);
+    Counts::template run<gpu::Sum, Mine, Shared>(block, &Mine::better);
+    Counts::template run<gpu::Sum, Mine, Shared>(block, &Mine::equal);
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
       if (thread != 0) return;
       memory.counts[query].better += mine.better;

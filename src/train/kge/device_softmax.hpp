@@ -12,9 +12,9 @@
 
 namespace capstan::kge {
 
-using device::Larger;
-using device::Reduction;
-using device::Sum;
+using gpu::Larger;
+using gpu::Reduction;
+using gpu::Sum;
 
 /// One block a query: its scores, or the squares of its distances, become weights (see softmax_scores and
 /// softmax_distances in kernels.hpp). Negatives that are its answer get none.

@@ -14,10 +14,10 @@
 namespace capstan::kge {
 namespace {
 
-using device::each;
-using device::each_block;
-using device::Gemm;
-using device::Transposed;
+using gpu::each;
+using gpu::each_block;
+using gpu::Gemm;
+using gpu::Transposed;
 
 constexpr std::uint64_t kMostFloats = std::uint64_t{1} << 31;
 
@@ -30,16 +30,16 @@ std::uint32_t block_of_queries(const StepMemory& memory, std::size_t most_scores
 
 }  // namespace
 
-DeviceStep::DeviceStep(const StepOptions& options, const device::Stream& stream, std::size_t most_scores)
+DeviceStep::DeviceStep(const StepOptions& options, const gpu::Stream& stream, std::size_t most_scores)
     : options_(BatchPlan(options).options()),
       stream_(stream),
       most_scores_(most_scores),
       loss_(stream.device(), 1) {
-  device::fill_with_zeros(stream_, loss_.data(), sizeof(double));
+  gpu::fill_with_zeros(stream_, loss_.data(), sizeof(double));
 }
 
 StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
-  device::grow(words_, stream_.device(), plan.most_words());
+  gpu::grow(words_, stream_.device(), plan.most_words());
   StepMemory memory{};
   memory.lists = plan.start_copy(stream_, words_.data());
   const DeviceLists& lists = memory.lists;
@@ -54,17 +54,17 @@ StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
                 "--negatives");
   }
   const std::uint32_t block = block_of_queries(memory, most_scores_);
-  memory.query_parts = device::gemm_parts(block, memory.dim, lists.negatives);
-  memory.negative_parts = device::gemm_parts(lists.negatives, memory.stride, block);
+  memory.query_parts = gpu::gemm_parts(block, memory.dim, lists.negatives);
+  memory.negative_parts = gpu::gemm_parts(lists.negatives, memory.stride, block);
 
   const std::size_t queries = lists.queries, negatives = lists.negatives, dim = memory.dim;
-  device::grow(queries_rows_, stream_.device(), queries * memory.stride);
-  device::grow(negatives_, stream_.device(), negatives * dim);
-  device::grow(scores_, stream_.device(), block * negatives);
-  device::grow(query_gradients_, stream_.device(), memory.query_parts * queries * dim);
-  device::grow(negative_gradients_, stream_.device(), memory.negative_parts * negatives * memory.stride);
-  device::grow(sums_, stream_.device(), most_chunks(2 * queries + negatives) * dim);
-  device::grow(of_queries_, stream_.device(), 3 * queries);
+  gpu::grow(queries_rows_, stream_.device(), queries * memory.stride);
+  gpu::grow(negatives_, stream_.device(), negatives * dim);
+  gpu::grow(scores_, stream_.device(), block * negatives);
+  gpu::grow(query_gradients_, stream_.device(), memory.query_parts * queries * dim);
+  gpu::grow(negative_gradients_, stream_.device(), memory.negative_parts * negatives * memory.stride);
+  gpu::grow(sums_, stream_.device(), most_chunks(2 * queries + negatives) * dim);
+  gpu::grow(of_queries_, stream_.device(), 3 * queries);
   memory.entities = rows.entities;
   memory.relations = rows.relations;
   memory.queries = queries_rows_.data();
@@ -83,7 +83,7 @@ StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
 
 void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
   CAPSTAN_ASSERT(plan.batch().queries() > 0);
-  const device::On on(stream_);
+  const gpu::On on(stream_);
   const StepMemory memory = make_room(plan, rows);
   const DeviceLists& lists = memory.lists;
   with_unit(options_.model, memory.part_size, [&](auto model, auto width, const Divider& units) {
@@ -98,7 +98,7 @@ void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
     each<1>(stream_, GradientBody<kModel, kWidth>{memory, units, 2 * slope, slope},
             (lists.entities + lists.relations) * units.divisor());
   });
-  each_block(stream_, device::SumBody{memory.losses, lists.queries, loss_.data()}, 1);
+  each_block(stream_, gpu::SumBody{memory.losses, lists.queries, loss_.data()}, 1);
   queries_ += lists.queries;
 }
 
@@ -111,53 +111,53 @@ void DeviceStep::find_gradients(const StepMemory& memory) {
   for (std::uint32_t first = 0; first < queries; first += block) {
     const std::uint32_t count = queries - first < block ? queries - first : block;
     const float* const rows = memory.queries + std::uint64_t{first} * stride;
-    device::multiply(stream_,
-                     {.rows = count,
-                      .columns = negatives,
-                      .inner = dim,
-                      .a = rows,
-                      .a_stride = stride,
-                      .b = memory.negatives,
-                      .b_stride = dim,
-                      .b_transposed = Transposed::yes,
-                      .out = memory.scores,
-                      .out_stride = negatives},
-                     is_distance ? device::GemmTerm::squared_difference : device::GemmTerm::product);
+    gpu::multiply(stream_,
+                  {.rows = count,
+                   .columns = negatives,
+                   .inner = dim,
+                   .a = rows,
+                   .a_stride = stride,
+                   .b = memory.negatives,
+                   .b_stride = dim,
+                   .b_transposed = Transposed::yes,
+                   .out = memory.scores,
+                   .out_stride = negatives},
+                  is_distance ? gpu::GemmTerm::squared_difference : gpu::GemmTerm::product);
     with_model(options_.model, [&](auto model) {
       each_block(stream_, SoftmaxBody<decltype(model)::kKind>{memory, first, logit_correction(options_)},
                  count);
     });
-    device::multiply(stream_, {.rows = count,
-                               .columns = dim,
-                               .inner = negatives,
-                               .a = memory.scores,
-                               .a_stride = negatives,
-                               .b = memory.negatives,
-                               .b_stride = dim,
-                               .out = memory.query_gradients + std::uint64_t{first} * dim,
-                               .out_stride = dim,
-                               .parts = memory.query_parts,
-                               .part_apart = std::uint64_t{queries} * dim});
-    device::multiply(stream_, {.rows = negatives,
-                               .columns = is_distance ? dim + 1 : dim,
-                               .inner = count,
-                               .a = memory.scores,
-                               .a_stride = negatives,
-                               .a_transposed = Transposed::yes,
-                               .b = rows,
-                               .b_stride = stride,
-                               .out = memory.negative_gradients,
-                               .out_stride = stride,
-                               .parts = memory.negative_parts,
-                               .part_apart = std::uint64_t{negatives} * stride,
-                               .adds = first > 0});
+    gpu::multiply(stream_, {.rows = count,
+                            .columns = dim,
+                            .inner = negatives,
+                            .a = memory.scores,
+                            .a_stride = negatives,
+                            .b = memory.negatives,
+                            .b_stride = dim,
+                            .out = memory.query_gradients + std::uint64_t{first} * dim,
+                            .out_stride = dim,
+                            .parts = memory.query_parts,
+                            .part_apart = std::uint64_t{queries} * dim});
+    gpu::multiply(stream_, {.rows = negatives,
+                            .columns = is_distance ? dim + 1 : dim,
+                            .inner = count,
+                            .a = memory.scores,
+                            .a_stride = negatives,
+                            .a_transposed = Transposed::yes,
+                            .b = rows,
+                            .b_stride = stride,
+                            .out = memory.negative_gradients,
+                            .out_stride = stride,
+                            .parts = memory.negative_parts,
+                            .part_apart = std::uint64_t{negatives} * stride,
+                            .adds = first > 0});
   }
 }
 
 Loss DeviceStep::take_loss() {
   Loss loss{.sum = 0, .count = queries_};
-  device::copy(stream_, &loss.sum, loss_.data(), sizeof(double));
-  device::fill_with_zeros(stream_, loss_.data(), sizeof(double));
+  gpu::copy(stream_, &loss.sum, loss_.data(), sizeof(double));
+  gpu::fill_with_zeros(stream_, loss_.data(), sizeof(double));
   stream_.wait();
   queries_ = 0;
   return loss;

@@ -36,7 +36,7 @@ class DeviceStep {
 
   /// The stream outlives it. Throws Error: invalid_argument when an option makes no sense;
   /// resource_exhausted.
-  DeviceStep(const StepOptions& options, const device::Stream& stream, std::size_t most_scores = kMostScores);
+  DeviceStep(const StepOptions& options, const gpu::Stream& stream, std::size_t most_scores = kMostScores);
 
   /// REQUIRES: the plan has the same options and has drawn a batch. Throws Error: resource_exhausted when the
   /// GPU has no room, invalid_argument for batches that its kernels cannot count.
@@ -52,13 +52,13 @@ class DeviceStep {
   void find_gradients(const StepMemory& memory);
 
   StepOptions options_;
-  const device::Stream& stream_;
+  const gpu::Stream& stream_;
   std::size_t most_scores_;
   std::int64_t queries_ = 0;  // since the last take_loss
-  device::Values<std::uint32_t> words_;
-  device::Values<float> queries_rows_, negatives_, scores_, query_gradients_, negative_gradients_, sums_,
+  gpu::Values<std::uint32_t> words_;
+  gpu::Values<float> queries_rows_, negatives_, scores_, query_gradients_, negative_gradients_, sums_,
       of_queries_;
-  device::Values<double> loss_;
+  gpu::Values<double> loss_;
 };
 
 }  // namespace capstan::kge

@@ -27,8 +27,7 @@ class Lane {
                           Side& side) {
       if (side.rows.size() < most * dim_) {
         side = {};
-        side = {device::Values<float>(in.device(), most * dim_),
-                device::Values<float>(in.device(), most * dim_)};
+        side = {gpu::Values<float>(in.device(), most * dim_), gpu::Values<float>(in.device(), most * dim_)};
       }
       table.lookup(in, ids, DeviceSpan(side.rows.data(), ids.size() * dim_));
     };
@@ -59,12 +58,12 @@ class Lane {
 
  private:
   struct Side {
-    device::Values<float> rows, gradients;
+    gpu::Values<float> rows, gradients;
   };
   DevicePlan plan_;
   std::size_t dim_;
   Side entities_, relations_;
-  device::Event looked_up_, computed_;
+  gpu::Event looked_up_, computed_;
 };
 
 class DeviceTrainer final : public Trainer {

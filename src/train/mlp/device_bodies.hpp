@@ -11,7 +11,7 @@
 
 namespace capstan::train {
 
-using device::Divider;
+using gpu::Divider;
 
 /// For bodies that find nothing before they load.
 struct NothingFound {};
@@ -130,7 +130,7 @@ struct ScoreBody {
 /// One block an example: its loss, and the slopes of its logits, scale * (probability - [label]).
 struct SlopesBody {
   static constexpr std::uint32_t kThreads = 64;
-  using Floats = device::Reduction<float, kThreads>;
+  using Floats = gpu::Reduction<float, kThreads>;
   struct Shared {
     Floats reduction;
   };
@@ -153,17 +153,17 @@ struct SlopesBody {
       mine.most = logits.sum(row);
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
         slopes[row + c] = logits.sum(row + c);
-        mine.most = device::Larger::of(mine.most, slopes[row + c]);
+        mine.most = gpu::Larger::of(mine.most, slopes[row + c]);
       }
     });
-    Floats::template run<device::Larger, Mine, Shared>(block, &Mine::most);
+    Floats::template run<gpu::Larger, Mine, Shared>(block, &Mine::most);
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
       mine.total = 0;
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
         mine.total += std::exp(slopes[row + c] - mine.most);
       }
     });
-    Floats::template run<device::Sum, Mine, Shared>(block, &Mine::total);
+    Floats::template run<gpu::Sum, Mine, Shared>(block, &Mine::total);
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
         const float logit = slopes[row + c];

@@ -16,8 +16,8 @@
 namespace capstan::train {
 namespace {
 
-using device::each;
-using device::Transposed;
+using gpu::each;
+using gpu::Transposed;
 
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
 
@@ -26,12 +26,12 @@ constexpr std::size_t kLoss = 0, kScoredLoss = 1, kCorrect = 2, kSums = 3;
 
 }  // namespace
 
-DeviceNetwork::DeviceNetwork(Layers layers, const device::Stream& stream)
+DeviceNetwork::DeviceNetwork(Layers layers, const gpu::Stream& stream)
     : layers_(std::move(layers)),
       stream_(stream),
       activations_(layers_.count()),
       sums_(stream.device(), kSums) {
-  device::fill_with_zeros(stream_, sums_.data(), kSums * sizeof(double));
+  gpu::fill_with_zeros(stream_, sums_.data(), kSums * sizeof(double));
 }
 
 void DeviceNetwork::clear(std::size_t examples) {
@@ -39,7 +39,7 @@ void DeviceNetwork::clear(std::size_t examples) {
   const std::size_t bytes = examples * (width(0) + std::size_t{1});
   if (pinned_.size() < bytes) {
     pinned_ = {};
-    pinned_ = device::PinnedMemory(bytes);
+    pinned_ = gpu::PinnedMemory(bytes);
   }
   examples_ = static_cast<std::uint32_t>(examples);
   added_ = 0;
@@ -65,22 +65,22 @@ void DeviceNetwork::make_room() {
   }
   for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
     const std::uint32_t in = width(layer), out = width(layer + 1);
-    device::grow(activations_[layer], stream_.device(), std::size_t{examples_} * (in + 1));
-    const std::size_t up = device::gemm_parts(examples_, out, in + 1) * std::size_t{out};
-    const std::size_t down = device::gemm_parts(examples_, in, out) * std::size_t{in};
+    gpu::grow(activations_[layer], stream_.device(), std::size_t{examples_} * (in + 1));
+    const std::size_t up = gpu::gemm_parts(examples_, out, in + 1) * std::size_t{out};
+    const std::size_t down = gpu::gemm_parts(examples_, in, out) * std::size_t{in};
     partial = std::max({partial, up, layer == 0 ? 0 : down});
     widest = std::max<std::size_t>(widest, out);
   }
-  device::grow(partial_, stream_.device(), examples_ * partial);
-  device::grow(slopes_, stream_.device(), examples_ * widest);
-  device::grow(losses_, stream_.device(), examples_);
-  device::grow(batch_, stream_.device(), examples_ * (width(0) + std::size_t{1}));
+  gpu::grow(partial_, stream_.device(), examples_ * partial);
+  gpu::grow(slopes_, stream_.device(), examples_ * widest);
+  gpu::grow(losses_, stream_.device(), examples_);
+  gpu::grow(batch_, stream_.device(), examples_ * (width(0) + std::size_t{1}));
 }
 
 void DeviceNetwork::compute(const float* values, double scale, double l2, float* gradient) {
   CAPSTAN_ASSERT(added_ == examples_);
-  if (examples_ == 0) return device::fill_with_zeros(stream_, gradient, layers_.size() * sizeof(float));
-  const device::On on(stream_);
+  if (examples_ == 0) return gpu::fill_with_zeros(stream_, gradient, layers_.size() * sizeof(float));
+  const gpu::On on(stream_);
   start_batch();
   forward(values);
   backward(values, scale, l2, gradient);
@@ -89,7 +89,7 @@ void DeviceNetwork::compute(const float* values, double scale, double l2, float*
 /// Copies it to the GPU.
 void DeviceNetwork::start_batch() {
   make_room();
-  device::copy(stream_, batch_.data(), pinned_.data(), examples_ * (width(0) + std::size_t{1}));
+  gpu::copy(stream_, batch_.data(), pinned_.data(), examples_ * (width(0) + std::size_t{1}));
   if (!copied_) copied_.emplace(stream_.device());
   copied_->record(stream_);
 }
@@ -97,9 +97,9 @@ void DeviceNetwork::start_batch() {
 void DeviceNetwork::score(const float* values) {
   CAPSTAN_ASSERT(added_ == examples_);
   if (examples_ == 0) return;
-  const device::On on(stream_);
+  const gpu::On on(stream_);
   start_batch();
-  device::grow(correct_, stream_.device(), examples_);
+  gpu::grow(correct_, stream_.device(), examples_);
   forward(values);
   const std::uint32_t classes = width(layers_.count());
   const std::uint8_t* const labels = batch_.data() + std::size_t{examples_} * width(0);
@@ -110,15 +110,15 @@ void DeviceNetwork::score(const float* values) {
                     losses_.data(),
                     correct_.data()},
           examples_);
-  device::each_block(stream_, device::SumBody{losses_.data(), examples_, sums_.data() + kScoredLoss}, 1);
-  device::each_block(stream_, device::SumBody{correct_.data(), examples_, sums_.data() + kCorrect}, 1);
+  gpu::each_block(stream_, gpu::SumBody{losses_.data(), examples_, sums_.data() + kScoredLoss}, 1);
+  gpu::each_block(stream_, gpu::SumBody{correct_.data(), examples_, sums_.data() + kCorrect}, 1);
   scored_ += examples_;
 }
 
 Scores DeviceNetwork::take_scores() {
   double sums[2] = {0, 0};
-  device::copy(stream_, sums, sums_.data() + kScoredLoss, sizeof sums);
-  device::fill_with_zeros(stream_, sums_.data() + kScoredLoss, sizeof sums);
+  gpu::copy(stream_, sums, sums_.data() + kScoredLoss, sizeof sums);
+  gpu::fill_with_zeros(stream_, sums_.data() + kScoredLoss, sizeof sums);
   stream_.wait();
   return {std::exchange(scored_, 0), static_cast<std::int64_t>(sums[1]), sums[0]};
 }
@@ -129,19 +129,19 @@ void DeviceNetwork::forward(const float* values) {
           examples_ * (width(0) + 1));
   for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
     const std::uint32_t in = width(layer) + 1, out = width(layer + 1);
-    parts_ = device::gemm_parts(examples_, out, in);
+    parts_ = gpu::gemm_parts(examples_, out, in);
     const std::uint64_t apart = std::uint64_t{examples_} * out;
-    device::multiply(stream_, {.rows = examples_,
-                               .columns = out,
-                               .inner = in,
-                               .a = activations_[layer].data(),
-                               .a_stride = in,
-                               .b = values + layers_.begin(layer),
-                               .b_stride = out,
-                               .out = partial_.data(),
-                               .out_stride = out,
-                               .parts = parts_,
-                               .part_apart = apart});
+    gpu::multiply(stream_, {.rows = examples_,
+                            .columns = out,
+                            .inner = in,
+                            .a = activations_[layer].data(),
+                            .a_stride = in,
+                            .b = values + layers_.begin(layer),
+                            .b_stride = out,
+                            .out = partial_.data(),
+                            .out_stride = out,
+                            .parts = parts_,
+                            .part_apart = apart});
     if (layer + 1 == layers_.count()) return;
     each<2>(stream_,
             ReluBody{{partial_.data(), parts_, apart}, activations_[layer + 1].data(), Divider(out + 1)},
@@ -152,46 +152,46 @@ void DeviceNetwork::forward(const float* values) {
 void DeviceNetwork::backward(const float* values, double scale, double l2, float* gradient) {
   const std::uint32_t classes = width(layers_.count());
   const std::uint8_t* const labels = batch_.data() + std::size_t{examples_} * width(0);
-  device::each_block(stream_,
-                     SlopesBody{{partial_.data(), parts_, std::uint64_t{examples_} * classes},
-                                classes,
-                                labels,
-                                static_cast<float>(scale),
-                                slopes_.data(),
-                                losses_.data()},
-                     examples_);
-  device::each_block(stream_, device::SumBody{losses_.data(), examples_, sums_.data() + kLoss}, 1);
+  gpu::each_block(stream_,
+                  SlopesBody{{partial_.data(), parts_, std::uint64_t{examples_} * classes},
+                             classes,
+                             labels,
+                             static_cast<float>(scale),
+                             slopes_.data(),
+                             losses_.data()},
+                  examples_);
+  gpu::each_block(stream_, gpu::SumBody{losses_.data(), examples_, sums_.data() + kLoss}, 1);
   const auto decay = static_cast<float>(scale * l2 * examples_);
   for (std::size_t layer = layers_.count(); layer-- > 0;) {
     const std::uint32_t in = width(layer), out = width(layer + 1);
     const float* const matrix = values + layers_.begin(layer);
     float* const into = gradient + layers_.begin(layer);
-    device::multiply(stream_, {.rows = in + 1,
-                               .columns = out,
-                               .inner = examples_,
-                               .a = activations_[layer].data(),
-                               .a_stride = in + 1,
-                               .a_transposed = Transposed::yes,
-                               .b = slopes_.data(),
-                               .b_stride = out,
-                               .out = into,
-                               .out_stride = out});
+    gpu::multiply(stream_, {.rows = in + 1,
+                            .columns = out,
+                            .inner = examples_,
+                            .a = activations_[layer].data(),
+                            .a_stride = in + 1,
+                            .a_transposed = Transposed::yes,
+                            .b = slopes_.data(),
+                            .b_stride = out,
+                            .out = into,
+                            .out_stride = out});
     if (decay > 0) each<2>(stream_, DecayBody{matrix, into, decay}, in * out);
     if (layer == 0) return;
-    const std::uint32_t parts = device::gemm_parts(examples_, in, out);
+    const std::uint32_t parts = gpu::gemm_parts(examples_, in, out);
     const std::uint64_t apart = std::uint64_t{examples_} * in;
-    device::multiply(stream_, {.rows = examples_,
-                               .columns = in,
-                               .inner = out,
-                               .a = slopes_.data(),
-                               .a_stride = out,
-                               .b = matrix,
-                               .b_stride = out,
-                               .b_transposed = Transposed::yes,
-                               .out = partial_.data(),
-                               .out_stride = in,
-                               .parts = parts,
-                               .part_apart = apart});
+    gpu::multiply(stream_, {.rows = examples_,
+                            .columns = in,
+                            .inner = out,
+                            .a = slopes_.data(),
+                            .a_stride = out,
+                            .b = matrix,
+                            .b_stride = out,
+                            .b_transposed = Transposed::yes,
+                            .out = partial_.data(),
+                            .out_stride = in,
+                            .parts = parts,
+                            .part_apart = apart});
     each<2>(
         stream_,
         MaskBody{{partial_.data(), parts, apart}, activations_[layer].data(), slopes_.data(), Divider(in)},
@@ -201,8 +201,8 @@ void DeviceNetwork::backward(const float* values, double scale, double l2, float
 
 double DeviceNetwork::take_loss() {
   double loss = 0;
-  device::copy(stream_, &loss, sums_.data() + kLoss, sizeof(double));
-  device::fill_with_zeros(stream_, sums_.data() + kLoss, sizeof(double));
+  gpu::copy(stream_, &loss, sums_.data() + kLoss, sizeof(double));
+  gpu::fill_with_zeros(stream_, sums_.data() + kLoss, sizeof(double));
   stream_.wait();
   return loss;
 }

@@ -17,7 +17,7 @@ namespace capstan::train {
 class DeviceNetwork {
  public:
   /// The stream outlives it. Throws Error(resource_exhausted).
-  DeviceNetwork(Layers layers, const device::Stream& stream);
+  DeviceNetwork(Layers layers, const gpu::Stream& stream);
   const Layers& layers() const noexcept { return layers_; }
 
   /// Makes room for a batch, and adds an input to it: bytes are divided by 255.
@@ -45,20 +45,19 @@ class DeviceNetwork {
   void backward(const float* values, double scale, double l2, float* gradient);
 
   Layers layers_;
-  const device::Stream& stream_;
+  const gpu::Stream& stream_;
   std::uint32_t examples_ = 0;
   std::size_t added_ = 0;
-  device::PinnedMemory pinned_;  // the inputs' bytes, then the labels
-  std::optional<device::Event> copied_;
-  device::Values<std::uint8_t> batch_;
-  std::vector<device::Values<float>>
-      activations_;                // of each layer's inputs, a row an example, which ends in 1
-  device::Values<float> partial_;  // parts of a product of matrices
-  device::Values<float> slopes_;   // of a layer's results
-  device::Values<float> losses_;   // of examples
-  std::uint32_t parts_ = 1;        // of the logits
-  device::Values<float> correct_;  // 1 for each example that is
-  device::Values<double> sums_;    // of losses; of losses of what is scored; of what is correct of it
+  gpu::PinnedMemory pinned_;  // the inputs' bytes, then the labels
+  std::optional<gpu::Event> copied_;
+  gpu::Values<std::uint8_t> batch_;
+  std::vector<gpu::Values<float>> activations_;  // of each layer's inputs, a row an example, which ends in 1
+  gpu::Values<float> partial_;                   // parts of a product of matrices
+  gpu::Values<float> slopes_;                    // of a layer's results
+  gpu::Values<float> losses_;                    // of examples
+  std::uint32_t parts_ = 1;                      // of the logits
+  gpu::Values<float> correct_;                   // 1 for each example that is
+  gpu::Values<double> sums_;  // of losses; of losses of what is scored; of what is correct of it
   std::int64_t scored_ = 0;
 };
 
