@@ -65,7 +65,7 @@ std::uint64_t heap_of(const std::vector<std::uint64_t>& pieces, std::uint64_t sl
 std::vector<protocol::PsStatistics> ask_ps() {
   std::vector<protocol::PsStatistics> all;
   for (const auto& answer : strategy::Strategy::current()->ask_every_ps(
-           cluster::kPsStatistics, {}, std::chrono::seconds(60), "tell its statistics")) {
+           transport::kPsStatistics, {}, std::chrono::seconds(60), "tell its statistics")) {
     all.push_back(from_bytes<protocol::PsStatistics>(answer));
   }
   return all;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace capstan::strategy {
+namespace capstan::checkpoint {
 
 struct SaveFigures {
   std::uint64_t saves = 0;     // that are whole and in their directory
@@ -39,4 +39,4 @@ class SaveTimes {
   SaveFigures figures_;
 };
 
-}  // namespace capstan::strategy
+}  // namespace capstan::checkpoint

@@ -7,7 +7,7 @@
 #include "protocol/ps_messages.hpp"
 #include "transport/bytes.hpp"
 
-namespace capstan::strategy {
+namespace capstan::checkpoint {
 namespace {
 
 std::vector<io::PartReport> in_one(const std::map<int, std::vector<io::PartReport>>& of_ps) {
@@ -101,4 +101,4 @@ std::vector<io::PartReport> SaveUnderWay::take_parts() {
   return in_one(written_);
 }
 
-}  // namespace capstan::strategy
+}  // namespace capstan::checkpoint

@@ -14,7 +14,7 @@
 #include "io/hdf5/checkpoint_types.hpp"
 #include "transport/fabric.hpp"
 
-namespace capstan::strategy {
+namespace capstan::checkpoint {
 
 /// One save at a time. Any thread.
 class SaveUnderWay {
@@ -56,4 +56,4 @@ class SaveUnderWay {
   std::optional<Error> error_;
 };
 
-}  // namespace capstan::strategy
+}  // namespace capstan::checkpoint

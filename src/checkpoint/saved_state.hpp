@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace capstan::strategy {
+namespace capstan::checkpoint {
 
 /// Registered with Strategy::add_state. Used by the thread that made the strategy.
 class SavedState {
@@ -21,4 +21,4 @@ class SavedState {
   virtual void restore(const std::string& position) = 0;
 };
 
-}  // namespace capstan::strategy
+}  // namespace capstan::checkpoint

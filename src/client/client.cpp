@@ -31,9 +31,9 @@ Client::Client(std::shared_ptr<cluster::Runtime> runtime)
       rpc_(runtime_->data()),
       reads_(runtime_->data()),
       links_(static_cast<std::size_t>(runtime_->count(Role::ps))) {
-  runtime_->data().on_message(cluster::kPsReturned,
+  runtime_->data().on_message(transport::kPsReturned,
                               [this](const transport::Message& message) { take_returned(message); });
-  runtime_->data().on_message(cluster::kPushApplied, [this](const transport::Message& message) {
+  runtime_->data().on_message(transport::kPushApplied, [this](const transport::Message& message) {
     const auto applied = transport::read_header<protocol::PushApplied>(message);
     const cluster::Member& from = runtime_->member(message.from);
     if (!applied || from.role != Role::ps) return;

@@ -136,7 +136,7 @@ class Client {
   PsLink& living_link(int ps);
   /// How often a ps has come back with other memory, as far as this client has noticed.
   std::uint64_t moves() const noexcept { return moves_; }
-  cluster::RpcClient& rpc() noexcept { return rpc_; }
+  transport::RpcClient& rpc() noexcept { return rpc_; }
   cluster::Runtime& runtime() const noexcept { return *runtime_; }
 
  private:
@@ -179,7 +179,7 @@ class Client {
 
   std::shared_ptr<cluster::Runtime> runtime_;
   cluster::Traffic& traffic_;
-  cluster::RpcClient rpc_;
+  transport::RpcClient rpc_;
   RemoteReads reads_;
   RunningClosure closure_;
   Returned returned_;

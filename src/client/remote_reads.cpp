@@ -23,8 +23,8 @@ void append(std::vector<std::byte>& to, std::span<const T> values) {
 }  // namespace
 
 RemoteReads::RemoteReads(transport::Fabric& fabric) : fabric_(fabric) {
-  fabric_.on_message(cluster::kRowsPiece, [this](const transport::Message& m) { take_piece(m); });
-  fabric_.on_message(cluster::kReadFailed, [this](const transport::Message& m) { take_failure(m); });
+  fabric_.on_message(transport::kRowsPiece, [this](const transport::Message& m) { take_piece(m); });
+  fabric_.on_message(transport::kReadFailed, [this](const transport::Message& m) { take_failure(m); });
 }
 
 RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consistent) {
@@ -55,7 +55,7 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
       append(numbers, std::span<const std::uint32_t>(segment.rows));
     }
     payload.insert(payload.end(), numbers.begin(), numbers.end());
-    peer.send(cluster::kReadRows, transport::as_bytes(request), payload);
+    peer.send(transport::kReadRows, transport::as_bytes(request), payload);
   }
   return id;
 }

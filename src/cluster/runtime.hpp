@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/settings.hpp"
-#include "base/traffic.hpp"
 #include "cluster/membership/coordinator_memory.hpp"
 #include "cluster/membership/member.hpp"
+#include "cluster/traffic.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan {

@@ -64,20 +64,20 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                           runtime_.settings().duration("schedule-start-delay-max"));
   start_embedded_workers();
   transport::Fabric& fabric = runtime_.control();
-  fabric.on_message(cluster::kClosuresDone,
+  fabric.on_message(transport::kClosuresDone,
                     [this](const transport::Message& message) { dispatcher_.take_results(message); });
-  fabric.on_message(cluster::kGivenBack,
+  fabric.on_message(transport::kGivenBack,
                     [this](const transport::Message& message) { dispatcher_.take_back(message); });
-  fabric.on_message(cluster::kWorkerClosed, [this](const transport::Message& message) {
+  fabric.on_message(transport::kWorkerClosed, [this](const transport::Message& message) {
     const auto worker = transport::read_header<protocol::WorkerGone>(message);
     if (worker) dispatcher_.closed(worker->rank, message.from);
   });
-  fabric.on_message(cluster::kJoin, [this](const transport::Message& message) { returning_.ask(message); });
-  fabric.on_message(cluster::kMemberKnown, [this](const transport::Message& message) {
+  fabric.on_message(transport::kJoin, [this](const transport::Message& message) { returning_.ask(message); });
+  fabric.on_message(transport::kMemberKnown, [this](const transport::Message& message) {
     const auto rank = transport::read_header<std::int32_t>(message);
     if (rank) returning_.known(*rank, message.from);
   });
-  fabric.on_message(cluster::kPsReturned, [this](const transport::Message& message) {
+  fabric.on_message(transport::kPsReturned, [this](const transport::Message& message) {
     const auto returned = transport::read_header<protocol::PsReturned>(message);
     if (!returned) return;
     auto member = from_bytes<cluster::Member>(message.payload);
@@ -85,22 +85,23 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
         member.rank < static_cast<int>(runtime_.members().size()))
       returned_.push_back({std::move(member), returned->life});
   });
-  fabric.on_message(cluster::kNotTakenOver, [this](const transport::Message& message) {
+  fabric.on_message(transport::kNotTakenOver, [this](const transport::Message& message) {
     const auto rank = transport::read_header<std::int32_t>(message);
     if (!rank) return;
     const auto* text = reinterpret_cast<const char*>(message.payload.data());
     not_taken_.emplace_back(*rank, std::string(text, message.payload.size()));
   });
-  fabric.on_message(cluster::kReplicaLost, [this](const transport::Message& message) {
+  fabric.on_message(transport::kReplicaLost, [this](const transport::Message& message) {
     const cluster::Member& ps = runtime_.member(message.from);
     if (ps.role != Role::ps) return;
     // Where the replica has its place already, that ps counts as lost, and hears nothing.
-    if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(cluster::kReplicaDropped, {});
+    if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
   });
-  fabric.on_message(cluster::kHeartbeat,
+  fabric.on_message(transport::kHeartbeat,
                     [this](const transport::Message& message) { take_heartbeat(message); });
-  fabric.on_message(cluster::kReport, [this](const transport::Message& message) { metrics_.take(message); });
-  fabric.on_message(cluster::kLeave,
+  fabric.on_message(transport::kReport,
+                    [this](const transport::Message& message) { metrics_.take(message); });
+  fabric.on_message(transport::kLeave,
                     [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
   strategy_.on_renumber([this](std::uint64_t next) {
@@ -144,10 +145,10 @@ void Coordinator::end() {
   strategy_.listen();
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
-    if (!peer.failed()) peer.send(cluster::kHeartbeat, {});
+    if (!peer.failed()) peer.send(transport::kHeartbeat, {});
   }
-  dispatcher_.send_to_all(cluster::kShutdown);
-  returning_.send_to_all(cluster::kShutdown);
+  dispatcher_.send_to_all(transport::kShutdown);
+  returning_.send_to_all(transport::kShutdown);
   runtime_.control().progress();
   embedded_workers_.clear();
 }
@@ -162,7 +163,7 @@ void Coordinator::end_metrics() {
   }
   loop_->stop();
   const std::string summary = metrics_.close();
-  end_trace(runtime_, metrics_.clocks());
+  telemetry::end_trace(runtime_, metrics_.clocks());
   for (std::size_t at = 0; at < summary.size();) {
     const std::size_t end = summary.find('\n', at);
     log::info("{}", std::string_view(summary).substr(at, end - at));
@@ -236,7 +237,7 @@ void Coordinator::report_standstill() {
   for (const cluster::Member& member : runtime_.members()) {
     if (member.role == Role::coordinator) continue;
     transport::Peer& peer = runtime_.control_peer(member);
-    if (!peer.failed()) peer.send(cluster::kDumpStacks, {});
+    if (!peer.failed()) peer.send(transport::kDumpStacks, {});
   }
   runtime_.control().progress();
   write_stacks();
@@ -294,7 +295,7 @@ std::vector<int> Coordinator::worker_indices() {
 
 /// A function past its deadline is waited for no longer; one that does not end keeps its worker from all
 /// else.
-void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
+void Coordinator::look_for_overruns(cluster::Heartbeats::Clock::time_point now) {
   const auto grace = runtime_.settings().duration("deadline-grace");
   const Dispatcher::Overrun overrun = dispatcher_.overrun();
   overruns_ = overrun.peer != nullptr && grace.count() > 0 && !runtime_.in_process();
@@ -311,7 +312,7 @@ void Coordinator::look_for_overruns(Heartbeats::Clock::time_point now) {
                   short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
   log::warn("{}", text);
   heartbeats_.forget(peer.rank());
-  peer.send(cluster::kFenced, {}, std::as_bytes(std::span(text)));
+  peer.send(transport::kFenced, {}, std::as_bytes(std::span(text)));
   returning_.forget(peer);
   lose_worker(peer, /*may_live=*/true);
 }

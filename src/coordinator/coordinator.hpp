@@ -64,11 +64,11 @@ class Coordinator {
   void report_standstill();
   void on_failure(transport::Peer& peer);
   bool is_worker(int rank) const;
-  void watch_returned(Heartbeats::Clock::time_point now);
-  void look_for_silent_workers(Heartbeats::Clock::time_point now);
+  void watch_returned(cluster::Heartbeats::Clock::time_point now);
+  void look_for_silent_workers(cluster::Heartbeats::Clock::time_point now);
   void take_heartbeat(const transport::Message& message);
-  void look_for_silent_hosts(Heartbeats::Clock::time_point now);
-  void look_for_overruns(Heartbeats::Clock::time_point now);
+  void look_for_silent_hosts(cluster::Heartbeats::Clock::time_point now);
+  void look_for_overruns(cluster::Heartbeats::Clock::time_point now);
   void look_for_silent_ps();
   void lose_worker(transport::Peer& peer, bool may_live = false);
   void let_go(transport::Peer& peer);
@@ -91,7 +91,7 @@ class Coordinator {
   std::shared_ptr<ControlLoop> loop_;  // shared with results that outlive this object
   ClosureQueue queue_;
   Dispatcher dispatcher_;
-  LostRanks lost_ranks_;
+  cluster::LostRanks lost_ranks_;
   ReturningWorkers returning_;
   std::string last_lost_;                                             // the worker
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
@@ -105,8 +105,8 @@ class Coordinator {
   std::vector<Returned> returned_;                      // not greeted yet
   std::vector<std::pair<int, std::string>> not_taken_;  // spares that cannot, and why
   Takeovers takeovers_;
-  Heartbeats heartbeats_;
-  PsWatch ps_watch_;
+  cluster::Heartbeats heartbeats_;
+  cluster::PsWatch ps_watch_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

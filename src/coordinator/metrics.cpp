@@ -38,7 +38,8 @@ Metrics::Metrics(Sources sources)
 void Metrics::open() {
   const std::string& run_dir = of_.runtime.settings().text("run-dir");
   if (run_dir.empty()) return;
-  writer_ = std::make_unique<MetricsWriter>(run_dir, of_.runtime.settings(), of_.runtime.log_tag());
+  writer_ =
+      std::make_unique<telemetry::MetricsWriter>(run_dir, of_.runtime.settings(), of_.runtime.log_tag());
   on_ = true;
 }
 
@@ -72,7 +73,7 @@ void Metrics::ask(Clock::time_point now, bool last) {
   const protocol::ReportRequest request{now.time_since_epoch() / std::chrono::nanoseconds(1), last ? 1 : 0};
   const auto send = [&](transport::Peer& peer) {
     if (peer.failed()) return;
-    peer.send(cluster::kReport, transport::as_bytes(request));
+    peer.send(transport::kReport, transport::as_bytes(request));
     silent_.insert(peer.rank());
   };
   for (int ps = 0; ps < of_.runtime.count(Role::ps); ++ps) {
@@ -129,15 +130,15 @@ void Metrics::count_back(const cluster::Member& ps) {
   trace("ps is back", ps.rank);
 }
 
-void Metrics::fill_workers(JobFigures& job) const {
+void Metrics::fill_workers(telemetry::JobFigures& job) const {
   for (const Dispatcher::Held& held : of_.dispatcher.held()) {
     const int rank = held.rank;
-    WorkerFigures worker{.index = held.worker,
-                         .rank = rank,
-                         .host = of_.runtime.member(rank).host,
-                         .lost = !held.alive,
-                         .ended = held.ended,
-                         .held = held.closures};
+    telemetry::WorkerFigures worker{.index = held.worker,
+                                    .rank = rank,
+                                    .host = of_.runtime.member(rank).host,
+                                    .lost = !held.alive,
+                                    .ended = held.ended,
+                                    .held = held.closures};
     if (const auto report = workers_.find(rank); report != workers_.end()) {
       worker.traffic = traffic_of(report->second);
       worker.use = report->second.use;
@@ -155,10 +156,10 @@ void Metrics::fill_workers(JobFigures& job) const {
   for (const auto& [rank, report] : workers_) job.traffic.add(traffic_of(report));
 }
 
-void Metrics::fill_ps(JobFigures& job) const {
+void Metrics::fill_ps(telemetry::JobFigures& job) const {
   for (int index = 0; index < of_.runtime.count(Role::ps); ++index) {
     const cluster::Member& member = of_.runtime.member(Role::ps, index);
-    PsFigures ps{
+    telemetry::PsFigures ps{
         .index = index, .rank = member.rank, .host = member.host, .lost = of_.lost.contains(member.rank)};
     if (const auto kept = ps_.find(member.rank); kept != ps_.end()) {
       ps.report = kept->second.last;
@@ -169,8 +170,8 @@ void Metrics::fill_ps(JobFigures& job) const {
   }
 }
 
-JobFigures Metrics::figures() {
-  JobFigures job;
+telemetry::JobFigures Metrics::figures() {
+  telemetry::JobFigures job;
   job.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   job.elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
   job.life = of_.runtime.life();
@@ -189,7 +190,7 @@ JobFigures Metrics::figures() {
 
 void Metrics::sample(bool last) {
   asking_ = false;
-  JobFigures job = figures();
+  telemetry::JobFigures job = figures();
   // By when ranks were asked: how soon they answer differs, and must not make a record late by a period.
   if (last || (every_.count() > 0 && asked_ >= recorded_at_ + every_)) {
     recorded_at_ = asked_;
@@ -210,7 +211,8 @@ void Metrics::scalar(const std::string& name, double value, std::int64_t step) {
 std::string Metrics::look() {
   watched_until_ = (Clock::now() + kWatchedFor).time_since_epoch().count();
   const std::lock_guard lock(mutex_);
-  return to_json(latest_, before_, true).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return telemetry::to_json(latest_, before_, true)
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string Metrics::close() {
@@ -218,7 +220,7 @@ std::string Metrics::close() {
   std::string summary;
   if (every_.count() > 0) {
     sample(true);
-    summary = summary_of(recorded_);
+    summary = telemetry::summary_of(recorded_);
     writer_->end(summary);
   }
   writer_.reset();

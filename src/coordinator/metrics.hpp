@@ -32,7 +32,7 @@ class Metrics {
     strategy::Strategy& strategy;
     const ClosureQueue& queue;
     const Dispatcher& dispatcher;
-    const LostRanks& lost;
+    const cluster::LostRanks& lost;
   };
 
   explicit Metrics(Sources sources);
@@ -68,9 +68,9 @@ class Metrics {
   void take_clock(int rank, const protocol::ReportHeader& header);
   void trace(const char* what, int rank) const;
   void sample(bool last);
-  JobFigures figures();
-  void fill_workers(JobFigures& job) const;
-  void fill_ps(JobFigures& job) const;
+  telemetry::JobFigures figures();
+  void fill_workers(telemetry::JobFigures& job) const;
+  void fill_ps(telemetry::JobFigures& job) const;
   Clock::duration period(Clock::time_point now) const;
 
   struct PsKept {
@@ -79,7 +79,7 @@ class Metrics {
   };
 
   Sources of_;
-  std::unique_ptr<MetricsWriter> writer_;
+  std::unique_ptr<telemetry::MetricsWriter> writer_;
   std::atomic<bool> on_{false};  // there is a writer
   Clock::duration every_;
   const Clock::time_point began_ = Clock::now();
@@ -93,14 +93,14 @@ class Metrics {
   std::uint64_t lost_workers_ = 0;
   std::uint64_t lost_ps_ = 0;
   std::uint64_t restarted_ps_ = 0;
-  JobFigures recorded_;  // in the last record
+  telemetry::JobFigures recorded_;  // in the last record
 
   std::atomic<bool> asks_last_{false};
   std::atomic<bool> all_in_{false};
   std::atomic<Clock::rep> watched_until_{0};
   std::mutex mutex_;
-  JobFigures latest_;  // under the mutex, as all below
-  JobFigures before_;
+  telemetry::JobFigures latest_;  // under the mutex, as all below
+  telemetry::JobFigures before_;
   std::map<std::string, double> scalars_;
 };
 

@@ -7,7 +7,7 @@
 #include "capstan/per_worker.hpp"
 #include "protocol/descriptor.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::protocol {
 
 /// Header of kRunClosures. The payload: of each closure a RunHeader and its arguments, which
 /// `argument_bytes` counts with what stands before them; then an Announcement of `announcement_bytes`, if
@@ -61,4 +61,4 @@ struct GiveBackHeader {
   std::uint64_t cancel = 0;  // number of a closure whose deadline has passed
 };
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::protocol

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/traffic.hpp"
+#include "cluster/traffic.hpp"
 #include "protocol/ps_messages.hpp"
 
 namespace capstan::protocol {

@@ -36,7 +36,7 @@ int most_shards_of_one(const strategy::Strategy& strategy) {
 /// What is under way of the states, or of all functions, ends, and nothing of them begins while it lives.
 class Hold {
  public:
-  using States = std::map<std::string, std::shared_ptr<strategy::SavedState>>;
+  using States = std::map<std::string, std::shared_ptr<checkpoint::SavedState>>;
   Hold(const States& states, const strategy::Strategy& strategy, bool all) {
     try {
       for (const auto& [name, state] : states) {
@@ -136,7 +136,7 @@ CheckpointManager::~CheckpointManager() {
 CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std::string& user_state,
                                                    const SaveOptions& options) {
   strategy::Strategy& strategy = strategy_.implementation();
-  const strategy::SaveUnderWay& save = strategy.save_under_way();
+  const checkpoint::SaveUnderWay& save = strategy.save_under_way();
   if (!strategy.wait_for_control([&save] { return !save.under_way(); },
                                  transport::deadline_in(strategy::disk_patience(strategy)))) {
     throw Error(Code::deadline_exceeded, fmt::format("waited {} ms for another save of this program to end",
@@ -169,7 +169,7 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
     const io::FastPlace fast = fast_->begin(step);
     const std::uint64_t number = strategy.save_under_way().begin(strategy.runtime()->count(Role::ps));
     try {
-      strategy.ask_every_ps(cluster::kSavePart,
+      strategy.ask_every_ps(transport::kSavePart,
                             to_bytes(protocol::SavePart{number, folder, most_shards_of_one(strategy),
                                                         saving.rows, fast.folder.string(), fast.owner}),
                             strategy.runtime()->patience(), "begin its part of a checkpoint");
@@ -189,7 +189,7 @@ CheckpointManager::Saving CheckpointManager::begin(std::int64_t step, const std:
 void CheckpointManager::wait_for_ps(const Saving& saving, const std::function<bool()>& done) {
   strategy::Strategy& strategy = strategy_.implementation();
   if (strategy.wait_for_control(done, saving.deadline)) return;
-  strategy::SaveUnderWay& save = strategy.save_under_way();
+  checkpoint::SaveUnderWay& save = strategy.save_under_way();
   std::vector<std::string> names;
   for (const int ps : save.missing()) names.push_back(strategy.runtime()->member(Role::ps, ps).name());
   save.give_up();
@@ -201,7 +201,7 @@ void CheckpointManager::wait_for_ps(const Saving& saving, const std::function<bo
 /// Any thread. As soon as all parts are there, also when one fails to reach the directory.
 void CheckpointManager::publish_fast(const Saving& saving) {
   strategy::Strategy& strategy = strategy_.implementation();
-  const strategy::SaveUnderWay& save = strategy.save_under_way();
+  const checkpoint::SaveUnderWay& save = strategy.save_under_way();
   (void)strategy.wait_for_control([&save] { return save.fast_settled(); }, saving.deadline);
   if (const auto parts = save.fast_parts()) (void)fast_->publish(saving.step, *parts, saving.told);
 }
@@ -209,7 +209,7 @@ void CheckpointManager::publish_fast(const Saving& saving) {
 /// Any thread.
 std::filesystem::path CheckpointManager::finish(Saving& saving) {
   strategy::Strategy& strategy = strategy_.implementation();
-  strategy::SaveUnderWay& save = strategy.save_under_way();
+  checkpoint::SaveUnderWay& save = strategy.save_under_way();
   if (*fast_) publish_fast(saving);
   wait_for_ps(saving, [&save] { return save.settled(); });
   io::CheckpointDirectory directory = directory_of(options_);

@@ -49,7 +49,7 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
 
 /// What `apply` does with each position and the state of its name.
 void with_positions(const strategy::Strategy& strategy, const io::CheckpointReader& reader, bool log_rest,
-                    const std::function<void(strategy::SavedState&, const std::string&)>& apply) {
+                    const std::function<void(checkpoint::SavedState&, const std::string&)>& apply) {
   const auto states = strategy.states();
   for (const auto& [name, position] : reader.positions()) {
     if (const auto found = states.find(name); found != states.end()) apply(*found->second, position);
@@ -109,7 +109,7 @@ strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::C
                                        const RestoreOptions& options) {
   const protocol::RestorePlan plan = planned(strategy, reader, options);
   with_positions(strategy, reader, true,
-                 [](strategy::SavedState& state, const std::string& position) { state.check(position); });
+                 [](checkpoint::SavedState& state, const std::string& position) { state.check(position); });
   strategy.forget_recorded_step();
   strategy::PsContents::Counters counters;
   try {
@@ -120,7 +120,7 @@ strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::C
                 fmt::format("{} (after it had been found whole; variables have parts of it)", error.what()));
   }
   with_positions(strategy, reader, false,
-                 [](strategy::SavedState& state, const std::string& position) { state.restore(position); });
+                 [](checkpoint::SavedState& state, const std::string& position) { state.restore(position); });
   return counters;
 }
 

@@ -40,7 +40,7 @@ Recovery::Recovery(cluster::Runtime& runtime, client::Client& client)
 
 Recovery::~Recovery() {
   if (runtime_.life() > 0) {
-    for (const auto type : {cluster::kCoordinatorKnown, cluster::kReplicaLost})
+    for (const auto type : {transport::kCoordinatorKnown, transport::kReplicaLost})
       runtime_.control().on_message(type, [](const transport::Message&) {});
   }
 }
@@ -48,11 +48,11 @@ Recovery::~Recovery() {
 /// The coordinator connects first: nobody else knows where it is.
 void Recovery::call_out() {
   transport::Fabric& fabric = runtime_.control();
-  fabric.on_message(cluster::kCoordinatorKnown, [this](const transport::Message& message) {
+  fabric.on_message(transport::kCoordinatorKnown, [this](const transport::Message& message) {
     const auto life = transport::read_header<std::int32_t>(message);
     if (life == runtime_.life()) answered_.insert(message.from);
   });
-  fabric.on_message(cluster::kReplicaLost,
+  fabric.on_message(transport::kReplicaLost,
                     [this](const transport::Message& message) { drop_replica_of(message.from); });
   const cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
   const auto to_others = to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}});
@@ -62,13 +62,13 @@ void Recovery::call_out() {
     // One that was told to be a ps is asked as that ps.
     const bool spare = member.role == Role::spare && found.waits(member.rank);
     if (member.role != Role::ps && member.role != Role::evaluator && !spare) continue;
-    runtime_.control_peer(member).send(cluster::kCoordinatorReturned, {},
+    runtime_.control_peer(member).send(transport::kCoordinatorReturned, {},
                                        member.role == Role::ps ? to_ps : to_others);
   }
   for (const int rank : runtime_.worker_ranks()) {
     if (std::find(found.lost.begin(), found.lost.end(), rank) != found.lost.end()) continue;
     transport::Peer& worker = runtime_.control_peer(runtime_.member(rank));
-    worker.send(cluster::kCoordinatorReturned, {}, to_others);
+    worker.send(transport::kCoordinatorReturned, {}, to_others);
     workers_.push_back(&worker);
   }
 }
@@ -127,13 +127,13 @@ void Recovery::drop_replica_of(int rank) {
   });
   if (!dropped) return;  // it was told to take the ps's place
   if (changed) log::warn("{} goes on without {}", ps.name(), replica.name());
-  runtime_.control_peer(ps).send(cluster::kReplicaDropped, {});
+  runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
 }
 
 void Recovery::list_shards(client::Client& client) {
   std::uint64_t count = 0;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
-    const auto answer = client.rpc().call(client.link(ps).peer(), cluster::kListShards, {},
+    const auto answer = client.rpc().call(client.link(ps).peer(), transport::kListShards, {},
                                           runtime_.patience(), "list its shards");
     for (auto& shard : from_bytes<std::vector<protocol::ListedShard>>(answer)) {
       last_variable_ = std::max(last_variable_, shard.description.variable);

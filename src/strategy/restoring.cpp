@@ -84,7 +84,7 @@ void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor
 void check_on_ps(Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.checks());
   strategy.context().client().retry([&] {
-    strategy.ask_each_ps(cluster::kCheckRestore, requests, disk_patience(strategy, plan.bytes()),
+    strategy.ask_each_ps(transport::kCheckRestore, requests, disk_patience(strategy, plan.bytes()),
                          "compare its part of a checkpoint with its checksums");
   });
 }
@@ -92,7 +92,7 @@ void check_on_ps(Strategy& strategy, const protocol::RestorePlan& plan) {
 PsContents::Counters read_on_ps(Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.parts());
   return strategy.at_rest([&] {
-    strategy.ask_each_ps(cluster::kRestorePart, requests, disk_patience(strategy, plan.bytes()),
+    strategy.ask_each_ps(transport::kRestorePart, requests, disk_patience(strategy, plan.bytes()),
                          "read its part of a checkpoint");
   });
 }

@@ -84,7 +84,8 @@ std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtim
 Strategy::Job::Job(cluster::Runtime& runtime) : runtime_(runtime) {
   runtime_.begin_job();
   // Ps and workers send these as soon as they run, which may be before a coordinator listens.
-  for (const auto type : {cluster::kHello, cluster::kHeartbeat, cluster::kJoin, cluster::kReplicaLost})
+  for (const auto type :
+       {transport::kHello, transport::kHeartbeat, transport::kJoin, transport::kReplicaLost})
     runtime_.control().on_message(type, [](const transport::Message&) {});
 }
 
@@ -162,7 +163,7 @@ Strategy::~Strategy() {
     // One that is a ps is told as that, and one that counts as dead may live.
     if (member.role == Role::spare && runtime_->life() > 0 && !record.waits(member.rank)) continue;
     try {
-      runtime_->control_peer(member).send(cluster::kShutdown, {});
+      runtime_->control_peer(member).send(transport::kShutdown, {});
     } catch (const Error& error) {
       log::debug("cannot tell {} that the job is over: {}", member.name(), error.what());
     }
@@ -234,7 +235,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
                                     descriptor.width() * size_of(protocol::slot_dtype(descriptor.dtype));
   auto& rpc = context_.client().rpc();
   struct Call {
-    cluster::RpcClient::Id id;
+    transport::RpcClient::Id id;
     std::uint32_t shard;
     int ps;
     std::vector<std::byte> request;
@@ -268,7 +269,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     client::PsLink& link = context_.client().link(ps);
     link.require_alive();
     auto bytes = to_bytes(request);
-    const auto id = rpc.start(link.peer(), cluster::kCreateVariable, bytes);
+    const auto id = rpc.start(link.peer(), transport::kCreateVariable, bytes);
     calls.push_back({id, static_cast<std::uint32_t>(s), ps, std::move(bytes)});
   }
   std::optional<Error> failed;
@@ -286,7 +287,8 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
       } catch (const Error& error) {
         // Asked again where the ps comes back; it has the shard once, whether or not it had made it before.
         if (error.code() == Code::unavailable && context_.client().ps_came_back())
-          call.id = rpc.start(context_.client().link(call.ps).peer(), cluster::kCreateVariable, call.request);
+          call.id =
+              rpc.start(context_.client().link(call.ps).peer(), transport::kCreateVariable, call.request);
         throw;
       }
     };
@@ -385,12 +387,13 @@ void Strategy::fill_new(const protocol::VariableDescriptor& descriptor, const Cr
 }
 
 void Strategy::drop_variable(const protocol::VariableDescriptor& descriptor) {
-  ask_every_ps(cluster::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
+  ask_every_ps(transport::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
                "forget variable \"" + descriptor.name + "\"");
 }
 
 std::vector<PsLoad> Strategy::loads() {
-  const auto answers = ask_every_ps(cluster::kPsStatistics, {}, runtime_->patience(), "say what it has done");
+  const auto answers =
+      ask_every_ps(transport::kPsStatistics, {}, runtime_->patience(), "say what it has done");
   std::vector<PsLoad> loads;
   for (std::size_t ps = 0; ps < answers.size(); ++ps) {
     const auto statistics = from_bytes<protocol::PsStatistics>(answers[ps]);
@@ -448,7 +451,7 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
               synchronous->backup_workers, workers - 1, workers));
     }
   }
-  ask_every_ps(cluster::kCreateGroup, view(to_bytes(request)), runtime_->patience(),
+  ask_every_ps(transport::kCreateGroup, view(to_bytes(request)), runtime_->patience(),
                "create update group \"" + name + "\"");
   {
     const std::lock_guard lock(variables_mutex_);
@@ -460,7 +463,7 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
 }
 
 void Strategy::restart_group(std::uint32_t group, const std::string& name) {
-  ask_every_ps(cluster::kRestartGroup, transport::as_bytes(group), runtime_->patience(),
+  ask_every_ps(transport::kRestartGroup, transport::as_bytes(group), runtime_->patience(),
                "restart update group \"" + name + "\"");
 }
 
@@ -485,7 +488,7 @@ std::vector<std::vector<std::byte>> Strategy::ask_every_ps(std::uint16_t type, t
                                                            std::chrono::milliseconds timeout,
                                                            const std::string& what) {
   auto& client = context_.client();
-  std::vector<cluster::RpcClient::Id> calls;
+  std::vector<transport::RpcClient::Id> calls;
   for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
     calls.push_back(client.rpc().start(client.living_link(ps).peer(), type, request));
   }
@@ -497,7 +500,7 @@ std::vector<std::vector<std::byte>> Strategy::ask_every_ps(std::uint16_t type, t
 void Strategy::ask_each_ps(std::uint16_t type, const std::vector<std::vector<std::byte>>& requests,
                            std::chrono::milliseconds timeout, const std::string& what) {
   auto& client = context_.client();
-  std::vector<cluster::RpcClient::Id> calls;
+  std::vector<transport::RpcClient::Id> calls;
   for (std::size_t ps = 0; ps < requests.size(); ++ps) {
     calls.push_back(client.rpc().start(client.living_link(static_cast<int>(ps)).peer(), type, requests[ps]));
   }

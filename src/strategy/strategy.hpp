@@ -79,9 +79,9 @@ class Strategy {
   bool coordinator_ended() const noexcept { return coordinator_ended_; }
 
   /// Checkpoints hold it from now on, as long as it lives. Throws Error(already_exists).
-  void add_state(const std::string& name, const std::shared_ptr<SavedState>& state);
+  void add_state(const std::string& name, const std::shared_ptr<checkpoint::SavedState>& state);
   /// Those that live, by name.
-  std::map<std::string, std::shared_ptr<SavedState>> states() const;
+  std::map<std::string, std::shared_ptr<checkpoint::SavedState>> states() const;
 
   /// What an earlier process of this coordinator has left.
   const Recovery& recovery() const noexcept { return recovery_; }
@@ -97,7 +97,7 @@ class Strategy {
   /// Of update groups, in the order of their numbers, from 1 on. Any thread.
   std::vector<std::string> group_names() const;
   /// How long saves took. Any thread.
-  SaveTimes& save_times() noexcept { return save_times_; }
+  checkpoint::SaveTimes& save_times() noexcept { return save_times_; }
 
   const PsContents& contents() const noexcept { return contents_; }
   /// Calls `move_all`, which saves or restores what all ps have, until no spare has taken the place of one
@@ -114,7 +114,7 @@ class Strategy {
     contents_.move_checkpoint(from, to);
   }
 
-  SaveUnderWay& save_under_way() noexcept { return save_; }
+  checkpoint::SaveUnderWay& save_under_way() noexcept { return save_; }
   /// What the coordinator of closures does for checkpoints.
   struct Control {
     /// Lets the control fabric progress until then; any thread.
@@ -197,14 +197,14 @@ class Strategy {
   std::set<std::string> created_counters_;  // by this process
   std::vector<std::string> groups_;
   PsContents contents_;
-  SaveUnderWay save_;
-  SaveTimes save_times_;
+  checkpoint::SaveUnderWay save_;
+  checkpoint::SaveTimes save_times_;
   mutable std::mutex control_mutex_;
   Control control_;
   std::function<void(std::uint64_t)> renumber_;
   std::weak_ptr<void> coordinator_;
   bool coordinator_ended_ = false;
-  std::map<std::string, std::weak_ptr<SavedState>> states_;
+  std::map<std::string, std::weak_ptr<checkpoint::SavedState>> states_;
   std::unique_ptr<Restored> restored_;
 };
 

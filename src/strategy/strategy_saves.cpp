@@ -9,9 +9,9 @@
 
 namespace capstan::strategy {
 
-void Strategy::add_state(const std::string& name, const std::shared_ptr<SavedState>& state) {
+void Strategy::add_state(const std::string& name, const std::shared_ptr<checkpoint::SavedState>& state) {
   check_name("dataset of splits", name);
-  std::weak_ptr<SavedState>& place = states_[name];
+  std::weak_ptr<checkpoint::SavedState>& place = states_[name];
   if (!place.expired()) {
     throw Error(Code::already_exists, "there is a dataset of splits \"" + name + "\" already");
   }
@@ -23,8 +23,8 @@ void Strategy::add_state(const std::string& name, const std::shared_ptr<SavedSta
   place = state;
 }
 
-std::map<std::string, std::shared_ptr<SavedState>> Strategy::states() const {
-  std::map<std::string, std::shared_ptr<SavedState>> alive;
+std::map<std::string, std::shared_ptr<checkpoint::SavedState>> Strategy::states() const {
+  std::map<std::string, std::shared_ptr<checkpoint::SavedState>> alive;
   for (const auto& [name, state] : states_) {
     if (auto there = state.lock()) alive.emplace(name, std::move(there));
   }
@@ -78,7 +78,7 @@ void Strategy::end_control() {
 }
 
 void Strategy::listen() {
-  runtime_->control().on_message(cluster::kPartSaved,
+  runtime_->control().on_message(transport::kPartSaved,
                                  [this](const transport::Message& message) { save_.take(message); });
 }
 

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "base/traffic.hpp"
 #include "capstan/coordinator_statistics.hpp"
 #include "checkpoint/save_times.hpp"
+#include "cluster/traffic.hpp"
 #include "protocol/report.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::telemetry {
 
 /// Of the process that has the index now.
 struct WorkerFigures {
@@ -53,7 +53,7 @@ struct JobFigures {
   std::uint64_t restarted_workers = 0;
   std::uint64_t restarted_ps = 0;
   std::uint64_t joined_workers = 0;  // late
-  strategy::SaveFigures saves;
+  checkpoint::SaveFigures saves;
   std::map<std::string, double> scalars;  // the last value of each
 };
 
@@ -67,4 +67,4 @@ std::string summary_of(const JobFigures& now);
 /// Prometheus' text format.
 std::string prometheus_text(const JobFigures& now);
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::telemetry

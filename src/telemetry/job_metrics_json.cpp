@@ -4,7 +4,7 @@
 
 #include "telemetry/job_metrics.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::telemetry {
 namespace {
 
 using nlohmann::json;
@@ -201,4 +201,4 @@ json to_json(const JobFigures& now, const JobFigures& before, bool with_workers)
   return record;
 }
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::telemetry

@@ -5,7 +5,7 @@
 
 #include "telemetry/job_metrics.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::telemetry {
 namespace {
 
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
@@ -119,4 +119,4 @@ std::string prometheus_text(const JobFigures& now) {
   return text;
 }
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::telemetry

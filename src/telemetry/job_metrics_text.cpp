@@ -5,7 +5,7 @@
 
 #include "telemetry/job_metrics.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::telemetry {
 namespace {
 
 std::string time_text(double seconds) {
@@ -97,4 +97,4 @@ std::string summary_of(const JobFigures& now) {
   return text;
 }
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::telemetry

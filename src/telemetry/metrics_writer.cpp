@@ -7,7 +7,7 @@
 #include "base/log.hpp"
 #include "cluster/runtime.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::telemetry {
 namespace {
 
 /// Of a disk that hangs; what comes then is dropped.
@@ -136,4 +136,4 @@ void MetricsWriter::end(std::string summary) {
   });
 }
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::telemetry

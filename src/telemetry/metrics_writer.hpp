@@ -16,7 +16,7 @@
 #include "io/events/event_file.hpp"
 #include "telemetry/job_metrics.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::telemetry {
 
 /// A disk that is slow delays nobody, and one that is full is a warning. Any thread.
 class MetricsWriter {
@@ -63,4 +63,4 @@ class MetricsWriter {
   std::jthread thread_;  // last: it uses all of the above
 };
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::telemetry

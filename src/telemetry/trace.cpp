@@ -7,7 +7,7 @@
 #include "capstan/error.hpp"
 #include "io/events/trace_file.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::telemetry {
 namespace {
 
 /// The end of the job does not wait for more: a second or two of reading and writing.
@@ -35,4 +35,4 @@ void end_trace(cluster::Runtime& runtime, const std::map<int, io::ClockOffset>& 
   }
 }
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::telemetry

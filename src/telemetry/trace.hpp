@@ -6,10 +6,10 @@
 #include "cluster/runtime.hpp"
 #include "io/events/merge_traces.hpp"
 
-namespace capstan::coordinator {
+namespace capstan::telemetry {
 
 /// With --trace: keeps the clocks, and puts the files of all ranks together if that is quickly done. What
 /// goes wrong is a warning.
 void end_trace(cluster::Runtime& runtime, const std::map<int, io::ClockOffset>& clocks) noexcept;
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::telemetry

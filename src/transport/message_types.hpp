@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace capstan::cluster {
+namespace capstan::transport {
 
 /// Sent over the wire between ranks of one binary.
 enum MessageType : std::uint16_t {
@@ -137,4 +137,4 @@ constexpr bool is_message_type(std::uint32_t number) {
   return false;
 }
 
-}  // namespace capstan::cluster
+}  // namespace capstan::transport

@@ -37,7 +37,7 @@ int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
 
 int ps_that_answers_no_reads(const std::shared_ptr<cluster::Runtime>& runtime) {
   ps::PsServer server(runtime);
-  runtime->control().on_message(cluster::kReadRows, [](const transport::Message&) {});
+  runtime->control().on_message(transport::kReadRows, [](const transport::Message&) {});
   server.run();
   return 0;
 }
@@ -107,7 +107,7 @@ TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
   client().flush();
   const int dead = v.shards[0].ps;
   auto& runtime = ranks_->runtime();
-  runtime.control_peer(runtime.member(Role::ps, dead)).send(cluster::kShutdown, {});
+  runtime.control_peer(runtime.member(Role::ps, dead)).send(transport::kShutdown, {});
   runtime.control().progress();
   ASSERT_TRUE(transport::progress_until(runtime.data(), transport::deadline_in(std::chrono::seconds(20)),
                                         [&] { return client().link(dead).peer().failed(); }));
@@ -133,7 +133,7 @@ TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
   const int dead = v.shards[0].ps;
   stall(dead, 100);
   auto& runtime = ranks_->runtime();
-  runtime.control_peer(runtime.member(Role::ps, dead)).send(cluster::kShutdown, {});
+  runtime.control_peer(runtime.member(Role::ps, dead)).send(transport::kShutdown, {});
   runtime.control().progress();
   // It may apply what comes for a while before it hears of its end.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -156,9 +156,9 @@ TEST_P(ClientFailureTest, WhatARankPushesThatCountsAsDeadIsRefusedAndNotApplied)
   client().fetch_add(ps, 0, 1);
   auto& runtime = ranks_->runtime();
   bool closed = false;
-  runtime.control().on_message(cluster::kWorkerClosed, [&](const transport::Message&) { closed = true; });
+  runtime.control().on_message(transport::kWorkerClosed, [&](const transport::Message&) { closed = true; });
   runtime.control_peer(runtime.member(Role::ps, ps))
-      .send(cluster::kWorkerGone, transport::as_bytes(protocol::WorkerGone{runtime.self().rank, 1}));
+      .send(transport::kWorkerGone, transport::as_bytes(protocol::WorkerGone{runtime.self().rank, 1}));
   ASSERT_TRUE(transport::progress_until(runtime.control(), transport::deadline_in(std::chrono::seconds(20)),
                                         [&] { return closed; }));
   const auto push_and_flush = [&] {
@@ -186,7 +186,7 @@ TEST_P(ReadUnderWayTest, AReadWhosePsDiesIsReadyAndThrowsWhenItIsFinished) {
   const auto reading = client().start({&all, 1});
   EXPECT_FALSE(client().ready(reading));
   auto& runtime = ranks_->runtime();
-  runtime.control_peer(runtime.member(Role::ps, dead)).send(cluster::kShutdown, {});
+  runtime.control_peer(runtime.member(Role::ps, dead)).send(transport::kShutdown, {});
   runtime.control().progress();
   const auto deadline = transport::deadline_in(std::chrono::seconds(20));
   while (!client().ready(reading)) ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "never ready";

@@ -31,7 +31,7 @@ class Answering {
     transport::Peer& back = fabric_->connect(caller.rank(), "caller", caller.address());
     thread_ = std::jthread([this, &back] {
       {
-        RpcServer server(*fabric_, [&back](int) -> transport::Peer& { return back; });
+        transport::RpcServer server(*fabric_, [&back](int) -> transport::Peer& { return back; });
         server.serve(kDouble,
                      [](int, transport::Bytes request) { return to_bytes(2 * from_bytes<int>(request)); });
         server.serve(kRefuse, [](int, transport::Bytes) -> std::vector<std::byte> {
@@ -72,7 +72,7 @@ class RpcTest : public testing::Test {
   RpcTest() : fabric_(hub_.open()) { fabric_->set_rank(7); }
   void SetUp() override {
     server_ = std::make_unique<Answering>(hub_, 2, *fabric_);
-    client_ = std::make_unique<RpcClient>(*fabric_);
+    client_ = std::make_unique<transport::RpcClient>(*fabric_);
     ps_ = &fabric_->connect(2, "ps 1 (rank 2 on n4)", server_->address());
   }
   int call_double(int value) {
@@ -92,7 +92,7 @@ class RpcTest : public testing::Test {
   transport::LoopHub hub_;
   std::unique_ptr<transport::Fabric> fabric_;
   std::unique_ptr<Answering> server_;
-  std::unique_ptr<RpcClient> client_;
+  std::unique_ptr<transport::RpcClient> client_;
   transport::Peer* ps_ = nullptr;
 };
 
@@ -118,7 +118,7 @@ TEST_F(RpcTest, AnErrorTravelsWithItsCode) {
 }
 
 TEST_F(RpcTest, SeveralCallsAreUnderWayAndAnsweredInAnyOrderOfWaiting) {
-  std::vector<RpcClient::Id> calls;
+  std::vector<transport::RpcClient::Id> calls;
   for (int i = 0; i < 20; ++i) calls.push_back(client_->start(*ps_, kDouble, to_bytes(i)));
   const auto refused = client_->start(*ps_, kRefuse, {});
   for (int i = 19; i >= 0; --i) {

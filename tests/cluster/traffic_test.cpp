@@ -1,5 +1,5 @@
 // traffic_test.cpp -- buckets of times, quantiles, and what one thread counts while another reads.
-#include "base/traffic.hpp"
+#include "cluster/traffic.hpp"
 
 #include <gtest/gtest.h>
 

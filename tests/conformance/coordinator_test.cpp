@@ -130,7 +130,7 @@ std::int64_t add_nexts(PerWorker<Iterator<std::int64_t>> a, PerWorker<Iterator<s
 /// Ends a rank as the end of the job would, so that its fabrics close under the hands of the others.
 void end_rank(const cluster::Member& member) {
   auto& fabric = strategy::Context::current().client().runtime().data();
-  fabric.connect(member.rank, member.name(), member.control_address).send(cluster::kShutdown, {});
+  fabric.connect(member.rank, member.name(), member.control_address).send(transport::kShutdown, {});
   fabric.progress();
 }
 void end_ps(int index) { end_rank(strategy::Context::current().client().runtime().member(Role::ps, index)); }

@@ -152,8 +152,8 @@ class HeartbeatsTest : public testing::Test {
     return silent;
   }
 
-  Heartbeats heartbeats_{seconds(1)};
-  Heartbeats::Clock::time_point now_ = Heartbeats::Clock::now();
+  cluster::Heartbeats heartbeats_{seconds(1)};
+  cluster::Heartbeats::Clock::time_point now_ = cluster::Heartbeats::Clock::now();
 };
 
 TEST_F(HeartbeatsTest, WhoFallsSilentIsNamedOnceAndWithinTheTimeout) {
@@ -182,7 +182,7 @@ TEST_F(HeartbeatsTest, TimeInWhichNobodyLookedIsNobodysSilence) {
 }
 
 TEST_F(HeartbeatsTest, NothingIsWatchedWithoutATimeout) {
-  heartbeats_ = Heartbeats(milliseconds(0));
+  heartbeats_ = cluster::Heartbeats(milliseconds(0));
   EXPECT_FALSE(heartbeats_.on());
   heartbeats_.heard(1, now_);
   EXPECT_EQ(heartbeats_.silent(now_ + seconds(1000)), Ranks{});

@@ -24,7 +24,7 @@ std::atomic<bool> barrier{false};
 /// Ends a rank as the end of the job would, so that its fabrics close under the hands of the others.
 void end_rank(const cluster::Member& member) {
   auto& fabric = strategy::Context::current().client().runtime().data();
-  fabric.connect(member.rank, member.name(), member.control_address).send(cluster::kShutdown, {});
+  fabric.connect(member.rank, member.name(), member.control_address).send(transport::kShutdown, {});
   fabric.progress();
 }
 
@@ -145,13 +145,14 @@ int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
   transport::Fabric& control = runtime->control();
   const auto ignore = [](const transport::Message&) {};
   bool over = false;
-  for (const auto type : {cluster::kHello, cluster::kHeartbeat, cluster::kRunClosures, cluster::kGiveBack})
+  for (const auto type :
+       {transport::kHello, transport::kHeartbeat, transport::kRunClosures, transport::kGiveBack})
     control.on_message(type, ignore);
-  control.on_message(cluster::kFenced, [](const transport::Message&) { told = true; });
-  control.on_message(cluster::kShutdown, [&](const transport::Message&) { over = true; });
+  control.on_message(transport::kFenced, [](const transport::Message&) { told = true; });
+  control.on_message(transport::kShutdown, [&](const transport::Message&) { over = true; });
   auto& coordinator = runtime->control_peer(runtime->member(Role::coordinator, 0));
-  coordinator.send(cluster::kHello, {});
-  coordinator.send(cluster::kHeartbeat, {});
+  coordinator.send(transport::kHello, {});
+  coordinator.send(transport::kHeartbeat, {});
   transport::progress_until(control, transport::deadline_in(std::chrono::seconds(20)),
                             [&] { return over || told; });
   control.silence();
@@ -161,7 +162,7 @@ int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
 /// It never says that it has applied what a lost worker had pushed.
 int ps_that_does_not_close(const std::shared_ptr<cluster::Runtime>& runtime) {
   ps::PsServer server(runtime);
-  runtime->control().on_message(cluster::kWorkerGone, [](const transport::Message&) {});
+  runtime->control().on_message(transport::kWorkerGone, [](const transport::Message&) {});
   server.run();
   return 0;
 }

@@ -14,8 +14,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-PsFigures ps_of(int index, std::uint64_t bytes, std::uint64_t rows, const std::string& variable) {
-  PsFigures ps{.index = index, .rank = 3 + index, .host = "node17", .reported = true};
+telemetry::PsFigures ps_of(int index, std::uint64_t bytes, std::uint64_t rows, const std::string& variable) {
+  telemetry::PsFigures ps{.index = index, .rank = 3 + index, .host = "node17", .reported = true};
   ps.report.statistics = {
       .rows_pushed = rows, .bytes_pushed = 256 * rows, .pushes = rows / 10, .heap_bytes = bytes};
   ps.report.shards = 1;
@@ -23,8 +23,8 @@ PsFigures ps_of(int index, std::uint64_t bytes, std::uint64_t rows, const std::s
   return ps;
 }
 
-JobFigures job() {
-  JobFigures job;
+telemetry::JobFigures job() {
+  telemetry::JobFigures job;
   job.time = 1'800'000'010;
   job.elapsed = 10;
   job.functions.scheduled = 120;
@@ -43,8 +43,8 @@ JobFigures job() {
 }
 
 TEST(Figures, ARecordHasRatesOfItsPeriod) {
-  const JobFigures before = job();
-  JobFigures now = before;
+  const telemetry::JobFigures before = job();
+  telemetry::JobFigures now = before;
   now.elapsed = 14;
   now.functions.finished += 20;
   for (int i = 0; i < 20; ++i) now.functions.execution.add(8'000'000);
@@ -52,7 +52,7 @@ TEST(Figures, ARecordHasRatesOfItsPeriod) {
   now.traffic.pull.rows += 400;
   now.traffic.pull.times.counts[cluster::Times::bucket_of(100'000)] += 3;
   now.ps[0].report.statistics.rows_pushed += 800;
-  const json record = to_json(now, before, false);
+  const json record = telemetry::to_json(now, before, false);
   EXPECT_EQ(record["seconds"], 4);
   EXPECT_EQ(record["functions"]["ended"], 120);
   EXPECT_EQ(record["functions"]["per_second"], 5);
@@ -70,41 +70,42 @@ TEST(Figures, ARecordHasRatesOfItsPeriod) {
 }
 
 TEST(Figures, BalanceAndTheHottestShard) {
-  const json record = to_json(job(), JobFigures{}, false);
+  const json record = telemetry::to_json(job(), telemetry::JobFigures{}, false);
   EXPECT_EQ(record["balance"]["bytes"], 1.5);
   EXPECT_EQ(record["balance"]["rows_pushed"], 1.5);
   EXPECT_EQ(record["hottest"],
             (json{{"variable", "w"}, {"shard", 0}, {"ps", 0}, {"rows", 3000}, {"share", 0.75}}));
-  EXPECT_FALSE(imbalance({0, 0}).has_value());
-  EXPECT_TRUE(to_json(JobFigures{}, JobFigures{}, true)["hottest"].is_null());
+  EXPECT_FALSE(telemetry::imbalance({0, 0}).has_value());
+  EXPECT_TRUE(
+      telemetry::to_json(telemetry::JobFigures{}, telemetry::JobFigures{}, true)["hottest"].is_null());
 }
 
 TEST(Figures, StalenessIsHowFarWorkersAreApart) {
-  JobFigures now = job();
+  telemetry::JobFigures now = job();
   now.groups = {"all"};
   protocol::GroupClocks clocks{protocol::GroupMode::stale_synchronous, 3, 7, {{1, 9}, {2, 7}}};
   now.ps[0].report.groups = {{1, clocks}};
-  const json record = to_json(now, JobFigures{}, true);
+  const json record = telemetry::to_json(now, telemetry::JobFigures{}, true);
   EXPECT_EQ(record["staleness"],
             (json::array({{{"group", "all"}, {"bound", 3}, {"steps", 7}, {"spread", 2}}})));
   EXPECT_EQ(record["each_worker"][0]["behind"], 0);
   EXPECT_EQ(record["each_worker"][1]["behind"], 2);
-  EXPECT_THAT(summary_of(now), HasSubstr("group all: bound 3, 7 steps, workers 2 steps apart"));
+  EXPECT_THAT(telemetry::summary_of(now), HasSubstr("group all: bound 3, 7 steps, workers 2 steps apart"));
 }
 
 TEST(Figures, ThoseOfAnotherProcessAreNotTakenOffAWorkers) {
-  const JobFigures before = job();
-  JobFigures now = before;
+  const telemetry::JobFigures before = job();
+  telemetry::JobFigures now = before;
   now.elapsed += 2;
   now.workers[1] = {.index = 1, .rank = 7, .host = "node18", .ended = 10};  // started again
-  const json record = to_json(now, before, true);
+  const json record = telemetry::to_json(now, before, true);
   EXPECT_EQ(record["each_worker"][1]["per_second"], 5);
 }
 
 TEST(Figures, TheSummaryHasALineForEachThing) {
-  JobFigures now = job();
+  telemetry::JobFigures now = job();
   now.saves = {.saves = 2, .waited_seconds = 0.1, .written_seconds = 3, .last_seconds = 1.25};
-  const std::string text = summary_of(now);
+  const std::string text = telemetry::summary_of(now);
   EXPECT_THAT(text, HasSubstr("functions       100 ended (2 failed), 10 a second"));
   EXPECT_THAT(text, HasSubstr("pull            1000 calls, 4000 rows, 1.02 MB (102 KB/s), p50 2."));
   EXPECT_THAT(text, HasSubstr("push            none"));
@@ -117,10 +118,10 @@ TEST(Figures, TheSummaryHasALineForEachThing) {
 }
 
 TEST(Figures, InPrometheusFormatHaveAHeadForEachFamily) {
-  JobFigures now = job();
+  telemetry::JobFigures now = job();
   now.ps[1].lost = true;
   now.scalars["odd \"name\"\\\n"] = 2;
-  const std::string text = prometheus_text(now);
+  const std::string text = telemetry::prometheus_text(now);
   EXPECT_THAT(text, HasSubstr("# HELP capstan_functions_total scheduled functions that have ended\n"
                               "# TYPE capstan_functions_total counter\n"
                               "capstan_functions_total{result=\"ok\"} 98\n"

@@ -25,19 +25,19 @@ class LateWorkerTest : public testing::Test {
  protected:
   LateWorkerTest() {
     coordinator_->set_rank(0);
-    coordinator_->on_message(cluster::kGivenBack, [this](const transport::Message& message) {
+    coordinator_->on_message(transport::kGivenBack, [this](const transport::Message& message) {
       given_back_.push_back(from_bytes<std::vector<std::uint64_t>>(message.payload));
     });
-    coordinator_->on_message(cluster::kClosuresDone, [this](const transport::Message& message) {
+    coordinator_->on_message(transport::kClosuresDone, [this](const transport::Message& message) {
       Reader in(message.payload);
       while (in.left() > 0) {
-        const auto header = read<DoneHeader>(in);
+        const auto header = read<protocol::DoneHeader>(in);
         (void)in.view(header.result_bytes);
         ended_.emplace_back(header.id, static_cast<Code>(header.code));
       }
     });
-    coordinator_->on_message(cluster::kHello, [this](const transport::Message&) { greeted_ = true; });
-    coordinator_->on_message(cluster::kHeartbeat, [](const transport::Message&) {});
+    coordinator_->on_message(transport::kHello, [this](const transport::Message&) { greeted_ = true; });
+    coordinator_->on_message(transport::kHeartbeat, [](const transport::Message&) {});
     cluster::Table table;
     table.members = {{0, Role::coordinator, 0, "here", 0, coordinator_->address(), coordinator_->address()}};
     table.late = 1;
@@ -58,26 +58,27 @@ class LateWorkerTest : public testing::Test {
     std::uint32_t function;
   };
   /// As a coordinator that was never started again does.
-  void take_in() { worker_->send(cluster::kHello, transport::as_bytes(std::int32_t{0})); }
+  void take_in() { worker_->send(transport::kHello, transport::as_bytes(std::int32_t{0})); }
   /// A coordinator that knows of that many failures sends functions without arguments.
   void send(const std::vector<Run>& runs, std::uint64_t failures) {
     std::vector<std::byte> batch;
     for (const Run& run : runs) {
-      const RunHeader header{.id = run.id,
-                             .function = run.function,
-                             .stays = static_cast<std::uint8_t>(run.id < protocol::kForOneWorker ? 0 : 1)};
+      const protocol::RunHeader header{
+          .id = run.id,
+          .function = run.function,
+          .stays = static_cast<std::uint8_t>(run.id < protocol::kForOneWorker ? 0 : 1)};
       const auto bytes = transport::as_bytes(header);
       batch.insert(batch.end(), bytes.begin(), bytes.end());
     }
-    const BatchHeader header{.closures = runs.size(), .failures = failures};
-    worker_->send(cluster::kRunClosures, transport::as_bytes(header), batch);
+    const protocol::BatchHeader header{.closures = runs.size(), .failures = failures};
+    worker_->send(transport::kRunClosures, transport::as_bytes(header), batch);
   }
   template <class Condition>
   bool wait_for(const Condition& condition) {
     return transport::progress_until(*coordinator_, transport::deadline_in(std::chrono::seconds(20)),
                                      condition);
   }
-  void TearDown() override { worker_->send(cluster::kShutdown, {}); }
+  void TearDown() override { worker_->send(transport::kShutdown, {}); }
 
   transport::LoopHub hub_;
   std::unique_ptr<transport::Fabric> coordinator_ = hub_.open();
@@ -92,7 +93,7 @@ class LateWorkerTest : public testing::Test {
 // It used to answer before it had connected to the coordinator, and died of that.
 TEST_F(LateWorkerTest, MayBeAskedForClosuresTogetherWithTheGreeting) {
   take_in();
-  worker_->send(cluster::kGiveBack, transport::as_bytes(GiveBackHeader{2}));
+  worker_->send(transport::kGiveBack, transport::as_bytes(protocol::GiveBackHeader{2}));
   start();
   EXPECT_TRUE(wait_for([this] { return greeted_ && !given_back_.empty(); }));
   EXPECT_EQ(given_back_, std::vector<std::vector<std::uint64_t>>(1)) << "it has none";
@@ -136,15 +137,17 @@ TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
   take_in();
   start();
   std::uint64_t id = 10;
-  for (const GiveBackHeader& request : {GiveBackHeader{0, 11, 0}, GiveBackHeader{0, 0, 11}}) {
+  for (const protocol::GiveBackHeader& request :
+       {protocol::GiveBackHeader{0, 11, 0}, protocol::GiveBackHeader{0, 0, 11}}) {
     waiting_on_worker = 0;
     send({{id, kAwaitCancellation()}}, id - 10);
     ASSERT_TRUE(wait_for([] { return waiting_on_worker == 1; }));
     const std::size_t given = given_back_.size();
-    worker_->send(cluster::kGiveBack, transport::as_bytes(GiveBackHeader{5, id, id - 1}));  // others
+    worker_->send(transport::kGiveBack,
+                  transport::as_bytes(protocol::GiveBackHeader{5, id, id - 1}));  // others
     ASSERT_TRUE(wait_for([&] { return given_back_.size() == given + 1; }));
     EXPECT_EQ(ended_.size(), id - 10);
-    worker_->send(cluster::kGiveBack, transport::as_bytes(request));
+    worker_->send(transport::kGiveBack, transport::as_bytes(request));
     ASSERT_TRUE(wait_for([&] { return ended_.size() == id - 9; }));
     EXPECT_EQ(ended_.back(), std::pair(id, Code::cancelled));
     ++id;
@@ -163,9 +166,9 @@ TEST_F(LateWorkerTest, DoesNotBeginAFunctionWhoseDeadlineHasPassedForTheCoordina
   waiting_on_worker = 0;
   send({{1, kAwaitCancellation()}, {kAlone, kSucceed()}, {kAlone + 1, kSucceed()}}, 0);
   ASSERT_TRUE(wait_for([] { return waiting_on_worker == 1; }));
-  worker_->send(cluster::kGiveBack, transport::as_bytes(GiveBackHeader{0, 0, kAlone}));
+  worker_->send(transport::kGiveBack, transport::as_bytes(protocol::GiveBackHeader{0, 0, kAlone}));
   ASSERT_TRUE(wait_for([this] { return given_back_.size() == 1; }));
-  worker_->send(cluster::kGiveBack, transport::as_bytes(GiveBackHeader{0, 0, 1}));
+  worker_->send(transport::kGiveBack, transport::as_bytes(protocol::GiveBackHeader{0, 0, 1}));
   ASSERT_TRUE(wait_for([this] { return ended_.size() == 3; }));
   EXPECT_EQ(ended_, (Ended{{1, Code::cancelled}, {kAlone, Code::deadline_exceeded}, {kAlone + 1, Code::ok}}));
 }

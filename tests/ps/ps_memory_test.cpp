@@ -74,7 +74,7 @@ class PsMemoryTest : public ClientFixture {
 
   protocol::PsStatistics statistics() {
     return from_bytes<protocol::PsStatistics>(
-        strategy_->ask_every_ps(cluster::kPsStatistics, {}, milliseconds(20'000), "tell its statistics")
+        strategy_->ask_every_ps(transport::kPsStatistics, {}, milliseconds(20'000), "tell its statistics")
             .at(0));
   }
   void wait_for_pushes(std::uint64_t pushes) {

@@ -28,9 +28,9 @@ constexpr std::uint64_t kWidth = 3;
 class ReplicaTest : public testing::Test {
  protected:
   void SetUp() override {
-    replica_fabric_->on_message(cluster::kReplicate,
+    replica_fabric_->on_message(transport::kReplicate,
                                 [this](const transport::Message& m) { follower_.receive(m); });
-    ps_fabric_->on_message(cluster::kReplicated, [this](const transport::Message& m) {
+    ps_fabric_->on_message(transport::kReplicated, [this](const transport::Message& m) {
       protocol::ReplicaProgress progress;
       std::memcpy(&progress, m.header.data(), sizeof progress);
       stream_.take(progress);
@@ -40,7 +40,7 @@ class ReplicaTest : public testing::Test {
   void create(std::uint32_t variable, const Optimizer& optimizer) {
     const protocol::CreateShard request{variable, 0,     "v",       DType::float32, {kRows, kWidth},
                                         0,        kRows, optimizer, Initializer{}};
-    stream_.call(cluster::kCreateVariable, 1, to_bytes(request));
+    stream_.call(transport::kCreateVariable, 1, to_bytes(request));
     follow();
     store_.create(request);
   }
@@ -77,7 +77,7 @@ class ReplicaTest : public testing::Test {
     std::memcpy(&header, entry.data(), sizeof header);
     header.acknowledge = 1;
     const transport::Bytes bytes(entry);
-    inbox_.receive({cluster::kPushEntry, rank, transport::as_bytes(header), bytes.subspan(sizeof header)});
+    inbox_.receive({transport::kPushEntry, rank, transport::as_bytes(header), bytes.subspan(sizeof header)});
   }
 
   transport::LoopHub hub_;
@@ -90,7 +90,7 @@ class ReplicaTest : public testing::Test {
   std::uint64_t closed_ = 0;
   ReplicaInbox follower_{copy_,
                          [this](std::uint16_t type, int from, transport::Bytes request) {
-                           if (type == cluster::kWorkerGone) {
+                           if (type == transport::kWorkerGone) {
                              ++closed_;
                              follower_.close(from);
                              copy_.remove(from);
@@ -99,7 +99,7 @@ class ReplicaTest : public testing::Test {
                            copy_.create(from_bytes<protocol::CreateShard>(request));
                          },
                          [this](const protocol::ReplicaProgress& progress) {
-                           to_ps_.send(cluster::kReplicated, transport::as_bytes(progress));
+                           to_ps_.send(transport::kReplicated, transport::as_bytes(progress));
                          }};
   protocol::BoardLayout layout_{kRanks};
   std::unique_ptr<transport::Region> board_ = ps_fabric_->allocate(layout_.bytes());
@@ -193,7 +193,7 @@ TEST_F(ReplicaTest, APushThatWasHalfToldIsAbandonedWhenItsPusherOrThePsDies) {
   send(2, entry(1, {1}, 1, true, false));
   follow();
   EXPECT_FALSE(copy_.whole(1, 0));
-  stream_.call(cluster::kWorkerGone, 1, {});
+  stream_.call(transport::kWorkerGone, 1, {});
   follow();
   EXPECT_EQ(closed_, 1U);
   EXPECT_FALSE(copy_.whole(1, 0)) << "rank 2 goes on";

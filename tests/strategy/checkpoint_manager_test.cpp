@@ -254,7 +254,7 @@ TEST(CheckpointManager, LocksADirectoryAgainThatWasRemovedUnlessAnotherJobHas) {
 }
 
 /// Calls `on_hold` when a save begins, and `on_release` when every ps has been asked to write.
-class StateThatCalls final : public strategy::SavedState {
+class StateThatCalls final : public checkpoint::SavedState {
  public:
   explicit StateThatCalls(
       std::function<void()> on_hold, std::function<void()> on_release = [] {})

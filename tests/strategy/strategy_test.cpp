@@ -272,7 +272,7 @@ TEST_F(StrategyTest, AMessageAfterItsEndReachesNoHandlerOfIt) {
   auto options = with_ps(1);
   options.ps = [&sent](const std::shared_ptr<cluster::Runtime>& runtime) {
     const int code = serve(runtime);  // until the strategy has ended
-    runtime->control_peer(runtime->member(Role::coordinator, 0)).send(cluster::kPartSaved, {});
+    runtime->control_peer(runtime->member(Role::coordinator, 0)).send(transport::kPartSaved, {});
     sent = true;
     return code;
   };

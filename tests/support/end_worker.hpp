@@ -42,6 +42,6 @@ inline void await_own_messages(std::uint16_t type = 0) {
 
 /// Ends the worker of this thread as the end of the job would, so that its fabrics close under the hands of
 /// the others. What the function that calls it returns is for nobody.
-inline void end_this_worker() { await_own_messages(cluster::kShutdown); }
+inline void end_this_worker() { await_own_messages(transport::kShutdown); }
 
 }  // namespace capstan::ending

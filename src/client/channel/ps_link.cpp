@@ -28,7 +28,7 @@ constexpr unsigned kLooksALookAtTheWire = 64;
 
 }  // namespace
 
-PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure,
+PsLink::PsLink(cluster::Runtime& runtime, transport::RpcClient& rpc, int ps, const RunningClosure& closure,
                Returned& returned, std::uint64_t& moves, std::function<void()> dies)
     : runtime_(runtime),
       rpc_(rpc),
@@ -54,7 +54,7 @@ PsLink::PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const
 
 protocol::ConnectReply PsLink::ask_to_connect() {
   return from_bytes<protocol::ConnectReply>(
-      rpc_.call(peer_, cluster::kConnect, {}, runtime_.patience(), "connect"));
+      rpc_.call(peer_, transport::kConnect, {}, runtime_.patience(), "connect"));
 }
 
 void PsLink::connect() { meet(ask_to_connect()); }
@@ -63,7 +63,7 @@ void PsLink::meet(const protocol::ConnectReply& reply) {
   if (reply.life != ps_life_) {
     PlacesNow places;
     for (const auto& now : from_bytes<std::vector<protocol::PlaceNow>>(
-             rpc_.call(peer_, cluster::kPlacesNow, {}, runtime_.patience(), "say where its shards lie"))) {
+             rpc_.call(peer_, transport::kPlacesNow, {}, runtime_.patience(), "say where its shards lie"))) {
       places.emplace(std::pair(now.variable, now.shard), now.place);
     }
     places_ = std::move(places);
@@ -173,7 +173,7 @@ transport::Window& PsLink::window(std::uint64_t region) {
   auto& window = windows_[region];
   if (!window) {
     const auto key = from_bytes<transport::RegionKey>(
-        call(cluster::kRegionKey, transport::as_bytes(region), "hand out a region"));
+        call(transport::kRegionKey, transport::as_bytes(region), "hand out a region"));
     window =
         peer_.open_window(key, life_ != nullptr ? transport::WindowPath::mapped : transport::WindowPath::rma);
   }
@@ -182,7 +182,7 @@ transport::Window& PsLink::window(std::uint64_t region) {
 
 void PsLink::open_ring() {
   ring_ = from_bytes<protocol::RingPlace>(
-      call(cluster::kOpenRing, transport::as_bytes(room_), "open a push ring"));
+      call(transport::kOpenRing, transport::as_bytes(room_), "open a push ring"));
   ring_window_ = &window(ring_.region);
 }
 
@@ -291,7 +291,7 @@ void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t
   const std::uint64_t bytes = header.bytes - sizeof header;
   const bool whole_lines = count * push.row_bytes % protocol::kCacheLine == 0;
   if (!push.sparse() && whole_lines) {
-    peer_.send_in_place(cluster::kPushEntry, transport::as_bytes(header),
+    peer_.send_in_place(transport::kPushEntry, transport::as_bytes(header),
                         {push.gradient + first * push.row_bytes, bytes}, from_gradient_);
   } else {
     Parcel& parcel = free_parcel();
@@ -302,7 +302,7 @@ void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t
       values += protocol::round_up(count * sizeof(std::uint32_t));
     }
     copy_rows(push, first, count, values);
-    peer_.send_in_place(cluster::kPushEntry, transport::as_bytes(header), {parcel.bytes.data(), bytes},
+    peer_.send_in_place(transport::kPushEntry, transport::as_bytes(header), {parcel.bytes.data(), bytes},
                         parcel.in_flight);
   }
   tail_ += header.bytes;
@@ -345,7 +345,7 @@ void PsLink::publish() {
   board_->put(layout_.tail(rank), transport::as_bytes(tail_));
   published_ = tail_;
   if (board_->mapped() == nullptr) {
-    peer_.send(cluster::kDoorbell, {});  // its flag is too far away to look at first
+    peer_.send(transport::kDoorbell, {});  // its flag is too far away to look at first
     return;
   }
   // Either the ps sees the tail before it sleeps, or we see that it sleeps.
@@ -353,7 +353,7 @@ void PsLink::publish() {
   const auto asleep = transport::word_at(board_->mapped() + layout_.asleep());
   if (asleep.load(std::memory_order_relaxed) == 0 || asleep.exchange(0) == 0) return;
   if (!runtime_.data().ring(bell_)) {
-    peer_.send(cluster::kDoorbell, {});
+    peer_.send(transport::kDoorbell, {});
     runtime_.data().progress();  // out with it
   }
 }
@@ -398,7 +398,7 @@ void PsLink::send_header(protocol::PushHeader header) {
   if (path_ == Path::messages) {
     header.acknowledge = 1;
     wait_for_room(header.bytes);
-    peer_.send(cluster::kPushEntry, transport::as_bytes(header));
+    peer_.send(transport::kPushEntry, transport::as_bytes(header));
     tail_ += header.bytes;
     published_ = tail_;
     return;
@@ -412,7 +412,7 @@ void PsLink::send_header(protocol::PushHeader header) {
 
 protocol::GroupClocks PsLink::clocks(std::uint32_t group) {
   return from_bytes<protocol::GroupClocks>(
-      call(cluster::kGroupClocks, transport::as_bytes(group), "say which steps have ended"));
+      call(transport::kGroupClocks, transport::as_bytes(group), "say which steps have ended"));
 }
 
 std::uint64_t PsLink::steps_of(std::uint32_t group) {
@@ -432,7 +432,7 @@ std::uint64_t PsLink::fetch_add(std::uint64_t index, std::uint64_t delta) {
   // each other: so the owner adds for all. So it does where it has a replica, which has to hear of it.
   if (!single_host_ || path_ == Path::messages || counts_by_call_) {
     return from_bytes<std::uint64_t>(
-        call(cluster::kFetchAdd, to_bytes(protocol::FetchAdd{index, delta}), "add to a counter"));
+        call(transport::kFetchAdd, to_bytes(protocol::FetchAdd{index, delta}), "add to a counter"));
   }
   if (sink_ == nullptr) read_applied();  // whether this rank may
   if (board_->mapped() != nullptr)

@@ -47,7 +47,7 @@ class PsLink {
   /// `closure` and `returned` may change between calls, and outlive the link. `moves` counts how often a ps
   /// has come back with other memory, so that its windows and places are new.
   /// `dies` is called when the ps has died, before its return is waited for.
-  PsLink(cluster::Runtime& runtime, cluster::RpcClient& rpc, int ps, const RunningClosure& closure,
+  PsLink(cluster::Runtime& runtime, transport::RpcClient& rpc, int ps, const RunningClosure& closure,
          Returned& returned, std::uint64_t& moves, std::function<void()> dies);
   ~PsLink();
   PsLink(const PsLink&) = delete;
@@ -148,7 +148,7 @@ class PsLink {
   void wait_for_ps(const char* what, const std::function<bool()>& done);
 
   cluster::Runtime& runtime_;
-  cluster::RpcClient& rpc_;
+  transport::RpcClient& rpc_;
   transport::Peer& peer_;
   int rank_;
   bool single_host_;

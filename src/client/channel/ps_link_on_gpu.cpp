@@ -10,7 +10,7 @@
 namespace capstan::client {
 
 std::vector<std::byte> PsLink::gpu_key(std::uint32_t variable, std::uint32_t shard) {
-  return call(cluster::kGpuKey, to_bytes(std::pair(variable, shard)), "say how to read its GPU");
+  return call(transport::kGpuKey, to_bytes(std::pair(variable, shard)), "say how to read its GPU");
 }
 
 bool PsLink::reserve_from_gpu(const PushRows& push, int gpu) {
@@ -35,7 +35,7 @@ bool PsLink::has_room_on_gpu(const PushRows& push, int gpu) {
     protocol::GpuRoom answer;
     try {
       answer = from_bytes<protocol::GpuRoom>(
-          call(cluster::kOpenGpuRoom, to_bytes(GpuRoom::kBytes), "give room in its GPU"));
+          call(transport::kOpenGpuRoom, to_bytes(GpuRoom::kBytes), "give room in its GPU"));
     } catch (const Error& error) {
       if (error.code() != Code::resource_exhausted) throw;
       log::warn("gradients for {} go by the host: {}", peer_.name(), error.what());

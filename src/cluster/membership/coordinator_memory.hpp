@@ -48,7 +48,7 @@ struct CoordinatorRecord {
   void require_not_too_much_open() const;
 };
 
-/// kCoordinatorReturned: who it is, and what may not have been said before.
+/// transport::kCoordinatorReturned: who it is, and what may not have been said before.
 struct CoordinatorBack {
   std::int32_t life = 0;  // how often it has been started again
   Member coordinator;

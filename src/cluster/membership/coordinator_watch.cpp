@@ -62,7 +62,7 @@ CoordinatorBack CoordinatorWatch::take_up() {
 
 void CoordinatorWatch::answer() {
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
-      .send(kCoordinatorKnown, transport::as_bytes(life_));
+      .send(transport::kCoordinatorKnown, transport::as_bytes(life_));
 }
 
 const std::string& CoordinatorWatch::verdict() {

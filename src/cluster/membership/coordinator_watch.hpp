@@ -26,18 +26,18 @@ class CoordinatorWatch {
   /// A restarted ps has a new address, which only the coordinator that greets it records. Until then, no
   /// coordinator that is started later could find this process, so it does not wait for one.
   void expect_greeting() { known_ = false; }
-  /// Handler of the kHello to a ps.
+  /// Handler of the transport::kHello to a ps.
   void greet(const transport::Message& message);
-  /// Handler of kCoordinatorReturned.
+  /// Handler of transport::kCoordinatorReturned.
   void hear(const transport::Message& message);
-  /// Handler of the kHello by which a coordinator takes in this worker, which has connected to it: which of
-  /// its processes that is. Returns false for a message without that.
+  /// Handler of the transport::kHello by which a coordinator takes in this worker, which has connected to it:
+  /// which of its processes that is. Returns false for a message without that.
   bool meet(const transport::Message& message);
   /// One has come that is not connected to yet.
   bool news() const noexcept { return back_.has_value(); }
   /// Connects to it, and says what it has said. Not inside progress(). REQUIRES: news().
   CoordinatorBack take_up();
-  /// The answer to it: see kCoordinatorKnown.
+  /// The answer to it: see transport::kCoordinatorKnown.
   void answer();
   /// It has not come back in time: "coordinator 0 (rank 0 on n1) is gone"; empty until then.
   const std::string& verdict();

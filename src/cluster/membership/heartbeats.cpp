@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace capstan::coordinator {
+namespace capstan::cluster {
 
 std::chrono::milliseconds Heartbeats::period() const noexcept {
   return on() ? std::max(timeout_ / 5, std::chrono::milliseconds(1)) : std::chrono::milliseconds(0);
@@ -38,4 +38,4 @@ std::chrono::milliseconds Heartbeats::until_look(Clock::time_point now) const {
       std::max(looked_ + period() - now, Clock::duration::zero()));
 }
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::cluster

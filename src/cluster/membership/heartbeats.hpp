@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-namespace capstan::coordinator {
+namespace capstan::cluster {
 
 /// Ranks are watched from their first heartbeat on. Used by the thread that drives the control loop.
 class Heartbeats {
@@ -35,4 +35,4 @@ class Heartbeats {
   Clock::time_point looked_{};
 };
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::cluster

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <set>
 
-namespace capstan::coordinator {
+namespace capstan::cluster {
 
 class LostRanks {
  public:
@@ -27,4 +27,4 @@ class LostRanks {
   std::set<int> ranks_;
 };
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::cluster

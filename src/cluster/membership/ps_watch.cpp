@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace capstan::coordinator {
+namespace capstan::cluster {
 
 bool PsWatch::heard(int rank, bool busy, Clock::time_point now) {
   Watched& ps = watched_[rank];
@@ -27,4 +27,4 @@ std::vector<int> PsWatch::silent(Clock::time_point now) {
   return ranks;
 }
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::cluster

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-namespace capstan::coordinator {
+namespace capstan::cluster {
 
 /// A ps is watched from its first beat on. Used by the thread that drives the control loop.
 class PsWatch {
@@ -34,4 +34,4 @@ class PsWatch {
   Clock::time_point looked_{};
 };
 
-}  // namespace capstan::coordinator
+}  // namespace capstan::cluster

@@ -20,9 +20,9 @@ void Coordinator::add_workers() {
     if (no_spare_any_more && takeovers_.now_of(member.rank).empty()) lost_ranks_.add(member.rank);
     if (member.role != Role::coordinator && !no_spare_any_more &&
         (member.role != Role::worker || runtime_.life() == 0))
-      runtime_.control_peer(member).send(cluster::kHello, {});
+      runtime_.control_peer(member).send(transport::kHello, {});
     if (member.role == Role::ps)
-      runtime_.control_peer(member).send(cluster::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
+      runtime_.control_peer(member).send(transport::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
   }
   for (const int rank : runtime_.worker_ranks()) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
@@ -64,7 +64,7 @@ void Coordinator::come_back() {
     log::warn(
         "{} has not ended within {} ms (--coordinator-wait) what it ran for the coordinator that was killed",
         peer->name(), runtime_.coordinator_wait().count());
-    peer->send(cluster::kFenced, {});  // for when it does
+    peer->send(transport::kFenced, {});  // for when it does
     heartbeats_.forget(peer->rank());
     lose_worker(*peer, /*may_live=*/true);
   }

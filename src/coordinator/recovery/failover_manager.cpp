@@ -127,8 +127,8 @@ bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<
       takeover.source == protocol::TakeOver::Source::replica
           ? "with all that it had acknowledged"
           : fmt::format("from checkpoint {} (step {})", takeover.folder, checkpoint ? checkpoint->step : 0));
-  runtime_.control_peer(ps).send(cluster::kFenced, {});
-  runtime_.control_peer(runtime_.member(spare.rank)).send(cluster::kTakeOver, {}, to_bytes(takeover));
+  runtime_.control_peer(ps).send(transport::kFenced, {});
+  runtime_.control_peer(runtime_.member(spare.rank)).send(transport::kTakeOver, {}, to_bytes(takeover));
   return true;
 }
 
@@ -154,7 +154,7 @@ std::uint32_t Takeovers::life_of(int ps) const {
 bool Takeovers::admits(const cluster::Member& ps, std::uint32_t life) {
   if (life == life_of(ps.rank)) return true;
   log::warn("{}, pid {}, is told to end: a spare has its place, or is about to take it", ps.name(), ps.pid);
-  runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(cluster::kFenced, {});
+  runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(transport::kFenced, {});
   return false;
 }
 

@@ -20,7 +20,7 @@ std::set<int> Coordinator::tell_every_ps_of_death(const protocol::WorkerGone& wo
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
     if (peer.failed() && !away_.contains(peer.rank())) continue;
-    peer.send(cluster::kWorkerGone,
+    peer.send(transport::kWorkerGone,
               transport::as_bytes(worker));  // to one that is away, again when it is back
     told.insert(peer.rank());
   }
@@ -75,10 +75,10 @@ bool Coordinator::greet_returned_ps() {
     lost_ranks_.remove(member.rank);
     if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) lost_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
-    peer.send(cluster::kHello, {});
-    peer.send(cluster::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
+    peer.send(transport::kHello, {});
+    peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
-      peer.send(cluster::kWorkerGone, transport::as_bytes(protocol::WorkerGone{rank, 0}));
+      peer.send(transport::kWorkerGone, transport::as_bytes(protocol::WorkerGone{rank, 0}));
     }
     returning_.tell_again(peer);
     metrics_.count_back(member);
@@ -138,10 +138,10 @@ bool Coordinator::is_worker(int rank) const {
 
 /// Each is answered, so that who beats knows that it is heard.
 void Coordinator::take_heartbeat(const transport::Message& message) {
-  const auto now = Heartbeats::Clock::now();
+  const auto now = cluster::Heartbeats::Clock::now();
   const auto answer = [&] {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(message.from));
-    if (!peer.failed()) peer.send(cluster::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
+    if (!peer.failed()) peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
   };
   if (is_worker(message.from)) {
     heartbeats_.heard(message.from, now);
@@ -160,7 +160,7 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
 }
 
 /// Neither a death nor an error reaches this process when a host, or the way to it, is gone.
-void Coordinator::look_for_silent_hosts(Heartbeats::Clock::time_point now) {
+void Coordinator::look_for_silent_hosts(cluster::Heartbeats::Clock::time_point now) {
   const auto silent_for = runtime_.settings().duration("heartbeat-timeout");
   const auto wait = runtime_.settings().duration("ps-wait");
   for (const int rank : ps_watch_.silent(now)) {
@@ -173,19 +173,19 @@ void Coordinator::look_for_silent_hosts(Heartbeats::Clock::time_point now) {
 }
 
 /// They have said that they are there, and may fall silent before their first heartbeat.
-void Coordinator::watch_returned(Heartbeats::Clock::time_point now) {
+void Coordinator::watch_returned(cluster::Heartbeats::Clock::time_point now) {
   for (int index = 0; index < dispatcher_.workers(); ++index) {
     const int rank = dispatcher_.worker(index)->rank();
     if (runtime_.table().times_restarted(rank) > 0) heartbeats_.heard(rank, now);
   }
 }
 
-void Coordinator::look_for_silent_workers(Heartbeats::Clock::time_point now) {
+void Coordinator::look_for_silent_workers(cluster::Heartbeats::Clock::time_point now) {
   for (const int rank : heartbeats_.silent(now)) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
     log::warn("{} is silent and counts as dead: no sign of life within {} ms (--heartbeat-timeout)",
               peer.name(), runtime_.settings().duration("heartbeat-timeout").count());
-    peer.send(cluster::kFenced, {});  // for when it wakes up
+    peer.send(transport::kFenced, {});  // for when it wakes up
     returning_.forget(peer);
     lose_worker(peer, /*may_live=*/true);
   }
@@ -222,7 +222,7 @@ void Coordinator::let_go(transport::Peer& peer) {
                          transport::deadline_in(runtime_.patience()));
   heartbeats_.forget(peer.rank());
   members_changed_ = true;
-  peer.send(cluster::kShutdown, {});
+  peer.send(transport::kShutdown, {});
   log::info("{} has left after {} functions, {} workers are left", peer.name(), ended, dispatcher_.alive());
   when_alone(peer);
 }

@@ -66,16 +66,16 @@ void ReturningWorkers::begin(const Asking& asking) {
   Returning worker{
       &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.patience())};
   if (asking.by_a_ps) {
-    worker.peer->send(cluster::kCoordinatorReturned, {},
+    worker.peer->send(transport::kCoordinatorReturned, {},
                       to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}}));
   }
   // Traffic both ways is what makes either end's death visible to the other.
   const std::int32_t life = runtime_.life();
-  worker.peer->send(cluster::kHello, transport::as_bytes(life));
+  worker.peer->send(transport::kHello, transport::as_bytes(life));
   const auto bytes = to_bytes(member);
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
-    peer.send(cluster::kMemberJoined, {}, bytes);
+    peer.send(transport::kMemberJoined, {}, bytes);
     worker.open.insert(peer.rank());
   }
   returning_.push_back(std::move(worker));
@@ -90,7 +90,7 @@ void ReturningWorkers::known(int rank, int ps) {
 void ReturningWorkers::tell_again(transport::Peer& ps) {
   for (const Returning& worker : returning_) {
     if (worker.open.contains(ps.rank()))
-      ps.send(cluster::kMemberJoined, {}, to_bytes(runtime_.member(worker.peer->rank())));
+      ps.send(transport::kMemberJoined, {}, to_bytes(runtime_.member(worker.peer->rank())));
   }
 }
 
@@ -108,7 +108,7 @@ void ReturningWorkers::give_up(const Returning& worker) {
   for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));
   log::warn("{} cannot be taken in: waited {} ms for {} to know it", worker.peer->name(),
             runtime_.patience().count(), fmt::join(names, " and "));
-  worker.peer->send(cluster::kShutdown, {});
+  worker.peer->send(transport::kShutdown, {});
 }
 
 bool ReturningWorkers::advance() {

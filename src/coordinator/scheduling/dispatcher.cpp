@@ -84,10 +84,10 @@ void Dispatcher::send_to_all(std::uint16_t type) {
 void Dispatcher::free_resources() {
   const std::vector<std::uint64_t> freed = strategy_.worker_resources().take_freed();
   if (freed.empty()) return;
-  const FreeHeader header{strategy_.runtime()->life()};
+  const protocol::FreeHeader header{strategy_.runtime()->life()};
   const std::vector<std::byte> ids = to_bytes(freed);
   for (const Worker& worker : workers_) {
-    if (worker.alive) worker.peer->send(cluster::kFreeResources, transport::as_bytes(header), ids);
+    if (worker.alive) worker.peer->send(transport::kFreeResources, transport::as_bytes(header), ids);
   }
 }
 
@@ -101,8 +101,8 @@ void Dispatcher::leave(int rank) {
   Worker* worker = of_rank(rank);
   if (worker == nullptr || !worker->alive) return;
   worker->leaves = true;
-  const GiveBackHeader all{worker->running.size(), 0, 0};
-  worker->peer->send(cluster::kGiveBack, transport::as_bytes(all));
+  const protocol::GiveBackHeader all{worker->running.size(), 0, 0};
+  worker->peer->send(transport::kGiveBack, transport::as_bytes(all));
 }
 
 transport::Peer* Dispatcher::leaver() const {
@@ -227,7 +227,8 @@ Dispatcher::Worker* Dispatcher::maker_of(const Closure& closure, double least_lo
 
 /// What it has besides its packed arguments goes in front of them, and into them. False when it cannot be
 /// made, and has failed.
-bool Dispatcher::append_extras(std::vector<std::byte>& out, RunHeader header, const Closure& closure) {
+bool Dispatcher::append_extras(std::vector<std::byte>& out, protocol::RunHeader header,
+                               const Closure& closure) {
   const ClosureExtras& extras = *closure.extras();
   std::vector<std::byte> whole;
   if (!extras.inputs.empty()) {
@@ -256,10 +257,11 @@ bool Dispatcher::append_extras(std::vector<std::byte>& out, RunHeader header, co
 }
 
 void Dispatcher::give(Worker& worker, Closure closure) {
-  const RunHeader header{closure.id, closure.arguments.size(), closure.function,
-                         static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
-                         // For a coordinator that was killed any of them may have been begun.
-                         static_cast<std::uint8_t>(closure.again || strategy_.runtime()->life() > 0 ? 1 : 0)};
+  const protocol::RunHeader header{
+      closure.id, closure.arguments.size(), closure.function,
+      static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
+      // For a coordinator that was killed any of them may have been begun.
+      static_cast<std::uint8_t>(closure.again || strategy_.runtime()->life() > 0 ? 1 : 0)};
   std::vector<std::byte> special;
   if (closure.special && !append_extras(special, header, closure)) return;
   if (closure.special) {
@@ -279,7 +281,7 @@ void Dispatcher::give(Worker& worker, Closure closure) {
 /// Appends what the worker has not been told of yet; returns the number of bytes. Called when the batch is
 /// complete: each of its closures was scheduled by then, so all objects that they may name exist.
 std::uint64_t Dispatcher::announce(Worker& worker) {
-  Announcement news;
+  protocol::Announcement news;
   for (const auto& variable : strategy_.variables(worker.known_variables)) {
     news.variables.push_back(variable->descriptor);
   }
@@ -296,14 +298,15 @@ std::uint64_t Dispatcher::announce(Worker& worker) {
 
 void Dispatcher::send_batch(Worker& worker) {
   if (worker.batched == 0) return;
-  const BatchHeader header{worker.batched, announce(worker), strategy_.runtime()->life(), worker.failures};
+  const protocol::BatchHeader header{worker.batched, announce(worker), strategy_.runtime()->life(),
+                                     worker.failures};
   if (io::TraceFile* trace = strategy_.runtime()->trace(); trace != nullptr) {
     trace->instant("dispatch", "dispatch",
                    {{"worker", worker.index},
                     {"functions", static_cast<std::int64_t>(worker.batched)},
                     {"bytes", static_cast<std::int64_t>(worker.batch.size())}});
   }
-  worker.peer->send(cluster::kRunClosures, transport::as_bytes(header), worker.batch);
+  worker.peer->send(transport::kRunClosures, transport::as_bytes(header), worker.batch);
   worker.batch.clear();
   if (worker.batch.capacity() > 4 * kBatchBytes) worker.batch.shrink_to_fit();
   worker.batched = 0;
@@ -328,7 +331,7 @@ void Dispatcher::take_results(const transport::Message& message) {
   worker->asked_back = false;
   Reader in(message.payload);
   while (in.left() > 0) {
-    const auto header = read<DoneHeader>(in);
+    const auto header = read<protocol::DoneHeader>(in);
     const transport::Bytes result = in.view(header.result_bytes);
     if (header.code != 0 && header.id < protocol::kForOneWorker) ++worker->failures;
     const auto running = stop_running(*worker, header.id);
@@ -354,8 +357,8 @@ void Dispatcher::revoke() {
   for (const Worker& worker : workers_) {
     const bool holds_any = std::any_of(worker.running.begin(), worker.running.end(),
                                        [&](const Running& running) { return running.closure.id < before; });
-    const GiveBackHeader all{0, before, 0};
-    if (worker.alive && holds_any) worker.peer->send(cluster::kGiveBack, transport::as_bytes(all));
+    const protocol::GiveBackHeader all{0, before, 0};
+    if (worker.alive && holds_any) worker.peer->send(transport::kGiveBack, transport::as_bytes(all));
   }
 }
 
@@ -384,8 +387,8 @@ void Dispatcher::ask_back() {
     rest_ = std::min(rest_, kAskBackAfter);
     return;
   }
-  const GiveBackHeader header{busiest->running.size() / 2, 0, 0};
-  busiest->peer->send(cluster::kGiveBack, transport::as_bytes(header));
+  const protocol::GiveBackHeader header{busiest->running.size() / 2, 0, 0};
+  busiest->peer->send(transport::kGiveBack, transport::as_bytes(header));
   busiest->asked_back = true;
   // What it has begun is not what it was thought to be.
   busiest->running.front().estimate += kFill;
@@ -434,8 +437,8 @@ void Dispatcher::cancel_expired() {
     for (Running& running : worker.running) {
       const ClosureExtras* extras = running.closure.extras();
       if (extras == nullptr || !extras->expired || std::exchange(running.cancelled, true)) continue;
-      const GiveBackHeader header{0, 0, running.closure.id};
-      worker.peer->send(cluster::kGiveBack, transport::as_bytes(header));
+      const protocol::GiveBackHeader header{0, 0, running.closure.id};
+      worker.peer->send(transport::kGiveBack, transport::as_bytes(header));
     }
   }
 }

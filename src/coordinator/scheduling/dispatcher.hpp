@@ -152,7 +152,7 @@ class Dispatcher {
   bool has_room(const Worker& worker) const;
   bool give_to_idle();
   Worker* maker_of(const Closure& closure, double least_load);
-  bool append_extras(std::vector<std::byte>& out, RunHeader header, const Closure& closure);
+  bool append_extras(std::vector<std::byte>& out, protocol::RunHeader header, const Closure& closure);
   bool dispatch_for_one();
   void give(Worker& worker, Closure closure);
   std::uint64_t announce(Worker& worker);

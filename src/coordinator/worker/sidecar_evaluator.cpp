@@ -49,15 +49,15 @@ bool is_there(const std::filesystem::path& folder) {
 struct SidecarEvaluator::Job {
   explicit Job(std::shared_ptr<cluster::Runtime> of) : runtime(std::move(of)), watch(*runtime) {
     transport::Fabric& fabric = runtime->control();
-    fabric.on_message(cluster::kHello, [](const transport::Message&) {});
-    fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
-    fabric.on_message(cluster::kShutdown, [this](const transport::Message&) { over = true; });
+    fabric.on_message(transport::kHello, [](const transport::Message&) {});
+    fabric.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
+    fabric.on_message(transport::kShutdown, [this](const transport::Message&) { over = true; });
     fabric.on_failure([this](transport::Peer& peer) {
       if (!over && runtime->member(peer.rank()).role == Role::coordinator) watch.lose(peer);
     });
-    fabric.on_message(cluster::kCoordinatorReturned,
+    fabric.on_message(transport::kCoordinatorReturned,
                       [this](const transport::Message& message) { watch.hear(message); });
-    runtime->control_peer(runtime->member(Role::coordinator, 0)).send(cluster::kHello, {});
+    runtime->control_peer(runtime->member(Role::coordinator, 0)).send(transport::kHello, {});
   }
   ~Job() { runtime->control().silence(); }
   /// Not inside progress().

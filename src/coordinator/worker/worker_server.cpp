@@ -80,7 +80,7 @@ WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
       watch_(*runtime_),
       beat_every_(runtime_->in_process()
                       ? std::chrono::milliseconds(0)
-                      : Heartbeats(runtime_->settings().duration("heartbeat-timeout")).period()),
+                      : cluster::Heartbeats(runtime_->settings().duration("heartbeat-timeout")).period()),
       silence_(beat_every_, runtime_->patience()),
       has_agent_(!runtime_->in_process() && cluster::Pulse::watched()),
       loop_(
@@ -122,33 +122,33 @@ void WorkerServer::run() {
 
 void WorkerServer::listen() {
   transport::Fabric& fabric = runtime_->control();
-  fabric.on_message(cluster::kRunClosures, [this](const transport::Message& message) { take(message); });
-  fabric.on_message(cluster::kFreeResources, [this](const transport::Message& message) {
-    const auto header = transport::read_header<FreeHeader>(message);
+  fabric.on_message(transport::kRunClosures, [this](const transport::Message& message) { take(message); });
+  fabric.on_message(transport::kFreeResources, [this](const transport::Message& message) {
+    const auto header = transport::read_header<protocol::FreeHeader>(message);
     if (!header || header->life != watch_.life()) return;
     const auto ids = from_bytes<std::vector<std::uint64_t>>(message.payload);
     const std::lock_guard lock(mutex_);
     to_free_.insert(to_free_.end(), ids.begin(), ids.end());
   });
-  fabric.on_message(cluster::kGiveBack, [this](const transport::Message& message) {
-    const auto header = transport::read_header<GiveBackHeader>(message);
+  fabric.on_message(transport::kGiveBack, [this](const transport::Message& message) {
+    const auto header = transport::read_header<protocol::GiveBackHeader>(message);
     if (header) to_give_back_.push_back(*header);
   });
-  fabric.on_message(cluster::kReport, [this](const transport::Message& message) {
+  fabric.on_message(transport::kReport, [this](const transport::Message& message) {
     const auto request = transport::read_header<protocol::ReportRequest>(message);
     if (!request) return;
     if (request->last != 0 && runtime_->trace() != nullptr) runtime_->trace()->flush();
     to_report_.push_back(protocol::answer_to(*request));
   });
-  fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
-  fabric.on_message(cluster::kShutdown, [this](const transport::Message&) {
+  fabric.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
+  fabric.on_message(transport::kShutdown, [this](const transport::Message&) {
     const std::lock_guard lock(mutex_);
     over_ = true;
     end_by_ = std::chrono::steady_clock::now() + kGraceAtTheEnd;
   });
-  fabric.on_message(cluster::kHeartbeat,
+  fabric.on_message(transport::kHeartbeat,
                     [this](const transport::Message&) { silence_.heard(std::chrono::steady_clock::now()); });
-  fabric.on_message(cluster::kFenced, [this](const transport::Message& message) {
+  fabric.on_message(transport::kFenced, [this](const transport::Message& message) {
     const std::lock_guard lock(mutex_);
     fenced_ = true;
     if (!message.payload.empty()) {
@@ -157,7 +157,7 @@ void WorkerServer::listen() {
     }
     end_by_ = std::chrono::steady_clock::now() + kGraceOfTheFenced;
   });
-  fabric.on_message(cluster::kCoordinatorReturned, [this](const transport::Message& message) {
+  fabric.on_message(transport::kCoordinatorReturned, [this](const transport::Message& message) {
     watch_.hear(message);
     if (!watch_.news()) return;
     const std::lock_guard lock(mutex_);
@@ -181,8 +181,8 @@ void WorkerServer::listen() {
   if (!runtime_->came_late()) connect();
   if (runtime_->started_again()) come_in();
   if (runtime_->came_late()) connect();
-  if (!runtime_->started_again() || runtime_->came_late()) coordinator_->send(cluster::kHello, {});
-  fabric.on_message(cluster::kHello, [](const transport::Message&) {});
+  if (!runtime_->started_again() || runtime_->came_late()) coordinator_->send(transport::kHello, {});
+  fabric.on_message(transport::kHello, [](const transport::Message&) {});
 }
 
 /// Looking until the coordinator has answered keeps the time short in which this process's death can end it:
@@ -190,21 +190,21 @@ void WorkerServer::listen() {
 void WorkerServer::come_in() {
   transport::Fabric& fabric = runtime_->control();
   bool heard = false;
-  fabric.on_message(cluster::kHello,
+  fabric.on_message(transport::kHello,
                     [this, &heard](const transport::Message& message) { heard |= watch_.meet(message); });
   const bool late = runtime_->came_late();
   auto next = std::chrono::steady_clock::now();
   const auto ask = [&] {
     const auto self = to_bytes(runtime_->self());
     if (!watch_.until()) {
-      coordinator_->send(cluster::kJoin, {}, self);
+      coordinator_->send(transport::kJoin, {}, self);
       return;
     }
     // A coordinator that was killed as well comes back without knowing this process; the ps know where it is.
     bool any = false;
     for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
       transport::Peer& peer = runtime_->control_peer(runtime_->member(Role::ps, ps));
-      peer.send(cluster::kJoin, {}, self);
+      peer.send(transport::kJoin, {}, self);
       any |= !peer.failed();
     }
     if (!any) watch_.reach_none();
@@ -233,7 +233,8 @@ void WorkerServer::await_ps() {
   transport::Fabric& data = runtime_->data();
   std::set<int> open;
   for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) open.insert(runtime_->member(Role::ps, ps).rank);
-  data.on_message(cluster::kHello, [&open](const transport::Message& message) { open.erase(message.from); });
+  data.on_message(transport::kHello,
+                  [&open](const transport::Message& message) { open.erase(message.from); });
   const auto known = [&] {
     const std::lock_guard lock(mutex_);
     return open.empty() || ended();
@@ -242,7 +243,7 @@ void WorkerServer::await_ps() {
     log::warn("waited {} ms for {} to connect", runtime_->patience().count(),
               runtime_->name_of(*open.begin()));
   }
-  data.on_message(cluster::kHello, [](const transport::Message&) {});
+  data.on_message(transport::kHello, [](const transport::Message&) {});
 }
 
 ControlLoop::Round WorkerServer::round() {
@@ -257,7 +258,7 @@ ControlLoop::Round WorkerServer::round() {
   bool answer_due = false;
   {
     const std::lock_guard lock(mutex_);
-    for (const GiveBackHeader& which : to_give_back) {
+    for (const protocol::GiveBackHeader& which : to_give_back) {
       revoke(which);
       if (!is_at_one_of(which)) continue;
       cancellation_->request();
@@ -270,15 +271,15 @@ ControlLoop::Round WorkerServer::round() {
   }
   if (cancelled) cancelled->run_callbacks();
   if (answer_due) watch_.answer();
-  if (!answers.empty()) coordinator_->send(cluster::kClosuresDone, {}, answers);
+  if (!answers.empty()) coordinator_->send(transport::kClosuresDone, {}, answers);
   // Behind the error that is the reason, so that the coordinator cancels them. Not inside progress(): a
   // worker that joins late may be asked before it is connected.
   if (!to_give_back.empty() || !revoked.empty()) {
     std::sort(revoked.begin(), revoked.end(), std::greater<>());
-    coordinator_->send(cluster::kGivenBack, {}, to_bytes(revoked));
+    coordinator_->send(transport::kGivenBack, {}, to_bytes(revoked));
   }
   if (told_to_leave && runtime_->came_late() && !std::exchange(has_asked_to_leave_, true)) {
-    coordinator_->send(cluster::kLeave, {});
+    coordinator_->send(transport::kLeave, {});
   }
   return {received || !answers.empty(), rest};
 }
@@ -333,7 +334,7 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
   };
   if (beat_every_.count() > 0) {
     if (now >= next_beat_) {
-      coordinator_->send(cluster::kHeartbeat, {});
+      coordinator_->send(transport::kHeartbeat, {});
       cluster::Pulse::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
       next_beat_ = now + beat_every_;
     }
@@ -367,7 +368,7 @@ void WorkerServer::lose_coordinator(const std::string& verdict) {
 
 /// Handler of kRunClosures.
 void WorkerServer::take(const transport::Message& message) {
-  const auto header = transport::read_header<BatchHeader>(message);
+  const auto header = transport::read_header<protocol::BatchHeader>(message);
   if (!header || header->life != watch_.life()) return;  // of a coordinator that was killed
   const auto batch =
       std::make_shared<const std::vector<std::byte>>(message.payload.begin(), message.payload.end());
@@ -375,7 +376,7 @@ void WorkerServer::take(const transport::Message& message) {
   const std::lock_guard lock(mutex_);
   const bool before_an_error = header->failures < failures_;
   for (std::uint64_t i = 0; i < header->closures; ++i) {
-    const auto run = read<RunHeader>(in);
+    const auto run = read<protocol::RunHeader>(in);
     const transport::Bytes packed = in.view(run.argument_bytes);
     if (before_an_error && run.stays == 0) {
       revoked_.push_back(run.id);
@@ -391,7 +392,7 @@ void WorkerServer::take(const transport::Message& message) {
   if (header->announcement_bytes > 0) news_.push_back({in.view(header->announcement_bytes), batch});
 }
 
-void WorkerServer::revoke(const GiveBackHeader& which) {
+void WorkerServer::revoke(const protocol::GiveBackHeader& which) {
   std::uint64_t count = 0;
   for (auto task = tasks_.end(); task != tasks_.begin();) {
     --task;
@@ -404,7 +405,7 @@ void WorkerServer::revoke(const GiveBackHeader& which) {
   }
 }
 
-bool WorkerServer::is_at_one_of(const GiveBackHeader& which) const {
+bool WorkerServer::is_at_one_of(const protocol::GiveBackHeader& which) const {
   if (!running_ || running_->stays != 0 || running_->completes != 0) return false;
   return running_->id < which.before || running_->id == which.cancel;
 }
@@ -419,7 +420,7 @@ void WorkerServer::report(const protocol::ReportHeader& header) {
     const std::lock_guard lock(mutex_);
     report.held = tasks_.size();
   }
-  coordinator_->send(cluster::kReport, transport::as_bytes(header), to_bytes(report));
+  coordinator_->send(transport::kReport, transport::as_bytes(header), to_bytes(report));
 }
 
 std::optional<WorkerServer::Task> WorkerServer::next_task() {
@@ -439,7 +440,7 @@ void WorkerServer::learn_news() {
     news.swap(news_);
   }
   for (const News& item : news) {
-    auto announcement = from_bytes<Announcement>(item.bytes);
+    auto announcement = from_bytes<protocol::Announcement>(item.bytes);
     for (auto& variable : announcement.variables) context_.add(std::move(variable));
     for (auto& recipe : announcement.resources) recipes_.insert_or_assign(recipe.id, std::move(recipe));
   }
@@ -511,9 +512,9 @@ void WorkerServer::execute(const Task& task) {
   }
   context_.client().begin({});
   const auto end = Clock::now();
-  const DoneHeader header{task.header.id, result.size(),
-                          static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count()),
-                          static_cast<std::uint64_t>(code)};
+  const protocol::DoneHeader header{task.header.id, result.size(),
+                                    static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count()),
+                                    static_cast<std::uint64_t>(code)};
   if (io::TraceFile* trace = runtime_->trace(); trace != nullptr) {
     trace->span("function", short_name(detail::registered_function(task.header.function).name), begin, end,
                 {{"id", static_cast<std::int64_t>(task.header.id)},

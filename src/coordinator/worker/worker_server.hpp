@@ -44,7 +44,7 @@ class WorkerServer {
  private:
   /// A closure as it came, in a buffer that it shares with the others of its message.
   struct Task {
-    RunHeader header;
+    protocol::RunHeader header;
     transport::Bytes arguments;
     std::shared_ptr<const std::vector<std::byte>> batch;
     std::optional<std::chrono::steady_clock::time_point> begin_by = {};
@@ -60,9 +60,9 @@ class WorkerServer {
   ControlLoop::Round round();
   void take(const transport::Message& message);
   /// REQUIRES: the mutex.
-  void revoke(const GiveBackHeader& which);
+  void revoke(const protocol::GiveBackHeader& which);
   /// REQUIRES: the mutex.
-  bool is_at_one_of(const GiveBackHeader& which) const;
+  bool is_at_one_of(const protocol::GiveBackHeader& which) const;
   void report(const protocol::ReportHeader& header);
   std::optional<Task> next_task();
   /// REQUIRES: the mutex, once the loop has started.
@@ -85,7 +85,7 @@ class WorkerServer {
 
   std::mutex mutex_;
   std::deque<Task> tasks_;
-  std::optional<RunHeader> running_;  // the closure that runs
+  std::optional<protocol::RunHeader> running_;  // the closure that runs
   std::shared_ptr<CancellationRequest> cancellation_ = std::make_shared<CancellationRequest>();  // its
   std::deque<News> news_;
   std::vector<std::uint64_t> to_free_;
@@ -93,7 +93,7 @@ class WorkerServer {
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there
   std::vector<std::uint64_t> revoked_;                    // ids of closures that the coordinator gets back
   std::uint64_t failures_ = 0;                            // of closures for any worker
-  std::vector<GiveBackHeader> to_give_back_;              // as asked; of the thread that drives the loop
+  std::vector<protocol::GiveBackHeader> to_give_back_;    // as asked; of the thread that drives the loop
   std::vector<protocol::ReportHeader> to_report_;         // likewise
   bool has_asked_to_leave_ = false;                       // of the same
   bool over_ = false;

@@ -51,17 +51,17 @@ std::vector<std::byte> PsServer::change(std::uint16_t type, int from, transport:
 
 void PsServer::serve_replica() {
   // From one whose place this rank has taken nothing counts any more, and it will not hear that anything did.
-  fabric_.on_message(cluster::kReplicate, [this](const transport::Message& message) {
+  fabric_.on_message(transport::kReplicate, [this](const transport::Message& message) {
     if (following_) replicated_.receive(message);
   });
-  fabric_.on_message(cluster::kReplicated, [this](const transport::Message& message) {
+  fabric_.on_message(transport::kReplicated, [this](const transport::Message& message) {
     const auto progress = transport::read_header<protocol::ReplicaProgress>(message);
     if (!progress || !replica_) return;
     replica_->take(*progress);
     heard_ = std::chrono::steady_clock::now();
   });
   // The coordinator will not have the replica take over any more.
-  fabric_.on_message(cluster::kReplicaDropped, [this](const transport::Message&) {
+  fabric_.on_message(transport::kReplicaDropped, [this](const transport::Message&) {
     if (replica_) replica_->end();
   });
 }
@@ -80,7 +80,7 @@ void PsServer::give_up_replica(const std::string& why) {
 void PsServer::ask_to_drop_replica() {
   asked_ = std::chrono::steady_clock::now();
   given_up_ = given_up_.value_or(asked_);
-  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kReplicaLost, {});
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kReplicaLost, {});
 }
 
 bool PsServer::look_at_replica() {
@@ -126,24 +126,24 @@ void PsServer::await_replica() {
 std::optional<protocol::TakeOver> PsServer::follow() {
   std::optional<protocol::TakeOver> order;
   following_ = true;
-  fabric_.on_message(cluster::kTakeOver, [&order](const transport::Message& message) {
+  fabric_.on_message(transport::kTakeOver, [&order](const transport::Message& message) {
     order = from_bytes<protocol::TakeOver>(message.payload);
   });
   // Traffic both ways is what makes either end's death visible to the other.
-  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
   while (!order && !over_ && lost().empty()) {
     cluster::Pulse::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
     if (!look_at_the_wire()) fabric_.wait(kBeat);
   }
   cluster::Pulse::rest();
-  fabric_.on_message(cluster::kTakeOver, [](const transport::Message&) {});
+  fabric_.on_message(transport::kTakeOver, [](const transport::Message&) {});
   if (!lost().empty()) throw Error(Code::unavailable, lost() + "; this replica of a ps ends");
   return order;
 }
 
 void PsServer::say_progress(const protocol::ReplicaProgress& progress) {
   runtime_->control_peer(runtime_->member(Role::ps, runtime_->self().index))
-      .send(cluster::kReplicated, transport::as_bytes(progress));
+      .send(transport::kReplicated, transport::as_bytes(progress));
   if (progress.busy == 0) return;
   // Its agent, too, is to know that it does not stand still.
   cluster::Pulse::rest();
@@ -151,10 +151,10 @@ void PsServer::say_progress(const protocol::ReplicaProgress& progress) {
 }
 
 void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {
-  if (type == cluster::kWorkerGone) {
+  if (type == transport::kWorkerGone) {
     replicated_.close(from);
     forget(from);
-  } else if (type == cluster::kMemberJoined) {
+  } else if (type == transport::kMemberJoined) {
     take_member(request);
   } else if (const auto found = changes_.find(type); found != changes_.end()) {
     found->second(from, request);

@@ -19,11 +19,11 @@ void ReplicaInbox::receive(const transport::Message& message) {
   const auto read = transport::read_header<protocol::ReplicaRecord>(head);
   if (!read) return;
   record.head = *read;
-  if (!cluster::is_message_type(record.head.type)) {
+  if (!transport::is_message_type(record.head.type)) {
     log::error("dropped a record from rank {}: {} is no message type", message.from, record.head.type);
     return;
   }
-  if (has_push != (record.head.type == cluster::kPushEntry)) {
+  if (has_push != (record.head.type == transport::kPushEntry)) {
     transport::count_malformed(message, sizeof record.head + (has_push ? 0 : sizeof record.push));
     return;
   }
@@ -44,7 +44,7 @@ bool ReplicaInbox::apply_some() {
 }
 
 void ReplicaInbox::apply(const Record& record) {
-  if (record.head.type != cluster::kPushEntry) {
+  if (record.head.type != transport::kPushEntry) {
     progress_({done_.number, done_.refused, 1});
     try {
       call_(static_cast<std::uint16_t>(record.head.type), record.head.from, record.payload);

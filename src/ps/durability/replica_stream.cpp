@@ -12,11 +12,11 @@ namespace capstan::ps {
 std::uint64_t ReplicaStream::push(const protocol::PushHeader& header, transport::Bytes rest) {
   ++told_;
   if (ended_) return told_;
-  const protocol::ReplicaRecord record{told_, cluster::kPushEntry, static_cast<std::int32_t>(header.rank)};
+  const protocol::ReplicaRecord record{told_, transport::kPushEntry, static_cast<std::int32_t>(header.rank)};
   std::array<std::byte, sizeof record + sizeof header> bytes;
   std::memcpy(bytes.data(), &record, sizeof record);
   std::memcpy(bytes.data() + sizeof record, &header, sizeof header);
-  replica_.send(cluster::kReplicate, bytes, rest);
+  replica_.send(transport::kReplicate, bytes, rest);
   return told_;
 }
 
@@ -24,7 +24,7 @@ std::uint64_t ReplicaStream::call(std::uint16_t type, int from, transport::Bytes
   ++told_;
   if (ended_) return told_;
   const protocol::ReplicaRecord record{told_, type, from};
-  replica_.send(cluster::kReplicate, transport::as_bytes(record), request);
+  replica_.send(transport::kReplicate, transport::as_bytes(record), request);
   return told_;
 }
 

@@ -30,17 +30,17 @@ std::optional<protocol::TakeOver> wait_for_order(cluster::Runtime& runtime) {
   std::optional<std::vector<std::byte>> order;
   bool over = false;
   cluster::CoordinatorWatch coordinator(runtime);
-  fabric.on_message(cluster::kTakeOver, [&](const transport::Message& message) {
+  fabric.on_message(transport::kTakeOver, [&](const transport::Message& message) {
     order.emplace(message.payload.begin(), message.payload.end());
   });
-  fabric.on_message(cluster::kShutdown, [&](const transport::Message&) { over = true; });
-  fabric.on_message(cluster::kHello, [](const transport::Message&) {});
-  fabric.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
-  fabric.on_message(cluster::kCoordinatorReturned,
+  fabric.on_message(transport::kShutdown, [&](const transport::Message&) { over = true; });
+  fabric.on_message(transport::kHello, [](const transport::Message&) {});
+  fabric.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
+  fabric.on_message(transport::kCoordinatorReturned,
                     [&](const transport::Message& message) { coordinator.hear(message); });
   fabric.on_failure([&](transport::Peer& peer) { coordinator.lose(peer); });
   // Traffic both ways is what makes either end's death visible to the other.
-  runtime.control_peer(runtime.member(Role::coordinator, 0)).send(cluster::kHello, {});
+  runtime.control_peer(runtime.member(Role::coordinator, 0)).send(transport::kHello, {});
   while (!order && !over && coordinator.verdict().empty()) {
     cluster::Pulse::beat(2 * runtime.settings().duration("heartbeat-timeout"));
     if (fabric.progress() == 0) fabric.wait(kSpareBeat);
@@ -49,9 +49,9 @@ std::optional<protocol::TakeOver> wait_for_order(cluster::Runtime& runtime) {
     coordinator.answer();
   }
   cluster::Pulse::rest();
-  fabric.on_message(cluster::kTakeOver, [](const transport::Message&) {});
-  fabric.on_message(cluster::kShutdown, [](const transport::Message&) {});
-  fabric.on_message(cluster::kCoordinatorReturned, [](const transport::Message&) {});
+  fabric.on_message(transport::kTakeOver, [](const transport::Message&) {});
+  fabric.on_message(transport::kShutdown, [](const transport::Message&) {});
+  fabric.on_message(transport::kCoordinatorReturned, [](const transport::Message&) {});
   fabric.on_failure({});
   if (over) return std::nullopt;
   if (order) return from_bytes<protocol::TakeOver>(*order);
@@ -92,7 +92,7 @@ std::unique_ptr<PsServer> become_ps(const std::shared_ptr<cluster::Runtime>& run
     transport::Fabric& fabric = runtime->control();
     fabric.silence();
     runtime->control_peer(runtime->member(Role::coordinator, 0))
-        .send(cluster::kNotTakenOver, transport::as_bytes(spare), std::as_bytes(std::span(text)));
+        .send(transport::kNotTakenOver, transport::as_bytes(spare), std::as_bytes(std::span(text)));
     transport::progress_until(fabric, transport::deadline_in(kLastWord), [] { return false; });
     throw Error(Code::unavailable, "this spare cannot take the place of " + self.name() + ": " + text);
   }

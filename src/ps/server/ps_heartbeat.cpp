@@ -42,7 +42,7 @@ void PsPulse::take(const transport::Message& message) {
 void PsPulse::send(bool busy) {
   const protocol::PsBeat beat{busy ? 1 : 0, life_};
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
-      .send(cluster::kHeartbeat, transport::as_bytes(beat));
+      .send(transport::kHeartbeat, transport::as_bytes(beat));
 }
 
 void PsPulse::beat() {

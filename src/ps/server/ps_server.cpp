@@ -59,7 +59,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<prot
           store_,
           [this](int rank, std::uint64_t bytes) {
             const protocol::PushApplied applied{bytes, life_};
-            client(rank).send(cluster::kPushApplied, transport::as_bytes(applied));
+            client(rank).send(transport::kPushApplied, transport::as_bytes(applied));
           },
           kept_.get(), replica_.get()),
       // Clients ask from their data fabrics, and want the answer there.
@@ -73,7 +73,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<prot
                           {{"save", static_cast<std::int64_t>(saved.save)}, {"code", saved.code}});
             }
             runtime_->control_peer(runtime_->member(Role::coordinator, 0))
-                .send(cluster::kPartSaved, transport::as_bytes(saved), payload);
+                .send(transport::kPartSaved, transport::as_bytes(saved), payload);
           }),
       rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
       replicated_(
@@ -148,16 +148,16 @@ void PsServer::say_that_it_is_back() {
   const auto bytes = to_bytes(self);
   const cluster::Member& coordinator = runtime_->member(Role::coordinator, 0);
   const protocol::PsReturned returned{life_};
-  runtime_->control_peer(coordinator).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
-  client(coordinator.rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+  runtime_->control_peer(coordinator).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
+  client(coordinator.rank).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
   for (const int rank : runtime_->worker_ranks()) {
     if (gone_.contains(rank)) continue;
-    client(rank).send(cluster::kPsReturned, transport::as_bytes(returned), bytes);
+    client(rank).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
   }
 }
 
 void PsServer::serve_requests() {
-  rpc_.serve(cluster::kConnect, [this](int from, transport::Bytes) {
+  rpc_.serve(transport::kConnect, [this](int from, transport::Bytes) {
     // Outside of memory that others map, what was on its way to an earlier process is lost; both ends go on
     // from here.
     rings_.settle(from);
@@ -173,67 +173,67 @@ void PsServer::serve_requests() {
       reply.sink = reinterpret_cast<std::uint64_t>(static_cast<protocol::PushSink*>(&store_));
     return to_bytes(reply);
   });
-  rpc_.serve(cluster::kOpenRing, [this](int from, transport::Bytes request) {
+  rpc_.serve(transport::kOpenRing, [this](int from, transport::Bytes request) {
     return to_bytes(rings_.open(from, from_bytes<std::uint64_t>(request)));
   });
-  rpc_.serve(cluster::kPlacesNow, [this](int, transport::Bytes) { return to_bytes(store_.places()); });
-  rpc_.serve(cluster::kGpuKey, [this](int, transport::Bytes request) {
+  rpc_.serve(transport::kPlacesNow, [this](int, transport::Bytes) { return to_bytes(store_.places()); });
+  rpc_.serve(transport::kGpuKey, [this](int, transport::Bytes request) {
     const auto [variable, shard] = from_bytes<std::pair<std::uint32_t, std::uint32_t>>(request);
     return store_.gpu_key(variable, shard);
   });
-  rpc_.serve(cluster::kOpenGpuRoom, [this](int from, transport::Bytes request) {
+  rpc_.serve(transport::kOpenGpuRoom, [this](int from, transport::Bytes request) {
     if (replica_) return to_bytes(protocol::GpuRoom{});  // which hears of pushes by this host's memory
     return to_bytes(store_.open_gpu_room(from, from_bytes<std::uint64_t>(request)));
   });
-  rpc_.serve(cluster::kRegionKey, [this](int, transport::Bytes request) {
+  rpc_.serve(transport::kRegionKey, [this](int, transport::Bytes request) {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });
-  serve_change(cluster::kCreateVariable, [this](int, transport::Bytes request) {
+  serve_change(transport::kCreateVariable, [this](int, transport::Bytes request) {
     pulse_.be_busy();
     return to_bytes(store_.create(from_bytes<protocol::CreateShard>(request)));
   });
-  rpc_.serve(cluster::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
-  serve_change(cluster::kDropVariable, [this](int, transport::Bytes request) {
+  rpc_.serve(transport::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
+  serve_change(transport::kDropVariable, [this](int, transport::Bytes request) {
     store_.drop(from_bytes<std::uint32_t>(request));
     return std::vector<std::byte>{};
   });
-  serve_change(cluster::kCreateGroup, [this](int, transport::Bytes request) {
+  serve_change(transport::kCreateGroup, [this](int, transport::Bytes request) {
     auto group = from_bytes<protocol::CreateGroup>(request);
     std::erase_if(group.workers, [this](std::int32_t rank) { return gone_.contains(rank); });
     store_.create_group(group);
     return std::vector<std::byte>{};
   });
-  serve_change(cluster::kRestartGroup, [this](int, transport::Bytes request) {
+  serve_change(transport::kRestartGroup, [this](int, transport::Bytes request) {
     store_.restart_group(from_bytes<std::uint32_t>(request));
     return std::vector<std::byte>{};
   });
-  rpc_.serve(cluster::kGroupClocks, [this](int, transport::Bytes request) {
+  rpc_.serve(transport::kGroupClocks, [this](int, transport::Bytes request) {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
-  rpc_.serve(cluster::kSavePart, [this](int, transport::Bytes request) {
+  rpc_.serve(transport::kSavePart, [this](int, transport::Bytes request) {
     pulse_.be_busy();  // what lies in a GPU is copied now
     save_began_ = io::TraceFile::Clock::now();
     saver_.begin(from_bytes<protocol::SavePart>(request), runtime_->count(Role::ps));
     return std::vector<std::byte>{};
   });
-  serve_change(cluster::kRestorePart, [this](int, transport::Bytes request) {
+  serve_change(transport::kRestorePart, [this](int, transport::Bytes request) {
     pulse_.be_busy();
     store_.restore(from_bytes<protocol::RestorePart>(request));
     return std::vector<std::byte>{};
   });
-  rpc_.serve(cluster::kCheckRestore, [this](int, transport::Bytes request) {
+  rpc_.serve(transport::kCheckRestore, [this](int, transport::Bytes request) {
     pulse_.be_busy();
     check_restore(from_bytes<protocol::CheckRestore>(request));
     return std::vector<std::byte>{};
   });
-  serve_change(cluster::kFetchAdd, [this](int, transport::Bytes request) {
+  serve_change(transport::kFetchAdd, [this](int, transport::Bytes request) {
     const auto add = from_bytes<protocol::FetchAdd>(request);
     if (add.counter >= protocol::BoardLayout::kCounters) {
       throw Error(Code::out_of_range, "a board has no counter " + std::to_string(add.counter));
     }
     return to_bytes(add_to_counter(add.counter, add.delta));
   });
-  rpc_.serve(cluster::kPsStatistics, [this](int, transport::Bytes) {
+  rpc_.serve(transport::kPsStatistics, [this](int, transport::Bytes) {
     protocol::PsStatistics statistics = store_.statistics();
     statistics.rings = rings_.open_rings();
     return to_bytes(statistics);
@@ -285,16 +285,16 @@ std::uint64_t PsServer::add_to_counter(std::uint64_t counter, std::uint64_t delt
 }
 
 void PsServer::serve_fabric() {
-  fabric_.on_message(cluster::kReadRows, [this](const transport::Message& m) { rows_.receive(m); });
-  fabric_.on_message(cluster::kPushEntry, [this](const transport::Message& m) {
+  fabric_.on_message(transport::kReadRows, [this](const transport::Message& m) { rows_.receive(m); });
+  fabric_.on_message(transport::kPushEntry, [this](const transport::Message& m) {
     if (!gone_.contains(m.from)) inbox_.receive(m);
   });
-  fabric_.on_message(cluster::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
-  fabric_.on_message(cluster::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
-  fabric_.on_message(cluster::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
-  fabric_.on_message(cluster::kReport, [this](const transport::Message& m) { report(m); });
-  fabric_.on_message(cluster::kDumpStacks, [](const transport::Message&) { write_stacks(); });
-  fabric_.on_message(cluster::kWorkerGone, [this](const transport::Message& message) {
+  fabric_.on_message(transport::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
+  fabric_.on_message(transport::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
+  fabric_.on_message(transport::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
+  fabric_.on_message(transport::kReport, [this](const transport::Message& m) { report(m); });
+  fabric_.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
+  fabric_.on_message(transport::kWorkerGone, [this](const transport::Message& message) {
     const auto header = transport::read_header<protocol::WorkerGone>(message);
     if (!header || fenced_) return;  // the answer of another process counts
     const protocol::WorkerGone worker = *header;
@@ -303,27 +303,29 @@ void PsServer::serve_fabric() {
     // UCX 1.13 may abort a process that sends to one that has just been killed.
     if (fenced)
       client(worker.rank)
-          .send(cluster::kPushApplied, transport::as_bytes(protocol::PushApplied{protocol::kFenced, life_}));
+          .send(transport::kPushApplied,
+                transport::as_bytes(protocol::PushApplied{protocol::kFenced, life_}));
     when_safe([this, worker] {
       runtime_->control_peer(runtime_->member(Role::coordinator, 0))
-          .send(cluster::kWorkerClosed, transport::as_bytes(worker));
+          .send(transport::kWorkerClosed, transport::as_bytes(worker));
     });
   });
-  fabric_.on_message(cluster::kMemberJoined, [this](const transport::Message& message) {
+  fabric_.on_message(transport::kMemberJoined, [this](const transport::Message& message) {
     if (fenced_) return;
     const auto rank = from_bytes<cluster::Member>(message.payload).rank;
     take_member(message.payload);
     when_safe([this, rank] { say_known(rank); });
   });
-  fabric_.on_message(cluster::kCoordinatorReturned,
+  fabric_.on_message(transport::kCoordinatorReturned,
                      [this](const transport::Message& message) { coordinator_.hear(message); });
   // Of a worker that finds no coordinator, and asks until one takes it in.
-  fabric_.on_message(cluster::kJoin, [this](const transport::Message& message) {
+  fabric_.on_message(transport::kJoin, [this](const transport::Message& message) {
     if (coordinator_.until()) return;
-    runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kJoin, {}, message.payload);
+    runtime_->control_peer(runtime_->member(Role::coordinator, 0))
+        .send(transport::kJoin, {}, message.payload);
   });
-  fabric_.on_message(cluster::kShutdown, [this](const transport::Message&) { over_ = true; });
-  fabric_.on_message(cluster::kFenced, [this](const transport::Message&) { fenced_ = true; });
+  fabric_.on_message(transport::kShutdown, [this](const transport::Message&) { over_ = true; });
+  fabric_.on_message(transport::kFenced, [this](const transport::Message&) { fenced_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
     if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
     if (!following_) {  // the ps that is followed tells what of a rank counts
@@ -346,7 +348,7 @@ void PsServer::report(const transport::Message& message) {
   report.use = cluster::use_of_this_process();
   const protocol::ReportHeader header = protocol::answer_to(*request);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0))
-      .send(cluster::kReport, transport::as_bytes(header), to_bytes(report));
+      .send(transport::kReport, transport::as_bytes(header), to_bytes(report));
 }
 
 /// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
@@ -364,7 +366,7 @@ void PsServer::take_member(transport::Bytes bytes) {
   runtime_->add(member);
   store_.join(member.rank);
   if (kept_) kept_->append(KeptState::Record::member, bytes);
-  if (replica_) replica_->call(cluster::kMemberJoined, member.rank, bytes);
+  if (replica_) replica_->call(transport::kMemberJoined, member.rank, bytes);
 }
 
 /// Nothing of its predecessor's counts any more, and its own begins from the beginning. It has been told of
@@ -406,16 +408,16 @@ const std::string& PsServer::lost() {
 void PsServer::introduce(std::int32_t rank) {
   // It was made from the table of the job's start.
   if (came_back()) {
-    client(rank).send(cluster::kPsReturned, transport::as_bytes(protocol::PsReturned{life_}),
+    client(rank).send(transport::kPsReturned, transport::as_bytes(protocol::PsReturned{life_}),
                       to_bytes(runtime_->self()));
   }
-  client(rank).send(cluster::kHello, {});
+  client(rank).send(transport::kHello, {});
 }
 
 void PsServer::say_known(std::int32_t rank) {
   introduce(rank);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0))
-      .send(cluster::kMemberKnown, transport::as_bytes(rank));
+      .send(transport::kMemberKnown, transport::as_bytes(rank));
 }
 
 void PsServer::forget(int rank) {
@@ -423,14 +425,14 @@ void PsServer::forget(int rank) {
   rows_.close(rank);
   store_.remove(rank);
   if (replica_)
-    replica_->call(cluster::kWorkerGone, rank, transport::as_bytes(protocol::WorkerGone{rank, 0}));
+    replica_->call(transport::kWorkerGone, rank, transport::as_bytes(protocol::WorkerGone{rank, 0}));
 }
 
 void PsServer::run() {
   log::set_rank_tag(runtime_->log_tag());
   if (kept_ && kept_->found()) coordinator_.expect_greeting();
   // Traffic both ways is what makes either end's death visible to the other.
-  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(cluster::kHello, {});
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
   transport::word_at(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);
   const transport::LifeWord life(board_->memory().data() + layout_.life());
   if (came_back()) say_that_it_is_back();

@@ -57,7 +57,7 @@ class PsServer {
   void take_over(const protocol::TakeOver& takeover);
 
  private:
-  using Request = cluster::RpcServer::Handler;
+  using Request = transport::RpcServer::Handler;
   /// Thrown in the middle of a request whose answer nobody may get.
   struct CutOff {};
 
@@ -120,7 +120,7 @@ class PsServer {
   RowSender rows_;
   PartSaver saver_;
   std::chrono::steady_clock::time_point save_began_{};
-  cluster::RpcServer rpc_;
+  transport::RpcServer rpc_;
   std::map<std::uint16_t, Request> changes_;        // by type
   ReplicaInbox replicated_;                         // of the ps whose replica this is
   std::chrono::steady_clock::time_point heard_{};   // of this ps's replica, while it has something to do

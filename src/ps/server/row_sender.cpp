@@ -36,7 +36,8 @@ void RowSender::receive(const transport::Message& message) {
 void RowSender::refuse(int client, std::uint64_t read, const Error& error) {
   const protocol::ReadFailure failure{read, static_cast<std::uint64_t>(error.code())};
   const std::string_view text = error.what();
-  find_peer_(client).send(cluster::kReadFailed, transport::as_bytes(failure), std::as_bytes(std::span(text)));
+  find_peer_(client).send(transport::kReadFailed, transport::as_bytes(failure),
+                          std::as_bytes(std::span(text)));
 }
 
 RowSender::Read RowSender::parse(const transport::Message& message,
@@ -196,7 +197,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   } else {
     data = segment.from.values + segment.what.first_row * row_bytes + read.begin;
   }
-  peer.send_in_place(cluster::kRowsPiece, transport::as_bytes(header), {data, count * unit},
+  peer.send_in_place(transport::kRowsPiece, transport::as_bytes(header), {data, count * unit},
                      piece->in_flight);
   in_flight_ += piece->in_flight;
   read.begin += count;

@@ -4,7 +4,7 @@
 #include "capstan/error.hpp"
 #include "transport/bytes.hpp"
 
-namespace capstan::cluster {
+namespace capstan::transport {
 namespace {
 
 struct ReplyHeader {
@@ -14,9 +14,9 @@ struct ReplyHeader {
 
 }  // namespace
 
-RpcClient::RpcClient(transport::Fabric& fabric) : fabric_(fabric) {
-  fabric_.on_message(kReply, [this](const transport::Message& message) {
-    const auto header = transport::read_header<ReplyHeader>(message);
+RpcClient::RpcClient(Fabric& fabric) : fabric_(fabric) {
+  fabric_.on_message(kReply, [this](const Message& message) {
+    const auto header = read_header<ReplyHeader>(message);
     if (!header) return;
     const auto found = calls_.find(header->id);
     if (found == calls_.end()) return;  // nobody waits any more
@@ -26,18 +26,17 @@ RpcClient::RpcClient(transport::Fabric& fabric) : fabric_(fabric) {
   });
 }
 
-RpcClient::Id RpcClient::start(transport::Peer& peer, std::uint16_t type, transport::Bytes request) {
+RpcClient::Id RpcClient::start(Peer& peer, std::uint16_t type, Bytes request) {
   peer.require_alive();
   const Id id = next_++;
   calls_[id] = Call{&peer, false, 0, {}};
-  peer.send(type, transport::as_bytes(id), request);
+  peer.send(type, as_bytes(id), request);
   return id;
 }
 
 std::vector<std::byte> RpcClient::wait(Id id, std::chrono::milliseconds timeout, const std::string& what) {
   Call& call = calls_.at(id);
-  transport::progress_until(fabric_, transport::deadline_in(timeout),
-                            [&] { return call.done || call.peer->failed(); });
+  progress_until(fabric_, deadline_in(timeout), [&] { return call.done || call.peer->failed(); });
   const Call finished = std::move(call);
   calls_.erase(id);
   if (!finished.done) {
@@ -56,8 +55,8 @@ std::vector<std::byte> RpcClient::wait(Id id, std::chrono::milliseconds timeout,
 
 void RpcServer::serve(std::uint16_t type, Handler handler) {
   handlers_[type] = std::move(handler);
-  fabric_.on_message(type, [this](const transport::Message& message) {
-    const auto id = transport::read_header<RpcClient::Id>(message);
+  fabric_.on_message(type, [this](const Message& message) {
+    const auto id = read_header<RpcClient::Id>(message);
     if (!id) return;
     requests_.push_back({message.type, message.from, *id, {message.payload.begin(), message.payload.end()}});
   });
@@ -86,10 +85,10 @@ bool RpcServer::answer_pending() {
     } catch (const std::exception& error) {
       refuse(Code::internal, error.what());
     }
-    if (answering_) find_peer_(request.from).send(kReply, transport::as_bytes(header), answer);
+    if (answering_) find_peer_(request.from).send(kReply, as_bytes(header), answer);
   }
   answering_.reset();
   return true;
 }
 
-}  // namespace capstan::cluster
+}  // namespace capstan::transport

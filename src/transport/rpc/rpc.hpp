@@ -14,38 +14,38 @@
 #include "transport/fabric.hpp"
 #include "transport/message_types.hpp"
 
-namespace capstan::cluster {
+namespace capstan::transport {
 
 /// The caller's end. One for each fabric, used by the thread that owns it.
 class RpcClient {
  public:
   using Id = std::uint64_t;
 
-  explicit RpcClient(transport::Fabric& fabric);
+  explicit RpcClient(Fabric& fabric);
   ~RpcClient() { fabric_.silence(); }
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
 
   /// Starts a call; several may be under way.
-  Id start(transport::Peer& peer, std::uint16_t type, transport::Bytes request);
+  Id start(Peer& peer, std::uint16_t type, Bytes request);
   /// Waits for the answer. Throws the Error that the other end raised, unavailable when the peer dies, or
   /// deadline_exceeded: "no answer from ps 1 (rank 2 on n4) to create variable \"w\" within 60 s".
   std::vector<std::byte> wait(Id id, std::chrono::milliseconds timeout, const std::string& what);
 
-  std::vector<std::byte> call(transport::Peer& peer, std::uint16_t type, transport::Bytes request,
+  std::vector<std::byte> call(Peer& peer, std::uint16_t type, Bytes request,
                               std::chrono::milliseconds timeout, const std::string& what) {
     return wait(start(peer, type, request), timeout, what);
   }
 
  private:
   struct Call {
-    transport::Peer* peer;
+    Peer* peer;
     bool done = false;
     std::uint8_t code = 0;
     std::vector<std::byte> payload;
   };
 
-  transport::Fabric& fabric_;
+  Fabric& fabric_;
   Id next_ = 1;
   std::map<Id, Call> calls_;
 };
@@ -55,12 +55,11 @@ class RpcClient {
 class RpcServer {
  public:
   /// Returns the answer; an Error travels to the caller.
-  using Handler = std::function<std::vector<std::byte>(int from, transport::Bytes request)>;
-  using FindPeer = std::function<transport::Peer&(int rank)>;
+  using Handler = std::function<std::vector<std::byte>(int from, Bytes request)>;
+  using FindPeer = std::function<Peer&(int rank)>;
 
   /// `find_peer` connects back to a caller.
-  RpcServer(transport::Fabric& fabric, FindPeer find_peer)
-      : fabric_(fabric), find_peer_(std::move(find_peer)) {}
+  RpcServer(Fabric& fabric, FindPeer find_peer) : fabric_(fabric), find_peer_(std::move(find_peer)) {}
 
   void serve(std::uint16_t type, Handler handler);
   /// From now on whatever that rank asks is answered with Error(aborted).
@@ -81,7 +80,7 @@ class RpcServer {
     std::vector<std::byte> payload;
   };
 
-  transport::Fabric& fabric_;
+  Fabric& fabric_;
   FindPeer find_peer_;
   std::map<std::uint16_t, Handler> handlers_;
   std::deque<Request> requests_;
@@ -89,4 +88,4 @@ class RpcServer {
   std::set<int> refused_;
 };
 
-}  // namespace capstan::cluster
+}  // namespace capstan::transport

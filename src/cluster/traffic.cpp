@@ -1,5 +1,5 @@
 // traffic.cpp -- sums, differences and quantiles.
-#include "base/traffic.hpp"
+#include "cluster/traffic.hpp"
 
 #include <sys/resource.h>
 
