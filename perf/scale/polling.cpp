@@ -60,7 +60,7 @@ class Rings {
     pusher_ = hub_.open();
     pusher_->set_rank(1);
     transport::Peer& peer = pusher_->connect(0, "ps 0", fabric_->address());
-    for (const protocol::RingPlace& place : places_) {
+    for (const protocol::RingLocation& place : places_) {
       if (place.region >= windows_.size()) windows_.resize(place.region + 1);
       auto& window = windows_[place.region];
       if (!window) window = peer.open_window(store_.heap().key(place.region), {});
@@ -73,7 +73,7 @@ class Rings {
 
   /// Writes one entry and publishes it.
   void push(std::uint64_t rank) {
-    const protocol::RingPlace& place = places_[rank];
+    const protocol::RingLocation& place = places_[rank];
     std::byte* at = windows_[place.region]->mapped() + place.offset + tails_[rank] % place.bytes;
     protocol::PushHeader header;
     header.kind = protocol::PushKind::sparse;
@@ -111,7 +111,7 @@ class Rings {
   std::unique_ptr<transport::Region> board_;
   ps::Store store_;
   ps::RingReader reader_;
-  std::vector<protocol::RingPlace> places_;
+  std::vector<protocol::RingLocation> places_;
   std::vector<std::uint64_t> tails_;
   std::vector<float> gradient_ = std::vector<float>(kWidth, -1);
   std::unique_ptr<transport::Fabric> pusher_;

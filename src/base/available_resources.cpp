@@ -72,8 +72,8 @@ std::vector<Device> gpus(hwloc_topology_t topology) {
 
 }  // namespace
 
-Seat seat_of_this_process() {
-  Seat seat;
+AvailableResources seat_of_this_process() {
+  AvailableResources seat;
   hwloc_topology_t const topology = machine_with_devices();
   const Bitmap allowed(hwloc_bitmap_alloc());
   if (topology == nullptr || !allowed ||

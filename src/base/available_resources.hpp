@@ -24,7 +24,7 @@ struct Device {
 
 /// What a launcher, a batch system or a cgroup has left to this process, and UCX to its ranks. Travels with a
 /// rank's hello.
-struct Seat {
+struct AvailableResources {
   std::string cpus;                  // hardware threads, "" where hwloc cannot tell
   std::int32_t cpu_count = 0;        // how many those are
   std::int32_t core_count = 0;       // of which cores
@@ -35,7 +35,7 @@ struct Seat {
 };
 
 /// As it is bound now, without `network`; the first call takes some milliseconds.
-Seat seat_of_this_process();
+AvailableResources seat_of_this_process();
 
 /// All threads of this process, and those that they start, run on these ("0-3") from now on. False, and a
 /// line in the log, when the system refuses.

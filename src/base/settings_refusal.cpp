@@ -12,7 +12,7 @@
 namespace capstan {
 namespace {
 
-/// Letter case and the choice of - or _ are no difference.
+/// QueuedMessage case and the choice of - or _ are no difference.
 std::string folded(std::string_view name) {
   std::string result;
   for (const char c : name)

@@ -7,7 +7,7 @@
 
 namespace capstan::checkpoint {
 
-struct SaveFigures {
+struct SaveMetrics {
   std::uint64_t saves = 0;     // that are whole and in their directory
   double waited_seconds = 0;   // for which the program stood still
   double written_seconds = 0;  // from their beginning until they were published
@@ -29,14 +29,14 @@ class SaveTimes {
     figures_.written_seconds += time.count();
     figures_.last_seconds = time.count();
   }
-  SaveFigures figures() const {
+  SaveMetrics figures() const {
     const std::lock_guard lock(mutex_);
     return figures_;
   }
 
  private:
   mutable std::mutex mutex_;
-  SaveFigures figures_;
+  SaveMetrics figures_;
 };
 
 }  // namespace capstan::checkpoint

@@ -137,13 +137,13 @@ const Route& Client::route_of(const protocol::VariableDescriptor& variable) {
   auto& route = cached_route(variable);
   if (route && route->moves == moves_) return *route;
   auto made = std::make_unique<Route>(variable);
-  for (const protocol::ShardPlace& then : variable.shards) {
+  for (const protocol::ShardLocation& then : variable.shards) {
     ShardRoute shard;
     shard.number = variable.part != 0 ? variable.part - 1 : static_cast<std::uint32_t>(made->shards.size());
     shard.link = &link(then.ps);
     shard.place = shard.link->place_now(variable.id, shard.number, then);
     shard.place.first_row = then.first_row;  // of a part its own, 0
-    const protocol::ShardPlace& place = shard.place;
+    const protocol::ShardLocation& place = shard.place;
     const Path path = shard.link->path();
     if (place.region != protocol::kNoRegion && (path == Path::mapped || path == Path::in_process)) {
       shard.values = shard.link->window(place.region).mapped() + place.offset;

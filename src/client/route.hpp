@@ -12,7 +12,7 @@
 namespace capstan::client {
 
 struct ShardRoute {
-  protocol::ShardPlace place;
+  protocol::ShardLocation place;
   std::uint32_t number = 0;
   PsLink* link = nullptr;
   // Where the ps's memory is mapped:

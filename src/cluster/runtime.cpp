@@ -41,7 +41,7 @@ Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabr
 
 Runtime::~Runtime() {
   // A process that has an agent is in one job, and ends with it.
-  if (in_process_ || !Pulse::watched()) return;
+  if (in_process_ || !Heartbeat::watched()) return;
   control_->leave_the_rest_to_exit();
   if (data_) data_->leave_the_rest_to_exit();
 }
@@ -148,7 +148,7 @@ void Runtime::coordinator_returned(const Member& coordinator) {
   }
 }
 
-void Runtime::remember(std::shared_ptr<transport::KeptMemory> memory, int life) {
+void Runtime::remember(std::shared_ptr<transport::PersistentMemory> memory, int life) {
   life_ = life;
   coordinator_memory_.keep_in(std::move(memory));
   const CoordinatorRecord found = coordinator_memory_.read();

@@ -92,8 +92,10 @@ class Runtime {
   void end_job(bool over) noexcept;
 
   /// Where a ps keeps what is to outlive its process; null: nowhere.
-  const std::shared_ptr<transport::KeptMemory>& kept_memory() const noexcept { return kept_memory_; }
-  void keep_in(std::shared_ptr<transport::KeptMemory> memory) { kept_memory_ = std::move(memory); }
+  const std::shared_ptr<transport::PersistentMemory>& persistent_memory() const noexcept {
+    return kept_memory_;
+  }
+  void keep_in(std::shared_ptr<transport::PersistentMemory> memory) { kept_memory_ = std::move(memory); }
   /// A ps that dies may be started again on its host.
   bool ps_may_return() const {
     return table_.restarts > 0 && settings_.text("ps-restart") == "on" && !ps_have_replicas();
@@ -131,7 +133,7 @@ class Runtime {
   CoordinatorMemory& coordinator_memory() noexcept { return coordinator_memory_; }
   int life() const noexcept { return life_; }
   /// On the coordinator, once: takes up what an earlier process of this rank has left.
-  void remember(std::shared_ptr<transport::KeptMemory> memory, int life);
+  void remember(std::shared_ptr<transport::PersistentMemory> memory, int life);
 
   /// What the cluster was joined by; null where ranks found each other otherwise.
   const std::shared_ptr<const ClusterResolver>& resolver() const noexcept { return resolver_; }
@@ -177,7 +179,7 @@ class Runtime {
   std::vector<std::shared_ptr<Runtime>> embedded_;
   bool in_process_ = false;
   std::atomic<Job> job_{Job::none};
-  std::shared_ptr<transport::KeptMemory> kept_memory_;
+  std::shared_ptr<transport::PersistentMemory> kept_memory_;
   CoordinatorMemory coordinator_memory_;
   int life_ = 0;
   Traffic traffic_;

@@ -35,26 +35,26 @@ double Times::quantile(double part) const noexcept {
   return 0;
 }
 
-void CallFigures::add(const CallFigures& other) noexcept {
+void CallMetrics::add(const CallMetrics& other) noexcept {
   calls += other.calls;
   rows += other.rows;
   bytes += other.bytes;
   times.add(other.times);
 }
 
-CallFigures CallFigures::since(const CallFigures& earlier) const noexcept {
+CallMetrics CallMetrics::since(const CallMetrics& earlier) const noexcept {
   const auto less = [](std::uint64_t now, std::uint64_t then) { return now - std::min(now, then); };
   return {less(calls, earlier.calls), less(rows, earlier.rows), less(bytes, earlier.bytes),
           times.since(earlier.times)};
 }
 
-void TrafficFigures::add(const TrafficFigures& other) noexcept {
+void TrafficMetrics::add(const TrafficMetrics& other) noexcept {
   pull.add(other.pull);
   push.add(other.push);
   flush.add(other.flush);
 }
 
-PackedCalls packed(const CallFigures& figures) {
+PackedCalls packed(const CallMetrics& figures) {
   PackedCalls all{figures.calls, figures.rows, figures.bytes};
   for (std::uint32_t i = 0; i < Times::kBuckets; ++i) {
     if (figures.times.counts[i] != 0) all.times.emplace_back(i, figures.times.counts[i]);
@@ -62,19 +62,19 @@ PackedCalls packed(const CallFigures& figures) {
   return all;
 }
 
-CallFigures unpacked(const PackedCalls& packed) {
-  CallFigures figures{packed.calls, packed.rows, packed.bytes};
+CallMetrics unpacked(const PackedCalls& packed) {
+  CallMetrics figures{packed.calls, packed.rows, packed.bytes};
   for (const auto& [bucket, count] : packed.times) {
     if (bucket < Times::kBuckets) figures.times.counts[bucket] = count;
   }
   return figures;
 }
 
-CallFigures Traffic::Calls::figures() const noexcept {
+CallMetrics Traffic::Calls::figures() const noexcept {
   const auto read = [](const std::atomic<std::uint64_t>& counter) {
     return counter.load(std::memory_order_relaxed);
   };
-  CallFigures all{read(calls_), read(rows_), read(bytes_)};
+  CallMetrics all{read(calls_), read(rows_), read(bytes_)};
   for (std::size_t i = 0; i < Times::kBuckets; ++i) all.times.counts[i] = read(times_[i]);
   return all;
 }

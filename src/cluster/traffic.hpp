@@ -39,22 +39,22 @@ struct Times {
 };
 
 /// Of one kind of call.
-struct CallFigures {
+struct CallMetrics {
   std::uint64_t calls = 0;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   Times times = {};  // of some calls
 
-  void add(const CallFigures& other) noexcept;
-  CallFigures since(const CallFigures& earlier) const noexcept;
+  void add(const CallMetrics& other) noexcept;
+  CallMetrics since(const CallMetrics& earlier) const noexcept;
 };
 
-struct TrafficFigures {
-  CallFigures pull;   // lookups and pulls; times: of those that wait
-  CallFigures push;   // gradients; times: until the caller may reuse them
-  CallFigures flush;  // waits for what has been pushed to be applied; rows and bytes are 0
+struct TrafficMetrics {
+  CallMetrics pull;   // lookups and pulls; times: of those that wait
+  CallMetrics push;   // gradients; times: until the caller may reuse them
+  CallMetrics flush;  // waits for what has been pushed to be applied; rows and bytes are 0
 
-  void add(const TrafficFigures& other) noexcept;
+  void add(const TrafficMetrics& other) noexcept;
 };
 
 /// As it travels: most of a Times is zeros.
@@ -64,8 +64,8 @@ struct PackedCalls {
   std::uint64_t bytes = 0;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> times = {};  // bucket, count
 };
-PackedCalls packed(const CallFigures& figures);
-CallFigures unpacked(const PackedCalls& packed);
+PackedCalls packed(const CallMetrics& figures);
+CallMetrics unpacked(const PackedCalls& packed);
 
 /// Written by one thread at a time, without a locked instruction; any thread reads it. The clock is asked for
 /// one call in 127, a prime, so that in a step of many calls each has its turn: two nanoseconds a call in
@@ -79,7 +79,7 @@ class Traffic {
       bump(rows_, rows);
       bump(bytes_, bytes);
     }
-    CallFigures figures() const noexcept;
+    CallMetrics figures() const noexcept;
 
    private:
     friend class Traffic;
@@ -120,7 +120,7 @@ class Traffic {
     Clock::time_point begin_{};
   };
 
-  TrafficFigures figures() const noexcept { return {pull.figures(), push.figures(), flush.figures()}; }
+  TrafficMetrics figures() const noexcept { return {pull.figures(), push.figures(), flush.figures()}; }
 
   Calls pull;
   Calls push;

@@ -50,7 +50,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                                         : runtime_.settings().duration("heartbeat-timeout")),
       ps_watch_(runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
-      metrics_({runtime_, strategy_, queue_, dispatcher_, lost_ranks_}),
+      metrics_({runtime_, strategy_, queue_, dispatcher_, dead_ranks_}),
       late_(
           runtime_, [this] { return status(); },
           [this] {
@@ -140,7 +140,7 @@ void Coordinator::end() {
   loop_->stop();
   queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
   // Whoever came back would find workers that have ended.
-  if (!runtime_.in_process()) cluster::Pulse::be_the_last();
+  if (!runtime_.in_process()) cluster::Heartbeat::be_the_last();
   runtime_.control().silence();
   strategy_.listen();
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
@@ -295,7 +295,7 @@ std::vector<int> Coordinator::worker_indices() {
 
 /// A function past its deadline is waited for no longer; one that does not end keeps its worker from all
 /// else.
-void Coordinator::look_for_overruns(cluster::Heartbeats::Clock::time_point now) {
+void Coordinator::look_for_overruns(cluster::FailureDetector::Clock::time_point now) {
   const auto grace = runtime_.settings().duration("deadline-grace");
   const Dispatcher::Overrun overrun = dispatcher_.overrun();
   overruns_ = overrun.peer != nullptr && grace.count() > 0 && !runtime_.in_process();
@@ -333,7 +333,7 @@ std::string Coordinator::status() const {
                         lost ? ": lost, or has left" : "");
   };
   for (const cluster::Member& member : runtime_.members()) {
-    if (member.role != Role::worker) line(runtime_.member(member.rank), lost_ranks_.contains(member.rank));
+    if (member.role != Role::worker) line(runtime_.member(member.rank), dead_ranks_.contains(member.rank));
   }
   for (const int rank : runtime_.worker_ranks()) {
     const cluster::Member& member = runtime_.member(rank);

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "capstan/coordinator.hpp"
-#include "cluster/membership/heartbeats.hpp"
-#include "cluster/membership/lost_ranks.hpp"
+#include "cluster/membership/dead_ranks.hpp"
+#include "cluster/membership/failure_detector.hpp"
 #include "cluster/membership/ps_watch.hpp"
 #include "coordinator/metrics.hpp"
 #include "coordinator/recovery/failover_manager.hpp"
@@ -64,11 +64,11 @@ class Coordinator {
   void report_standstill();
   void on_failure(transport::Peer& peer);
   bool is_worker(int rank) const;
-  void watch_returned(cluster::Heartbeats::Clock::time_point now);
-  void look_for_silent_workers(cluster::Heartbeats::Clock::time_point now);
+  void watch_returned(cluster::FailureDetector::Clock::time_point now);
+  void look_for_silent_workers(cluster::FailureDetector::Clock::time_point now);
   void take_heartbeat(const transport::Message& message);
-  void look_for_silent_hosts(cluster::Heartbeats::Clock::time_point now);
-  void look_for_overruns(cluster::Heartbeats::Clock::time_point now);
+  void look_for_silent_hosts(cluster::FailureDetector::Clock::time_point now);
+  void look_for_overruns(cluster::FailureDetector::Clock::time_point now);
   void look_for_silent_ps();
   void lose_worker(transport::Peer& peer, bool may_live = false);
   void let_go(transport::Peer& peer);
@@ -91,8 +91,8 @@ class Coordinator {
   std::shared_ptr<ControlLoop> loop_;  // shared with results that outlive this object
   ClosureQueue queue_;
   Dispatcher dispatcher_;
-  cluster::LostRanks lost_ranks_;
-  ReturningWorkers returning_;
+  cluster::DeadRanks dead_ranks_;
+  RestartedWorkers returning_;
   std::string last_lost_;                                             // the worker
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
   bool overruns_ = false;  // a function may be running past its deadline
@@ -104,8 +104,8 @@ class Coordinator {
   };
   std::vector<Returned> returned_;                      // not greeted yet
   std::vector<std::pair<int, std::string>> not_taken_;  // spares that cannot, and why
-  Takeovers takeovers_;
-  cluster::Heartbeats heartbeats_;
+  FailoverManager takeovers_;
+  cluster::FailureDetector heartbeats_;
   cluster::PsWatch ps_watch_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};

@@ -26,7 +26,7 @@ void add(protocol::PsStatistics& to, const protocol::PsStatistics& more) {
   to.rows_sent += more.rows_sent;
 }
 
-cluster::TrafficFigures traffic_of(const protocol::WorkerReport& report) {
+cluster::TrafficMetrics traffic_of(const protocol::WorkerReport& report) {
   return {unpacked(report.pull), unpacked(report.push), unpacked(report.flush)};
 }
 
@@ -130,10 +130,10 @@ void Metrics::count_back(const cluster::Member& ps) {
   trace("ps is back", ps.rank);
 }
 
-void Metrics::fill_workers(telemetry::JobFigures& job) const {
+void Metrics::fill_workers(telemetry::JobMetrics& job) const {
   for (const Dispatcher::Held& held : of_.dispatcher.held()) {
     const int rank = held.rank;
-    telemetry::WorkerFigures worker{.index = held.worker,
+    telemetry::WorkerMetrics worker{.index = held.worker,
                                     .rank = rank,
                                     .host = of_.runtime.member(rank).host,
                                     .lost = !held.alive,
@@ -156,10 +156,10 @@ void Metrics::fill_workers(telemetry::JobFigures& job) const {
   for (const auto& [rank, report] : workers_) job.traffic.add(traffic_of(report));
 }
 
-void Metrics::fill_ps(telemetry::JobFigures& job) const {
+void Metrics::fill_ps(telemetry::JobMetrics& job) const {
   for (int index = 0; index < of_.runtime.count(Role::ps); ++index) {
     const cluster::Member& member = of_.runtime.member(Role::ps, index);
-    telemetry::PsFigures ps{
+    telemetry::PsMetrics ps{
         .index = index, .rank = member.rank, .host = member.host, .lost = of_.lost.contains(member.rank)};
     if (const auto kept = ps_.find(member.rank); kept != ps_.end()) {
       ps.report = kept->second.last;
@@ -170,8 +170,8 @@ void Metrics::fill_ps(telemetry::JobFigures& job) const {
   }
 }
 
-telemetry::JobFigures Metrics::figures() {
-  telemetry::JobFigures job;
+telemetry::JobMetrics Metrics::figures() {
+  telemetry::JobMetrics job;
   job.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   job.elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
   job.life = of_.runtime.life();
@@ -190,7 +190,7 @@ telemetry::JobFigures Metrics::figures() {
 
 void Metrics::sample(bool last) {
   asking_ = false;
-  telemetry::JobFigures job = figures();
+  telemetry::JobMetrics job = figures();
   // By when ranks were asked: how soon they answer differs, and must not make a record late by a period.
   if (last || (every_.count() > 0 && asked_ >= recorded_at_ + every_)) {
     recorded_at_ = asked_;

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "cluster/membership/lost_ranks.hpp"
+#include "cluster/membership/dead_ranks.hpp"
 #include "cluster/runtime.hpp"
 #include "coordinator/scheduling/closure_queue.hpp"
 #include "coordinator/scheduling/dispatcher.hpp"
@@ -32,7 +32,7 @@ class Metrics {
     strategy::Strategy& strategy;
     const ClosureQueue& queue;
     const Dispatcher& dispatcher;
-    const cluster::LostRanks& lost;
+    const cluster::DeadRanks& lost;
   };
 
   explicit Metrics(Sources sources);
@@ -68,9 +68,9 @@ class Metrics {
   void take_clock(int rank, const protocol::ReportHeader& header);
   void trace(const char* what, int rank) const;
   void sample(bool last);
-  telemetry::JobFigures figures();
-  void fill_workers(telemetry::JobFigures& job) const;
-  void fill_ps(telemetry::JobFigures& job) const;
+  telemetry::JobMetrics figures();
+  void fill_workers(telemetry::JobMetrics& job) const;
+  void fill_ps(telemetry::JobMetrics& job) const;
   Clock::duration period(Clock::time_point now) const;
 
   struct PsKept {
@@ -93,14 +93,14 @@ class Metrics {
   std::uint64_t lost_workers_ = 0;
   std::uint64_t lost_ps_ = 0;
   std::uint64_t restarted_ps_ = 0;
-  telemetry::JobFigures recorded_;  // in the last record
+  telemetry::JobMetrics recorded_;  // in the last record
 
   std::atomic<bool> asks_last_{false};
   std::atomic<bool> all_in_{false};
   std::atomic<Clock::rep> watched_until_{0};
   std::mutex mutex_;
-  telemetry::JobFigures latest_;  // under the mutex, as all below
-  telemetry::JobFigures before_;
+  telemetry::JobMetrics latest_;  // under the mutex, as all below
+  telemetry::JobMetrics before_;
   std::map<std::string, double> scalars_;
 };
 

@@ -17,15 +17,15 @@ std::string names_of_gpus(const std::vector<int>& devices) {
   return fmt::format("GPU{} {}", devices.size() == 1 ? "" : "s", fmt::join(devices, ", "));
 }
 
-struct Endings::State {
+struct AsyncTeardown::State {
   std::mutex mutex;
   std::condition_variable one_less;
   std::multiset<int> devices;  // one for each end
 };
 
-Endings::Endings() : state_(std::make_shared<State>()) {}
+AsyncTeardown::AsyncTeardown() : state_(std::make_shared<State>()) {}
 
-void Endings::begin(int device, std::function<void()> end) noexcept {
+void AsyncTeardown::begin(int device, std::function<void()> end) noexcept {
   try {
     {
       const std::lock_guard lock(state_->mutex);
@@ -41,8 +41,8 @@ void Endings::begin(int device, std::function<void()> end) noexcept {
   }
 }
 
-std::vector<int> Endings::not_through(std::span<const int> devices,
-                                      std::chrono::milliseconds patience) const {
+std::vector<int> AsyncTeardown::unfinished(std::span<const int> devices,
+                                           std::chrono::milliseconds patience) const {
   const std::set<int> asked(devices.begin(), devices.end());
   std::vector<int> left;
   std::unique_lock lock(state_->mutex);
@@ -56,8 +56,8 @@ std::vector<int> Endings::not_through(std::span<const int> devices,
   return left;
 }
 
-void Endings::require_through(std::span<const int> devices, std::chrono::milliseconds patience) const {
-  const std::vector<int> left = not_through(devices, patience);
+void AsyncTeardown::require_finished(std::span<const int> devices, std::chrono::milliseconds patience) const {
+  const std::vector<int> left = unfinished(devices, patience);
   if (left.empty()) return;
   throw Error(Code::failed_precondition,
               fmt::format("{}: a group that was given up has not ended within {} ms, as a kernel of it still "
@@ -65,8 +65,8 @@ void Endings::require_through(std::span<const int> devices, std::chrono::millise
                           names_of_gpus(left), patience.count()));
 }
 
-Endings& endings() {
-  static auto* const made = new Endings;  // threads may come to their end after all else of the process
+AsyncTeardown& async_teardown() {
+  static auto* const made = new AsyncTeardown;  // threads may come to their end after all else of the process
   return *made;
 }
 

@@ -18,18 +18,18 @@ std::string names_of_gpus(const std::vector<int>& devices);
 inline constexpr std::chrono::seconds kEndPatience{20};
 
 /// Any thread.
-class Endings {
+class AsyncTeardown {
  public:
-  Endings();
+  AsyncTeardown();
 
   /// Calls `end`, which does not throw, by a thread of its own. Where none is to be had it is not called, and
   /// counts as one that does not end.
   void begin(int device, std::function<void()> end) noexcept;
   /// Until all that have been begun for these devices are through, or for so long. Those that have one that
   /// is not, in order.
-  std::vector<int> not_through(std::span<const int> devices, std::chrono::milliseconds patience) const;
+  std::vector<int> unfinished(std::span<const int> devices, std::chrono::milliseconds patience) const;
   /// The same. Throws Error(failed_precondition) that names them and says that the process has to go.
-  void require_through(std::span<const int> devices, std::chrono::milliseconds patience) const;
+  void require_finished(std::span<const int> devices, std::chrono::milliseconds patience) const;
 
  private:
   struct State;
@@ -37,6 +37,6 @@ class Endings {
 };
 
 /// Of this process.
-Endings& endings();
+AsyncTeardown& async_teardown();
 
 }  // namespace capstan::gpu

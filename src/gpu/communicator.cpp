@@ -70,7 +70,7 @@ Communicator::Communicator(std::vector<const Stream*> streams, std::chrono::mill
   if (size() == 1) return;
   std::vector<int> devices;
   for (const Stream* stream : streams_) devices.push_back(stream->device());
-  endings().require_through(devices, patience);
+  async_teardown().require_finished(devices, patience);
   driver_ = are_stand_ins() ? make_stand_in_driver(streams_) : real::make_group_driver(streams_);
 }
 Communicator::~Communicator() = default;

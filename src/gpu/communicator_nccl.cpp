@@ -160,7 +160,7 @@ class NcclDriver final : public GroupDriver {
   /// ncclCommDestroy waits for what is under way, ncclCommAbort ends it, when its kernels come to look.
   ~NcclDriver() override {
     if (!comms_.empty()) end_all(are_done() ? nccl().destroy : nccl().abort);
-    const std::vector<int> left = endings().not_through(devices_, kEndPatience);
+    const std::vector<int> left = async_teardown().unfinished(devices_, kEndPatience);
     if (left.empty()) return;
     std::fprintf(stderr, "capstan: %s: NCCL has not ended a group within %d s, and is left to itself\n",
                  names_of_gpus(left).c_str(), static_cast<int>(kEndPatience.count()));
@@ -213,7 +213,7 @@ class NcclDriver final : public GroupDriver {
   /// kernel takes that looks for no end: who waits for that has a deadline.
   void end_all(ncclResult_t (*end)(ncclComm_t)) noexcept {
     for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
-      endings().begin(devices_[rank], [end, comm = comms_[rank], device = devices_[rank]] {
+      async_teardown().begin(devices_[rank], [end, comm = comms_[rank], device = devices_[rank]] {
         (void)cudaSetDevice(device);
         (void)end(comm);  // there is nobody to tell, and nothing else to do
       });

@@ -23,7 +23,7 @@ class GroupDriver {
   /// What has gone wrong since, "" for nothing.
   virtual std::string failure() = 0;
   /// Streams need not wait any longer for what has been given; arrays are as they happen to be. Returns at
-  /// once: what takes its time is for endings().
+  /// once: what takes its time is for async_teardown().
   virtual void abort() noexcept = 0;
 };
 

@@ -30,7 +30,7 @@ inline constexpr std::uint64_t kMostShardRows = 0xffff'fffe;
 inline constexpr std::uint64_t kNoRegion = ~std::uint64_t{0};
 
 /// A shard's place in a ps's registered memory.
-struct ShardPlace {
+struct ShardLocation {
   std::int32_t ps = 0;  // index among the ps
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
@@ -53,7 +53,7 @@ struct VariableDescriptor {
   std::uint32_t group = 0;  // of UpdateGroup; 0: none
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
-  std::vector<ShardPlace> shards;  // by first row, div partition
+  std::vector<ShardLocation> shards;  // by first row, div partition
   /// From 1 on: this is one shard of variable `id` as a variable of its own rows. 0: all of it.
   std::uint32_t part = 0;
 

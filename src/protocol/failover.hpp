@@ -38,11 +38,11 @@ struct PsReturned {
   std::uint32_t reserved = 0;
 };
 
-/// kPlacesNow -> one of these for each shard.
+/// kCurrentLocations -> one of these for each shard.
 struct PlaceNow {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
-  ShardPlace place;
+  ShardLocation place;
 };
 
 }  // namespace capstan::protocol

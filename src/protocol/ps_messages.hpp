@@ -19,26 +19,27 @@ struct ConnectReply {
   std::string bell;
   std::uint64_t sink = 0;
   std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
-  std::uint32_t life = 0;  // of the ps; when it is another one than before, shards lie elsewhere (kPlacesNow)
+  std::uint32_t life =
+      0;  // of the ps; when it is another one than before, shards lie elsewhere (kCurrentLocations)
   std::uint32_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
   std::uint64_t ring_bytes = 0;      // its --push-ring-bytes, by which all cut their pushes alike
 };
 
 /// kOpenRing: bytes wanted -> where it lies.
-struct RingPlace {
+struct RingLocation {
   std::uint64_t region = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
-/// kOpenGpuRoom: bytes wanted -> memory of the ps's GPU, into which kernels of who asks put gradients for
-/// shards that lie there (PushHeader::in_room).
-struct GpuRoom {
+/// kOpenStagingBuffer: bytes wanted -> memory of the ps's GPU, into which kernels of who asks put gradients
+/// for shards that lie there (PushHeader::in_staging_buffer).
+struct StagingBufferKey {
   std::vector<std::byte> key;  // of gpu::MappedMemory; empty: pushes to this ps do not go this way
   std::uint32_t number = 0;
 };
 
-/// kCreateVariable: one shard. The answer is its ShardPlace.
+/// kCreateVariable: one shard. The answer is its ShardLocation.
 struct CreateShard {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
@@ -63,7 +64,7 @@ inline std::string name_of(const CreateShard& shard) {
 /// kListShards -> a vector of these.
 struct ListedShard {
   CreateShard description;
-  ShardPlace place;
+  ShardLocation place;
 };
 
 /// Sent over the wire: never renumber.
@@ -165,7 +166,7 @@ struct FetchAdd {
 
 /// Header of a ps's kHeartbeat. The coordinator's to a ps has one of the same size, or none when it listens
 /// no more.
-struct PsBeat {
+struct PsHeartbeatHeader {
   std::int32_t busy = 0;   // 1: until the next one it may be silent for long
   std::uint32_t life = 0;  // which process speaks, of those that have been this ps: see PsReturned
 };

@@ -61,23 +61,23 @@ struct alignas(kCacheLine) PushHeader {
   std::uint32_t call = 0;       // how many pushes its replica had made in this run, to whichever ps
   std::uint32_t rank = 0;       // of the pusher
   RowOp op = RowOp::gradient;
-  std::uint8_t first_part = 1;   // 0 when an earlier entry began the same push: it counts as one update
-  std::uint8_t last_part = 1;    // 0 when a later entry goes on with the same push
-  std::uint8_t acknowledge = 0;  // of a push by message: say how far you are (kPushApplied)
-  std::uint8_t again = 0;        // the closure was begun before, by a worker that has died
-  std::uint8_t in_room = 0;      // 1: a PlaceInRoom follows in place of the values
-  std::uint16_t replica = 0;     // of the closure's function
-  std::uint32_t part = 0;        // how many entries of the call went to this ps before
+  std::uint8_t first_part = 1;         // 0 when an earlier entry began the same push: it counts as one update
+  std::uint8_t last_part = 1;          // 0 when a later entry goes on with the same push
+  std::uint8_t acknowledge = 0;        // of a push by message: say how far you are (kPushApplied)
+  std::uint8_t again = 0;              // the closure was begun before, by a worker that has died
+  std::uint8_t in_staging_buffer = 0;  // 1: a BufferSlot follows in place of the values
+  std::uint16_t replica = 0;           // of the closure's function
+  std::uint32_t part = 0;              // how many entries of the call went to this ps before
 };
 static_assert(sizeof(PushHeader) == kCacheLine);
 
 /// Where the values of an entry are that a pusher's kernels have put into the memory of the ps's GPU.
-struct alignas(kCacheLine) PlaceInRoom {
-  std::uint32_t room = 0;  // as kOpenGpuRoom has answered
+struct alignas(kCacheLine) BufferSlot {
+  std::uint32_t room = 0;  // as kOpenStagingBuffer has answered
   std::uint32_t reserved = 0;
   std::uint64_t at = 0;  // bytes from its beginning
 };
-static_assert(sizeof(PlaceInRoom) == kCacheLine);
+static_assert(sizeof(BufferSlot) == kCacheLine);
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
   return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
@@ -94,7 +94,7 @@ constexpr std::uint64_t entry_bytes(PushKind kind, std::uint64_t rows, std::uint
 }
 /// The same of one whose values lie in a room.
 constexpr std::uint64_t entry_bytes_in_room(PushKind kind, std::uint64_t rows) noexcept {
-  return sizeof(PushHeader) + number_bytes(kind, rows) + sizeof(PlaceInRoom);
+  return sizeof(PushHeader) + number_bytes(kind, rows) + sizeof(BufferSlot);
 }
 
 /// Where things stand on a ps's board, one cache line each.

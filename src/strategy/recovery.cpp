@@ -83,7 +83,7 @@ void Recovery::await_ps() {
   const bool in_time = transport::progress_until(runtime_.control(), deadline_, known);
   if (open.empty()) return;
   const std::string name = runtime_.name_of(*open.begin());
-  cluster::Pulse::be_the_last();  // another would find the same
+  cluster::Heartbeat::be_the_last();  // another would find the same
   if (in_time) {
     throw Error(Code::unavailable, name +
                                        " was gone when the coordinator came back, its shards with it; start "

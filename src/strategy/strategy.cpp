@@ -148,7 +148,7 @@ void Strategy::start_embedded_ps() {
 
 Strategy::~Strategy() {
   // By now the coordinator's dispatcher has ended, so this thread drives the control fabric.
-  if (!runtime_->in_process()) cluster::Pulse::be_the_last();  // whoever came back would find nobody
+  if (!runtime_->in_process()) cluster::Heartbeat::be_the_last();  // whoever came back would find nobody
   const std::vector<int> workers = runtime_->worker_ranks();
   const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
   const auto& lost = record.lost;
@@ -294,7 +294,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     };
     try {
       context_.client().retry(create);
-      there[call.shard] = from_bytes<protocol::ShardPlace>(place);
+      there[call.shard] = from_bytes<protocol::ShardLocation>(place);
       any_made = true;
     } catch (const Error& error) {
       // One that does not answer is lost, and its shards with it.

@@ -17,19 +17,19 @@
 namespace capstan::telemetry {
 
 /// Of the process that has the index now.
-struct WorkerFigures {
+struct WorkerMetrics {
   int index = 0;
   int rank = 0;
   std::string host;
   bool lost = false;
   std::uint64_t ended = 0;  // functions
   std::uint64_t held = 0;   // functions handed to it that have not ended
-  cluster::TrafficFigures traffic = {};
+  cluster::TrafficMetrics traffic = {};
   cluster::ProcessUse use = {};
   bool reported = false;
 };
 
-struct PsFigures {
+struct PsMetrics {
   int index = 0;
   int rank = 0;
   std::string host;
@@ -39,21 +39,21 @@ struct PsFigures {
 };
 
 /// All counts are since the coordinator's start.
-struct JobFigures {
+struct JobMetrics {
   double time = 0;     // seconds since 1970
   double elapsed = 0;  // seconds since the coordinator's start
   int life = 0;        // how often the coordinator has been started again
   CoordinatorStatistics functions;
-  cluster::TrafficFigures traffic;  // of all workers that there have been, and of the coordinator
-  std::vector<WorkerFigures> workers;
-  std::vector<PsFigures> ps;
+  cluster::TrafficMetrics traffic;  // of all workers that there have been, and of the coordinator
+  std::vector<WorkerMetrics> workers;
+  std::vector<PsMetrics> ps;
   std::vector<std::string> groups;  // names of update groups, by number from 1 on
   std::uint64_t lost_workers = 0;
   std::uint64_t lost_ps = 0;
   std::uint64_t restarted_workers = 0;
   std::uint64_t restarted_ps = 0;
   std::uint64_t joined_workers = 0;  // late
-  checkpoint::SaveFigures saves;
+  checkpoint::SaveMetrics saves;
   std::map<std::string, double> scalars;  // the last value of each
 };
 
@@ -61,10 +61,10 @@ struct JobFigures {
 std::optional<double> imbalance(const std::vector<double>& loads);
 
 /// One record. Rates and quantiles are of the time between the two; without `before`, of all the time.
-nlohmann::json to_json(const JobFigures& now, const JobFigures& before, bool with_workers);
+nlohmann::json to_json(const JobMetrics& now, const JobMetrics& before, bool with_workers);
 /// The table for the end of the job.
-std::string summary_of(const JobFigures& now);
+std::string summary_of(const JobMetrics& now);
 /// Prometheus' text format.
-std::string prometheus_text(const JobFigures& now);
+std::string prometheus_text(const JobMetrics& now);
 
 }  // namespace capstan::telemetry

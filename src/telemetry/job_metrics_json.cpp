@@ -24,7 +24,7 @@ void add_quantiles(json& to, const auto& times) {
   to["p99"] = times.quantile(0.99);
 }
 
-json functions_json(const JobFigures& now, const JobFigures& before, double seconds) {
+json functions_json(const JobMetrics& now, const JobMetrics& before, double seconds) {
   const CoordinatorStatistics& f = now.functions;
   const std::uint64_t ended = f.finished + f.failed;
   json all{{"scheduled", f.scheduled},
@@ -40,7 +40,7 @@ json functions_json(const JobFigures& now, const JobFigures& before, double seco
   return all;
 }
 
-json calls_json(const cluster::CallFigures& now, const cluster::CallFigures& before, double seconds) {
+json calls_json(const cluster::CallMetrics& now, const cluster::CallMetrics& before, double seconds) {
   json all{{"calls", now.calls},
            {"rows", now.rows},
            {"bytes", now.bytes},
@@ -59,7 +59,7 @@ const Figures* same_in(const std::vector<Figures>& before, const Figures& now) {
   return found == before.end() ? nullptr : &*found;
 }
 
-json ps_json(const PsFigures& ps, const PsFigures* before, double seconds) {
+json ps_json(const PsMetrics& ps, const PsMetrics* before, double seconds) {
   const protocol::PsStatistics& s = ps.report.statistics;
   const protocol::PsStatistics then =
       before != nullptr ? before->report.statistics : protocol::PsStatistics{};
@@ -81,7 +81,7 @@ json ps_json(const PsFigures& ps, const PsFigures* before, double seconds) {
 }
 
 /// The largest clock of each update group that ps 0 knows, less each worker's.
-std::map<int, std::uint64_t> steps_behind(const JobFigures& now) {
+std::map<int, std::uint64_t> steps_behind(const JobMetrics& now) {
   std::map<int, std::uint64_t> behind;
   if (now.ps.empty()) return behind;
   for (const protocol::GroupReport& group : now.ps.front().report.groups) {
@@ -92,9 +92,9 @@ std::map<int, std::uint64_t> steps_behind(const JobFigures& now) {
   return behind;
 }
 
-json worker_json(const WorkerFigures& worker, const WorkerFigures* before, double seconds) {
-  const WorkerFigures none;
-  const WorkerFigures& then = before != nullptr ? *before : none;
+json worker_json(const WorkerMetrics& worker, const WorkerMetrics* before, double seconds) {
+  const WorkerMetrics none;
+  const WorkerMetrics& then = before != nullptr ? *before : none;
   return {{"worker", worker.index},
           {"rank", worker.rank},
           {"host", worker.host},
@@ -108,7 +108,7 @@ json worker_json(const WorkerFigures& worker, const WorkerFigures* before, doubl
           {"peak_rss_bytes", worker.use.peak_rss_bytes}};
 }
 
-json staleness_json(const JobFigures& now) {
+json staleness_json(const JobMetrics& now) {
   json all = json::array();
   if (now.ps.empty()) return all;
   for (const protocol::GroupReport& group : now.ps.front().report.groups) {
@@ -126,10 +126,10 @@ json staleness_json(const JobFigures& now) {
 }
 
 /// Of all ps the shard with the most rows, and which part of all rows it had.
-json hottest_json(const JobFigures& now) {
-  const PsFigures* hottest = nullptr;
+json hottest_json(const JobMetrics& now) {
+  const PsMetrics* hottest = nullptr;
   std::uint64_t rows = 0;
-  for (const PsFigures& ps : now.ps) {
+  for (const PsMetrics& ps : now.ps) {
     rows += ps.report.statistics.rows_pushed + ps.report.statistics.rows_sent;
     if (hottest == nullptr || ps.report.hottest.rows > hottest->report.hottest.rows) hottest = &ps;
   }
@@ -142,10 +142,10 @@ json hottest_json(const JobFigures& now) {
           {"share", static_cast<double>(shard.rows) / static_cast<double>(std::max(rows, shard.rows))}};
 }
 
-json balance_json(const JobFigures& now) {
+json balance_json(const JobMetrics& now) {
   std::vector<double> bytes;
   std::vector<double> rows;
-  for (const PsFigures& ps : now.ps) {
+  for (const PsMetrics& ps : now.ps) {
     const protocol::PsStatistics& s = ps.report.statistics;
     bytes.push_back(static_cast<double>(s.heap_bytes + s.gpu_bytes));
     rows.push_back(static_cast<double>(s.rows_pushed));
@@ -162,10 +162,10 @@ std::optional<double> imbalance(const std::vector<double>& loads) {
   return *std::max_element(loads.begin(), loads.end()) / (sum / static_cast<double>(loads.size()));
 }
 
-json to_json(const JobFigures& now, const JobFigures& before, bool with_workers) {
+json to_json(const JobMetrics& now, const JobMetrics& before, bool with_workers) {
   const double seconds = now.elapsed - before.elapsed;
   const auto alive = std::count_if(now.workers.begin(), now.workers.end(),
-                                   [](const WorkerFigures& worker) { return !worker.lost; });
+                                   [](const WorkerMetrics& worker) { return !worker.lost; });
   json record{
       {"time", now.time},
       {"elapsed", now.elapsed},
@@ -189,10 +189,10 @@ json to_json(const JobFigures& now, const JobFigures& before, bool with_workers)
       {"joined", now.joined_workers},
       {"scalars", now.scalars}};
   for (const char* of : {"rows", "bytes", "rows_per_second", "bytes_per_second"}) record["flush"].erase(of);
-  for (const PsFigures& ps : now.ps) record["ps"].push_back(ps_json(ps, same_in(before.ps, ps), seconds));
+  for (const PsMetrics& ps : now.ps) record["ps"].push_back(ps_json(ps, same_in(before.ps, ps), seconds));
   if (!with_workers) return record;
   const auto behind = steps_behind(now);
-  for (const WorkerFigures& worker : now.workers) {
+  for (const WorkerMetrics& worker : now.workers) {
     json one = worker_json(worker, same_in(before.workers, worker), seconds);
     const auto steps = behind.find(worker.rank);
     one["behind"] = steps == behind.end() ? json(nullptr) : json(steps->second);

@@ -43,18 +43,18 @@ class Family {
   std::string_view name_;
 };
 
-void add_calls(std::string& text, const cluster::TrafficFigures& traffic) {
+void add_calls(std::string& text, const cluster::TrafficMetrics& traffic) {
   const auto each = [&](std::string_view name, std::string_view help, auto figure) {
     Family family(text, name, "counter", help);
     family.add(figure(traffic.pull), {{"kind", "pull"}}).add(figure(traffic.push), {{"kind", "push"}});
   };
   each("calls_total", "lookups and pulls, and pushes, of all workers",
-       [](const cluster::CallFigures& calls) { return calls.calls; });
-  each("rows_total", "rows pulled and pushed", [](const cluster::CallFigures& calls) { return calls.rows; });
+       [](const cluster::CallMetrics& calls) { return calls.calls; });
+  each("rows_total", "rows pulled and pushed", [](const cluster::CallMetrics& calls) { return calls.rows; });
   each("bytes_total", "bytes pulled and pushed",
-       [](const cluster::CallFigures& calls) { return calls.bytes; });
+       [](const cluster::CallMetrics& calls) { return calls.bytes; });
   Family times(text, "call_seconds", "summary", "how long a call took, since the start of the job");
-  const auto quantiles = [&](const cluster::CallFigures& calls, const char* kind) {
+  const auto quantiles = [&](const cluster::CallMetrics& calls, const char* kind) {
     if (calls.times.count() == 0) return;
     for (const char* part : {"0.5", "0.99"})
       times.add(calls.times.quantile(std::stod(part)), {{"kind", kind}, {"quantile", part}});
@@ -64,29 +64,29 @@ void add_calls(std::string& text, const cluster::TrafficFigures& traffic) {
   quantiles(traffic.flush, "flush");
 }
 
-void add_ps(std::string& text, const std::vector<PsFigures>& all) {
+void add_ps(std::string& text, const std::vector<PsMetrics>& all) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto figure) {
     Family family(text, name, type, help);
-    for (const PsFigures& ps : all)
+    for (const PsMetrics& ps : all)
       family.add(figure(ps), {{"ps", std::to_string(ps.index)}, {"host", ps.host}});
   };
   each("ps_up", "gauge", "whether the ps is there",
-       [](const PsFigures& ps) { return std::uint64_t{ps.lost ? 0U : 1U}; });
+       [](const PsMetrics& ps) { return std::uint64_t{ps.lost ? 0U : 1U}; });
   each("ps_bytes", "gauge", "registered memory",
-       [](const PsFigures& ps) { return ps.report.statistics.heap_bytes; });
+       [](const PsMetrics& ps) { return ps.report.statistics.heap_bytes; });
   each("ps_gpu_bytes", "gauge", "values and slots in the memory of its GPU",
-       [](const PsFigures& ps) { return ps.report.statistics.gpu_bytes; });
+       [](const PsMetrics& ps) { return ps.report.statistics.gpu_bytes; });
   each("ps_rows_pushed_total", "counter", "rows of pushes that have been applied",
-       [](const PsFigures& ps) { return ps.report.statistics.rows_pushed; });
+       [](const PsMetrics& ps) { return ps.report.statistics.rows_pushed; });
   each("ps_bytes_pushed_total", "counter", "their bytes",
-       [](const PsFigures& ps) { return ps.report.statistics.bytes_pushed; });
+       [](const PsMetrics& ps) { return ps.report.statistics.bytes_pushed; });
   each("ps_rows_sent_total", "counter", "rows sent in messages",
-       [](const PsFigures& ps) { return ps.report.statistics.rows_sent; });
+       [](const PsMetrics& ps) { return ps.report.statistics.rows_sent; });
 }
 
 }  // namespace
 
-std::string prometheus_text(const JobFigures& now) {
+std::string prometheus_text(const JobMetrics& now) {
   const CoordinatorStatistics& f = now.functions;
   std::string text;
   Family(text, "up_seconds", "gauge", "since the coordinator's start").add(now.elapsed);
@@ -98,7 +98,7 @@ std::string prometheus_text(const JobFigures& now) {
       .add(f.waiting, {{"state", "waiting"}})
       .add(f.running, {{"state", "running"}});
   std::uint64_t alive = 0;
-  for (const WorkerFigures& worker : now.workers) alive += worker.lost ? 0 : 1;
+  for (const WorkerMetrics& worker : now.workers) alive += worker.lost ? 0 : 1;
   Family(text, "workers", "gauge", "workers that are there").add(alive);
   Family(text, "lost_total", "counter", "ranks that were lost")
       .add(now.lost_workers, {{"role", "worker"}})

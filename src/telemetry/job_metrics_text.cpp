@@ -31,7 +31,7 @@ std::string row(std::string_view what, const std::string& text) {
   return fmt::format("  {:<16}{}\n", what, text);
 }
 
-std::string calls_text(const cluster::CallFigures& calls, double seconds) {
+std::string calls_text(const cluster::CallMetrics& calls, double seconds) {
   if (calls.calls == 0) return "none";
   return fmt::format("{} calls, {} rows, {} ({}/s), p50 {}, p99 {}", calls.calls, calls.rows,
                      bytes_text(static_cast<double>(calls.bytes)),
@@ -45,8 +45,8 @@ std::string number_text(const nlohmann::json& number) {
 
 }  // namespace
 
-std::string summary_of(const JobFigures& now) {
-  const nlohmann::json record = to_json(now, JobFigures{}, false);
+std::string summary_of(const JobMetrics& now) {
+  const nlohmann::json record = to_json(now, JobMetrics{}, false);
   const CoordinatorStatistics& f = now.functions;
   const std::uint64_t ended = f.finished + f.failed;
   std::string text = fmt::format("the job's figures, over {:.1f} s\n", now.elapsed);
@@ -60,7 +60,7 @@ std::string summary_of(const JobFigures& now) {
     text += row("flush", fmt::format("{} calls, p50 {}, p99 {}", now.traffic.flush.calls,
                                      time_text(now.traffic.flush.times.quantile(0.5)),
                                      time_text(now.traffic.flush.times.quantile(0.99))));
-  for (const PsFigures& ps : now.ps) {
+  for (const PsMetrics& ps : now.ps) {
     const protocol::PsStatistics& s = ps.report.statistics;
     text +=
         row(fmt::format("ps {}", ps.index),

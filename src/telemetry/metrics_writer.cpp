@@ -98,11 +98,11 @@ void MetricsWriter::run() {
   }
 }
 
-void MetricsWriter::record(JobFigures now, JobFigures before) {
+void MetricsWriter::record(JobMetrics now, JobMetrics before) {
   add([this, now = std::move(now), before = std::move(before)] { write_record(now, before); });
 }
 
-void MetricsWriter::write_record(const JobFigures& now, const JobFigures& before) {
+void MetricsWriter::write_record(const JobMetrics& now, const JobMetrics& before) {
   const nlohmann::json record = to_json(now, before, false);
   lines_.append(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   if (!prometheus_.empty()) (void)io::replace_text(prometheus_, prometheus_text(now), warned_of_prometheus_);

@@ -28,7 +28,7 @@ class MetricsWriter {
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
   /// A line of metrics.jsonl.
-  void record(JobFigures now, JobFigures before);
+  void record(JobMetrics now, JobMetrics before);
   /// A value of the program's, for TensorBoard. In the file within a second or so.
   void scalar(const std::string& name, double value, std::int64_t step);
   /// summary.txt.
@@ -37,7 +37,7 @@ class MetricsWriter {
  private:
   void add(std::function<void()> work);
   void run();
-  void write_record(const JobFigures& now, const JobFigures& before);
+  void write_record(const JobMetrics& now, const JobMetrics& before);
   void write_scalars();
 
   struct Scalar {

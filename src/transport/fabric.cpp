@@ -42,7 +42,7 @@ void Peer::revive(Bytes, const std::string&) {
   throw Error(Code::unimplemented, name_ + " is a thread of this process; it does not come back");
 }
 
-std::unique_ptr<Region> Fabric::adopt(std::span<std::byte>, const FilePlace&) {
+std::unique_ptr<Region> Fabric::adopt(std::span<std::byte>, const FileLocation&) {
   throw Error(Code::unimplemented, "a fabric between threads of one process has no kept memory");
 }
 

@@ -40,7 +40,7 @@ struct RegionKey {
   std::uint64_t address = 0;
   std::uint64_t length = 0;
   std::vector<std::byte> packed;
-  FilePlace file = {};
+  FileLocation file = {};
 };
 
 /// Memory that other ranks may read and write. Zeroed, page-aligned. Freed with the object, while peers that
@@ -179,7 +179,7 @@ class Fabric {
   virtual std::unique_ptr<Region> allocate(std::size_t bytes) = 0;
   /// Registers mapped memory that outlives the region. It is as it is: neither zeroed nor freed. Throws
   /// Error(unimplemented) between threads of one process.
-  virtual std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FilePlace& place);
+  virtual std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FileLocation& place);
 
   /// Runs handlers of what has arrived. 0 means that nothing had.
   virtual unsigned progress() = 0;

@@ -63,13 +63,14 @@ enum MessageType : std::uint16_t {
   kFreeResources = 80,  // coordinator to worker: objects that no closure names any more
 
   // a ps that is lost, and the spare in its place (protocol/failover.hpp)
-  kTakeOver = 72,      // coordinator to spare: be the ps; answered with kPsReturned, or
-  kNotTakenOver = 73,  // spare to coordinator: it cannot; the payload says why
-  kGpuKey = 74,        // client to ps: how a GPU's kernels of this host read a shard there
-  kPlacesNow = 75,     // client to a ps that was a spare: where its shards lie
+  kTakeOver = 72,          // coordinator to spare: be the ps; answered with kPsReturned, or
+  kNotTakenOver = 73,      // spare to coordinator: it cannot; the payload says why
+  kGpuKey = 74,            // client to ps: how a GPU's kernels of this host read a shard there
+  kCurrentLocations = 75,  // client to a ps that was a spare: where its shards lie
 
   kCheckRestore = 76,  // coordinator to ps: compare bytes of a checkpoint (protocol/restore_plan.hpp)
-  kOpenGpuRoom = 77,   // client to ps: memory of its GPU for gradients that a GPU of this host puts there
+  kOpenStagingBuffer =
+      77,  // client to ps: memory of its GPU for gradients that a GPU of this host puts there
 
   kDumpStacks = 60,  // coordinator to all: write the stacks of your threads (docs/coordinator.md)
   kReport =
@@ -127,9 +128,9 @@ constexpr bool is_message_type(std::uint32_t number) {
     case kTakeOver:
     case kNotTakenOver:
     case kGpuKey:
-    case kPlacesNow:
+    case kCurrentLocations:
     case kCheckRestore:
-    case kOpenGpuRoom:
+    case kOpenStagingBuffer:
     case kDumpStacks:
     case kReport:
       return true;

@@ -8,10 +8,10 @@ namespace capstan::cluster {
 namespace {
 
 using testing::ElementsAre;
-using topology::Seat;
+using topology::AvailableResources;
 
 /// Two NUMA nodes of eight cores, an adapter at each, two GPUs at each.
-Seat two_sockets() {
+AvailableResources two_sockets() {
   return {.cpus = "0-15",
           .cpu_count = 16,
           .core_count = 16,
@@ -20,13 +20,13 @@ Seat two_sockets() {
           .gpus = {{"g0", 0}, {"g1", 0}, {"g2", 1}, {"g3", 1}}};
 }
 
-Seat one_core(int core) {
+AvailableResources one_core(int core) {
   return {
       .cpus = std::to_string(core), .cpu_count = 1, .core_count = 1, .nodes = {{0, std::to_string(core)}}};
 }
 
 /// One letter a rank, all with the same seat.
-std::vector<Member> members(const std::string& letters, const Seat& seat) {
+std::vector<Member> members(const std::string& letters, const AvailableResources& seat) {
   std::vector<Member> out;
   std::array<int, 5> next{};
   for (const char letter : letters) {
@@ -54,7 +54,7 @@ TEST(Binding, WorkersTakeTurnsAmongTheGpus) {
 }
 
 TEST(Binding, WithoutAdaptersPsTakeTurnsAmongTheNodesAndWorkersStay) {
-  Seat seat = two_sockets();
+  AvailableResources seat = two_sockets();
   seat.adapters.clear();
   seat.gpus.clear();
   const auto bindings = plan_binding(members("CWPP", seat));
@@ -64,7 +64,7 @@ TEST(Binding, WithoutAdaptersPsTakeTurnsAmongTheNodesAndWorkersStay) {
 }
 
 TEST(Binding, NobodyLeavesWhatTheLauncherAllowed) {
-  Seat seat = two_sockets();  // bound to the second socket
+  AvailableResources seat = two_sockets();  // bound to the second socket
   seat.cpus = "8-15";
   seat.nodes = {{1, "8-15"}};
   const auto bindings = plan_binding(members("CWPP", seat));
@@ -77,14 +77,14 @@ TEST(Binding, HostsHaveTurnsOfTheirOwnAndUnknownSeatsAreLeftAlone) {
   auto all = members("CPP", two_sockets());
   all[2].host = "n2";
   EXPECT_EQ(plan_binding(all)[2].node, 0);
-  EXPECT_EQ(plan_binding(members("CP", Seat{}))[1], Binding{});
-  Seat nowhere = two_sockets();
+  EXPECT_EQ(plan_binding(members("CP", AvailableResources{}))[1], Binding{});
+  AvailableResources nowhere = two_sockets();
   for (auto& adapter : nowhere.adapters) adapter.node = -1;  // the system does not say
   EXPECT_EQ(plan_binding(members("CPP", nowhere))[2], (Binding{"8-15", 1, "mlx5_1", "", true}));
 }
 
 TEST(Binding, TheTableHasALineARank) {
-  Seat seat = two_sockets();
+  AvailableResources seat = two_sockets();
   seat.network = {"rc_mlx5", "tcp"};
   const auto all = members("CWP", seat);
   EXPECT_THAT(
@@ -94,7 +94,7 @@ TEST(Binding, TheTableHasALineARank) {
                   "ps 0 (rank 2 on n1): cpus 0-7, NUMA node 0, mlx5_0, bound, UCX by rc_mlx5 tcp"));
   EXPECT_THAT(binding_table(all, plan_binding(all), 1),
               ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15, UCX by rc_mlx5 tcp", "and 2 more"));
-  const auto unknown = members("C", Seat{});
+  const auto unknown = members("C", AvailableResources{});
   EXPECT_THAT(binding_table(unknown, plan_binding(unknown), 9),
               ElementsAre("coordinator 0 (rank 0 on n1): hwloc cannot tell its cpus"));
 }
@@ -123,7 +123,7 @@ TEST(Binding, WhatWillBeSlowIsSaid) {
 }
 
 TEST(Binding, WarnsOfMoreRanksThanCpus) {
-  const Seat two_cores{.cpus = "0-1", .cpu_count = 2, .core_count = 2, .nodes = {{0, "0-1"}}};
+  const AvailableResources two_cores{.cpus = "0-1", .cpu_count = 2, .core_count = 2, .nodes = {{0, "0-1"}}};
   const auto warnings = [](const std::vector<Member>& all) {
     return binding_warnings(all, plan_binding(all));
   };
@@ -153,8 +153,8 @@ TEST(Binding, WarnsOfMoreRanksThanCpus) {
   EXPECT_THAT(warnings(with_another_host("CPPP")), warning("3 ps and 0 workers"));
 }
 
-TEST(Seat, OfThisProcessHasItsCores) {
-  const Seat seat = topology::seat_of_this_process();
+TEST(AvailableResources, OfThisProcessHasItsCores) {
+  const AvailableResources seat = topology::seat_of_this_process();
   EXPECT_FALSE(seat.cpus.empty());
   EXPECT_GE(seat.cpu_count, seat.core_count);
   EXPECT_GE(seat.core_count, 1);

@@ -16,20 +16,20 @@
 namespace capstan::cluster {
 namespace {
 
-TEST(KeptRecord, IsWholeWheneverItsWriterIsKilled) {
-  const auto memory = transport::KeptMemory::create();
-  EXPECT_TRUE(KeptRecord(memory).read().empty());
+TEST(PersistentRecord, IsWholeWheneverItsWriterIsKilled) {
+  const auto memory = transport::PersistentMemory::create();
+  EXPECT_TRUE(PersistentRecord(memory).read().empty());
   std::uint64_t last = 0;
   for (int time = 0; time < 20; ++time) {
     const pid_t writer = fork();
     ASSERT_GE(writer, 0);
     if (writer == 0) {
-      KeptRecord record(memory);
+      PersistentRecord record(memory);
       for (std::uint64_t number = last + 1;; ++number) {
         record.write(to_bytes(std::vector<std::uint64_t>(1 + number % 5000, number)));
       }
     }
-    const KeptRecord record(memory);
+    const PersistentRecord record(memory);
     std::vector<std::byte> bytes;
     do {
       usleep(2000);
@@ -45,16 +45,16 @@ TEST(KeptRecord, IsWholeWheneverItsWriterIsKilled) {
   }
 }
 
-TEST(KeptRecord, IsBounded) {
-  KeptRecord record(transport::KeptMemory::create());
-  record.write(std::vector<std::byte>(KeptRecord::kMostBytes));
-  EXPECT_EQ(record.read().size(), KeptRecord::kMostBytes);
-  EXPECT_THROW(record.write(std::vector<std::byte>(KeptRecord::kMostBytes + 1)), Error);
-  EXPECT_EQ(record.read().size(), KeptRecord::kMostBytes);
+TEST(PersistentRecord, IsBounded) {
+  PersistentRecord record(transport::PersistentMemory::create());
+  record.write(std::vector<std::byte>(PersistentRecord::kMostBytes));
+  EXPECT_EQ(record.read().size(), PersistentRecord::kMostBytes);
+  EXPECT_THROW(record.write(std::vector<std::byte>(PersistentRecord::kMostBytes + 1)), Error);
+  EXPECT_EQ(record.read().size(), PersistentRecord::kMostBytes);
 }
 
 TEST(CoordinatorMemory, TheNextProcessFindsWhatTheLastOneNoted) {
-  const auto memory = transport::KeptMemory::create();
+  const auto memory = transport::PersistentMemory::create();
   CoordinatorMemory first;
   first.keep_in(memory);
   EXPECT_FALSE(first.read().step);
@@ -79,7 +79,7 @@ TEST(CoordinatorMemory, TheNextProcessFindsWhatTheLastOneNoted) {
 
 TEST(CoordinatorMemory, TheNextProcessKnowsWhichSparesWait) {
   using State = SpareRecord::State;
-  const auto memory = transport::KeptMemory::create();
+  const auto memory = transport::PersistentMemory::create();
   CoordinatorMemory first;
   first.keep_in(memory);
   EXPECT_TRUE(first.read().waits(3)) << "none has been told anything yet";

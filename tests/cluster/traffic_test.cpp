@@ -72,13 +72,13 @@ TEST(Traffic, ReaderSeesWhatTheWriterCounted) {
   });
   std::uint64_t seen = 0;
   while (seen < kCalls) {
-    const CallFigures now = traffic.pull.figures();
+    const CallMetrics now = traffic.pull.figures();
     EXPECT_GE(now.calls, seen);
     seen = now.calls;
     std::this_thread::yield();
   }
   writer.join();
-  const CallFigures all = traffic.pull.figures();
+  const CallMetrics all = traffic.pull.figures();
   EXPECT_EQ(all.rows, 3 * kCalls);
   EXPECT_EQ(all.bytes, 12 * kCalls);
   EXPECT_EQ(all.times.count(), 1 + (kCalls - 2) / 127) << "the second call, and one in 127 from there";
@@ -86,12 +86,12 @@ TEST(Traffic, ReaderSeesWhatTheWriterCounted) {
 }
 
 TEST(Traffic, TravelsWithoutItsZeros) {
-  CallFigures figures{5, 10, 40};
+  CallMetrics figures{5, 10, 40};
   figures.times.counts[7] = 4;
   figures.times.counts[127] = 1;
   const auto bytes = to_bytes(packed(figures));
   EXPECT_LT(bytes.size(), 100U);
-  const CallFigures back = unpacked(from_bytes<PackedCalls>(bytes));
+  const CallMetrics back = unpacked(from_bytes<PackedCalls>(bytes));
   EXPECT_EQ(back.rows, figures.rows);
   EXPECT_EQ(back.times.counts, figures.times.counts);
   PackedCalls wrong;

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/membership/heartbeats.hpp"
+#include "cluster/membership/failure_detector.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace capstan::coordinator {
@@ -152,8 +152,8 @@ class HeartbeatsTest : public testing::Test {
     return silent;
   }
 
-  cluster::Heartbeats heartbeats_{seconds(1)};
-  cluster::Heartbeats::Clock::time_point now_ = cluster::Heartbeats::Clock::now();
+  cluster::FailureDetector heartbeats_{seconds(1)};
+  cluster::FailureDetector::Clock::time_point now_ = cluster::FailureDetector::Clock::now();
 };
 
 TEST_F(HeartbeatsTest, WhoFallsSilentIsNamedOnceAndWithinTheTimeout) {
@@ -182,7 +182,7 @@ TEST_F(HeartbeatsTest, TimeInWhichNobodyLookedIsNobodysSilence) {
 }
 
 TEST_F(HeartbeatsTest, NothingIsWatchedWithoutATimeout) {
-  heartbeats_ = cluster::Heartbeats(milliseconds(0));
+  heartbeats_ = cluster::FailureDetector(milliseconds(0));
   EXPECT_FALSE(heartbeats_.on());
   heartbeats_.heard(1, now_);
   EXPECT_EQ(heartbeats_.silent(now_ + seconds(1000)), Ranks{});

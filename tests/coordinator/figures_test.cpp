@@ -14,8 +14,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-telemetry::PsFigures ps_of(int index, std::uint64_t bytes, std::uint64_t rows, const std::string& variable) {
-  telemetry::PsFigures ps{.index = index, .rank = 3 + index, .host = "node17", .reported = true};
+telemetry::PsMetrics ps_of(int index, std::uint64_t bytes, std::uint64_t rows, const std::string& variable) {
+  telemetry::PsMetrics ps{.index = index, .rank = 3 + index, .host = "node17", .reported = true};
   ps.report.statistics = {
       .rows_pushed = rows, .bytes_pushed = 256 * rows, .pushes = rows / 10, .heap_bytes = bytes};
   ps.report.shards = 1;
@@ -23,8 +23,8 @@ telemetry::PsFigures ps_of(int index, std::uint64_t bytes, std::uint64_t rows, c
   return ps;
 }
 
-telemetry::JobFigures job() {
-  telemetry::JobFigures job;
+telemetry::JobMetrics job() {
+  telemetry::JobMetrics job;
   job.time = 1'800'000'010;
   job.elapsed = 10;
   job.functions.scheduled = 120;
@@ -43,8 +43,8 @@ telemetry::JobFigures job() {
 }
 
 TEST(Figures, ARecordHasRatesOfItsPeriod) {
-  const telemetry::JobFigures before = job();
-  telemetry::JobFigures now = before;
+  const telemetry::JobMetrics before = job();
+  telemetry::JobMetrics now = before;
   now.elapsed = 14;
   now.functions.finished += 20;
   for (int i = 0; i < 20; ++i) now.functions.execution.add(8'000'000);
@@ -70,22 +70,22 @@ TEST(Figures, ARecordHasRatesOfItsPeriod) {
 }
 
 TEST(Figures, BalanceAndTheHottestShard) {
-  const json record = telemetry::to_json(job(), telemetry::JobFigures{}, false);
+  const json record = telemetry::to_json(job(), telemetry::JobMetrics{}, false);
   EXPECT_EQ(record["balance"]["bytes"], 1.5);
   EXPECT_EQ(record["balance"]["rows_pushed"], 1.5);
   EXPECT_EQ(record["hottest"],
             (json{{"variable", "w"}, {"shard", 0}, {"ps", 0}, {"rows", 3000}, {"share", 0.75}}));
   EXPECT_FALSE(telemetry::imbalance({0, 0}).has_value());
   EXPECT_TRUE(
-      telemetry::to_json(telemetry::JobFigures{}, telemetry::JobFigures{}, true)["hottest"].is_null());
+      telemetry::to_json(telemetry::JobMetrics{}, telemetry::JobMetrics{}, true)["hottest"].is_null());
 }
 
 TEST(Figures, StalenessIsHowFarWorkersAreApart) {
-  telemetry::JobFigures now = job();
+  telemetry::JobMetrics now = job();
   now.groups = {"all"};
   protocol::GroupClocks clocks{protocol::GroupMode::stale_synchronous, 3, 7, {{1, 9}, {2, 7}}};
   now.ps[0].report.groups = {{1, clocks}};
-  const json record = telemetry::to_json(now, telemetry::JobFigures{}, true);
+  const json record = telemetry::to_json(now, telemetry::JobMetrics{}, true);
   EXPECT_EQ(record["staleness"],
             (json::array({{{"group", "all"}, {"bound", 3}, {"steps", 7}, {"spread", 2}}})));
   EXPECT_EQ(record["each_worker"][0]["behind"], 0);
@@ -94,8 +94,8 @@ TEST(Figures, StalenessIsHowFarWorkersAreApart) {
 }
 
 TEST(Figures, ThoseOfAnotherProcessAreNotTakenOffAWorkers) {
-  const telemetry::JobFigures before = job();
-  telemetry::JobFigures now = before;
+  const telemetry::JobMetrics before = job();
+  telemetry::JobMetrics now = before;
   now.elapsed += 2;
   now.workers[1] = {.index = 1, .rank = 7, .host = "node18", .ended = 10};  // started again
   const json record = telemetry::to_json(now, before, true);
@@ -103,7 +103,7 @@ TEST(Figures, ThoseOfAnotherProcessAreNotTakenOffAWorkers) {
 }
 
 TEST(Figures, TheSummaryHasALineForEachThing) {
-  telemetry::JobFigures now = job();
+  telemetry::JobMetrics now = job();
   now.saves = {.saves = 2, .waited_seconds = 0.1, .written_seconds = 3, .last_seconds = 1.25};
   const std::string text = telemetry::summary_of(now);
   EXPECT_THAT(text, HasSubstr("functions       100 ended (2 failed), 10 a second"));
@@ -118,7 +118,7 @@ TEST(Figures, TheSummaryHasALineForEachThing) {
 }
 
 TEST(Figures, InPrometheusFormatHaveAHeadForEachFamily) {
-  telemetry::JobFigures now = job();
+  telemetry::JobMetrics now = job();
   now.ps[1].lost = true;
   now.scalars["odd \"name\"\\\n"] = 2;
   const std::string text = telemetry::prometheus_text(now);

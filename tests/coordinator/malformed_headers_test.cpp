@@ -69,9 +69,9 @@ constexpr std::array kHandled{
     Handled{To::ps, transport::kDropVariable, kCallId},
     Handled{To::ps, transport::kListShards, kCallId},
     Handled{To::ps, transport::kGpuKey, kCallId},
-    Handled{To::ps, transport::kPlacesNow, kCallId},
+    Handled{To::ps, transport::kCurrentLocations, kCallId},
     Handled{To::ps, transport::kCheckRestore, kCallId},
-    Handled{To::ps, transport::kOpenGpuRoom, kCallId},
+    Handled{To::ps, transport::kOpenStagingBuffer, kCallId},
 };
 
 std::vector<std::size_t> wrong_sizes(std::size_t right) { return {0, 1, right - 1, right + 1, 120}; }

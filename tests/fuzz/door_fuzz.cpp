@@ -15,7 +15,7 @@ namespace {
 
 using namespace capstan;
 using namespace capstan::cluster;
-using State = DoorVisit::State;
+using State = JoinHandshake::State;
 
 /// What the corpus shows.
 Token token() {
@@ -31,8 +31,8 @@ void require(bool right, const char* what) {
 }
 
 /// As the door reads: until the request is whole, or is refused.
-DoorVisit visit(const Token& token, std::span<const std::byte> bytes, std::size_t piece) {
-  DoorVisit visit(token);
+JoinHandshake visit(const Token& token, std::span<const std::byte> bytes, std::size_t piece) {
+  JoinHandshake visit(token);
   while (!bytes.empty() && (visit.state() == State::knocking || visit.state() == State::talking)) {
     const std::size_t count = std::min(piece, bytes.size());
     visit.take(bytes.first(count));
@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto piece = std::to_integer<std::size_t>(input[0]);
   const auto bytes = input.subspan(1);
 
-  const DoorVisit whole = visit(kToken, bytes, std::max<std::size_t>(bytes.size(), 1));
+  const JoinHandshake whole = visit(kToken, bytes, std::max<std::size_t>(bytes.size(), 1));
   require(whole.body().size() <= kMostBodyBytes, "a body is too long");
   require(whole.state() != State::knocking || bytes.size() < kKnockBytes, "a whole knock has no answer");
   if (whole.state() == State::talking || whole.state() == State::asked) {
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (piece == 0) return 0;
   // A request that is followed by more is whole before that is read: the door answers it, and closes.
-  const DoorVisit pieces = visit(kToken, bytes, piece);
+  const JoinHandshake pieces = visit(kToken, bytes, piece);
   const bool cut = pieces.state() == State::asked && whole.state() == State::refused;
   require(cut || pieces.state() == whole.state(), "pieces make a difference");
   return 0;

@@ -366,8 +366,8 @@ TEST_F(StandInGroups, WhatWasNotWaitedForIsGivenUp) {
   EXPECT_EQ(seen, (std::vector<float>{1, 2}));
 }
 
-TEST(Endings, AreWaitedForByWhoAsksAndNoLongerThanTheyMayBe) {
-  Endings some;
+TEST(AsyncTeardown, AreWaitedForByWhoAsksAndNoLongerThanTheyMayBe) {
+  AsyncTeardown some;
   std::promise<void> first, second;
   std::atomic<int> ended = 0;
   for (auto* go : {&first, &second}) {
@@ -377,20 +377,20 @@ TEST(Endings, AreWaitedForByWhoAsksAndNoLongerThanTheyMayBe) {
     });
   }
   some.begin(5, [&ended] { ++ended; });
-  EXPECT_TRUE(some.not_through(std::array{4, 5}, kPatience).empty()) << "others' are not waited for";
-  EXPECT_EQ(some.not_through(std::array{5, 3, 3}, 10ms), std::vector{3});
+  EXPECT_TRUE(some.unfinished(std::array{4, 5}, kPatience).empty()) << "others' are not waited for";
+  EXPECT_EQ(some.unfinished(std::array{5, 3, 3}, 10ms), std::vector{3});
   first.set_value();
-  EXPECT_EQ(some.not_through(std::array{3}, 10ms), std::vector{3}) << "it has another one";
-  EXPECT_TRUE(some.not_through(std::array{5}, 0ms).empty());
+  EXPECT_EQ(some.unfinished(std::array{3}, 10ms), std::vector{3}) << "it has another one";
+  EXPECT_TRUE(some.unfinished(std::array{5}, 0ms).empty());
   second.set_value();
-  EXPECT_TRUE(some.not_through(std::array{3, 5}, kPatience).empty());
+  EXPECT_TRUE(some.unfinished(std::array{3, 5}, kPatience).empty());
   EXPECT_EQ(ended, 3);
 }
 
 TEST_F(StandInGroups, AGroupWaitsForTheEndOfOneThatWasGivenUp) {
   const Gpus gpus(2);
   std::promise<void> go;
-  endings().begin(1, [may = go.get_future().share()] { may.wait(); });
+  async_teardown().begin(1, [may = go.get_future().share()] { may.wait(); });
   EXPECT_EQ(
       error_of(Code::failed_precondition, [&] { Communicator(gpus.streams(), 10ms); }),
       "GPU 1: a group that was given up has not ended within 10 ms, as a kernel of it still runs; start "

@@ -172,12 +172,12 @@ class Pusher {
       gpu::copy(stream, mapped_.data() + at, of.data() + sizeof header + numbers, bytes);
       stream.wait();
     }
-    header.in_room = 1;
+    header.in_staging_buffer = 1;
     header.rank = rank_;
     header.bytes = protocol::entry_bytes_in_room(header.kind, header.rows);
     of.resize(header.bytes);
     std::memcpy(of.data(), &header, sizeof header);
-    const protocol::PlaceInRoom place{room_.number, 0, at};
+    const protocol::BufferSlot place{room_.number, 0, at};
     std::memcpy(of.data() + sizeof header + numbers, &place, sizeof place);
     return of;
   }
@@ -185,7 +185,7 @@ class Pusher {
   static constexpr std::uint64_t kBytes = std::uint64_t{1} << 20;
 
  private:
-  protocol::GpuRoom room_;
+  protocol::StagingBufferKey room_;
   std::uint32_t rank_;
   gpu::MappedMemory mapped_;
 };

@@ -27,7 +27,7 @@ using Values = std::vector<double>;
 /// place.
 class PersistentPs {
  public:
-  explicit PersistentPs(const std::shared_ptr<transport::KeptMemory>& memory)
+  explicit PersistentPs(const std::shared_ptr<transport::PersistentMemory>& memory)
       : kept_(memory, fabric_, kPlaces, kRingBytes / 4),
         board_(kept_.board(protocol::BoardLayout(kPlaces).bytes())),
         store_(
@@ -61,10 +61,10 @@ class PersistentPs {
     return entry;
   }
 
-  protocol::RingPlace open_ring(int rank) { return rings_.open(rank, kRingBytes); }
+  protocol::RingLocation open_ring(int rank) { return rings_.open(rank, kRingBytes); }
   /// The first entry of the rank's ring.
   void assign_by_ring(int rank, double value) {
-    const protocol::RingPlace place = open_ring(rank);
+    const protocol::RingLocation place = open_ring(rank);
     const auto entry = assignment(rank, value);
     std::memcpy(store_.heap().at(place.region, place.offset).data, entry.data(), entry.size());
     word(protocol::BoardLayout(kPlaces).tail(static_cast<std::uint64_t>(rank))).store(entry.size());
@@ -105,7 +105,7 @@ class PersistentPs {
     return out;
   }
   std::uint64_t version() {
-    const protocol::ShardPlace place = store_.list().at(0).place;
+    const protocol::ShardLocation place = store_.list().at(0).place;
     std::uint64_t version = 0;
     std::memcpy(&version, store_.heap().at(place.version_region, place.version_offset).data, sizeof version);
     return version;
@@ -119,7 +119,7 @@ class PersistentPs {
   }
 
   transport::UcxFabric fabric_;
-  KeptState kept_;
+  PersistentState kept_;
   std::unique_ptr<transport::Region> board_;
   Store store_;
   RingReader rings_;
@@ -129,7 +129,7 @@ class PersistentPs {
 TEST(PsRecovery, KeepsTheCoordinatorsFirstPushThoughBothAreKilled) {
   for (const bool by_ring : {true, false}) {
     SCOPED_TRACE(by_ring ? "by a ring" : "by a message");
-    const auto memory = transport::KeptMemory::create();
+    const auto memory = transport::PersistentMemory::create();
     std::optional<PersistentPs> ps(std::in_place, memory);
     by_ring ? ps->assign_by_ring(kCoordinator, 7) : ps->assign_by_message(kCoordinator, 7);
     ps->greet_coordinator();
@@ -140,7 +140,7 @@ TEST(PsRecovery, KeepsTheCoordinatorsFirstPushThoughBothAreKilled) {
 }
 
 TEST(PsRecovery, KeepsAPushByMessageThoughItsRankOpensARingThen) {
-  const auto memory = transport::KeptMemory::create();
+  const auto memory = transport::PersistentMemory::create();
   std::optional<PersistentPs> ps(std::in_place, memory);
   ps->assign_by_message(kWorker, 7);
   ps->open_ring(kWorker);
@@ -150,7 +150,7 @@ TEST(PsRecovery, KeepsAPushByMessageThoughItsRankOpensARingThen) {
 
 TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
   const io::TemporaryFolder folder;
-  const auto memory = transport::KeptMemory::create();
+  const auto memory = transport::PersistentMemory::create();
   std::optional<PersistentPs> ps(std::in_place, memory);
   ps->assign_by_message(kWorker, 7);
   ps->assign_without_commit(kWorker, 8);
@@ -163,7 +163,7 @@ TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
 }
 
 TEST(PsRecovery, AConsistentReadDoesNotSeeAPushByMessageThatTheDeathCutInTwo) {
-  const auto memory = transport::KeptMemory::create();
+  const auto memory = transport::PersistentMemory::create();
   for (const bool closed : {false, true}) {
     std::optional<PersistentPs> ps(std::in_place, memory);
     ps->assign_by_message(kWorker, 7, true, false);
@@ -185,7 +185,7 @@ TEST(PsRecovery, AConsistentReadDoesNotSeeAPushByMessageThatTheDeathCutInTwo) {
 }
 
 TEST(PsRecovery, ADeadRankWhoseMessagesHadToWaitIsFenced) {
-  PersistentPs ps(transport::KeptMemory::create());
+  PersistentPs ps(transport::PersistentMemory::create());
   ps.begin_waiting_read();
   ps.assign_by_message(kWorker, 7);
   EXPECT_EQ(ps.values(), Values(4, 0));
@@ -196,7 +196,7 @@ TEST(PsRecovery, ADeadRankWhoseMessagesHadToWaitIsFenced) {
 
 TEST(PsRecovery, ARestoreChangesTheVersionThatConsistentReadersCompare) {
   const io::TemporaryFolder folder;
-  PersistentPs ps(transport::KeptMemory::create());
+  PersistentPs ps(transport::PersistentMemory::create());
   const std::uint64_t before = ps.version();
   ps.restore(folder.path(), 9);
   EXPECT_EQ(ps.version() % 2, 0U);

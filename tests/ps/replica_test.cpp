@@ -67,7 +67,7 @@ class ReplicaTest : public testing::Test {
   std::uint64_t applied(int rank) { return word(layout_.applied(static_cast<std::uint64_t>(rank))); }
   /// Into the ring of a rank whose entries have filled `tail` bytes so far. The ring never wraps here.
   void publish(int rank, std::uint64_t& tail, const std::vector<std::byte>& entry) {
-    const protocol::RingPlace place = rings_.open(rank, kRing);
+    const protocol::RingLocation place = rings_.open(rank, kRing);
     std::memcpy(store_.heap().at(place.region, place.offset).data + tail, entry.data(), entry.size());
     tail += entry.size();
     word(layout_.tail(static_cast<std::uint64_t>(rank))).store(tail);

@@ -63,7 +63,7 @@ class RingReaderTest : public testing::Test {
   /// The pusher's end of a ring, as ps_link.cpp writes it but for the waiting.
   struct Pusher {
     int rank;
-    protocol::RingPlace place;
+    protocol::RingLocation place;
     std::byte* ring;
     std::byte* board;
     std::uint64_t tail = 0;
@@ -93,7 +93,7 @@ class RingReaderTest : public testing::Test {
   };
 
   Pusher open(int rank, std::uint64_t bytes = kRing) {
-    const protocol::RingPlace place = reader_.open(rank, bytes);
+    const protocol::RingLocation place = reader_.open(rank, bytes);
     auto& window = windows_.emplace_back(peer_->open_window(heap_.key(place.region), {}));
     return {rank, place, window->mapped() + place.offset, board_.data()};
   }

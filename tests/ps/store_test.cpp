@@ -51,8 +51,8 @@ class StoreTest : public testing::Test {
 
   /// One shard that is the whole variable.
   template <class T>
-  protocol::ShardPlace create(std::uint32_t id, std::vector<std::uint64_t> shape, const Optimizer& optimizer,
-                              const Initializer& initializer = {}) {
+  protocol::ShardLocation create(std::uint32_t id, std::vector<std::uint64_t> shape,
+                                 const Optimizer& optimizer, const Initializer& initializer = {}) {
     return store_.create(
         {id, 0, "v" + std::to_string(id), dtype_of<T>, shape, 0, shape[0], optimizer, initializer});
   }
@@ -219,7 +219,7 @@ TEST_F(StoreTest, FirstValuesAreThoseOfTheWholeVariable) {
 }
 
 TEST_F(StoreTest, APlaceSaysWhereTheValuesLie) {
-  const protocol::ShardPlace place =
+  const protocol::ShardLocation place =
       store_.create({1, 2, "w", DType::float64, {100, 2}, 40, 30, {}, initializers::constant(6)});
   EXPECT_EQ(place.ps, 3);
   EXPECT_EQ(place.first_row, 40U);

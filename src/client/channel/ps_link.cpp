@@ -61,9 +61,9 @@ void PsLink::connect() { meet(ask_to_connect()); }
 
 void PsLink::meet(const protocol::ConnectReply& reply) {
   if (reply.life != ps_life_) {
-    PlacesNow places;
-    for (const auto& now : from_bytes<std::vector<protocol::PlaceNow>>(
-             rpc_.call(peer_, transport::kPlacesNow, {}, runtime_.patience(), "say where its shards lie"))) {
+    CurrentLocations places;
+    for (const auto& now : from_bytes<std::vector<protocol::PlaceNow>>(rpc_.call(
+             peer_, transport::kCurrentLocations, {}, runtime_.patience(), "say where its shards lie"))) {
       places.emplace(std::pair(now.variable, now.shard), now.place);
     }
     places_ = std::move(places);
@@ -87,8 +87,8 @@ void PsLink::meet(const protocol::ConnectReply& reply) {
   }
 }
 
-const protocol::ShardPlace& PsLink::place_now(std::uint32_t variable, std::uint32_t shard,
-                                              const protocol::ShardPlace& then) const {
+const protocol::ShardLocation& PsLink::place_now(std::uint32_t variable, std::uint32_t shard,
+                                                 const protocol::ShardLocation& then) const {
   const auto now = places_.find({variable, shard});
   return now == places_.end() ? then : now->second;
 }
@@ -181,7 +181,7 @@ transport::Window& PsLink::window(std::uint64_t region) {
 }
 
 void PsLink::open_ring() {
-  ring_ = from_bytes<protocol::RingPlace>(
+  ring_ = from_bytes<protocol::RingLocation>(
       call(transport::kOpenRing, transport::as_bytes(room_), "open a push ring"));
   ring_window_ = &window(ring_.region);
 }
@@ -294,7 +294,7 @@ void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t
     peer_.send_in_place(transport::kPushEntry, transport::as_bytes(header),
                         {push.gradient + first * push.row_bytes, bytes}, from_gradient_);
   } else {
-    Parcel& parcel = free_parcel();
+    SendBuffer& parcel = free_parcel();
     if (parcel.bytes.size() < bytes) parcel.bytes.resize(bytes);
     std::byte* values = parcel.bytes.data();
     if (push.sparse()) {
@@ -309,11 +309,11 @@ void PsLink::send_entry(const PushRows& push, std::uint64_t first, std::uint64_t
   published_ = tail_;
 }
 
-PsLink::Parcel& PsLink::free_parcel() {
+PsLink::SendBuffer& PsLink::free_parcel() {
   for (const auto& parcel : parcels_) {
     if (parcel->in_flight == 0) return *parcel;
   }
-  return *parcels_.emplace_back(std::make_unique<Parcel>());  // as many as fit the room
+  return *parcels_.emplace_back(std::make_unique<SendBuffer>());  // as many as fit the room
 }
 
 void PsLink::wait_for_room(std::uint64_t bytes) {

@@ -38,7 +38,7 @@ struct RunningClosure {
 using Returned = std::map<int, cluster::Member>;
 
 /// Where a shard lies that has moved with its ps, by variable and shard.
-using PlacesNow = std::map<std::pair<std::uint32_t, std::uint32_t>, protocol::ShardPlace>;
+using CurrentLocations = std::map<std::pair<std::uint32_t, std::uint32_t>, protocol::ShardLocation>;
 
 class PsLink {
  public:
@@ -65,8 +65,8 @@ class PsLink {
   /// How often the ps has come back.
   std::uint64_t returns() const noexcept { return returns_; }
   /// Where the shard lies that lay at `then` when it was made.
-  const protocol::ShardPlace& place_now(std::uint32_t variable, std::uint32_t shard,
-                                        const protocol::ShardPlace& then) const;
+  const protocol::ShardLocation& place_now(std::uint32_t variable, std::uint32_t shard,
+                                           const protocol::ShardLocation& then) const;
   /// Nothing is on its way to the ps.
   bool idle() const noexcept { return sink_ != nullptr ? !sink_->unsettled() : applied_ == tail_; }
 
@@ -118,7 +118,7 @@ class PsLink {
 
  private:
   /// An entry on its way as a message.
-  struct Parcel {
+  struct SendBuffer {
     std::uint32_t in_flight = 0;
     std::vector<std::byte> bytes;
   };
@@ -137,11 +137,11 @@ class PsLink {
   void push_inline(const PushRows& push);
   void write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void write_entry_in_room(const PushRows& push, std::uint64_t first, std::uint64_t count,
-                           const protocol::PlaceInRoom& place);
-  protocol::PlaceInRoom take_room(GpuRoom& room, std::uint64_t bytes);
+                           const protocol::BufferSlot& place);
+  protocol::BufferSlot take_room(StagingBuffer& room, std::uint64_t bytes);
   void send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
   void wait_for_gradient();
-  Parcel& free_parcel();
+  SendBuffer& free_parcel();
   void reserve(std::uint64_t bytes);
   void wait_for_room(std::uint64_t bytes);
   void read_applied();
@@ -170,17 +170,17 @@ class PsLink {
   std::uint64_t& moves_;
   std::function<void()> dies_;
   std::uint32_t ps_life_ = 0;  // of the ps
-  PlacesNow places_;           // empty in its first life
-  protocol::RingPlace ring_;
+  CurrentLocations places_;    // empty in its first life
+  protocol::RingLocation ring_;
   transport::Window* ring_window_ = nullptr;
   std::uint64_t tail_ = 0;          // bytes written so far
   std::uint64_t published_ = 0;     // of them, what the ps may see
   std::uint64_t applied_ = 0;       // as last read or told
   std::vector<std::byte> staging_;  // an entry for a window that is not mapped, or gathered for the sink
   std::vector<std::uint32_t> numbers_;
-  std::vector<std::unique_ptr<Parcel>> parcels_;
-  std::map<int, GpuRoom> gpu_rooms_;  // by the GPU whose kernels use it
-  std::uint32_t from_gradient_ = 0;   // messages that the transport still reads from the caller's gradient
+  std::vector<std::unique_ptr<SendBuffer>> parcels_;
+  std::map<int, StagingBuffer> gpu_rooms_;  // by the GPU whose kernels use it
+  std::uint32_t from_gradient_ = 0;  // messages that the transport still reads from the caller's gradient
 };
 
 }  // namespace capstan::client

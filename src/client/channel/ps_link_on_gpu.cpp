@@ -29,18 +29,18 @@ void PsLink::push_from_gpu(const PushRows& push, const gpu::Event& made) {
 }
 
 bool PsLink::has_room_on_gpu(const PushRows& push, int gpu) {
-  if (path_ != Path::mapped || push.row_bytes > GpuRoom::kPutBytes) return false;
+  if (path_ != Path::mapped || push.row_bytes > StagingBuffer::kPutBytes) return false;
   auto known = gpu_rooms_.find(gpu);
   if (known == gpu_rooms_.end()) {
-    protocol::GpuRoom answer;
+    protocol::StagingBufferKey answer;
     try {
-      answer = from_bytes<protocol::GpuRoom>(
-          call(transport::kOpenGpuRoom, to_bytes(GpuRoom::kBytes), "give room in its GPU"));
+      answer = from_bytes<protocol::StagingBufferKey>(
+          call(transport::kOpenStagingBuffer, to_bytes(StagingBuffer::kBytes), "give room in its GPU"));
     } catch (const Error& error) {
       if (error.code() != Code::resource_exhausted) throw;
       log::warn("gradients for {} go by the host: {}", peer_.name(), error.what());
     }
-    known = gpu_rooms_.emplace(gpu, GpuRoom(gpu, answer)).first;
+    known = gpu_rooms_.emplace(gpu, StagingBuffer(gpu, answer)).first;
     if (known->second.is_there()) log::debug("GPU {} puts gradients into the GPU of {}", gpu, peer_.name());
   }
   return known->second.is_there();
@@ -48,14 +48,14 @@ bool PsLink::has_room_on_gpu(const PushRows& push, int gpu) {
 
 void PsLink::push_by_room(const PushRows& push, int gpu, const Put& put) {
   require_alive();
-  GpuRoom& room = gpu_rooms_.at(gpu);
+  StagingBuffer& room = gpu_rooms_.at(gpu);
   if (ring_window_ == nullptr) open_ring();
   const std::uint64_t part = rows_an_entry(push, room_);
   const std::uint64_t at_once =
-      std::max<std::uint64_t>(1, GpuRoom::kPutBytes / (part * push.row_bytes)) * part;
+      std::max<std::uint64_t>(1, StagingBuffer::kPutBytes / (part * push.row_bytes)) * part;
   for (std::uint64_t first = 0; first < push.count; first += at_once) {
     const std::uint64_t end = std::min(push.count, first + at_once);
-    protocol::PlaceInRoom place = take_room(room, (end - first) * push.row_bytes);
+    protocol::BufferSlot place = take_room(room, (end - first) * push.row_bytes);
     put(first, end - first, room.at(place));
     try {
       for (std::uint64_t row = first; row < end; row += part) {
@@ -72,8 +72,8 @@ void PsLink::push_by_room(const PushRows& push, int gpu, const Put& put) {
   }
 }
 
-protocol::PlaceInRoom PsLink::take_room(GpuRoom& room, std::uint64_t bytes) {
-  std::optional<protocol::PlaceInRoom> place = room.take(bytes, applied_);
+protocol::BufferSlot PsLink::take_room(StagingBuffer& room, std::uint64_t bytes) {
+  std::optional<protocol::BufferSlot> place = room.take(bytes, applied_);
   if (place) return *place;
   wait_for_ps("make room in its GPU", [&] {
     read_applied();
@@ -84,9 +84,9 @@ protocol::PlaceInRoom PsLink::take_room(GpuRoom& room, std::uint64_t bytes) {
 }
 
 void PsLink::write_entry_in_room(const PushRows& push, std::uint64_t first, std::uint64_t count,
-                                 const protocol::PlaceInRoom& place) {
+                                 const protocol::BufferSlot& place) {
   protocol::PushHeader header = next_header(push, first, count);
-  header.in_room = 1;
+  header.in_staging_buffer = 1;
   header.bytes = protocol::entry_bytes_in_room(header.kind, count);
   reserve(header.bytes);
   std::byte* entry = ring_window_->mapped() + ring_.offset + tail_ % ring_.bytes;

@@ -13,23 +13,23 @@
 namespace capstan::client {
 
 /// Used by one thread at a time.
-class GpuRoom {
+class StagingBuffer {
  public:
   static constexpr std::uint64_t kBytes = std::uint64_t{16} << 20;
   /// What is put there at once: a quarter, so that the ps works on some while the next is put.
   static constexpr std::uint64_t kPutBytes = kBytes / 4;
 
   /// Not there where the ps has none to give, or that GPU of this process does not reach it.
-  GpuRoom(int gpu, const protocol::GpuRoom& answer)
+  StagingBuffer(int gpu, const protocol::StagingBufferKey& answer)
       : memory_(answer.key.empty() ? gpu::MappedMemory() : gpu::MappedMemory(gpu, answer.key)),
         number_(answer.number) {}
 
   bool is_there() const noexcept { return memory_.data() != nullptr; }
-  std::byte* at(const protocol::PlaceInRoom& place) const noexcept { return memory_.data() + place.at; }
+  std::byte* at(const protocol::BufferSlot& place) const noexcept { return memory_.data() + place.at; }
 
   /// A place for so many bytes, one after the other. Nothing while what lies there is not applied: the ps has
   /// applied its ring's entries up to `applied`. REQUIRES: at most kBytes.
-  std::optional<protocol::PlaceInRoom> take(std::uint64_t bytes, std::uint64_t applied);
+  std::optional<protocol::BufferSlot> take(std::uint64_t bytes, std::uint64_t applied);
   /// What was taken is of entries that end there in the ring.
   void used_until(std::uint64_t tail) { uses_.push_back({tail, head_}); }
 

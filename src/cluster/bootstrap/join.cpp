@@ -135,7 +135,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
 void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) {
   if (!memory) return;
   runtime.keep_in(memory);
-  const auto last = cluster::KeptRecord(memory).read();
+  const auto last = cluster::PersistentRecord(memory).read();
   if (!last.empty()) runtime.coordinator_returned(from_bytes<cluster::CoordinatorBack>(last).coordinator);
 }
 
@@ -222,10 +222,11 @@ Cluster join_with_agent(const Settings& settings, const Start& start) {
   Cluster cluster = join_with(settings, static_cast<int>(settings.integer("max-restarts")),
                               [&](const cluster::Hello& hello) { return agent.exchange(hello, timeout); });
   Runtime& runtime = *cluster.runtime();
-  if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return()) runtime.keep_in(agent.kept_memory());
+  if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return())
+    runtime.keep_in(agent.persistent_memory());
   if (!runtime.coordinator_may_return()) return cluster;
-  if (cluster.role() == Role::coordinator) runtime.remember(agent.kept_memory(), agent.started_again());
-  if (cluster.role() == Role::worker) find_coordinator(runtime, agent.kept_memory());
+  if (cluster.role() == Role::coordinator) runtime.remember(agent.persistent_memory(), agent.started_again());
+  if (cluster.role() == Role::worker) find_coordinator(runtime, agent.persistent_memory());
   return cluster;
 }
 

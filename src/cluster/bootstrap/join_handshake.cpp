@@ -54,12 +54,12 @@ bool same(const Token& a, const Token& b) noexcept {
   return difference == 0;
 }
 
-DoorVisit::State DoorVisit::refuse(std::string_view reason) noexcept {
+JoinHandshake::State JoinHandshake::refuse(std::string_view reason) noexcept {
   reason_ = reason;
   return state_ = State::refused;
 }
 
-DoorVisit::State DoorVisit::read_knock() noexcept {
+JoinHandshake::State JoinHandshake::read_knock() noexcept {
   static constexpr auto kPrefix = prefix();
   if (!std::equal(head_.begin(),
                   head_.begin() + static_cast<std::ptrdiff_t>(std::min(in_head_, kPrefixBytes)),
@@ -83,7 +83,7 @@ DoorVisit::State DoorVisit::read_knock() noexcept {
   return refuse("there is no such request");
 }
 
-DoorVisit::State DoorVisit::take(std::span<const std::byte> bytes) {
+JoinHandshake::State JoinHandshake::take(std::span<const std::byte> bytes) {
   CAPSTAN_ASSERT(state_ == State::knocking || state_ == State::talking);
   const auto take_head = [&](std::size_t whole) {
     const std::size_t count = std::min(bytes.size(), whole - in_head_);

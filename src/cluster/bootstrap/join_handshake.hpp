@@ -52,7 +52,7 @@ bool same(const Token& a, const Token& b) noexcept;
 
 /// The door's end of one visit. Until the token has been shown it holds the knock and nothing else, and
 /// allocates nothing; after that, kMostBodyBytes at most.
-class DoorVisit {
+class JoinHandshake {
  public:
   enum class State : std::uint8_t {
     knocking,  // has not shown the token
@@ -61,7 +61,7 @@ class DoorVisit {
     refused    // reason() says why
   };
 
-  explicit DoorVisit(const Token& token) noexcept : token_(&token) {}
+  explicit JoinHandshake(const Token& token) noexcept : token_(&token) {}
 
   /// What has arrived, in pieces of any size. REQUIRES: knocking or talking.
   State take(std::span<const std::byte> bytes);

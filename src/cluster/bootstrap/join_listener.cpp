@@ -21,7 +21,7 @@ namespace capstan::cluster {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using State = DoorVisit::State;
+using State = JoinHandshake::State;
 
 /// Connections that are taken in one turn, and how long none is after that many: whoever opens connections
 /// without end gets a few percent of a core.
@@ -33,7 +33,7 @@ constexpr std::chrono::seconds kBetweenLines{10};
 
 struct Connection {
   Socket socket;
-  DoorVisit visit;
+  JoinHandshake visit;
   Clock::time_point until;
   sockaddr_in from{};
   std::vector<std::byte> answer = {};
@@ -63,9 +63,10 @@ class Refusals {
   Clock::time_point next_line_{};
 };
 
-class Porter {
+class ConnectionLoop {
  public:
-  Porter(int listener, int wake, const Token& token, LateDoor::Answer answer, LateDoor::Limits limits)
+  ConnectionLoop(int listener, int wake, const Token& token, JoinListener::Answer answer,
+                 JoinListener::Limits limits)
       : listener_(listener), wake_(wake), token_(token), answer_(std::move(answer)), limits_(limits) {
     visitors_.reserve(limits.strangers + limits.guests);
     polled_.reserve(visitors_.capacity() + 2);
@@ -123,7 +124,7 @@ class Porter {
       if (static_cast<std::size_t>(strangers) >= limits_.strangers) {
         drop_oldest_stranger("others came while it had not shown the token");
       }
-      visitors_.push_back({std::move(socket), DoorVisit(token_), Clock::now() + limits_.patience, from});
+      visitors_.push_back({std::move(socket), JoinHandshake(token_), Clock::now() + limits_.patience, from});
       if (!serve(visitors_.back())) visitors_.pop_back();
     }
     listens_from_ = Clock::now() + kAfterMany;
@@ -197,8 +198,8 @@ class Porter {
   int listener_;
   int wake_;
   const Token& token_;
-  LateDoor::Answer answer_;
-  LateDoor::Limits limits_;
+  JoinListener::Answer answer_;
+  JoinListener::Limits limits_;
   std::vector<Connection> visitors_;  // in the order in which they came
   std::vector<pollfd> polled_;        // the wake-up, the listener, then `visitors_`
   std::array<std::byte, 4096> buffer_{};
@@ -208,8 +209,8 @@ class Porter {
 
 }  // namespace
 
-LateDoor::LateDoor(const std::string& address, const Token& token, Answer answer, std::function<void()> greet,
-                   Limits limits)
+JoinListener::JoinListener(const std::string& address, const Token& token, Answer answer,
+                           std::function<void()> greet, Limits limits)
     : listener_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       token_(token) {
@@ -231,11 +232,11 @@ LateDoor::LateDoor(const std::string& address, const Token& token, Answer answer
   address_ = to_string(at);
   thread_ = std::jthread([this, answer = std::move(answer), greet = std::move(greet), limits]() mutable {
     greet();
-    Porter(listener_.get(), wake_.get(), token_, std::move(answer), limits).run();
+    ConnectionLoop(listener_.get(), wake_.get(), token_, std::move(answer), limits).run();
   });
 }
 
-LateDoor::~LateDoor() {
+JoinListener::~JoinListener() {
   (void)eventfd_write(wake_.get(), 1);
   if (thread_.joinable()) thread_.join();
 }

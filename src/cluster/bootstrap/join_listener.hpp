@@ -17,7 +17,7 @@ namespace capstan::cluster {
 /// A thread of its own, asleep until somebody comes: the thread that hands out closures never looks here. Who
 /// has not shown the token costs a file descriptor and a buffer that is there from the start, for a time that
 /// is bounded, and is told nothing; when too many such are there the one that came first has to go.
-class LateDoor {
+class JoinListener {
  public:
   /// To who has shown the token. On the door's thread; an Error that it throws is sent as the answer.
   using Answer = std::function<DoorAnswer(DoorRequest, std::span<const std::byte> body)>;
@@ -29,15 +29,15 @@ class LateDoor {
   };
 
   /// Listens at `address`, "HOST" or "HOST:PORT". `greet` is called first on the door's thread. Throws Error.
-  LateDoor(const std::string& address, const Token& token, Answer answer, std::function<void()> greet,
-           Limits limits);
-  LateDoor(const std::string& address, const Token& token, Answer answer)
-      : LateDoor(
+  JoinListener(const std::string& address, const Token& token, Answer answer, std::function<void()> greet,
+               Limits limits);
+  JoinListener(const std::string& address, const Token& token, Answer answer)
+      : JoinListener(
             address, token, std::move(answer), [] {}, Limits()) {}
   /// Closes every connection.
-  ~LateDoor();
-  LateDoor(const LateDoor&) = delete;
-  LateDoor& operator=(const LateDoor&) = delete;
+  ~JoinListener();
+  JoinListener(const JoinListener&) = delete;
+  JoinListener& operator=(const JoinListener&) = delete;
 
   /// "127.0.0.1:40123"
   const std::string& address() const noexcept { return address_; }

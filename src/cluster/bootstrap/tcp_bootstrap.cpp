@@ -202,11 +202,11 @@ class Reception {
 };
 
 /// Its host may not be known by its name yet.
-std::unique_ptr<LateDoor> open_door(const Meeting& meeting, const LateDoor::Answer& answer,
-                                    Clock::time_point deadline) {
+std::unique_ptr<JoinListener> open_door(const Meeting& meeting, const JoinListener::Answer& answer,
+                                        Clock::time_point deadline) {
   while (true) {
     try {
-      return std::make_unique<LateDoor>(meeting.listen_at, meeting.token, answer);
+      return std::make_unique<JoinListener>(meeting.listen_at, meeting.token, answer);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable || Clock::now() >= deadline) throw;
     }

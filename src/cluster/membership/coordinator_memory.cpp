@@ -24,9 +24,9 @@ void CoordinatorRecord::require_not_too_much_open() const {
                   "checkpoint first");
 }
 
-void CoordinatorMemory::keep_in(std::shared_ptr<transport::KeptMemory> memory) {
+void CoordinatorMemory::keep_in(std::shared_ptr<transport::PersistentMemory> memory) {
   const std::lock_guard lock(mutex_);
-  kept_ = std::make_unique<KeptRecord>(std::move(memory));
+  kept_ = std::make_unique<PersistentRecord>(std::move(memory));
   if (const auto bytes = kept_->read(); !bytes.empty()) record_ = from_bytes<CoordinatorRecord>(bytes);
 }
 

@@ -60,14 +60,14 @@ struct CoordinatorBack {
 class CoordinatorMemory {
  public:
   /// From now on every change outlives this process. What is there already is taken up.
-  void keep_in(std::shared_ptr<transport::KeptMemory> memory);
+  void keep_in(std::shared_ptr<transport::PersistentMemory> memory);
   CoordinatorRecord read() const;
   void change(const std::function<void(CoordinatorRecord&)>& how);
 
  private:
   mutable std::mutex mutex_;
   CoordinatorRecord record_;
-  std::unique_ptr<KeptRecord> kept_;  // null: nothing is kept
+  std::unique_ptr<PersistentRecord> kept_;  // null: nothing is kept
 };
 
 }  // namespace capstan::cluster

@@ -27,7 +27,7 @@ struct Hello {
   std::int32_t late = 0;              // and this: how many workers may come in later
   std::int64_t coordinator_wait = 0;  // and this: milliseconds that all wait for one that was killed
   std::string own_role = {};          // of --role; "" for none
-  topology::Seat seat = {};
+  topology::AvailableResources seat = {};
 };
 
 /// A ps and a spare, which may become one, have one thread and one fabric.
@@ -41,7 +41,7 @@ struct Member {
   std::int64_t pid = 0;
   std::vector<std::byte> control_address;
   std::vector<std::byte> data_address;
-  topology::Seat seat = {};  // of its first process
+  topology::AvailableResources seat = {};  // of its first process
 
   /// "ps 1 (rank 2 on node17)"
   std::string name() const {

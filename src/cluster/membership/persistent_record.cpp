@@ -15,22 +15,22 @@ constexpr std::uint64_t kPage = 4096;
 
 }  // namespace
 
-KeptRecord::KeptRecord(std::shared_ptr<transport::KeptMemory> memory)
+PersistentRecord::PersistentRecord(std::shared_ptr<transport::PersistentMemory> memory)
     : memory_(std::move(memory)),
       head_(reinterpret_cast<Head*>(
-          memory_->map(transport::KeptMemory::kFirst, kPage + 2 * kMostBytes).data())) {}
+          memory_->map(transport::PersistentMemory::kFirst, kPage + 2 * kMostBytes).data())) {}
 
-std::byte* KeptRecord::place(std::uint64_t number) const noexcept {
+std::byte* PersistentRecord::place(std::uint64_t number) const noexcept {
   return reinterpret_cast<std::byte*>(head_) + kPage + (number % 2) * kMostBytes;
 }
 
-std::vector<std::byte> KeptRecord::read() const {
+std::vector<std::byte> PersistentRecord::read() const {
   if (head_->written == 0) return {};
   const std::byte* at = place(head_->written);
   return {at, at + head_->bytes[head_->written % 2]};
 }
 
-void KeptRecord::write(std::span<const std::byte> bytes) {
+void PersistentRecord::write(std::span<const std::byte> bytes) {
   if (bytes.size() > kMostBytes) {
     throw Error(Code::resource_exhausted,
                 "what outlives a process here is at most " + std::to_string(kMostBytes >> 20) + " MiB");

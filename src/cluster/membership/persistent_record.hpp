@@ -13,12 +13,12 @@
 namespace capstan::cluster {
 
 /// For one writer at a time. Two places, used in turn.
-class KeptRecord {
+class PersistentRecord {
  public:
   static constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
 
   /// Throws Error(resource_exhausted).
-  explicit KeptRecord(std::shared_ptr<transport::KeptMemory> memory);
+  explicit PersistentRecord(std::shared_ptr<transport::PersistentMemory> memory);
 
   /// Empty: nothing has been written.
   std::vector<std::byte> read() const;
@@ -32,7 +32,7 @@ class KeptRecord {
   };
   std::byte* place(std::uint64_t number) const noexcept;
 
-  std::shared_ptr<transport::KeptMemory> memory_;
+  std::shared_ptr<transport::PersistentMemory> memory_;
   Head* head_;
 };
 

@@ -13,18 +13,18 @@
 namespace capstan::cluster {
 namespace {
 
+using topology::AvailableResources;
 using topology::Device;
 using topology::NodeCpus;
-using topology::Seat;
 
-const NodeCpus* find_node(const Seat& seat, std::int32_t node) {
+const NodeCpus* find_node(const AvailableResources& seat, std::int32_t node) {
   const auto found = std::find_if(seat.nodes.begin(), seat.nodes.end(),
                                   [node](const NodeCpus& one) { return one.node == node; });
   return found == seat.nodes.end() ? nullptr : &*found;
 }
 
 /// The one whose turn it is, among those at nodes that this process may use; all, where none is.
-const Device* in_turn(const Seat& seat, const std::vector<Device>& devices, std::size_t turn) {
+const Device* in_turn(const AvailableResources& seat, const std::vector<Device>& devices, std::size_t turn) {
   std::vector<const Device*> near;
   for (const Device& device : devices) {
     if (find_node(seat, device.node) != nullptr) near.push_back(&device);
@@ -33,7 +33,7 @@ const Device* in_turn(const Seat& seat, const std::vector<Device>& devices, std:
   return near[turn % near.size()];
 }
 
-void run_on(Binding& binding, const Seat& seat, const NodeCpus* node) {
+void run_on(Binding& binding, const AvailableResources& seat, const NodeCpus* node) {
   if (node == nullptr) return;
   binding.node = node->node;
   binding.narrows = node->cpus != seat.cpus;
@@ -77,7 +77,7 @@ std::vector<Binding> plan_binding(const std::vector<Member>& members) {
   std::vector<Binding> bindings;
   std::map<std::pair<std::string, bool>, std::size_t> turns;  // by host, of ps and of workers
   for (const Member& member : members) {
-    const Seat& seat = member.seat;
+    const AvailableResources& seat = member.seat;
     Binding binding{.cpus = seat.cpus, .node = seat.nodes.size() == 1 ? seat.nodes[0].node : -1};
     const bool ps = one_fabric(member.role);
     const std::size_t turn = is_busy(member.role) ? turns[{member.host, ps}]++ : 0;

@@ -114,9 +114,9 @@ pid_t fork_child() {
 }
 
 /// Null where the system refuses: a ps then does not come back.
-AgentLink::Kept kept_memory() {
+AgentLink::Kept persistent_memory() {
   try {
-    return transport::KeptMemory::create();
+    return transport::PersistentMemory::create();
   } catch (const Error& error) {
     std::fprintf(stderr,
                  "capstan: a ps or coordinator of this rank would not come back when it is killed: %s\n",
@@ -276,7 +276,7 @@ class Agent {
       }
       if (child_ == 0 && ending) _exit(128 + SIGTERM);
       if (child_ == 0 && Clock::now() >= start_at_) {
-        Pulse::rest();
+        Heartbeat::rest();
         silent_ = false;
         child_ = fork_child();
         if (child_ == 0) return child_again();
@@ -299,7 +299,7 @@ class Agent {
     const auto now = Clock::now();
     if (now >= looked_ + kLongLook) excused_ = now;
     looked_ = now;
-    const auto beat = Pulse::last();
+    const auto beat = Heartbeat::last();
     if (!beat || child_ <= 0 || now < std::max(beat->at, excused_) + beat->most_silence) return;
     std::fprintf(stderr,
                  "capstan: %s, pid %d, is stopped or hangs: no sign of life for %.1f s; it is killed "
@@ -307,7 +307,7 @@ class Agent {
                  self_.name().c_str(), static_cast<int>(child_),
                  std::chrono::duration<double>(now - beat->at).count(), thread_states(child_).c_str());
     kill(child_, SIGKILL);
-    Pulse::rest();
+    Heartbeat::rest();
     silent_ = true;
   }
 
@@ -341,7 +341,7 @@ class Agent {
   bool starts_again(int status, bool ending) {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
     if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
-    if (Pulse::was_the_last() || was_given_up()) return false;
+    if (Heartbeat::was_the_last() || was_given_up()) return false;
     // A ps that has ended by itself would find in its memory what made it end. A spare that uses memory is a
     // ps.
     const bool returns =
@@ -406,7 +406,7 @@ class Agent {
   }
 
   bool coordinator_was_last() const {
-    return self_.role == Role::coordinator && table_.coordinator_may_return() && Pulse::was_the_last();
+    return self_.role == Role::coordinator && table_.coordinator_may_return() && Heartbeat::was_the_last();
   }
 
   /// Where the spare cannot, the coordinator ends the job. A ps that has lost its connection to the
@@ -474,7 +474,7 @@ Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout)
 }
 
 AgentLink split_into_agent_and_child(const AgentOptions& options) {
-  Pulse::share();
+  Heartbeat::share();
   const Pipe up = open_pipe();      // child to exchange
   const Pipe across = open_pipe();  // exchange to agent
   const Pipe down = open_pipe();    // agent to child
@@ -485,7 +485,7 @@ AgentLink split_into_agent_and_child(const AgentOptions& options) {
   sigset_t before;
   sigprocmask(SIG_BLOCK, &blocked, &before);
 
-  AgentLink::Kept kept = kept_memory();
+  AgentLink::Kept kept = persistent_memory();
   const pid_t launcher = getppid();
   const pid_t child = fork_child();
   if (child == 0) {

@@ -16,7 +16,7 @@ namespace capstan::cluster {
 /// What a child has of its agent: two pipes, or the table, when it was started in place of one that died.
 class AgentLink {
  public:
-  using Kept = std::shared_ptr<transport::KeptMemory>;
+  using Kept = std::shared_ptr<transport::PersistentMemory>;
 
   AgentLink(int from_agent, int to_agent, Kept kept)
       : from_agent_(from_agent), to_agent_(to_agent), kept_(std::move(kept)) {}
@@ -28,7 +28,7 @@ class AgentLink {
   /// wrong with the ranks.
   Table exchange(const Hello& hello, std::chrono::milliseconds timeout);
   /// Outlives the child.
-  const Kept& kept_memory() const noexcept { return kept_; }
+  const Kept& persistent_memory() const noexcept { return kept_; }
   /// 0 in the first child.
   int started_again() const noexcept { return started_again_; }
 

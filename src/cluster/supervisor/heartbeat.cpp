@@ -24,32 +24,32 @@ Words* words = nullptr;
 
 }  // namespace
 
-void Pulse::share() {
+void Heartbeat::share() {
   void* page = mmap(nullptr, sizeof(Words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw call_failed("mmap", std::strerror(errno));
   words = new (page) Words;
 }
 
-bool Pulse::watched() noexcept { return words != nullptr; }
+bool Heartbeat::watched() noexcept { return words != nullptr; }
 
-void Pulse::beat(std::chrono::milliseconds most_silence) noexcept {
+void Heartbeat::beat(std::chrono::milliseconds most_silence) noexcept {
   if (most_silence.count() == 0) return rest();
   if (words == nullptr) return;
   words->silence.store(most_silence.count());
   words->beat.store(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-void Pulse::rest() noexcept {
+void Heartbeat::rest() noexcept {
   if (words != nullptr) words->beat.store(0);
 }
 
-void Pulse::be_the_last() noexcept {
+void Heartbeat::be_the_last() noexcept {
   if (words != nullptr) words->last.store(true);
 }
 
-bool Pulse::was_the_last() noexcept { return words != nullptr && words->last.load(); }
+bool Heartbeat::was_the_last() noexcept { return words != nullptr && words->last.load(); }
 
-std::optional<Pulse::Beat> Pulse::last() noexcept {
+std::optional<Heartbeat::Beat> Heartbeat::last() noexcept {
   const std::int64_t at = words != nullptr ? words->beat.load() : 0;
   if (at == 0) return std::nullopt;
   return Beat{Clock::time_point(std::chrono::nanoseconds(at)),

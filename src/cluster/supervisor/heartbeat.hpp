@@ -9,7 +9,7 @@ namespace capstan::cluster {
 
 /// One for each process that has an agent, and for that agent. Without an agent nobody looks, and all of this
 /// does nothing.
-class Pulse {
+class Heartbeat {
  public:
   using Clock = std::chrono::steady_clock;  // the same in all processes of a host
 

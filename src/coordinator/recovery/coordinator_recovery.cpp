@@ -17,12 +17,13 @@ void Coordinator::add_workers() {
   for (const cluster::Member& member : runtime_.members()) {
     // Traffic both ways is what makes either end's death visible to the other.
     const bool no_spare_any_more = member.role == Role::spare && !takeovers_.waits(member.rank);
-    if (no_spare_any_more && takeovers_.now_of(member.rank).empty()) lost_ranks_.add(member.rank);
+    if (no_spare_any_more && takeovers_.now_of(member.rank).empty()) dead_ranks_.add(member.rank);
     if (member.role != Role::coordinator && !no_spare_any_more &&
         (member.role != Role::worker || runtime_.life() == 0))
       runtime_.control_peer(member).send(transport::kHello, {});
     if (member.role == Role::ps)
-      runtime_.control_peer(member).send(transport::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
+      runtime_.control_peer(member).send(transport::kHeartbeat,
+                                         transport::as_bytes(protocol::PsHeartbeatHeader{}));
   }
   for (const int rank : runtime_.worker_ranks()) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));

@@ -26,7 +26,7 @@ std::chrono::milliseconds reading(const protocol::TakeOver& takeover) {
 
 }  // namespace
 
-Takeovers::Takeovers(cluster::Runtime& runtime, const strategy::PsContents& contents)
+FailoverManager::FailoverManager(cluster::Runtime& runtime, const strategy::PsContents& contents)
     : runtime_(runtime), contents_(contents) {
   for (const cluster::SpareRecord& found : runtime_.coordinator_memory().read().spares) {
     spares_.push_back({found});
@@ -39,7 +39,7 @@ Takeovers::Takeovers(cluster::Runtime& runtime, const strategy::PsContents& cont
   }
 }
 
-void Takeovers::set(Spare& spare, State state) {
+void FailoverManager::set(Spare& spare, State state) {
   {
     const std::lock_guard lock(mutex_);
     spare.state = state;
@@ -47,19 +47,19 @@ void Takeovers::set(Spare& spare, State state) {
   note();
 }
 
-void Takeovers::note() {
+void FailoverManager::note() {
   runtime_.coordinator_memory().change(
       [this](cluster::CoordinatorRecord& record) { record.spares.assign(spares_.begin(), spares_.end()); });
 }
 
-Takeovers::Spare* Takeovers::find(State state, int ps) {
+FailoverManager::Spare* FailoverManager::find(State state, int ps) {
   const auto found = std::find_if(spares_.begin(), spares_.end(),
                                   [&](const Spare& s) { return s.state == state && s.ps == ps; });
   return found == spares_.end() ? nullptr : &*found;
 }
 
 /// Its replica; or one on another host than the ps had, if there is one.
-Takeovers::Spare* Takeovers::choose(const cluster::Member& ps) {
+FailoverManager::Spare* FailoverManager::choose(const cluster::Member& ps) {
   if (runtime_.ps_have_replicas()) {
     const int replica = runtime_.member(Role::spare, ps.index).rank;
     const auto found =
@@ -75,8 +75,8 @@ Takeovers::Spare* Takeovers::choose(const cluster::Member& ps) {
   return best;
 }
 
-bool Takeovers::advance(const cluster::Member& ps, const std::vector<std::int32_t>& gone,
-                        Clock::time_point now) {
+bool FailoverManager::advance(const cluster::Member& ps, const std::vector<std::int32_t>& gone,
+                              Clock::time_point now) {
   if (Spare* spare = find(State::takes, ps.rank)) {
     if (now < spare->by) return true;
     why_[ps.rank] = fmt::format("{} has not taken its place in time", runtime_.name_of(spare->rank));
@@ -90,7 +90,7 @@ bool Takeovers::advance(const cluster::Member& ps, const std::vector<std::int32_
   return false;
 }
 
-protocol::TakeOver Takeovers::takeover_of(const cluster::Member& ps) const {
+protocol::TakeOver FailoverManager::takeover_of(const cluster::Member& ps) const {
   if (!runtime_.ps_have_replicas()) return contents_.takeover_of(ps.index);
   contents_.require_no_group();
   protocol::TakeOver takeover;
@@ -99,8 +99,8 @@ protocol::TakeOver Takeovers::takeover_of(const cluster::Member& ps) const {
   return takeover;
 }
 
-bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
-                     Clock::time_point now) {
+bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
+                           Clock::time_point now) {
   protocol::TakeOver takeover;
   try {
     takeover = takeover_of(ps);
@@ -132,18 +132,18 @@ bool Takeovers::tell(Spare& spare, const cluster::Member& ps, const std::vector<
   return true;
 }
 
-bool Takeovers::is_being_replaced(int ps) const {
+bool FailoverManager::is_being_replaced(int ps) const {
   return std::any_of(spares_.begin(), spares_.end(),
                      [ps](const Spare& spare) { return spare.state == State::takes && spare.ps == ps; });
 }
 
-bool Takeovers::waits(int rank) const {
+bool FailoverManager::waits(int rank) const {
   return std::any_of(spares_.begin(), spares_.end(), [rank](const Spare& spare) {
     return spare.state == State::waits && spare.rank == rank;
   });
 }
 
-std::uint32_t Takeovers::life_of(int ps) const {
+std::uint32_t FailoverManager::life_of(int ps) const {
   std::uint32_t life = 0;  // no spare has been told yet
   for (const Spare& spare : spares_) {
     if (spare.ps == ps) life = std::max(life, spare.life);
@@ -151,34 +151,34 @@ std::uint32_t Takeovers::life_of(int ps) const {
   return life;
 }
 
-bool Takeovers::admits(const cluster::Member& ps, std::uint32_t life) {
+bool FailoverManager::admits(const cluster::Member& ps, std::uint32_t life) {
   if (life == life_of(ps.rank)) return true;
   log::warn("{}, pid {}, is told to end: a spare has its place, or is about to take it", ps.name(), ps.pid);
   runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(transport::kFenced, {});
   return false;
 }
 
-void Takeovers::welcome(int ps, std::uint32_t life) {
+void FailoverManager::welcome(int ps, std::uint32_t life) {
   for (Spare& spare : spares_) {
     if (life > 0 && spare.ps == ps && spare.life == life) set(spare, State::stands);
   }
   why_.erase(ps);
 }
 
-int Takeovers::spare_of(int ps) const {
+int FailoverManager::spare_of(int ps) const {
   for (const Spare& spare : spares_) {
     if (spare.state == State::stands && spare.ps == ps) return spare.rank;
   }
   return -1;
 }
 
-int Takeovers::lose_ps(int ps) {
+int FailoverManager::lose_ps(int ps) {
   const int rank = spare_of(ps);
   if (Spare* spare = find(State::stands, ps)) set(*spare, State::gone);
   return rank;
 }
 
-void Takeovers::lose(int rank) {
+void FailoverManager::lose(int rank) {
   for (Spare& spare : spares_) {
     if (spare.rank != rank || spare.state == State::gone) continue;
     const State before = spare.state;
@@ -193,7 +193,7 @@ void Takeovers::lose(int rank) {
   }
 }
 
-void Takeovers::fail(int rank, const std::string& why) {
+void FailoverManager::fail(int rank, const std::string& why) {
   for (Spare& spare : spares_) {
     if (spare.rank != rank || spare.state != State::takes) continue;
     set(spare, State::gone);
@@ -202,7 +202,7 @@ void Takeovers::fail(int rank, const std::string& why) {
   }
 }
 
-bool Takeovers::drop_replica(const cluster::Member& ps) {
+bool FailoverManager::drop_replica(const cluster::Member& ps) {
   if (!runtime_.ps_have_replicas()) return false;
   const int replica = runtime_.member(Role::spare, ps.index).rank;
   for (Spare& spare : spares_) {
@@ -216,13 +216,13 @@ bool Takeovers::drop_replica(const cluster::Member& ps) {
   return true;
 }
 
-int Takeovers::waiting() const {
+int FailoverManager::waiting() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int>(std::count_if(spares_.begin(), spares_.end(),
                                         [](const Spare& spare) { return spare.state == State::waits; }));
 }
 
-std::string Takeovers::now_of(int rank) const {
+std::string FailoverManager::now_of(int rank) const {
   const std::lock_guard lock(mutex_);
   for (const Spare& spare : spares_) {
     if (spare.rank == rank && spare.state == State::stands) return fmt::format("now ps {}", spare.ps_index);

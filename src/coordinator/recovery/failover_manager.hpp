@@ -17,11 +17,11 @@ namespace capstan::coordinator {
 
 /// Belongs to the thread that drives the control fabric, but for `now_of` and `waiting`. Not inside
 /// progress(). A coordinator that is started again goes on with the states that the earlier process noted.
-class Takeovers {
+class FailoverManager {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Takeovers(cluster::Runtime& runtime, const strategy::PsContents& contents);
+  FailoverManager(cluster::Runtime& runtime, const strategy::PsContents& contents);
 
   /// To be called again and again as long as a ps is gone, after its own host's time is up: fences off the
   /// process that was the ps, which may be stopped and resume, and tells the next spare to take its place.

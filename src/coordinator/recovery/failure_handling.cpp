@@ -32,7 +32,7 @@ void Coordinator::lose_ps(transport::Peer& peer) {
   metrics_.count_lost(runtime_.member(peer.rank()));
   ps_watch_.forget(peer.rank());
   strategy_.save_under_way().lose(runtime_.member(peer.rank()).index, peer.name());
-  if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) lost_ranks_.add(spare);
+  if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) dead_ranks_.add(spare);
   if (runtime_.ps_may_be_replaced()) {
     const auto wait =
         runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait") : std::chrono::milliseconds(0);
@@ -50,7 +50,7 @@ void Coordinator::lose_ps(transport::Peer& peer) {
 void Coordinator::on_failure(transport::Peer& peer) {
   // Of another process than the one that has the rank: it was told to end.
   if (&peer != &runtime_.control_peer(runtime_.member(peer.rank()))) return;
-  lost_ranks_.add(peer.rank());
+  dead_ranks_.add(peer.rank());
   if (runtime_.member(peer.rank()).role == Role::evaluator) {
     log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
     return;
@@ -72,11 +72,11 @@ bool Coordinator::greet_returned_ps() {
     takeovers_.welcome(member.rank, life);
     away_.erase(member.rank);
     ps_watch_.forget(member.rank);
-    lost_ranks_.remove(member.rank);
-    if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) lost_ranks_.remove(spare);
+    dead_ranks_.remove(member.rank);
+    if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) dead_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(transport::kHello, {});
-    peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
+    peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsHeartbeatHeader{}));
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
       peer.send(transport::kWorkerGone, transport::as_bytes(protocol::WorkerGone{rank, 0}));
     }
@@ -138,21 +138,21 @@ bool Coordinator::is_worker(int rank) const {
 
 /// Each is answered, so that who beats knows that it is heard.
 void Coordinator::take_heartbeat(const transport::Message& message) {
-  const auto now = cluster::Heartbeats::Clock::now();
+  const auto now = cluster::FailureDetector::Clock::now();
   const auto answer = [&] {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(message.from));
-    if (!peer.failed()) peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsBeat{}));
+    if (!peer.failed()) peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsHeartbeatHeader{}));
   };
   if (is_worker(message.from)) {
     heartbeats_.heard(message.from, now);
     answer();
   } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
-    const auto beat = transport::read_header<protocol::PsBeat>(message);
+    const auto beat = transport::read_header<protocol::PsHeartbeatHeader>(message);
     if (!beat) return;
     if (beat->life != takeovers_.life_of(message.from)) return;  // of a process that was fenced off
     if (ps_watch_.heard(message.from, beat->busy != 0, now)) {
       away_.erase(message.from);
-      lost_ranks_.remove(message.from);
+      dead_ranks_.remove(message.from);
       log::info("{} is heard again", runtime_.name_of(message.from));
     }
     answer();
@@ -160,12 +160,12 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
 }
 
 /// Neither a death nor an error reaches this process when a host, or the way to it, is gone.
-void Coordinator::look_for_silent_hosts(cluster::Heartbeats::Clock::time_point now) {
+void Coordinator::look_for_silent_hosts(cluster::FailureDetector::Clock::time_point now) {
   const auto silent_for = runtime_.settings().duration("heartbeat-timeout");
   const auto wait = runtime_.settings().duration("ps-wait");
   for (const int rank : ps_watch_.silent(now)) {
     away_[rank] = now + std::max(wait - silent_for, {});  // both since its last sign of life
-    lost_ranks_.add(rank);
+    dead_ranks_.add(rank);
     log::warn(
         "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
         runtime_.name_of(rank), silent_for.count());
@@ -173,14 +173,14 @@ void Coordinator::look_for_silent_hosts(cluster::Heartbeats::Clock::time_point n
 }
 
 /// They have said that they are there, and may fall silent before their first heartbeat.
-void Coordinator::watch_returned(cluster::Heartbeats::Clock::time_point now) {
+void Coordinator::watch_returned(cluster::FailureDetector::Clock::time_point now) {
   for (int index = 0; index < dispatcher_.workers(); ++index) {
     const int rank = dispatcher_.worker(index)->rank();
     if (runtime_.table().times_restarted(rank) > 0) heartbeats_.heard(rank, now);
   }
 }
 
-void Coordinator::look_for_silent_workers(cluster::Heartbeats::Clock::time_point now) {
+void Coordinator::look_for_silent_workers(cluster::FailureDetector::Clock::time_point now) {
   for (const int rank : heartbeats_.silent(now)) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
     log::warn("{} is silent and counts as dead: no sign of life within {} ms (--heartbeat-timeout)",

@@ -46,10 +46,10 @@ void LateWorkers::open() {
   file_ = cluster::run_file_of_this_process();
   std::string address = runtime_.settings().text("door-address");
   if (address.empty()) address = runtime_.single_host() ? "127.0.0.1" : cluster::address_of_this_host();
-  door_ = std::make_unique<cluster::LateDoor>(
+  door_ = std::make_unique<cluster::JoinListener>(
       address, file_.token,
       [this](DoorRequest request, std::span<const std::byte> body) { return answer(request, body); },
-      [tag = runtime_.log_tag()] { log::set_rank_tag(tag); }, cluster::LateDoor::Limits());
+      [tag = runtime_.log_tag()] { log::set_rank_tag(tag); }, cluster::JoinListener::Limits());
   const cluster::Table& table = runtime_.table();
   for (const int rank : runtime_.worker_ranks()) {  // of an earlier process of this coordinator
     if (table.is_late(rank)) came_ = std::max<int>(came_, rank - table.rank_of_late(1) + 1);

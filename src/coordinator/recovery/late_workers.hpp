@@ -55,7 +55,7 @@ class LateWorkers {
   std::atomic<bool> any_{false};
   std::mutex mutex_;
   std::vector<cluster::Member> waiting_;
-  std::unique_ptr<cluster::LateDoor> door_;
+  std::unique_ptr<cluster::JoinListener> door_;
 };
 
 }  // namespace capstan::coordinator

@@ -17,7 +17,7 @@
 
 namespace capstan::coordinator {
 
-void ReturningWorkers::ask(const transport::Message& message) {
+void RestartedWorkers::ask(const transport::Message& message) {
   try {
     auto member = from_bytes<cluster::Member>(message.payload);
     const bool by_a_ps = member.rank != message.from;
@@ -27,7 +27,7 @@ void ReturningWorkers::ask(const transport::Message& message) {
   }
 }
 
-bool ReturningWorkers::acceptable(const cluster::Member& member) const {
+bool RestartedWorkers::acceptable(const cluster::Member& member) const {
   const cluster::Table& table = runtime_.table();
   const bool is_new = static_cast<std::size_t>(member.rank) >= table.members.size() &&
                       member.rank < table.places() && member.role == Role::worker &&
@@ -42,7 +42,7 @@ bool ReturningWorkers::acceptable(const cluster::Member& member) const {
          });
 }
 
-void ReturningWorkers::begin(const Asking& asking) {
+void RestartedWorkers::begin(const Asking& asking) {
   const cluster::Member& member = asking.member;
   if (runtime_.knows(member.rank)) return;  // it has asked before, or another ps has for it
   if (!acceptable(member)) {
@@ -81,29 +81,29 @@ void ReturningWorkers::begin(const Asking& asking) {
   returning_.push_back(std::move(worker));
 }
 
-void ReturningWorkers::known(int rank, int ps) {
+void RestartedWorkers::known(int rank, int ps) {
   for (Returning& worker : returning_) {
     if (worker.peer->rank() == rank) worker.open.erase(ps);
   }
 }
 
-void ReturningWorkers::tell_again(transport::Peer& ps) {
+void RestartedWorkers::tell_again(transport::Peer& ps) {
   for (const Returning& worker : returning_) {
     if (worker.open.contains(ps.rank()))
       ps.send(transport::kMemberJoined, {}, to_bytes(runtime_.member(worker.peer->rank())));
   }
 }
 
-void ReturningWorkers::forget(const transport::Peer& peer) {
+void RestartedWorkers::forget(const transport::Peer& peer) {
   std::erase_if(returning_, [&](const Returning& worker) { return worker.peer == &peer; });
 }
 
-bool ReturningWorkers::contains(int rank) const {
+bool RestartedWorkers::contains(int rank) const {
   return std::any_of(returning_.begin(), returning_.end(),
                      [rank](const Returning& worker) { return worker.peer->rank() == rank; });
 }
 
-void ReturningWorkers::give_up(const Returning& worker) {
+void RestartedWorkers::give_up(const Returning& worker) {
   std::vector<std::string> names;
   for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));
   log::warn("{} cannot be taken in: waited {} ms for {} to know it", worker.peer->name(),
@@ -111,7 +111,7 @@ void ReturningWorkers::give_up(const Returning& worker) {
   worker.peer->send(transport::kShutdown, {});
 }
 
-bool ReturningWorkers::advance() {
+bool RestartedWorkers::advance() {
   if (asking_.empty() && returning_.empty()) return false;
   bool any = !asking_.empty();
   for (const Asking& asking : std::exchange(asking_, {})) begin(asking);
@@ -133,7 +133,7 @@ bool ReturningWorkers::advance() {
   return any;
 }
 
-void ReturningWorkers::send_to_all(std::uint16_t type) {
+void RestartedWorkers::send_to_all(std::uint16_t type) {
   for (const Returning& worker : returning_) worker.peer->send(type, {});
 }
 

@@ -17,12 +17,12 @@ namespace capstan::coordinator {
 
 /// A ps answers only ranks that it knows, so each is told of the new one first. Used by the thread that
 /// drives the control loop.
-class ReturningWorkers {
+class RestartedWorkers {
  public:
   /// Takes the worker away that has the place of one that has come back: its agent knew of its death first.
   using Lose = std::function<void(transport::Peer& worker)>;
 
-  ReturningWorkers(cluster::Runtime& runtime, Dispatcher& dispatcher, Lose lose)
+  RestartedWorkers(cluster::Runtime& runtime, Dispatcher& dispatcher, Lose lose)
       : runtime_(runtime), dispatcher_(dispatcher), lose_(std::move(lose)) {}
 
   /// Handler of kJoin, from the worker, or from a ps on behalf of one that does not know where the

@@ -21,7 +21,7 @@
 #include "capstan/coordinator.hpp"
 #include "capstan/remote_function.hpp"
 #include "capstan/replica_context.hpp"
-#include "cluster/membership/heartbeats.hpp"
+#include "cluster/membership/failure_detector.hpp"
 #include "cluster/supervisor/heartbeat.hpp"
 #include "coordinator/scheduling/function_name.hpp"
 #include "io/events/trace_file.hpp"
@@ -78,11 +78,12 @@ WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
       context_(runtime_),
       fenced_why_(kFencedText),
       watch_(*runtime_),
-      beat_every_(runtime_->in_process()
-                      ? std::chrono::milliseconds(0)
-                      : cluster::Heartbeats(runtime_->settings().duration("heartbeat-timeout")).period()),
+      beat_every_(
+          runtime_->in_process()
+              ? std::chrono::milliseconds(0)
+              : cluster::FailureDetector(runtime_->settings().duration("heartbeat-timeout")).period()),
       silence_(beat_every_, runtime_->patience()),
-      has_agent_(!runtime_->in_process() && cluster::Pulse::watched()),
+      has_agent_(!runtime_->in_process() && cluster::Heartbeat::watched()),
       loop_(
           runtime_->control(), [this] { return round(); }, kWorkerPolls) {}
 
@@ -112,7 +113,7 @@ void WorkerServer::run() {
     execute(*task);
   }
   loop_.stop();
-  if (has_agent_) cluster::Pulse::rest();
+  if (has_agent_) cluster::Heartbeat::rest();
   current_worker = nullptr;
   strategy::Context::set_current(nullptr);
   resources_.clear();
@@ -295,7 +296,8 @@ void WorkerServer::take_up_coordinator() {
   }
   const cluster::CoordinatorBack back = watch_.take_up();
   // For the process that its agent starts when this one dies.
-  if (runtime_->kept_memory()) cluster::KeptRecord(runtime_->kept_memory()).write(to_bytes(back));
+  if (runtime_->persistent_memory())
+    cluster::PersistentRecord(runtime_->persistent_memory()).write(to_bytes(back));
   const std::lock_guard lock(mutex_);
   anew_ = true;
 }
@@ -335,7 +337,7 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
   if (beat_every_.count() > 0) {
     if (now >= next_beat_) {
       coordinator_->send(transport::kHeartbeat, {});
-      cluster::Pulse::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
+      cluster::Heartbeat::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
       next_beat_ = now + beat_every_;
     }
     no_later_than(next_beat_);
@@ -413,7 +415,7 @@ bool WorkerServer::is_at_one_of(const protocol::GiveBackHeader& which) const {
 /// What this worker has moved so far, for the coordinator's figures. Not inside progress(), as the answer to
 /// kGiveBack.
 void WorkerServer::report(const protocol::ReportHeader& header) {
-  const cluster::TrafficFigures figures = runtime_->traffic().figures();
+  const cluster::TrafficMetrics figures = runtime_->traffic().figures();
   protocol::WorkerReport report{packed(figures.pull), packed(figures.push), packed(figures.flush), 0,
                                 cluster::use_of_this_process()};
   {
@@ -434,12 +436,12 @@ std::optional<WorkerServer::Task> WorkerServer::next_task() {
 
 /// What the closures that have come may name; in order with them, or before.
 void WorkerServer::learn_news() {
-  std::deque<News> news;
+  std::deque<PendingAnnouncement> news;
   {
     const std::lock_guard lock(mutex_);
     news.swap(news_);
   }
-  for (const News& item : news) {
+  for (const PendingAnnouncement& item : news) {
     auto announcement = from_bytes<protocol::Announcement>(item.bytes);
     for (auto& variable : announcement.variables) context_.add(std::move(variable));
     for (auto& recipe : announcement.resources) recipes_.insert_or_assign(recipe.id, std::move(recipe));

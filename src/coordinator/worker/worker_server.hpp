@@ -49,7 +49,7 @@ class WorkerServer {
     std::shared_ptr<const std::vector<std::byte>> batch;
     std::optional<std::chrono::steady_clock::time_point> begin_by = {};
   };
-  struct News {
+  struct PendingAnnouncement {
     transport::Bytes bytes;
     std::shared_ptr<const std::vector<std::byte>> batch;
   };
@@ -87,7 +87,7 @@ class WorkerServer {
   std::deque<Task> tasks_;
   std::optional<protocol::RunHeader> running_;  // the closure that runs
   std::shared_ptr<CancellationRequest> cancellation_ = std::make_shared<CancellationRequest>();  // its
-  std::deque<News> news_;
+  std::deque<PendingAnnouncement> news_;
   std::vector<std::uint64_t> to_free_;
   std::vector<std::byte> answers_;
   std::chrono::steady_clock::time_point first_answer_{};  // when the first of `answers_` was there

@@ -57,7 +57,7 @@ void PartSaver::write(Save& save, const std::stop_token& stop) {
     write_files(save, fast, stop);
     save.copied.store(true, std::memory_order_release);
     wake_();
-    SavePace pace(bytes_a_second_, &store_);
+    SaveRateLimiter pace(bytes_a_second_, &store_);
     fast.drain(request.folder, [&](std::uint64_t bytes) { pace.rest(bytes, stop); });
   } catch (...) {
     save.error = std::current_exception();
@@ -69,8 +69,8 @@ void PartSaver::write(Save& save, const std::stop_token& stop) {
 /// Each where it is to be, or in the fast level if there is one that has room. Without a rest: each row that
 /// changes before it has been copied costs its push more than the copy costs this thread.
 void PartSaver::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
-  SavePace as_fast_as_it_goes(0), bounded(bytes_a_second_);
-  SavePace* pace = nullptr;
+  SaveRateLimiter as_fast_as_it_goes(0), bounded(bytes_a_second_);
+  SaveRateLimiter* pace = nullptr;
   const auto files =
       save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { pace->rest(bytes, stop); });
   const int count = save.ps_count;

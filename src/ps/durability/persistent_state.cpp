@@ -31,28 +31,29 @@ constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8
 
 }  // namespace
 
-KeptState::KeptState(std::shared_ptr<transport::KeptMemory> memory, transport::Fabric& fabric,
-                     std::uint64_t places, std::uint64_t entry_bytes, const ClosureLedger::Capacity& ledger)
+PersistentState::PersistentState(std::shared_ptr<transport::PersistentMemory> memory,
+                                 transport::Fabric& fabric, std::uint64_t places, std::uint64_t entry_bytes,
+                                 const ClosureLedger::Capacity& ledger)
     : memory_(std::move(memory)), fabric_(fabric), layout_(places) {
   const std::uint64_t journal_bytes = Journal::bytes_for(entry_bytes);
   const std::uint64_t journal_at = kPageBytes;
   const std::uint64_t ledger_at = journal_at + to_pages(journal_bytes);
   const std::uint64_t ledger_bytes = ClosureLedger::bytes_for(places, ledger);
   const std::uint64_t middles_at = ledger_at + to_pages(ledger_bytes);
-  const std::uint64_t manifest_at = middles_at + to_pages(places * sizeof(Middles));
+  const std::uint64_t manifest_at = middles_at + to_pages(places * sizeof(UnfinishedUpdates));
   board_at_ = manifest_at + kManifestBytes;
-  std::byte* at = memory_->map(transport::KeptMemory::kFirst, board_at_).data();
+  std::byte* at = memory_->map(transport::PersistentMemory::kFirst, board_at_).data();
   head_ = reinterpret_cast<Head*>(at);
   journal_ = Journal(at + journal_at, journal_bytes);
-  middles_ = {reinterpret_cast<Middles*>(at + middles_at), places};
+  middles_ = {reinterpret_cast<UnfinishedUpdates*>(at + middles_at), places};
   ledger_ = {at + ledger_at, ledger_bytes};
   manifest_ = at + manifest_at;
-  board_at_ += transport::KeptMemory::kFirst;
+  board_at_ += transport::PersistentMemory::kFirst;
   found_ = head_->used != 0;
   head_->used = 1;
 }
 
-std::vector<KeptState::Item> KeptState::items() const {
+std::vector<PersistentState::Item> PersistentState::items() const {
   std::vector<Item> items;
   for (std::uint64_t at = 0; at < head_->manifest_bytes;) {
     RecordHead head;
@@ -63,7 +64,7 @@ std::vector<KeptState::Item> KeptState::items() const {
   return items;
 }
 
-std::optional<TakenPlace> KeptState::place() const {
+std::optional<TakenPlace> PersistentState::place() const {
   std::optional<TakenPlace> place;
   for (const Item& item : items()) {
     if (item.record == Record::place) place = from_bytes<TakenPlace>(item.bytes);
@@ -71,7 +72,7 @@ std::optional<TakenPlace> KeptState::place() const {
   return place;
 }
 
-void KeptState::append(Record record, transport::Bytes bytes) {
+void PersistentState::append(Record record, transport::Bytes bytes) {
   const std::uint64_t at = head_->manifest_bytes;
   const RecordHead head{static_cast<std::uint64_t>(record), bytes.size()};
   if (sizeof head + padded(bytes.size()) > kManifestBytes - at) {
@@ -85,28 +86,28 @@ void KeptState::append(Record record, transport::Bytes bytes) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-void KeptState::append_words(Record record, std::initializer_list<std::uint64_t> words) {
+void PersistentState::append_words(Record record, std::initializer_list<std::uint64_t> words) {
   append(record, std::as_bytes(std::span(words.begin(), words.size())));
 }
 
-std::unique_ptr<transport::Region> KeptState::board(std::uint64_t bytes) {
+std::unique_ptr<transport::Region> PersistentState::board(std::uint64_t bytes) {
   next_region_ = board_at_ + to_pages(bytes);
   const std::span<std::byte> memory = memory_->map(board_at_, bytes);
   board_ = memory.data();
   return fabric_.adopt(memory, memory_->place(board_at_));
 }
 
-std::uint64_t KeptState::applied(std::uint64_t rank) const noexcept {
+std::uint64_t PersistentState::applied(std::uint64_t rank) const noexcept {
   if (rank >= middles_.size()) return 0;
   return transport::word_at(board_ + layout_.applied(rank)).load(std::memory_order_relaxed);
 }
 
-void KeptState::set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept {
+void PersistentState::set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept {
   if (rank >= middles_.size()) return;
   transport::word_at(board_ + layout_.applied(rank)).store(bytes, std::memory_order_release);
 }
 
-void KeptState::begin_anew(std::uint64_t rank) noexcept {
+void PersistentState::begin_anew(std::uint64_t rank) noexcept {
   if (rank >= middles_.size()) return;
   // The positions of the earlier process mean nothing from here on: a committed entry that began at 0 would
   // look cut off.
@@ -116,8 +117,8 @@ void KeptState::begin_anew(std::uint64_t rank) noexcept {
   set_applied(rank, 0);
 }
 
-void KeptState::begin(const protocol::PushHeader& header, std::int64_t steps,
-                      std::uint64_t entered) noexcept {
+void PersistentState::begin(const protocol::PushHeader& header, std::int64_t steps,
+                            std::uint64_t entered) noexcept {
   if (header.rank >= middles_.size()) return;
   const std::uint64_t position = applied(header.rank);
   journal_.begin(header, position, steps, entered);
@@ -130,13 +131,13 @@ void KeptState::begin(const protocol::PushHeader& header, std::int64_t steps,
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-std::optional<Journal::Entry> KeptState::cut_off() const noexcept {
+std::optional<Journal::Entry> PersistentState::cut_off() const noexcept {
   const Journal::Entry entry = journal_.last();
   if (entry.number == 0 || applied(entry.header.rank) != entry.position) return std::nullopt;
   return entry;
 }
 
-protocol::UnfinishedPush KeptState::unfinished(std::uint64_t rank) const noexcept {
+protocol::UnfinishedPush PersistentState::unfinished(std::uint64_t rank) const noexcept {
   const std::uint64_t now = applied(rank);
   if (now == protocol::kFenced) return {};
   const Middle* latest = nullptr;
@@ -148,7 +149,7 @@ protocol::UnfinishedPush KeptState::unfinished(std::uint64_t rank) const noexcep
   return push;
 }
 
-std::map<int, protocol::UnfinishedPush> KeptState::unfinished_pushes() const {
+std::map<int, protocol::UnfinishedPush> PersistentState::unfinished_pushes() const {
   std::map<int, protocol::UnfinishedPush> pushes;
   for (std::uint64_t rank = 0; rank < middles_.size(); ++rank) {
     if (const auto push = unfinished(rank); push.open()) pushes.emplace(static_cast<int>(rank), push);
@@ -156,7 +157,7 @@ std::map<int, protocol::UnfinishedPush> KeptState::unfinished_pushes() const {
   return pushes;
 }
 
-std::unique_ptr<transport::Region> KeptState::allocate(std::uint64_t bytes) {
+std::unique_ptr<transport::Region> PersistentState::allocate(std::uint64_t bytes) {
   const std::uint64_t at = next_region_;
   const std::span<std::byte> memory = memory_->map(at, bytes);
   regions_[at] = memory;
@@ -172,7 +173,7 @@ std::unique_ptr<transport::Region> KeptState::allocate(std::uint64_t bytes) {
   }
 }
 
-void KeptState::back_to(const Mark& mark) noexcept {
+void PersistentState::back_to(const Mark& mark) noexcept {
   head_->manifest_bytes = mark.manifest_bytes;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::vector<std::span<std::byte>> gone;
@@ -183,7 +184,7 @@ void KeptState::back_to(const Mark& mark) noexcept {
   next_region_ = mark.regions_end;
 }
 
-std::unique_ptr<transport::Region> KeptState::again(std::uint64_t offset, std::uint64_t bytes) {
+std::unique_ptr<transport::Region> PersistentState::again(std::uint64_t offset, std::uint64_t bytes) {
   const std::span<std::byte> memory = memory_->map(offset, bytes);
   topology::advise_huge_pages(memory);
   regions_[offset] = memory;

@@ -42,7 +42,7 @@ struct TakenPlace {
 /// The manifest is a list of what has happened, in order; it only grows. A record is written whole or not at
 /// all, as far as a process that is killed can tell: the memory is as its stores have left it, in program
 /// order.
-class KeptState {
+class PersistentState {
  public:
   /// What a record tells; its bytes.
   enum class Record : std::uint32_t {
@@ -65,8 +65,9 @@ class KeptState {
 
   /// `places`: ranks that there may ever be; `entry_bytes`: of the largest entry of a push; `ledger`:
   /// capacity of the ledger of closures. Throws Error(resource_exhausted).
-  KeptState(std::shared_ptr<transport::KeptMemory> memory, transport::Fabric& fabric, std::uint64_t places,
-            std::uint64_t entry_bytes, const ClosureLedger::Capacity& ledger = {});
+  PersistentState(std::shared_ptr<transport::PersistentMemory> memory, transport::Fabric& fabric,
+                  std::uint64_t places, std::uint64_t entry_bytes,
+                  const ClosureLedger::Capacity& ledger = {});
 
   /// An earlier process has left something here.
   bool found() const noexcept { return found_; }
@@ -126,16 +127,16 @@ class KeptState {
     std::uint32_t shard;
     std::uint64_t open;
   };
-  struct Middles {
+  struct UnfinishedUpdates {
     Middle of[2];
   };
 
-  std::shared_ptr<transport::KeptMemory> memory_;
+  std::shared_ptr<transport::PersistentMemory> memory_;
   transport::Fabric& fabric_;
   Head* head_ = nullptr;
   std::byte* manifest_ = nullptr;
   std::span<std::byte> ledger_;
-  std::span<Middles> middles_;
+  std::span<UnfinishedUpdates> middles_;
   protocol::BoardLayout layout_;
   std::byte* board_ = nullptr;
   std::uint64_t board_at_ = 0;

@@ -132,10 +132,10 @@ std::optional<protocol::TakeOver> PsServer::follow() {
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
   while (!order && !over_ && lost().empty()) {
-    cluster::Pulse::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
+    cluster::Heartbeat::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
     if (!look_at_the_wire()) fabric_.wait(kBeat);
   }
-  cluster::Pulse::rest();
+  cluster::Heartbeat::rest();
   fabric_.on_message(transport::kTakeOver, [](const transport::Message&) {});
   if (!lost().empty()) throw Error(Code::unavailable, lost() + "; this replica of a ps ends");
   return order;
@@ -146,7 +146,7 @@ void PsServer::say_progress(const protocol::ReplicaProgress& progress) {
       .send(transport::kReplicated, transport::as_bytes(progress));
   if (progress.busy == 0) return;
   // Its agent, too, is to know that it does not stand still.
-  cluster::Pulse::rest();
+  cluster::Heartbeat::rest();
   fabric_.progress();
 }
 

@@ -31,13 +31,13 @@ void sleep_until(std::chrono::steady_clock::time_point time, const std::stop_tok
 
 }  // namespace
 
-SavePace::SavePace(std::uint64_t bytes_a_second, Store* trained)
+SaveRateLimiter::SaveRateLimiter(std::uint64_t bytes_a_second, Store* trained)
     : trained_(trained),
       worked_(time_of_this_thread()),
       bytes_a_second_(static_cast<double>(bytes_a_second)),
       full_at_(Clock::now()) {}
 
-void SavePace::rest(std::uint64_t bytes, const std::stop_token& stop) {
+void SaveRateLimiter::rest(std::uint64_t bytes, const std::stop_token& stop) {
   if (trained_ != nullptr) rest_from_work(stop);
   if (bytes_a_second_ > 0) {
     sleep_until(full_at_, stop);
@@ -47,7 +47,7 @@ void SavePace::rest(std::uint64_t bytes, const std::stop_token& stop) {
   if (stop.stop_requested()) throw Error(Code::cancelled, "the save was given up");
 }
 
-void SavePace::rest_from_work(const std::stop_token& stop) {
+void SaveRateLimiter::rest_from_work(const std::stop_token& stop) {
   const std::uint64_t pushes = trained_->statistics().pushes;
   if (std::exchange(pushes_, pushes) != pushes && idle_.count() < 1) {
     const auto work = std::chrono::duration<double>(time_of_this_thread() - worked_);

@@ -13,10 +13,10 @@ namespace capstan::ps {
 /// Rests between two pieces of work when more than so many bytes a second have been written; and, where a
 /// store is given, as long as pushes are applied to it and no core is idle. To be nice would not do: who has
 /// the store's mutex must not wait for others. Used by the thread that writes.
-class SavePace {
+class SaveRateLimiter {
  public:
   /// `bytes_a_second`: 0 = no limit.
-  explicit SavePace(std::uint64_t bytes_a_second, Store* trained = nullptr);
+  explicit SaveRateLimiter(std::uint64_t bytes_a_second, Store* trained = nullptr);
 
   /// Before so many bytes more are written. Throws Error(cancelled) when it is asked to stop, also meanwhile.
   void rest(std::uint64_t bytes, const std::stop_token& stop);

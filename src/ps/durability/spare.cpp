@@ -42,13 +42,13 @@ std::optional<protocol::TakeOver> wait_for_order(cluster::Runtime& runtime) {
   // Traffic both ways is what makes either end's death visible to the other.
   runtime.control_peer(runtime.member(Role::coordinator, 0)).send(transport::kHello, {});
   while (!order && !over && coordinator.verdict().empty()) {
-    cluster::Pulse::beat(2 * runtime.settings().duration("heartbeat-timeout"));
+    cluster::Heartbeat::beat(2 * runtime.settings().duration("heartbeat-timeout"));
     if (fabric.progress() == 0) fabric.wait(kSpareBeat);
     if (!coordinator.news()) continue;
     (void)coordinator.take_up();
     coordinator.answer();
   }
-  cluster::Pulse::rest();
+  cluster::Heartbeat::rest();
   fabric.on_message(transport::kTakeOver, [](const transport::Message&) {});
   fabric.on_message(transport::kShutdown, [](const transport::Message&) {});
   fabric.on_message(transport::kCoordinatorReturned, [](const transport::Message&) {});
@@ -70,9 +70,9 @@ cluster::Member as_ps(const cluster::Runtime& runtime, int rank, int index) {
 void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
   std::optional<TakenPlace> place;
   {
-    const KeptState kept(runtime->kept_memory(), runtime->control(),
-                         static_cast<std::uint64_t>(runtime->table().places()),
-                         PsServer::entry_bytes(*runtime), PsServer::ledger_capacity(*runtime));
+    const PersistentState kept(runtime->persistent_memory(), runtime->control(),
+                               static_cast<std::uint64_t>(runtime->table().places()),
+                               PsServer::entry_bytes(*runtime), PsServer::ledger_capacity(*runtime));
     place = kept.place();
   }
   if (!place) throw Error(Code::unavailable, "this spare died before it had the shards of a ps; it ends");
@@ -112,7 +112,8 @@ void follow_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
 void run_spare(const std::shared_ptr<cluster::Runtime>& runtime) {
   log::set_rank_tag(runtime->log_tag());
   if (runtime->ps_have_replicas()) return follow_ps(runtime);
-  if (runtime->kept_memory() != nullptr && runtime->kept_memory()->used()) return go_on_as_ps(runtime);
+  if (runtime->persistent_memory() != nullptr && runtime->persistent_memory()->used())
+    return go_on_as_ps(runtime);
   auto order = wait_for_order(*runtime);
   if (order) become_ps(runtime, *std::move(order))->run();
 }

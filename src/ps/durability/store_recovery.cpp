@@ -52,25 +52,25 @@ void Store::undo_cut_off() {
 
 void Store::recover() {
   const std::lock_guard lock(mutex_);
-  for (const KeptState::Item& item : kept_->items()) {
+  for (const PersistentState::Item& item : kept_->items()) {
     switch (item.record) {
-      case KeptState::Record::region: {
+      case PersistentState::Record::region: {
         const auto words = from_bytes<std::array<std::uint64_t, 2>>(item.bytes);
         heap_.add(kept_->again(words[0], words[1]));
         break;
       }
-      case KeptState::Record::shard:
+      case PersistentState::Record::shard:
         add_shard(from_bytes<ShardRecord>(item.bytes));
         break;
-      case KeptState::Record::dropped: {
+      case PersistentState::Record::dropped: {
         const auto variable = from_bytes<std::uint64_t>(item.bytes);
         std::erase_if(shards_, [&](const auto& entry) { return entry.first.first == variable; });
         break;
       }
-      case KeptState::Record::gone:
+      case PersistentState::Record::gone:
         ledger_.close(static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
         break;
-      case KeptState::Record::group:
+      case PersistentState::Record::group:
         throw Error(Code::unavailable,
                     "what the workers of an update group had pushed in their last step died with the ps");
       default:

@@ -24,7 +24,7 @@ class PushInbox {
 
   /// How far each rank's entries have been applied is noted in `kept`, too. What comes is told to `replica`,
   /// and applied when it is safe there.
-  PushInbox(protocol::PushSink& sink, Acknowledge acknowledge, KeptState* kept = nullptr,
+  PushInbox(protocol::PushSink& sink, Acknowledge acknowledge, PersistentState* kept = nullptr,
             ReplicaStream* replica = nullptr)
       : sink_(sink), acknowledge_(std::move(acknowledge)), kept_(kept), replica_(replica) {}
 
@@ -69,7 +69,7 @@ class PushInbox {
 
   protocol::PushSink& sink_;
   Acknowledge acknowledge_;
-  KeptState* kept_;
+  PersistentState* kept_;
   ReplicaStream* replica_;
   std::map<int, Pusher> pushers_;  // by rank
   bool news_ = false;              // somebody waits for an acknowledgement, or an entry for its turn

@@ -11,9 +11,9 @@
 #include "transport/memory/word.hpp"
 
 namespace capstan::ps {
-protocol::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
+protocol::RingLocation RingReader::open(int rank, std::uint64_t bytes) {
   const auto place = [](const Ring& ring) {
-    return protocol::RingPlace{ring.piece.region, ring.piece.offset, ring.bytes};
+    return protocol::RingLocation{ring.piece.region, ring.piece.offset, ring.bytes};
   };
   for (const Ring& ring : rings_) {
     if (ring.rank == rank) return place(ring);
@@ -31,12 +31,13 @@ protocol::RingPlace RingReader::open(int rank, std::uint64_t bytes) {
   rings_.push_back(ring);
   if (kept_ != nullptr) {
     const auto number = static_cast<std::uint64_t>(rank);
-    kept_->append_words(KeptState::Record::ring, {number, ring.piece.region, ring.piece.offset, ring.bytes});
+    kept_->append_words(PersistentState::Record::ring,
+                        {number, ring.piece.region, ring.piece.offset, ring.bytes});
   }
   return place(ring);
 }
 
-void RingReader::replay(const KeptState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
+void RingReader::replay(const PersistentState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
                         std::vector<Ring>& unused) {
   const auto move = [](std::vector<Ring>& from, std::vector<Ring>& to, int rank) {
     for (const Ring& ring : from) {
@@ -44,8 +45,8 @@ void RingReader::replay(const KeptState& kept, std::vector<Ring>& open, std::vec
     }
     std::erase_if(from, [rank](const Ring& ring) { return ring.rank == rank; });
   };
-  for (const KeptState::Item& item : kept.items()) {
-    if (item.record == KeptState::Record::ring) {
+  for (const PersistentState::Item& item : kept.items()) {
+    if (item.record == PersistentState::Record::ring) {
       const auto words = from_bytes<std::array<std::uint64_t, 4>>(item.bytes);
       const Piece piece{words[1], words[2], nullptr};
       std::erase_if(unused, [&](const Ring& ring) {
@@ -53,9 +54,9 @@ void RingReader::replay(const KeptState& kept, std::vector<Ring>& open, std::vec
       });
       open.push_back(
           {static_cast<int>(words[0]), piece, words[3], kept.applied(words[0]), kept.unfinished(words[0])});
-    } else if (item.record == KeptState::Record::ring_closed) {
+    } else if (item.record == PersistentState::Record::ring_closed) {
       move(open, closed, static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
-    } else if (item.record == KeptState::Record::ring_released) {
+    } else if (item.record == PersistentState::Record::ring_released) {
       move(closed, unused, static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
     }
   }
@@ -91,7 +92,7 @@ void RingReader::close(int rank) {
     }
     found->unfinished.abandon(sink_);
     if (kept_ != nullptr)
-      kept_->append_words(KeptState::Record::ring_closed, {static_cast<std::uint64_t>(rank)});
+      kept_->append_words(PersistentState::Record::ring_closed, {static_cast<std::uint64_t>(rank)});
     closed_.push_back(*found);
     rings_.erase(found);
   }
@@ -102,7 +103,7 @@ void RingReader::close(int rank) {
 void RingReader::release(int rank) {
   const auto is_of = [rank](const Ring& ring) { return ring.rank == rank; };
   if (kept_ != nullptr && std::any_of(closed_.begin(), closed_.end(), is_of))
-    kept_->append_words(KeptState::Record::ring_released, {static_cast<std::uint64_t>(rank)});
+    kept_->append_words(PersistentState::Record::ring_released, {static_cast<std::uint64_t>(rank)});
   for (const Ring& ring : closed_) {
     if (ring.rank == rank) unused_.push_back(ring);
   }
@@ -204,7 +205,7 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
       return true;
     }
     const protocol::PushHeader& header = entry->header;
-    if (header.in_room == 0) most = kMaxBatch;
+    if (header.in_staging_buffer == 0) most = kMaxBatch;
     if (header.kind != protocol::PushKind::padding) {
       // A push that its pusher has given up ends here, whatever this entry begins: a read that waits for the
       // end must not hold it back.

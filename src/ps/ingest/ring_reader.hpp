@@ -22,7 +22,7 @@ class RingReader {
   /// Rings that are in `kept` are noted there. What is published is told to `replica`, and applied when it is
   /// safe there.
   RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, protocol::PushSink& sink,
-             KeptState* kept = nullptr, ReplicaStream* replica = nullptr)
+             PersistentState* kept = nullptr, ReplicaStream* replica = nullptr)
       : board_(board), layout_(ranks), heap_(heap), sink_(sink), kept_(kept), replica_(replica) {}
 
   /// The rings of an earlier process, with what lies in them. REQUIRES: the heap has been recovered.
@@ -30,7 +30,7 @@ class RingReader {
 
   /// A ring of `bytes` for one rank; the one that it has when it asks again. A ring that was released is used
   /// again.
-  protocol::RingPlace open(int rank, std::uint64_t bytes);
+  protocol::RingLocation open(int rank, std::uint64_t bytes);
   /// Applies what the rank has published, then takes the ring back. Nothing of its unpublished entries
   /// counts, and a push of which only a part was published stays a part. A rank that lives learns it from its
   /// word on the board: protocol::kFenced.
@@ -74,7 +74,7 @@ class RingReader {
   /// The same of entries whose gradients are in the GPU's memory, of which so many take no longer.
   static constexpr int kMaxBatchInRooms = 256;
 
-  static void replay(const KeptState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
+  static void replay(const PersistentState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
                      std::vector<Ring>& unused);
   bool apply_from(Ring& ring, bool whatever_waits);
   /// The entry at `position`, of which `tail` is the end of the last; nothing where none makes sense.
@@ -88,7 +88,7 @@ class RingReader {
   protocol::BoardLayout layout_;
   Heap& heap_;
   protocol::PushSink& sink_;
-  KeptState* kept_;
+  PersistentState* kept_;
   ReplicaStream* replica_;
   std::vector<Ring> rings_;
   std::vector<Ring> closed_;

@@ -22,7 +22,7 @@ std::chrono::milliseconds period_of(const cluster::Runtime& runtime) {
 
 }  // namespace
 
-PsPulse::PsPulse(cluster::Runtime& runtime, const std::uint32_t& life)
+PsHeartbeat::PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& life)
     : runtime_(runtime), life_(life), period_(period_of(runtime)), silence_(period_, runtime.patience()) {
   // The coordinator waits for it that long, and a heartbeat's time is left for what it does then.
   const auto& settings = runtime.settings();
@@ -30,44 +30,44 @@ PsPulse::PsPulse(cluster::Runtime& runtime, const std::uint32_t& life)
   if (period_.count() != 0) most_silence_ = heartbeat + std::max(heartbeat, settings.duration("ps-wait"));
 }
 
-void PsPulse::take(const transport::Message& message) {
+void PsHeartbeat::take(const transport::Message& message) {
   if (period_.count() == 0) return;
   if (message.header.empty()) {
     silence_.excuse();
-  } else if (transport::read_header<protocol::PsBeat>(message)) {
+  } else if (transport::read_header<protocol::PsHeartbeatHeader>(message)) {
     silence_.heard(Clock::now());
   }
 }
 
-void PsPulse::send(bool busy) {
-  const protocol::PsBeat beat{busy ? 1 : 0, life_};
+void PsHeartbeat::send(bool busy) {
+  const protocol::PsHeartbeatHeader beat{busy ? 1 : 0, life_};
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
       .send(transport::kHeartbeat, transport::as_bytes(beat));
 }
 
-void PsPulse::beat() {
+void PsHeartbeat::beat() {
   if (period_.count() == 0) return;
   const auto now = Clock::now();
   if (now < next_) return;
   next_ = now + period_;
-  cluster::Pulse::beat(most_silence_);
+  cluster::Heartbeat::beat(most_silence_);
   if (silence_.expected()) send(false);
 }
 
-void PsPulse::be_busy() {
+void PsHeartbeat::be_busy() {
   if (period_.count() == 0) return;
-  cluster::Pulse::rest();
+  cluster::Heartbeat::rest();
   next_ = {};  // as soon as it is done
   if (!silence_.expected()) return;
   send(true);
   runtime_.control().progress();
 }
 
-void PsPulse::end() {
-  if (period_.count() != 0) cluster::Pulse::beat(runtime_.patience());
+void PsHeartbeat::end() {
+  if (period_.count() != 0) cluster::Heartbeat::beat(runtime_.patience());
 }
 
-std::chrono::milliseconds PsPulse::period() const noexcept {
+std::chrono::milliseconds PsHeartbeat::period() const noexcept {
   return period_.count() != 0 ? std::min(period_, kLongestSleep) : kLongestSleep;
 }
 

@@ -11,12 +11,12 @@
 namespace capstan::ps {
 
 /// To the coordinator from its first kHeartbeat on, to the agent always. Used by the ps's thread.
-class PsPulse {
+class PsHeartbeat {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// `life` may change, and outlives this object.
-  PsPulse(cluster::Runtime& runtime, const std::uint32_t& life);
+  PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& life);
   /// Handler of kHeartbeat: it has heard this ps, or will listen no more.
   void take(const transport::Message& message);
   /// Sends a heartbeat once a period; called in each turn. The agent kills a ps that stops beating as soon as

@@ -38,10 +38,10 @@ std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
 PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<protocol::TakeOver> takeover)
     : runtime_(std::move(runtime)),
       fabric_(runtime_->control()),
-      kept_(runtime_->kept_memory() == nullptr || runtime_->ps_have_replicas()
+      kept_(runtime_->persistent_memory() == nullptr || runtime_->ps_have_replicas()
                 ? nullptr
-                : std::make_unique<KeptState>(runtime_->kept_memory(), fabric_, places(),
-                                              entry_bytes(*runtime_), ledger_capacity(*runtime_))),
+                : std::make_unique<PersistentState>(runtime_->persistent_memory(), fabric_, places(),
+                                                    entry_bytes(*runtime_), ledger_capacity(*runtime_))),
       regions_(kept_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
       board_(allocate_board()),
       layout_(places()),
@@ -113,9 +113,9 @@ void PsServer::take_over(const protocol::TakeOver& takeover) {
   for (const std::int32_t rank : takeover.gone) take_gone({rank, 0});
   if (!kept_) return;
   // The table that the agent keeps has the first one's address.
-  kept_->append(KeptState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
+  kept_->append(PersistentState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
   const TakenPlace place{takeover.rank, takeover.index, takeover.life};  // last: all is there
-  kept_->append(KeptState::Record::place, transport::as_bytes(place));
+  kept_->append(PersistentState::Record::place, transport::as_bytes(place));
 }
 
 std::unique_ptr<transport::Region> PsServer::allocate_board() {
@@ -125,14 +125,15 @@ std::unique_ptr<transport::Region> PsServer::allocate_board() {
 }
 
 void PsServer::recover() {
-  for (const KeptState::Item& item : kept_->items()) {
-    if (item.record == KeptState::Record::gone) {
+  for (const PersistentState::Item& item : kept_->items()) {
+    if (item.record == PersistentState::Record::gone) {
       const auto rank = static_cast<int>(from_bytes<std::uint64_t>(item.bytes));
       gone_.insert(rank);
       rpc_.refuse(rank);
     }
-    if (item.record == KeptState::Record::member) runtime_->add(from_bytes<cluster::Member>(item.bytes));
-    if (item.record == KeptState::Record::coordinator)
+    if (item.record == PersistentState::Record::member)
+      runtime_->add(from_bytes<cluster::Member>(item.bytes));
+    if (item.record == PersistentState::Record::coordinator)
       runtime_->coordinator_returned(from_bytes<cluster::Member>(item.bytes));
   }
   if (const auto place = kept_->place()) life_ = place->life;
@@ -176,13 +177,15 @@ void PsServer::serve_requests() {
   rpc_.serve(transport::kOpenRing, [this](int from, transport::Bytes request) {
     return to_bytes(rings_.open(from, from_bytes<std::uint64_t>(request)));
   });
-  rpc_.serve(transport::kPlacesNow, [this](int, transport::Bytes) { return to_bytes(store_.places()); });
+  rpc_.serve(transport::kCurrentLocations,
+             [this](int, transport::Bytes) { return to_bytes(store_.places()); });
   rpc_.serve(transport::kGpuKey, [this](int, transport::Bytes request) {
     const auto [variable, shard] = from_bytes<std::pair<std::uint32_t, std::uint32_t>>(request);
     return store_.gpu_key(variable, shard);
   });
-  rpc_.serve(transport::kOpenGpuRoom, [this](int from, transport::Bytes request) {
-    if (replica_) return to_bytes(protocol::GpuRoom{});  // which hears of pushes by this host's memory
+  rpc_.serve(transport::kOpenStagingBuffer, [this](int from, transport::Bytes request) {
+    if (replica_)
+      return to_bytes(protocol::StagingBufferKey{});  // which hears of pushes by this host's memory
     return to_bytes(store_.open_gpu_room(from, from_bytes<std::uint64_t>(request)));
   });
   rpc_.serve(transport::kRegionKey, [this](int, transport::Bytes request) {
@@ -357,7 +360,7 @@ void PsServer::take_gone(const protocol::WorkerGone& worker) {
   gone_.insert(worker.rank);
   rpc_.refuse(worker.rank);
   forget(worker.rank);
-  if (kept_) kept_->append_words(KeptState::Record::gone, {static_cast<std::uint64_t>(worker.rank)});
+  if (kept_) kept_->append_words(PersistentState::Record::gone, {static_cast<std::uint64_t>(worker.rank)});
 }
 
 void PsServer::take_member(transport::Bytes bytes) {
@@ -365,7 +368,7 @@ void PsServer::take_member(transport::Bytes bytes) {
   if (runtime_->knows(member.rank)) return;  // this process's predecessor was told
   runtime_->add(member);
   store_.join(member.rank);
-  if (kept_) kept_->append(KeptState::Record::member, bytes);
+  if (kept_) kept_->append(PersistentState::Record::member, bytes);
   if (replica_) replica_->call(transport::kMemberJoined, member.rank, bytes);
 }
 
@@ -383,7 +386,7 @@ void PsServer::greet_coordinator() {
   rings_.begin_anew(rank);
   rpc_.forget(rank);
   const cluster::CoordinatorBack back = coordinator_.take_up();
-  if (kept_) kept_->append(KeptState::Record::coordinator, to_bytes(back.coordinator));
+  if (kept_) kept_->append(PersistentState::Record::coordinator, to_bytes(back.coordinator));
   for (const cluster::Member& worker : back.workers) {
     if (runtime_->knows(worker.rank)) continue;
     take_member(to_bytes(worker));

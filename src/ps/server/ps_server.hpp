@@ -108,7 +108,7 @@ class PsServer {
 
   std::shared_ptr<cluster::Runtime> runtime_;
   transport::Fabric& fabric_;
-  std::unique_ptr<KeptState> kept_;         // null: nothing outlives this process
+  std::unique_ptr<PersistentState> kept_;   // null: nothing outlives this process
   std::unique_ptr<SharedRegions> regions_;  // null: `kept_` has them, or nobody maps them
   std::unique_ptr<transport::Region> board_;
   protocol::BoardLayout layout_;
@@ -132,7 +132,7 @@ class PsServer {
   bool fenced_ = false;
   std::set<int> gone_;  // ranks that count as dead, by the coordinator's word
   cluster::CoordinatorWatch coordinator_;
-  PsPulse pulse_;
+  PsHeartbeat pulse_;
   std::string reason_to_end_;  // though no connection has ended
 };
 

@@ -11,7 +11,7 @@ namespace capstan::ps {
 
 SharedRegions::SharedRegions(transport::Fabric& fabric) : fabric_(fabric) {
   try {
-    memory_ = transport::KeptMemory::create();
+    memory_ = transport::PersistentMemory::create();
   } catch (const Error& error) {
     log::debug("regions lie in no file: {}", error.what());
   }

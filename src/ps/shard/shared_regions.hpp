@@ -21,8 +21,8 @@ class SharedRegions {
 
  private:
   transport::Fabric& fabric_;
-  std::shared_ptr<transport::KeptMemory> memory_;
-  std::uint64_t next_ = transport::KeptMemory::kFirst;
+  std::shared_ptr<transport::PersistentMemory> memory_;
+  std::uint64_t next_ = transport::PersistentMemory::kFirst;
 };
 
 }  // namespace capstan::ps

@@ -10,25 +10,25 @@ constexpr int kNobody = -1;
 
 }  // namespace
 
-protocol::GpuRoom GpuRooms::open(int rank, int gpu, std::uint64_t bytes) {
+protocol::StagingBufferKey StagingBuffers::open(int rank, int gpu, std::uint64_t bytes) {
   auto free = std::find_if(rooms_.begin(), rooms_.end(), [&](const Owned& room) {
     return room.rank == kNobody && room.memory.size() == bytes;
   });
   if (free == rooms_.end()) free = rooms_.insert(free, {kNobody, gpu::Memory(gpu, bytes, gpu::Reach::host)});
-  protocol::GpuRoom room{gpu::MappedMemory::key(gpu, free->memory),
-                         static_cast<std::uint32_t>(free - rooms_.begin())};
+  protocol::StagingBufferKey room{gpu::MappedMemory::key(gpu, free->memory),
+                                  static_cast<std::uint32_t>(free - rooms_.begin())};
   free->rank = rank;
   return room;
 }
 
-void GpuRooms::release(int rank) noexcept {
+void StagingBuffers::release(int rank) noexcept {
   for (Owned& room : rooms_) {
     if (room.rank == rank) room.rank = kNobody;
   }
 }
 
-std::byte* GpuRooms::at(const protocol::PlaceInRoom& place, std::uint32_t rank,
-                        std::uint64_t bytes) const noexcept {
+std::byte* StagingBuffers::at(const protocol::BufferSlot& place, std::uint32_t rank,
+                              std::uint64_t bytes) const noexcept {
   if (place.room >= rooms_.size()) return nullptr;
   const Owned& room = rooms_[place.room];
   if (room.rank != static_cast<int>(rank)) return nullptr;

@@ -15,16 +15,16 @@ namespace capstan::ps {
 
 /// A room belongs to one pusher, who writes there what it then names in its entries. It stays mapped for as
 /// long as the pusher likes, so that none is freed before all are. One thread at a time.
-class GpuRooms {
+class StagingBuffers {
  public:
   /// Another one for that rank at each call: one that was released, or a new one. Throws
   /// Error(resource_exhausted).
-  protocol::GpuRoom open(int rank, int gpu, std::uint64_t bytes);
+  protocol::StagingBufferKey open(int rank, int gpu, std::uint64_t bytes);
   /// Nothing writes into that rank's rooms any more: its process has ended.
   void release(int rank) noexcept;
 
   /// `bytes` from that place on; null where they are not in a room of that rank.
-  std::byte* at(const protocol::PlaceInRoom& place, std::uint32_t rank, std::uint64_t bytes) const noexcept;
+  std::byte* at(const protocol::BufferSlot& place, std::uint32_t rank, std::uint64_t bytes) const noexcept;
 
  private:
   struct Owned {

@@ -52,7 +52,8 @@ void fill_by_function(const protocol::CreateShard& request, std::byte* out) {
 }
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
-             Count count, KeptState* kept, SharedRegions* regions, const ClosureLedger::Capacity& ledger)
+             Count count, PersistentState* kept, SharedRegions* regions,
+             const ClosureLedger::Capacity& ledger)
     : kept_(kept),
       heap_(
           [&fabric, kept, regions](std::uint64_t bytes) {
@@ -81,7 +82,7 @@ Piece Store::new_version() {
   return word;
 }
 
-protocol::ShardPlace Store::create(const protocol::CreateShard& request, bool filled) {
+protocol::ShardLocation Store::create(const protocol::CreateShard& request, bool filled) {
   const std::lock_guard lock(mutex_);
   const auto key = std::pair(request.variable, request.shard);
   if (const auto there = shards_.find(key); there != shards_.end()) {
@@ -98,7 +99,7 @@ protocol::ShardPlace Store::create(const protocol::CreateShard& request, bool fi
   const Room before = room();
   try {
     Shard made = make(request, filled);
-    const protocol::ShardPlace place = made.place;
+    const protocol::ShardLocation place = made.place;
     shards_.emplace(key, std::move(made));
     const bool further = newest_ && newest_->variable == request.variable && newest_->after == before;
     newest_ = Newest{request.variable, further ? newest_->before : before, room()};
@@ -122,7 +123,8 @@ protocol::ShardPlace Store::create(const protocol::CreateShard& request, bool fi
 }
 
 Store::Room Store::room() const noexcept {
-  return {heap_.mark(), kept_ == nullptr ? KeptState::Mark{} : kept_->mark(), versions_, versions_used_};
+  return {heap_.mark(), kept_ == nullptr ? PersistentState::Mark{} : kept_->mark(), versions_,
+          versions_used_};
 }
 
 /// Regions are unregistered before their memory goes.
@@ -144,7 +146,7 @@ void Store::drop(std::uint32_t variable) {
   if (newest_ && newest_->variable == variable && newest_->after == room()) {
     back_to(newest_->before);
   } else if (kept_ != nullptr) {  // rings have come since; the memory stays unused
-    kept_->append_words(KeptState::Record::dropped, {variable});
+    kept_->append_words(PersistentState::Record::dropped, {variable});
   }
   newest_.reset();
 }
@@ -167,7 +169,7 @@ Store::Shard Store::make(const protocol::CreateShard& request, bool filled) {
   if (kept_ != nullptr) {
     std::vector<PiecePlace> pieces{{made.place.region, made.place.offset}, {version.region, version.offset}};
     pieces.insert(pieces.end(), slots.begin(), slots.end());
-    kept_->append(KeptState::Record::shard, to_bytes(ShardRecord{request, std::move(pieces)}));
+    kept_->append(PersistentState::Record::shard, to_bytes(ShardRecord{request, std::move(pieces)}));
   }
   return made;
 }
@@ -257,7 +259,7 @@ bool Store::fits(const Shard& shard, const protocol::PushHeader& header,
   if (!sparse && header.kind != protocol::PushKind::dense) return false;
   if (header.op > protocol::RowOp::max) return false;
   // A client that believes in wider rows, or none at all, has sent another number of bytes.
-  const std::uint64_t bytes = header.in_room != 0
+  const std::uint64_t bytes = header.in_staging_buffer != 0
                                   ? protocol::entry_bytes_in_room(header.kind, header.rows)
                                   : protocol::entry_bytes(header.kind, header.rows, shard.row_bytes());
   if (header.bytes != bytes) return false;
@@ -289,7 +291,7 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
     return;
   }
   if (found == shards_.end() || !fits(found->second, header, rows) ||
-      (header.in_room != 0 && in_room(found->second, header, values) == nullptr)) {
+      (header.in_staging_buffer != 0 && in_staging_buffer(found->second, header, values) == nullptr)) {
     log::error("dropped a push to variable {} shard {}: {} rows do not fit what this ps holds",
                header.variable, header.shard, header.rows);
     return;
@@ -350,7 +352,7 @@ void Store::apply_sum(std::span<const HeldPush* const> pushes, int workers) {
 
 void Store::create_group(const protocol::CreateGroup& request) {
   const std::lock_guard lock(mutex_);
-  if (kept_ != nullptr) kept_->append(KeptState::Record::group, to_bytes(request));
+  if (kept_ != nullptr) kept_->append(PersistentState::Record::group, to_bytes(request));
   groups_.create(request);
 }
 

@@ -46,7 +46,7 @@ class Store final : public protocol::PushSink {
   Store(
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
-      Count count = [](std::uint32_t, std::uint64_t) {}, KeptState* kept = nullptr,
+      Count count = [](std::uint32_t, std::uint64_t) {}, PersistentState* kept = nullptr,
       SharedRegions* regions = nullptr, const ClosureLedger::Capacity& ledger = {});
 
   /// The number of the GPU in whose memory shards lie that ask for one. Throws Error where there is none.
@@ -62,7 +62,7 @@ class Store final : public protocol::PushSink {
   /// Makes and fills a shard. Throws Error: already_exists, invalid_argument (an optimizer that does not go
   /// with the dtype), resource_exhausted, failed_precondition (no GPU).
   /// `filled` says that the values come from elsewhere: they are 0 then.
-  protocol::ShardPlace create(const protocol::CreateShard& request, bool filled = false);
+  protocol::ShardLocation create(const protocol::CreateShard& request, bool filled = false);
   /// Of all shards, for who knows the places that they had on another host.
   std::vector<protocol::PlaceNow> places();
 
@@ -88,8 +88,8 @@ class Store final : public protocol::PushSink {
   std::vector<std::byte> gpu_key(std::uint32_t variable, std::uint32_t shard);
   /// For pushes of that rank to shards there by kernels of its own; without a key where no shard is there.
   /// Throws Error(resource_exhausted).
-  protocol::GpuRoom open_gpu_room(int rank, std::uint64_t bytes);
-  /// See GpuRooms.
+  protocol::StagingBufferKey open_gpu_room(int rank, std::uint64_t bytes);
+  /// See StagingBuffers.
   void release_gpu_rooms(int rank);
 
   void create_group(const protocol::CreateGroup& request);
@@ -139,7 +139,7 @@ class Store final : public protocol::PushSink {
 
   struct Shard {
     protocol::CreateShard description;
-    protocol::ShardPlace place;
+    protocol::ShardLocation place;
     std::shared_ptr<DeviceShard> on_gpu;  // null: values and slots are here
     std::byte* values = nullptr;
     std::vector<std::byte*> slots;  // in the order of protocol::slots_of
@@ -164,7 +164,7 @@ class Store final : public protocol::PushSink {
   /// What making a shard takes.
   struct Room {
     Heap::Mark heap;
-    KeptState::Mark kept;
+    PersistentState::Mark kept;
     Piece versions;
     std::uint64_t versions_used = 0;
     bool operator==(const Room& other) const noexcept {
@@ -204,8 +204,10 @@ class Store final : public protocol::PushSink {
   static void count_part(Shard& shard, const protocol::PushHeader& header);
   void apply_on_gpu(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                     const std::byte* values, const gpu::Event* made);
-  /// Where the gradient lies of an entry with `in_room`; null where it is not in a room of its pusher.
-  std::byte* in_room(const Shard& shard, const protocol::PushHeader& header, const std::byte* place) const;
+  /// Where the gradient lies of an entry with `in_staging_buffer`; null where it is not in a room of its
+  /// pusher.
+  std::byte* in_staging_buffer(const Shard& shard, const protocol::PushHeader& header,
+                               const std::byte* place) const;
   /// What a step's workers have pushed to one shard, as one push.
   void apply_sum(std::span<const HeldPush* const> pushes, int workers);
   void add_shard(const ShardRecord& record);
@@ -216,13 +218,13 @@ class Store final : public protocol::PushSink {
 
   std::mutex mutex_;
   std::shared_ptr<ChunkPool> chunks_ = std::make_shared<ChunkPool>();  // of snapshots
-  KeptState* kept_;
+  PersistentState* kept_;
   Heap heap_;
   int ps_index_;
   FindGpu find_gpu_;
   bool deterministic_ = false;
   std::shared_ptr<ShardGpu> gpu_;  // null: no shard has asked for one
-  GpuRooms gpu_rooms_;
+  StagingBuffers gpu_rooms_;
   std::atomic<bool> unsettled_{false};
   std::atomic<bool> gpu_failed_{false};
   std::exception_ptr gpu_failure_;

@@ -98,8 +98,8 @@ void Store::apply_on_gpu(Shard& shard, const protocol::PushHeader& header,
   on_gpu([&] {
     if (made != nullptr) {
       there.apply_from_gpu(header, rows, values, *made, *shard.steps);
-    } else if (header.in_room != 0) {
-      there.apply_in_room(header, rows, in_room(shard, header, values), *shard.steps);
+    } else if (header.in_staging_buffer != 0) {
+      there.apply_in_room(header, rows, in_staging_buffer(shard, header, values), *shard.steps);
     } else {
       there.apply(header, rows, values, *shard.steps);
     }
@@ -112,19 +112,19 @@ void Store::require_gpu() {
   std::rethrow_exception(gpu_failure_);
 }
 
-std::byte* Store::in_room(const Shard& shard, const protocol::PushHeader& header,
-                          const std::byte* place) const {
+std::byte* Store::in_staging_buffer(const Shard& shard, const protocol::PushHeader& header,
+                                    const std::byte* place) const {
   // What an update group holds back is on the host.
   const bool may = shard.on_gpu && shard.description.group == 0 && header.op == protocol::RowOp::gradient;
   if (!may) return nullptr;
-  protocol::PlaceInRoom at;
+  protocol::BufferSlot at;
   std::memcpy(&at, place, sizeof at);
   return gpu_rooms_.at(at, header.rank, header.rows * shard.row_bytes());
 }
 
-protocol::GpuRoom Store::open_gpu_room(int rank, std::uint64_t bytes) {
+protocol::StagingBufferKey Store::open_gpu_room(int rank, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  return gpu_ ? gpu_rooms_.open(rank, gpu_->number(), bytes) : protocol::GpuRoom();
+  return gpu_ ? gpu_rooms_.open(rank, gpu_->number(), bytes) : protocol::StagingBufferKey();
 }
 
 void Store::release_gpu_rooms(int rank) {

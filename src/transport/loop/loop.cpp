@@ -17,7 +17,7 @@
 namespace capstan::transport {
 namespace {
 
-struct Letter {
+struct QueuedMessage {
   std::uint16_t type;
   int from;
   std::vector<std::byte> header;
@@ -27,7 +27,7 @@ struct Letter {
 struct Inbox {
   std::mutex mutex;
   std::condition_variable arrived;
-  std::deque<Letter> letters;
+  std::deque<QueuedMessage> letters;
   bool woken = false;
   std::atomic<bool> open{true};
 };
@@ -192,12 +192,13 @@ class LoopFabric : public Fabric {
     for (const auto& peer : peers_) {
       if (peer->has_ended()) ended.push_back(peer.get());
     }
-    std::deque<Letter> arrived;
+    std::deque<QueuedMessage> arrived;
     {
       const std::lock_guard lock(inbox_->mutex);
       arrived.swap(inbox_->letters);
     }
-    for (const Letter& letter : arrived) deliver({letter.type, letter.from, letter.header, letter.payload});
+    for (const QueuedMessage& letter : arrived)
+      deliver({letter.type, letter.from, letter.header, letter.payload});
     for (LoopPeer* peer : ended) {
       peer->set_failed();
       report_failure(*peer);

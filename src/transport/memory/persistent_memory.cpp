@@ -15,21 +15,21 @@
 
 namespace capstan::transport {
 
-std::shared_ptr<KeptMemory> KeptMemory::create() {
+std::shared_ptr<PersistentMemory> PersistentMemory::create() {
   const int fd = memfd_create("capstan-ps", MFD_CLOEXEC);
   if (fd < 0) throw call_failed("memfd_create", std::strerror(errno));
   std::random_device random;
   const std::uint64_t id = (std::uint64_t{random()} << 32) | random() | 1;
-  std::shared_ptr<KeptMemory> memory(new KeptMemory(fd, getpid(), id));
+  std::shared_ptr<PersistentMemory> memory(new PersistentMemory(fd, getpid(), id));
   if (ftruncate(fd, kFirst) != 0 || pwrite(fd, &id, sizeof id, 0) != sizeof id) {
     throw call_failed("ftruncate of a memfd", std::strerror(errno));
   }
   return memory;
 }
 
-KeptMemory::~KeptMemory() { close(fd_); }
+PersistentMemory::~PersistentMemory() { close(fd_); }
 
-std::span<std::byte> KeptMemory::map(std::uint64_t offset, std::uint64_t bytes) {
+std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t bytes) {
   const auto fail = [&](const char* call) {
     throw Error(Code::resource_exhausted, std::string(call) + " of " + std::to_string(bytes) +
                                               " bytes of shared memory: " + std::strerror(errno) +
@@ -51,21 +51,21 @@ std::span<std::byte> KeptMemory::map(std::uint64_t offset, std::uint64_t bytes) 
   return {static_cast<std::byte*>(at), bytes};
 }
 
-void KeptMemory::unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept {
+void PersistentMemory::unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept {
   for (const std::span<std::byte> memory : mapped) (void)munmap(memory.data(), memory.size());
   (void)ftruncate(fd_, static_cast<off_t>(offset));
 }
 
-bool KeptMemory::used() const noexcept {
+bool PersistentMemory::used() const noexcept {
   struct stat now {};
   return fstat(fd_, &now) == 0 && static_cast<std::uint64_t>(now.st_size) > kFirst;
 }
 
-FilePlace KeptMemory::place(std::uint64_t offset) const {
+FileLocation PersistentMemory::place(std::uint64_t offset) const {
   return {"/proc/" + std::to_string(owner_) + "/fd/" + std::to_string(fd_), id_, offset};
 }
 
-std::byte* map_kept(const FilePlace& place, std::uint64_t bytes) noexcept {
+std::byte* map_kept(const FileLocation& place, std::uint64_t bytes) noexcept {
   const int fd = open(place.path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return nullptr;
   // On another host the path may lead to anything.

@@ -83,7 +83,7 @@ class UcxRegion final : public Region {
     }
   }
   /// Memory that is another's.
-  UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::span<std::byte> memory, FilePlace place)
+  UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::span<std::byte> memory, FileLocation place)
       : context_(std::move(context)),
         address_(memory.data()),
         bytes_(memory.size()),
@@ -120,7 +120,7 @@ class UcxRegion final : public Region {
   ucp_mem_h memory_ = nullptr;
   std::byte* address_ = nullptr;
   std::size_t bytes_ = 0;
-  FilePlace place_;
+  FileLocation place_;
 };
 
 /// A large message that is still on its way in; delivered when its data has arrived.
@@ -185,10 +185,10 @@ std::unique_ptr<Region> UcxFabric::allocate(std::size_t bytes) {
   return std::make_unique<UcxRegion>(context_, bytes);
 }
 
-std::unique_ptr<Region> UcxFabric::adopt(std::span<std::byte> memory, const FilePlace& place) {
+std::unique_ptr<Region> UcxFabric::adopt(std::span<std::byte> memory, const FileLocation& place) {
   // Who leaves shared memory out of UCX_TLS wants none of it.
   static const bool shared = !ucx_offer().in_memory.empty();
-  return std::make_unique<UcxRegion>(context_, memory, shared ? place : FilePlace{});
+  return std::make_unique<UcxRegion>(context_, memory, shared ? place : FileLocation{});
 }
 
 bool UcxFabric::admits(Bytes header) noexcept {

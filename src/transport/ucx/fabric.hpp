@@ -26,7 +26,7 @@ class UcxFabric final : public Fabric {
   std::vector<std::byte> address() const override;
   Peer& connect(int rank, const std::string& name, Bytes address) override;
   std::unique_ptr<Region> allocate(std::size_t bytes) override;
-  std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FilePlace& place) override;
+  std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FileLocation& place) override;
   unsigned progress() override;
   bool arm() override;
   void sleep(std::chrono::milliseconds timeout) override;

@@ -1,4 +1,4 @@
-// late_door_test.cpp -- what is said at the door, who is turned away, and the file that says where it is.
+// join_listener_test.cpp -- what is said at the door, who is turned away, and the file that says where it is.
 #include "cluster/bootstrap/join_listener.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 namespace capstan::cluster {
 namespace {
 
-using State = DoorVisit::State;
+using State = JoinHandshake::State;
 using std::chrono::milliseconds;
 
 Token token_of(int first) {
@@ -40,7 +40,7 @@ std::vector<std::byte> join_request(const Token& token, std::size_t body) {
 }
 
 /// The state after all of it, in pieces of so many bytes.
-State state_after(DoorVisit& visit, std::span<const std::byte> bytes, std::size_t piece) {
+State state_after(JoinHandshake& visit, std::span<const std::byte> bytes, std::size_t piece) {
   while (!bytes.empty() && (visit.state() == State::knocking || visit.state() == State::talking)) {
     visit.take(bytes.first(std::min(piece, bytes.size())));
     bytes = bytes.subspan(std::min(piece, bytes.size()));
@@ -48,11 +48,11 @@ State state_after(DoorVisit& visit, std::span<const std::byte> bytes, std::size_
   return visit.state();
 }
 
-TEST(DoorVisit, ARequestIsWholeInPiecesOfAnySize) {
+TEST(JoinHandshake, ARequestIsWholeInPiecesOfAnySize) {
   const Token token = token_of(1);
   const auto bytes = join_request(token, 100);
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
-    DoorVisit visit(token);
+    JoinHandshake visit(token);
     ASSERT_EQ(state_after(visit, bytes, piece), State::asked) << piece;
     EXPECT_EQ(visit.request(), DoorRequest::join);
     EXPECT_EQ(std::vector(visit.body().begin(), visit.body().end()),
@@ -60,40 +60,40 @@ TEST(DoorVisit, ARequestIsWholeInPiecesOfAnySize) {
   }
 }
 
-TEST(DoorVisit, AnotherTokenIsRefusedWhicheverOfItsBytesDiffers) {
+TEST(JoinHandshake, AnotherTokenIsRefusedWhicheverOfItsBytesDiffers) {
   const Token token = token_of(1);
   for (std::size_t i = 0; i < kTokenBytes; ++i) {
     Token other = token;
     other[i] ^= std::byte{1};
     EXPECT_FALSE(same(token, other));
-    DoorVisit visit(token);
+    JoinHandshake visit(token);
     EXPECT_EQ(visit.take(knock_bytes(DoorRequest::status, other)), State::refused);
-    DoorVisit figures(token);
+    JoinHandshake figures(token);
     EXPECT_EQ(figures.take(knock_bytes(DoorRequest::figures, other)), State::refused);
     EXPECT_EQ(visit.reason(), "wrong token");
   }
   EXPECT_TRUE(same(token, token_of(1)));
 }
 
-TEST(DoorVisit, NothingIsWaitedForThatIsWrongAlready) {
+TEST(JoinHandshake, NothingIsWaitedForThatIsWrongAlready) {
   const Token token = token_of(1);
   for (const std::string text : {"G", "GET / HTTP/1.1", "\xff\xff\xff\xff"}) {
-    DoorVisit visit(token);
+    JoinHandshake visit(token);
     EXPECT_EQ(visit.take(std::as_bytes(std::span(text))), State::refused) << text;
   }
-  DoorVisit unknown(token);
+  JoinHandshake unknown(token);
   EXPECT_EQ(unknown.take(knock_bytes(static_cast<DoorRequest>(9), token)), State::refused);
 }
 
-TEST(DoorVisit, ABodyHasALimit) {
+TEST(JoinHandshake, ABodyHasALimit) {
   const Token token = token_of(1);
-  DoorVisit fits(token);
+  JoinHandshake fits(token);
   EXPECT_EQ(state_after(fits, join_request(token, kMostBodyBytes), 4096), State::asked);
-  DoorVisit too_long(token);
+  JoinHandshake too_long(token);
   EXPECT_EQ(state_after(too_long, join_request(token, kMostBodyBytes + 1), 4096), State::refused);
   auto more = knock_bytes(DoorRequest::status, token);
   more.push_back(std::byte{0});
-  DoorVisit trailing(token);
+  JoinHandshake trailing(token);
   EXPECT_EQ(trailing.take(more), State::refused);
 }
 
@@ -130,14 +130,14 @@ DoorAnswer echo(DoorRequest request, std::span<const std::byte> body) {
   return {Code::ok, {}, {body.begin(), body.end()}};
 }
 
-DoorAnswer ask(const LateDoor& door, const Token& token, DoorRequest request = DoorRequest::status,
+DoorAnswer ask(const JoinListener& door, const Token& token, DoorRequest request = DoorRequest::status,
                std::span<const std::byte> body = {}) {
   return ask_door(door.address(), token, request, body,
                   std::chrono::steady_clock::now() + std::chrono::seconds(20));
 }
 
-TEST(LateDoor, AnswersWhoHasTheToken) {
-  const LateDoor door("127.0.0.1", token_of(1), echo);
+TEST(JoinListener, AnswersWhoHasTheToken) {
+  const JoinListener door("127.0.0.1", token_of(1), echo);
   EXPECT_EQ(ask(door, token_of(1)).message, "all is well");
   const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
   EXPECT_EQ(ask(door, token_of(1), DoorRequest::join, body).bytes, body);
@@ -146,8 +146,8 @@ TEST(LateDoor, AnswersWhoHasTheToken) {
   EXPECT_EQ(refused.message, "an empty body");
 }
 
-TEST(LateDoor, TellsWhoHasNotNothing) {
-  const LateDoor door("127.0.0.1", token_of(1), echo);
+TEST(JoinListener, TellsWhoHasNotNothing) {
+  const JoinListener door("127.0.0.1", token_of(1), echo);
   // With a body that the door does not read: how the connection ends is the network's choice.
   const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
   for (const std::size_t size : {std::size_t{0}, std::size_t{100}, body.size()}) {
@@ -165,8 +165,8 @@ TEST(LateDoor, TellsWhoHasNotNothing) {
   EXPECT_TRUE(garbage.turned_away(milliseconds(20000)));
 }
 
-TEST(LateDoor, SendsWhoIsSilentAwayInTime) {
-  const LateDoor door("127.0.0.1", token_of(1), echo, [] {}, {milliseconds(100), 64, 64});
+TEST(JoinListener, SendsWhoIsSilentAwayInTime) {
+  const JoinListener door("127.0.0.1", token_of(1), echo, [] {}, {milliseconds(100), 64, 64});
   Caller silent(door.address());
   Caller slow(door.address());
   slow.say(knock_bytes(DoorRequest::join, token_of(1)));
@@ -183,14 +183,14 @@ DoorAnswer at_length(DoorRequest, std::span<const std::byte>) {
   return {Code::ok, {}, std::move(bytes)};
 }
 
-TEST(LateDoor, ALongAnswerArrivesWhole) {
-  const LateDoor door("127.0.0.1", token_of(1), at_length);
+TEST(JoinListener, ALongAnswerArrivesWhole) {
+  const JoinListener door("127.0.0.1", token_of(1), at_length);
   EXPECT_EQ(ask(door, token_of(1)).bytes, at_length(DoorRequest::status, {}).bytes);
 }
 
-TEST(LateDoor, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
+TEST(JoinListener, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
   constexpr milliseconds kPatience{2000};
-  const LateDoor door("127.0.0.1", token_of(1), at_length, [] {}, {kPatience, 64, 64});
+  const JoinListener door("127.0.0.1", token_of(1), at_length, [] {}, {kPatience, 64, 64});
   Caller slow(door.address());
   slow.say(knock_bytes(DoorRequest::status, token_of(1)));
   const auto begin = std::chrono::steady_clock::now();
@@ -206,8 +206,8 @@ TEST(LateDoor, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
   EXPECT_GE(taken, kLong);
 }
 
-TEST(LateDoor, TheStrangerThatCameFirstMakesRoom) {
-  const LateDoor door("127.0.0.1", token_of(1), echo, [] {}, {std::chrono::minutes(10), 2, 64});
+TEST(JoinListener, TheStrangerThatCameFirstMakesRoom) {
+  const JoinListener door("127.0.0.1", token_of(1), echo, [] {}, {std::chrono::minutes(10), 2, 64});
   Caller first(door.address());
   Caller second(door.address());
   EXPECT_FALSE(first.turned_away(milliseconds(50)));
@@ -217,8 +217,8 @@ TEST(LateDoor, TheStrangerThatCameFirstMakesRoom) {
   EXPECT_EQ(ask(door, token_of(1)).message, "all is well") << "strangers keep nobody out";
 }
 
-TEST(LateDoor, ClosesAllAtItsEnd) {
-  auto door = std::make_unique<LateDoor>("127.0.0.1", token_of(1), echo);
+TEST(JoinListener, ClosesAllAtItsEnd) {
+  auto door = std::make_unique<JoinListener>("127.0.0.1", token_of(1), echo);
   Caller silent(door->address());
   const std::string address = door->address();
   door.reset();
@@ -228,9 +228,9 @@ TEST(LateDoor, ClosesAllAtItsEnd) {
                Error);
 }
 
-TEST(LateDoor, AnAddressThatIsNoneIsRefused) {
-  EXPECT_THROW(LateDoor("127.0.0.1:port", token_of(1), echo), Error);
-  EXPECT_THROW(LateDoor("no such host", token_of(1), echo), Error);
+TEST(JoinListener, AnAddressThatIsNoneIsRefused) {
+  EXPECT_THROW(JoinListener("127.0.0.1:port", token_of(1), echo), Error);
+  EXPECT_THROW(JoinListener("no such host", token_of(1), echo), Error);
 }
 
 class RunDirectory : public testing::Test {

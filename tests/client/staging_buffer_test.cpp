@@ -1,4 +1,4 @@
-// gpu_room_test.cpp -- where gradients go in a room, and when a place is free again.
+// staging_buffer_test.cpp -- where gradients go in a room, and when a place is free again.
 #include "client/channel/staging_buffer.hpp"
 
 #include <gtest/gtest.h>
@@ -6,12 +6,12 @@
 namespace capstan::client {
 namespace {
 
-constexpr std::uint64_t kQuarter = GpuRoom::kPutBytes;
+constexpr std::uint64_t kQuarter = StagingBuffer::kPutBytes;
 
-TEST(GpuRoom, WithoutAKeyIsNotThere) { EXPECT_FALSE(GpuRoom(0, {}).is_there()); }
+TEST(StagingBuffer, WithoutAKeyIsNotThere) { EXPECT_FALSE(StagingBuffer(0, {}).is_there()); }
 
-TEST(GpuRoom, GivesPlacesInTurnUntilItIsFull) {
-  GpuRoom room(0, {{}, 5});
+TEST(StagingBuffer, GivesPlacesInTurnUntilItIsFull) {
+  StagingBuffer room(0, {{}, 5});
   std::uint64_t tail = 0;
   for (std::uint64_t i = 0; i < 4; ++i) {
     const auto place = room.take(kQuarter, 0);
@@ -28,26 +28,26 @@ TEST(GpuRoom, GivesPlacesInTurnUntilItIsFull) {
   EXPECT_EQ(room.take(kQuarter, 128)->at, 256U);
 }
 
-TEST(GpuRoom, DoesNotGoOverItsEnd) {
-  GpuRoom room(0, {});
-  ASSERT_TRUE(room.take(GpuRoom::kBytes - 512, 0));
+TEST(StagingBuffer, DoesNotGoOverItsEnd) {
+  StagingBuffer room(0, {});
+  ASSERT_TRUE(room.take(StagingBuffer::kBytes - 512, 0));
   room.used_until(64);
   EXPECT_FALSE(room.take(513, 0));
-  EXPECT_EQ(room.take(512, 0)->at, GpuRoom::kBytes - 512);
+  EXPECT_EQ(room.take(512, 0)->at, StagingBuffer::kBytes - 512);
   room.used_until(128);
   EXPECT_FALSE(room.take(513, 0));
   EXPECT_EQ(room.take(513, 64)->at, 0U);
   room.used_until(192);
   // A place that begins anew at the beginning, when nothing is used any more.
-  EXPECT_EQ(room.take(GpuRoom::kBytes, 192)->at, 0U);
+  EXPECT_EQ(room.take(StagingBuffer::kBytes, 192)->at, 0U);
 }
 
-TEST(GpuRoom, IsAllFreeWhenAllHasBeenApplied) {
-  GpuRoom room(0, {});
+TEST(StagingBuffer, IsAllFreeWhenAllHasBeenApplied) {
+  StagingBuffer room(0, {});
   for (std::uint64_t i = 1; i < 100; ++i) {
-    ASSERT_TRUE(room.take(GpuRoom::kBytes - i, (i - 1) * 64)) << i;
+    ASSERT_TRUE(room.take(StagingBuffer::kBytes - i, (i - 1) * 64)) << i;
     room.used_until(i * 64);
-    EXPECT_FALSE(room.take(GpuRoom::kBytes / 2, (i - 1) * 64)) << i;
+    EXPECT_FALSE(room.take(StagingBuffer::kBytes / 2, (i - 1) * 64)) << i;
   }
 }
 

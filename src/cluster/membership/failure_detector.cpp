@@ -1,24 +1,24 @@
-// heartbeats.cpp -- five in the time that a rank may be silent.
-#include "cluster/membership/heartbeats.hpp"
+// failure_detector.cpp -- five in the time that a rank may be silent.
+#include "cluster/membership/failure_detector.hpp"
 
 #include <algorithm>
 
 namespace capstan::cluster {
 
-std::chrono::milliseconds Heartbeats::period() const noexcept {
+std::chrono::milliseconds FailureDetector::period() const noexcept {
   return on() ? std::max(timeout_ / 5, std::chrono::milliseconds(1)) : std::chrono::milliseconds(0);
 }
 
-void Heartbeats::heard(int rank, Clock::time_point now) {
+void FailureDetector::heard(int rank, Clock::time_point now) {
   if (!gone_.contains(rank)) heard_[rank] = now;
 }
 
-void Heartbeats::forget(int rank) {
+void FailureDetector::forget(int rank) {
   heard_.erase(rank);
   gone_.insert(rank);
 }
 
-std::vector<int> Heartbeats::silent(Clock::time_point now) {
+std::vector<int> FailureDetector::silent(Clock::time_point now) {
   std::vector<int> ranks;
   if (!on() || now < looked_ + period()) return ranks;
   const auto since_look = now - looked_;
@@ -33,7 +33,7 @@ std::vector<int> Heartbeats::silent(Clock::time_point now) {
   return ranks;
 }
 
-std::chrono::milliseconds Heartbeats::until_look(Clock::time_point now) const {
+std::chrono::milliseconds FailureDetector::until_look(Clock::time_point now) const {
   return std::chrono::ceil<std::chrono::milliseconds>(
       std::max(looked_ + period() - now, Clock::duration::zero()));
 }

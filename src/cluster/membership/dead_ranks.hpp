@@ -1,4 +1,4 @@
-// lost_ranks.hpp -- which ranks are gone, for who asks from another thread.
+// dead_ranks.hpp -- which ranks are gone, for who asks from another thread.
 #pragma once
 
 #include <mutex>
@@ -6,7 +6,7 @@
 
 namespace capstan::cluster {
 
-class LostRanks {
+class DeadRanks {
  public:
   void add(int rank) {
     const std::lock_guard lock(mutex_);

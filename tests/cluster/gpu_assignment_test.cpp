@@ -1,4 +1,4 @@
-// own_gpus_test.cpp -- ranks of a host share its GPUs in turn.
+// gpu_assignment_test.cpp -- ranks of a host share its GPUs in turn.
 #include "cluster/roles/gpu_assignment.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// kept_state_test.cpp -- a ps is killed again and again while it applies pushes; what it has in the end is,
-// bit for bit, what one has that lived all the time.
+// persistent_state_test.cpp -- a ps is killed again and again while it applies pushes; what it has in the end
+// is, bit for bit, what one has that lived all the time.
 #include "ps/durability/persistent_state.hpp"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ const std::vector<std::byte>& entry(std::uint64_t k) {
 /// One life: the ps, and its pusher, whose entries all lie behind what it has published.
 class Life {
  public:
-  explicit Life(const std::shared_ptr<transport::KeptMemory>& memory)
+  explicit Life(const std::shared_ptr<transport::PersistentMemory>& memory)
       : kept_(memory, fabric_, kRanks, kRing / 4),
         board_(kept_.board(protocol::BoardLayout(kRanks).bytes())),
         store_(
@@ -179,18 +179,18 @@ class Life {
   }
 
   transport::UcxFabric fabric_;
-  KeptState kept_;
+  PersistentState kept_;
   std::unique_ptr<transport::Region> board_;
   Store store_;
   RingReader rings_;
-  protocol::RingPlace place_;
+  protocol::RingLocation place_;
   std::byte* ring_ = nullptr;
   bool cut_off_ = false;
 };
 
 /// Lives until it has pushed all, or is killed; what it writes to `out`: 'c' where it found an entry that was
 /// cut off, then 'b' when it has begun, then its contents.
-[[noreturn]] void live(const std::shared_ptr<transport::KeptMemory>& memory, int out) {
+[[noreturn]] void live(const std::shared_ptr<transport::PersistentMemory>& memory, int out) {
   try {
     Life life(memory);
     if (life.found_cut_off()) (void)!::write(out, "c", 1);
@@ -217,7 +217,7 @@ struct End {
 
 End lives(unsigned seed, int most_kills) {
   (void)entry(0);
-  const auto memory = transport::KeptMemory::create();
+  const auto memory = transport::PersistentMemory::create();
   std::mt19937 random(seed);
   End end;
   while (true) {

@@ -1,4 +1,4 @@
-// heartbeats.hpp -- which ranks have fallen silent.
+// failure_detector.hpp -- which ranks have fallen silent.
 #pragma once
 
 #include <chrono>
@@ -9,12 +9,12 @@
 namespace capstan::cluster {
 
 /// Ranks are watched from their first heartbeat on. Used by the thread that drives the control loop.
-class Heartbeats {
+class FailureDetector {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// `timeout` 0: never.
-  explicit Heartbeats(std::chrono::milliseconds timeout) : timeout_(timeout) {}
+  explicit FailureDetector(std::chrono::milliseconds timeout) : timeout_(timeout) {}
   bool on() const noexcept { return timeout_.count() > 0; }
   /// Between two heartbeats, and between two looks for them. 0: neither.
   std::chrono::milliseconds period() const noexcept;

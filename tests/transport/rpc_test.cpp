@@ -11,7 +11,7 @@
 #include "capstan/serialize.hpp"
 #include "transport/loop/loop.hpp"
 
-namespace capstan::cluster {
+namespace capstan::transport {
 namespace {
 
 using std::chrono::milliseconds;
@@ -25,26 +25,24 @@ constexpr std::uint16_t kWhoAsks = 104;
 /// A rank that answers in a thread of its own, until it dies.
 class Answering {
  public:
-  Answering(transport::LoopHub& hub, int rank, const transport::Fabric& caller) : fabric_(hub.open()) {
+  Answering(LoopHub& hub, int rank, const Fabric& caller) : fabric_(hub.open()) {
     fabric_->set_rank(rank);
     address_ = fabric_->address();
-    transport::Peer& back = fabric_->connect(caller.rank(), "caller", caller.address());
+    Peer& back = fabric_->connect(caller.rank(), "caller", caller.address());
     thread_ = std::jthread([this, &back] {
       {
-        transport::RpcServer server(*fabric_, [&back](int) -> transport::Peer& { return back; });
-        server.serve(kDouble,
-                     [](int, transport::Bytes request) { return to_bytes(2 * from_bytes<int>(request)); });
-        server.serve(kRefuse, [](int, transport::Bytes) -> std::vector<std::byte> {
+        RpcServer server(*fabric_, [&back](int) -> Peer& { return back; });
+        server.serve(kDouble, [](int, Bytes request) { return to_bytes(2 * from_bytes<int>(request)); });
+        server.serve(kRefuse, [](int, Bytes) -> std::vector<std::byte> {
           throw Error(Code::not_found, "no such thing here");
         });
-        server.serve(kThrow, [](int, transport::Bytes) -> std::vector<std::byte> {
-          throw std::runtime_error("plain words");
-        });
-        server.serve(kSlow, [this](int, transport::Bytes) {
+        server.serve(kThrow,
+                     [](int, Bytes) -> std::vector<std::byte> { throw std::runtime_error("plain words"); });
+        server.serve(kSlow, [this](int, Bytes) {
           while (!stop_ && !answer_slow_) std::this_thread::sleep_for(milliseconds(1));
           return std::vector<std::byte>{};
         });
-        server.serve(kWhoAsks, [](int from, transport::Bytes) { return to_bytes(from); });
+        server.serve(kWhoAsks, [](int from, Bytes) { return to_bytes(from); });
         while (!stop_) {
           const bool arrived = fabric_->progress() != 0;
           if (!server.answer_pending() && !arrived) fabric_->wait(milliseconds(10));
@@ -60,7 +58,7 @@ class Answering {
   const std::vector<std::byte>& address() const { return address_; }
 
  private:
-  std::unique_ptr<transport::Fabric> fabric_;
+  std::unique_ptr<Fabric> fabric_;
   std::vector<std::byte> address_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> answer_slow_{false};
@@ -72,7 +70,7 @@ class RpcTest : public testing::Test {
   RpcTest() : fabric_(hub_.open()) { fabric_->set_rank(7); }
   void SetUp() override {
     server_ = std::make_unique<Answering>(hub_, 2, *fabric_);
-    client_ = std::make_unique<transport::RpcClient>(*fabric_);
+    client_ = std::make_unique<RpcClient>(*fabric_);
     ps_ = &fabric_->connect(2, "ps 1 (rank 2 on n4)", server_->address());
   }
   int call_double(int value) {
@@ -89,11 +87,11 @@ class RpcTest : public testing::Test {
     }
   }
 
-  transport::LoopHub hub_;
-  std::unique_ptr<transport::Fabric> fabric_;
+  LoopHub hub_;
+  std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<Answering> server_;
-  std::unique_ptr<transport::RpcClient> client_;
-  transport::Peer* ps_ = nullptr;
+  std::unique_ptr<RpcClient> client_;
+  Peer* ps_ = nullptr;
 };
 
 TEST_F(RpcTest, ACallIsAnswered) {
@@ -118,7 +116,7 @@ TEST_F(RpcTest, AnErrorTravelsWithItsCode) {
 }
 
 TEST_F(RpcTest, SeveralCallsAreUnderWayAndAnsweredInAnyOrderOfWaiting) {
-  std::vector<transport::RpcClient::Id> calls;
+  std::vector<RpcClient::Id> calls;
   for (int i = 0; i < 20; ++i) calls.push_back(client_->start(*ps_, kDouble, to_bytes(i)));
   const auto refused = client_->start(*ps_, kRefuse, {});
   for (int i = 19; i >= 0; --i) {
@@ -129,7 +127,7 @@ TEST_F(RpcTest, SeveralCallsAreUnderWayAndAnsweredInAnyOrderOfWaiting) {
 
 TEST_F(RpcTest, SeveralRanksAnswerAtOnce) {
   Answering other(hub_, 3, *fabric_);
-  transport::Peer& to_other = fabric_->connect(3, "ps 2", other.address());
+  Peer& to_other = fabric_->connect(3, "ps 2", other.address());
   const auto slow = client_->start(*ps_, kSlow, {});
   EXPECT_EQ(from_bytes<int>(client_->call(to_other, kDouble, to_bytes(5), kPatience, "double")), 10);
   server_->answer_slow();
@@ -162,7 +160,7 @@ TEST_F(RpcTest, ADeathEndsTheWaitWithTheNameOfTheDead) {
     EXPECT_EQ(error.code(), Code::unavailable);
   }
   expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is gone", [&] {
-    transport::progress_until(*fabric_, transport::deadline_in(kPatience), [&] { return ps_->failed(); });
+    progress_until(*fabric_, deadline_in(kPatience), [&] { return ps_->failed(); });
     (void)client_->start(*ps_, kDouble, to_bytes(1));
   });
 }
@@ -170,7 +168,7 @@ TEST_F(RpcTest, ADeathEndsTheWaitWithTheNameOfTheDead) {
 TEST_F(RpcTest, ACallThatIsNeverAnsweredEndsWithTheDeathOfItsRank) {
   auto mute = hub_.open();
   mute->set_rank(5);
-  transport::Peer& peer = fabric_->connect(5, "ps 3 (rank 5 on n9)", mute->address());
+  Peer& peer = fabric_->connect(5, "ps 3 (rank 5 on n9)", mute->address());
   const auto call = client_->start(peer, kDouble, to_bytes(1));
   const std::jthread killer([&] {
     std::this_thread::sleep_for(milliseconds(20));
@@ -182,4 +180,4 @@ TEST_F(RpcTest, ACallThatIsNeverAnsweredEndsWithTheDeathOfItsRank) {
 }
 
 }  // namespace
-}  // namespace capstan::cluster
+}  // namespace capstan::transport
