@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -32,18 +31,15 @@ Doorbell::Doorbell() : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLO
   std::random_device random;
   name_ = fmt::format("capstan-{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
   const auto [address, length] = address_of(name_);
-  if (fd_ < 0 || bind(fd_, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-    const std::string why = std::strerror(errno);
-    if (fd_ >= 0) close(fd_);
-    throw Error(Code::internal, "cannot open a doorbell (a unix datagram socket): " + why);
+  if (!fd_ || bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    throw Error(Code::internal,
+                std::string("cannot open a doorbell (a unix datagram socket): ") + std::strerror(errno));
   }
 }
 
-Doorbell::~Doorbell() { close(fd_); }
-
 void Doorbell::silence() noexcept {
   char byte = 0;
-  while (recv(fd_, &byte, 1, 0) >= 0) {
+  while (recv(fd_.get(), &byte, 1, 0) >= 0) {
   }
 }
 
@@ -51,7 +47,7 @@ bool Doorbell::ring(const std::string& name) noexcept {
   if (name.empty()) return false;
   const auto [address, length] = address_of(name);
   // A full queue means that it rings already.
-  return sendto(fd_, "", 1, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), length) == 1 ||
+  return sendto(fd_.get(), "", 1, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), length) == 1 ||
          errno == EAGAIN || errno == EWOULDBLOCK;
 }
 

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/file_descriptor.hpp"
+
 namespace capstan::transport {
 
 /// A datagram socket with an abstract name, which leaves no file behind. A UCX message over TCP wakes, too,
@@ -11,12 +13,11 @@ class Doorbell {
  public:
   /// Throws Error(internal) when the system has no socket left.
   Doorbell();
-  ~Doorbell();
   Doorbell(const Doorbell&) = delete;
   Doorbell& operator=(const Doorbell&) = delete;
 
   /// Readable while it rings.
-  int fd() const noexcept { return fd_; }
+  int fd() const noexcept { return fd_.get(); }
   /// What another process passes to `ring`. Random, so that it names nothing in another network namespace.
   const std::string& name() const noexcept { return name_; }
   void silence() noexcept;
@@ -24,7 +25,7 @@ class Doorbell {
   bool ring(const std::string& name) noexcept;
 
  private:
-  int fd_ = -1;
+  FileDescriptor fd_;
   std::string name_;
 };
 

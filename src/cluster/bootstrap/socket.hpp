@@ -1,27 +1,16 @@
 // socket.hpp -- a TCP socket that is closed once, and addresses as text.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <string>
 
-#include "base/handle.hpp"
+#include "base/file_descriptor.hpp"
 
 struct sockaddr_in;
 
 namespace capstan::cluster {
 
-struct SocketTraits {
-  using type = int;
-  static type none() noexcept { return -1; }
-  static void free(type h) noexcept { (void)close(h); }  // on Linux it is closed, whatever close says
-};
-class Socket : public Handle<SocketTraits> {
- public:
-  Socket() noexcept : Handle(-1) {}
-  explicit Socket(int fd) noexcept : Handle(fd) {}
-};
+using Socket = FileDescriptor;
 
 /// "10.0.0.1:4711"
 std::string to_string(const sockaddr_in& address);

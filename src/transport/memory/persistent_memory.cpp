@@ -16,18 +16,15 @@
 namespace capstan::transport {
 
 std::shared_ptr<PersistentMemory> PersistentMemory::create() {
-  const int fd = memfd_create("capstan-ps", MFD_CLOEXEC);
-  if (fd < 0) throw call_failed("memfd_create", std::strerror(errno));
+  FileDescriptor fd(memfd_create("capstan-ps", MFD_CLOEXEC));
+  if (!fd) throw call_failed("memfd_create", std::strerror(errno));
   std::random_device random;
   const std::uint64_t id = (std::uint64_t{random()} << 32) | random() | 1;
-  std::shared_ptr<PersistentMemory> memory(new PersistentMemory(fd, getpid(), id));
-  if (ftruncate(fd, kFirst) != 0 || pwrite(fd, &id, sizeof id, 0) != sizeof id) {
+  if (ftruncate(fd.get(), kFirst) != 0 || pwrite(fd.get(), &id, sizeof id, 0) != sizeof id) {
     throw call_failed("ftruncate of a memfd", std::strerror(errno));
   }
-  return memory;
+  return std::shared_ptr<PersistentMemory>(new PersistentMemory(std::move(fd), getpid(), id));
 }
-
-PersistentMemory::~PersistentMemory() { close(fd_); }
 
 std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t bytes) {
   const auto fail = [&](const char* call) {
@@ -36,12 +33,12 @@ std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t b
                                               "; free memory, or see ulimit -f and ulimit -v");
   };
   struct stat now {};
-  if (fstat(fd_, &now) != 0) fail("fstat");
+  if (fstat(fd_.get(), &now) != 0) fail("fstat");
   signal(SIGXFSZ, SIG_IGN);  // a limit on files' sizes is an error, not a death
   const std::uint64_t end = offset + bytes;
-  if (static_cast<std::uint64_t>(now.st_size) < end && ftruncate(fd_, static_cast<off_t>(end)) != 0)
+  if (static_cast<std::uint64_t>(now.st_size) < end && ftruncate(fd_.get(), static_cast<off_t>(end)) != 0)
     fail("ftruncate");
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), static_cast<off_t>(offset));
   if (at == MAP_FAILED) {
     const int why = errno;
     unmap(static_cast<std::uint64_t>(now.st_size), {});
@@ -53,28 +50,27 @@ std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t b
 
 void PersistentMemory::unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept {
   for (const std::span<std::byte> memory : mapped) (void)munmap(memory.data(), memory.size());
-  (void)ftruncate(fd_, static_cast<off_t>(offset));
+  (void)ftruncate(fd_.get(), static_cast<off_t>(offset));
 }
 
 bool PersistentMemory::used() const noexcept {
   struct stat now {};
-  return fstat(fd_, &now) == 0 && static_cast<std::uint64_t>(now.st_size) > kFirst;
+  return fstat(fd_.get(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) > kFirst;
 }
 
 FileLocation PersistentMemory::place(std::uint64_t offset) const {
-  return {"/proc/" + std::to_string(owner_) + "/fd/" + std::to_string(fd_), id_, offset};
+  return {"/proc/" + std::to_string(owner_) + "/fd/" + std::to_string(fd_.get()), id_, offset};
 }
 
 std::byte* map_kept(const FileLocation& place, std::uint64_t bytes) noexcept {
-  const int fd = open(place.path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return nullptr;
+  const FileDescriptor fd(open(place.path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) return nullptr;
   // On another host the path may lead to anything.
   std::uint64_t id = 0;
   void* at = MAP_FAILED;
-  if (pread(fd, &id, sizeof id, 0) == sizeof id && id == place.id) {
-    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(place.offset));
+  if (pread(fd.get(), &id, sizeof id, 0) == sizeof id && id == place.id) {
+    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), static_cast<off_t>(place.offset));
   }
-  close(fd);
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 

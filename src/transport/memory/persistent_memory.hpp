@@ -9,6 +9,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+
+#include "base/file_descriptor.hpp"
 
 namespace capstan::transport {
 
@@ -25,7 +28,6 @@ class PersistentMemory {
  public:
   /// Throws Error(internal) when the system has no memfd_create, or no descriptor is left.
   static std::shared_ptr<PersistentMemory> create();
-  ~PersistentMemory();
   PersistentMemory(const PersistentMemory&) = delete;
   PersistentMemory& operator=(const PersistentMemory&) = delete;
 
@@ -41,9 +43,10 @@ class PersistentMemory {
   bool used() const noexcept;
 
  private:
-  PersistentMemory(int fd, pid_t owner, std::uint64_t id) : fd_(fd), owner_(owner), id_(id) {}
+  PersistentMemory(FileDescriptor fd, pid_t owner, std::uint64_t id)
+      : fd_(std::move(fd)), owner_(owner), id_(id) {}
 
-  int fd_;
+  FileDescriptor fd_;
   pid_t owner_;
   std::uint64_t id_;
 };

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #include "base/first_touch.hpp"
 #include "base/log.hpp"
@@ -52,6 +53,14 @@ Handle<WorkerTraits> open_worker(ucp_context_h context) {
   return worker;
 }
 
+struct Unmap {
+  ucp_context_h context = nullptr;
+  void operator()(ucp_mem_h memory) const noexcept {
+    const ucs_status_t status = ucp_mem_unmap(context, memory);
+    if (status != UCS_OK) log::warn("ucp_mem_unmap: {}", ucs_status_string(status));
+  }
+};
+
 class UcxRegion final : public Region {
  public:
   UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::size_t bytes)
@@ -60,7 +69,7 @@ class UcxRegion final : public Region {
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
     params.length = bytes;
     params.flags = UCP_MEM_MAP_ALLOCATE;  // only memory that UCX allocated can be mapped by peers
-    const ucs_status_t status = ucp_mem_map(context_->get(), &params, &memory_);
+    const ucs_status_t status = map(params);
     if (status != UCS_OK) {
       throw Error(Code::resource_exhausted, "ucp_mem_map of " + std::to_string(bytes) +
                                                 " bytes: " + ucs_status_string(status) +
@@ -68,19 +77,10 @@ class UcxRegion final : public Region {
     }
     ucp_mem_attr_t attributes{};
     attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
-    const ucs_status_t queried = ucp_mem_query(memory_, &attributes);
-    if (queried != UCS_OK) {
-      unmap();
-      check(queried, "ucp_mem_query");
-    }
+    check(ucp_mem_query(memory_.get(), &attributes), "ucp_mem_query");
     address_ = static_cast<std::byte*>(attributes.address);
     bytes_ = bytes;
-    try {
-      touch_first({address_, bytes_});
-    } catch (...) {
-      unmap();
-      throw;
-    }
+    touch_first({address_, bytes_});
   }
   /// Memory that is another's.
   UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::span<std::byte> memory, FileLocation place)
@@ -92,32 +92,30 @@ class UcxRegion final : public Region {
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
     params.address = address_;
     params.length = bytes_;
-    check(ucp_mem_map(context_->get(), &params, &memory_), "ucp_mem_map");
+    check(map(params), "ucp_mem_map");
   }
-  ~UcxRegion() override { unmap(); }
-  UcxRegion(const UcxRegion&) = delete;
-  UcxRegion& operator=(const UcxRegion&) = delete;
 
   std::span<std::byte> memory() noexcept override { return {address_, bytes_}; }
 
   RegionKey key() const override {
     void* packed = nullptr;
     std::size_t length = 0;
-    check(ucp_rkey_pack(context_->get(), memory_, &packed, &length), "ucp_rkey_pack");
+    check(ucp_rkey_pack(context_->get(), memory_.get(), &packed, &length), "ucp_rkey_pack");
+    const std::unique_ptr<void, decltype(&ucp_rkey_buffer_release)> owned(packed, &ucp_rkey_buffer_release);
     const auto* first = static_cast<const std::byte*>(packed);
-    RegionKey key{reinterpret_cast<std::uint64_t>(address_), bytes_, {first, first + length}, place_};
-    ucp_rkey_buffer_release(packed);
-    return key;
+    return {reinterpret_cast<std::uint64_t>(address_), bytes_, {first, first + length}, place_};
   }
 
  private:
-  void unmap() noexcept {
-    const ucs_status_t status = ucp_mem_unmap(context_->get(), memory_);
-    if (status != UCS_OK) log::warn("ucp_mem_unmap: {}", ucs_status_string(status));
+  ucs_status_t map(const ucp_mem_map_params_t& params) {
+    ucp_mem_h memory = nullptr;
+    const ucs_status_t status = ucp_mem_map(context_->get(), &params, &memory);
+    if (status == UCS_OK) memory_ = {memory, Unmap{context_->get()}};
+    return status;
   }
 
-  std::shared_ptr<Handle<ContextTraits>> context_;
-  ucp_mem_h memory_ = nullptr;
+  std::shared_ptr<Handle<ContextTraits>> context_;  // outlives the memory
+  std::unique_ptr<std::remove_pointer_t<ucp_mem_h>, Unmap> memory_;
   std::byte* address_ = nullptr;
   std::size_t bytes_ = 0;
   FileLocation place_;
@@ -144,8 +142,8 @@ UcxFabric::UcxFabric()
       reaches_gpus_(knows_gpu_memory(context_->get())),
       worker_(open_worker(context_->get())) {
   check(ucp_worker_get_efd(worker_.get(), &event_fd_), "ucp_worker_get_efd");
-  wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (wake_fd_ < 0) throw call_failed("eventfd", std::strerror(errno));
+  wake_fd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake_fd_) throw call_failed("eventfd", std::strerror(errno));
 
   ucp_am_handler_param_t handler{};
   handler.field_mask =
@@ -153,14 +151,11 @@ UcxFabric::UcxFabric()
   handler.id = kActiveMessageId;
   handler.cb = &UcxFabric::receive;
   handler.arg = this;
-  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_.get(), &handler);
-  if (status != UCS_OK) close(wake_fd_);
-  check(status, "ucp_worker_set_am_recv_handler");
+  check(ucp_worker_set_am_recv_handler(worker_.get(), &handler), "ucp_worker_set_am_recv_handler");
 }
 
 UcxFabric::~UcxFabric() {
   peers_.clear();
-  close(wake_fd_);
   if (!left_to_exit_) return;
   // UCX 1.13 aborts in ucp_worker_destroy when its answer to a rank that is connecting is still to be sent.
   (void)worker_.release();
@@ -239,7 +234,8 @@ ucs_status_t UcxFabric::receive(void* arg, const void* header, std::size_t heade
 }
 
 unsigned UcxFabric::progress() {
-  const unsigned events = deliver_kept() + ucp_worker_progress(worker_.get());
+  const unsigned kept = deliver_kept();
+  const unsigned events = kept + ucp_worker_progress(worker_.get());
   while (!newly_failed_.empty()) {
     UcxPeer* peer = newly_failed_.back();
     newly_failed_.pop_back();
@@ -256,20 +252,20 @@ bool UcxFabric::arm() {
 }
 
 void UcxFabric::sleep(std::chrono::milliseconds timeout) {
-  pollfd fds[3] = {{event_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}, {doorbell_.fd(), POLLIN, 0}};
+  pollfd fds[3] = {{event_fd_, POLLIN, 0}, {wake_fd_.get(), POLLIN, 0}, {doorbell_.fd(), POLLIN, 0}};
   const int ready = poll(fds, 3, static_cast<int>(timeout.count()));
   if (ready < 0 && errno != EINTR) throw call_failed("poll", std::strerror(errno));
   if (ready <= 0) return;
   if ((fds[1].revents & POLLIN) != 0) {
     std::uint64_t count = 0;
-    (void)!read(wake_fd_, &count, sizeof count);  // only empties the counter
+    (void)!read(wake_fd_.get(), &count, sizeof count);  // only empties the counter
   }
   if ((fds[2].revents & POLLIN) != 0) doorbell_.silence();
 }
 
 void UcxFabric::wake() noexcept {
   const std::uint64_t one = 1;
-  (void)!write(wake_fd_, &one, sizeof one);  // full counter: a wake-up is already due
+  (void)!write(wake_fd_.get(), &one, sizeof one);  // full counter: a wake-up is already due
 }
 
 std::vector<std::string> UcxFabric::transports() const { return transports_of(context_->get()); }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
 #include "transport/doorbell.hpp"
 #include "transport/fabric.hpp"
 #include "transport/ucx/handles.hpp"
@@ -67,7 +68,7 @@ class UcxFabric final : public Fabric {
   bool reaches_gpus_;
   Handle<WorkerTraits> worker_;
   int event_fd_ = -1;  // UCX's own, closed with the worker
-  int wake_fd_ = -1;
+  FileDescriptor wake_fd_;
   Doorbell doorbell_;
   std::vector<std::unique_ptr<UcxPeer>> peers_;
   std::vector<UcxPeer*> newly_failed_;
