@@ -1,23 +1,22 @@
 // neighbour.cpp -- the child's side and the parent's.
 #include "launch/neighbour.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
-#include "transport/bytes.hpp"
+#include "cluster/supervisor/agent_pipe.hpp"
 
 namespace capstan::launch {
 namespace {
@@ -35,27 +34,6 @@ struct Contact {
   std::vector<std::byte> region_key;
 };
 
-/// Whole, or nothing when the other end has gone.
-bool read_all(int from, void* to, std::size_t bytes) {
-  for (auto* at = static_cast<char*>(to); bytes > 0;) {
-    const ssize_t got = ::read(from, at, bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-void write_all(int to, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(to, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw call_failed("write", std::strerror(errno));
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-}
-
 bool closed(int pipe_end) {
   pollfd fd{pipe_end, POLLIN, 0};
   return poll(&fd, 1, 0) > 0;
@@ -72,10 +50,7 @@ void live(int from_parent, int to_parent) {
     answer_to.assign(message.payload.begin(), message.payload.end());
   });
   const transport::RegionKey key = region->key();
-  const auto contact = to_bytes(Contact{fabric.address(), key.address, key.length, key.packed});
-  const std::uint64_t size = contact.size();
-  write_all(to_parent, transport::as_bytes(size));
-  write_all(to_parent, contact);
+  cluster::send_value(to_parent, Contact{fabric.address(), key.address, key.length, key.packed});
   while (!closed(from_parent)) {
     if (fabric.progress() == 0) fabric.wait(std::chrono::milliseconds(20));
     if (answer_to.empty()) continue;
@@ -83,45 +58,32 @@ void live(int from_parent, int to_parent) {
   }
 }
 
-struct Pipe {
-  int read_end = -1;
-  int write_end = -1;
-  Pipe() {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw call_failed("pipe2", std::strerror(errno));
-    read_end = ends[0];
-    write_end = ends[1];
-  }
-};
-
 }  // namespace
 
 Neighbour::Neighbour() {
-  const Pipe up;
-  const Pipe down;
+  cluster::Pipe up = cluster::open_pipe();
+  cluster::Pipe down = cluster::open_pipe();
   std::fflush(nullptr);  // or both would print what is buffered
   child_ = fork();
   if (child_ < 0) throw call_failed("fork", std::strerror(errno));
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(up.read_end);
-    close(down.write_end);
+    up.read_end.reset();
+    down.write_end.reset();
     try {
-      live(down.read_end, up.write_end);
+      live(down.read_end.get(), up.write_end.get());
     } catch (const std::exception&) {
       _exit(1);  // the parent, which opens UCX in the same way, finds the same and says so
     }
     _exit(0);
   }
-  close(up.write_end);
-  close(down.read_end);
-  from_child_ = up.read_end;
-  to_child_ = down.write_end;
+  from_child_ = std::move(up.read_end);
+  to_child_ = std::move(down.write_end);
 }
 
 Neighbour::~Neighbour() {
-  close(to_child_);
-  close(from_child_);
+  to_child_.reset();
+  from_child_.reset();
   while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
@@ -129,14 +91,8 @@ Neighbour::~Neighbour() {
 NeighbourWay Neighbour::try_to_reach(transport::WindowPath path) {
   transport::UcxFabric fabric;
   fabric.set_rank(0);
-  std::uint64_t size = 0;
-  std::vector<std::byte> bytes;
-  const bool there = read_all(from_child_, &size, sizeof size);
-  if (there) bytes.resize(size);
-  if (!there || !read_all(from_child_, bytes.data(), bytes.size())) {
-    throw Error(Code::unavailable, "the second process, which was to be connected to, has ended");
-  }
-  const auto contact = from_bytes<Contact>(bytes);
+  const auto contact = cluster::receive_value<Contact>(from_child_.get(), transport::deadline_in(kPatience),
+                                                       "the second process on this host");
   transport::Peer& peer = fabric.connect(1, "a second process on this host", contact.address);
   bool answered = false;
   fabric.on_message(kAnswer, [&](const transport::Message&) { answered = true; });

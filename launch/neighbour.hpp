@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/file_descriptor.hpp"
 #include "transport/ucx/fabric.hpp"
 
 namespace capstan::launch {
@@ -32,8 +33,8 @@ class Neighbour {
 
  private:
   pid_t child_ = -1;
-  int from_child_ = -1;
-  int to_child_ = -1;  // its end is what the child waits for
+  FileDescriptor from_child_;
+  FileDescriptor to_child_;  // its end is what the child waits for
 };
 
 }  // namespace capstan::launch

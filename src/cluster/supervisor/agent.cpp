@@ -85,15 +85,16 @@ pid_t fork_child() {
 }
 
 /// The second child.
-[[noreturn]] void run_exchange(const AgentOptions& options, int from_child, int to_agent) {
+[[noreturn]] void run_exchange(const AgentOptions& options, FileDescriptor from_child,
+                               FileDescriptor to_agent) {
   prctl(PR_SET_NAME, "capstan-start");  // what ps and top call it, while it lives beside the child
   Answer answer;
   try {
-    const auto hello = [from_child, &answer]() -> std::optional<Hello> {
-      pollfd ready{from_child, POLLIN, 0};
+    const auto hello = [&from_child, &answer]() -> std::optional<Hello> {
+      pollfd ready{from_child.get(), POLLIN, 0};
       if (poll(&ready, 1, 0) <= 0) return std::nullopt;
       answer.program_came = true;
-      return receive_value<Hello>(from_child, Clock::now() + kHelloArrives, "this rank's program");
+      return receive_value<Hello>(from_child.get(), Clock::now() + kHelloArrives, "this rank's program");
     };
     answer.table = options.exchange(hello);
   } catch (const Error& error) {
@@ -104,11 +105,11 @@ pid_t fork_child() {
     answer.message = error.what();
   }
   try {
-    send_value(to_agent, answer);
+    send_value(to_agent.get(), answer);
   } catch (const Error&) {
     _exit(kExitEnvironment);  // the agent is gone
   }
-  close(to_agent);
+  to_agent.reset();
   if (answer.code == Code::ok && options.finalize) options.finalize();
   _exit(0);
 }
@@ -127,13 +128,13 @@ AgentLink::Kept persistent_memory() {
 
 class Agent {
  public:
-  Agent(pid_t child, pid_t exchange, pid_t launcher, int to_child, int from_exchange, sigset_t mask,
-        AgentLink::Kept kept, const AgentOptions& options)
+  Agent(pid_t child, pid_t exchange, pid_t launcher, FileDescriptor to_child, FileDescriptor from_exchange,
+        sigset_t mask, AgentLink::Kept kept, const AgentOptions& options)
       : child_(child),
         exchange_(exchange),
         launcher_(launcher),
-        to_child_(to_child),
-        from_exchange_(from_exchange),
+        to_child_(std::move(to_child)),
+        from_exchange_(std::move(from_exchange)),
         mask_(mask),
         kept_(std::move(kept)),
         run_dir_(options.run_dir),
@@ -154,7 +155,7 @@ class Agent {
     while (true) {
       end_if_dead(child_);
       if (told_to_end() || launcher_has_gone()) end_start(128 + SIGTERM);
-      pollfd answered{from_exchange_, POLLIN, 0};
+      pollfd answered{from_exchange_.get(), POLLIN, 0};
       if (poll(&answered, 1, 50) > 0) break;
     }
     const Answer answer = answer_of_exchange();
@@ -163,11 +164,11 @@ class Agent {
     if (!failed_start_) self_ = table_.members[static_cast<std::size_t>(table_.rank)];
     began_ = Clock::now();
     try {
-      send_value(to_child_, answer);
+      send_value(to_child_.get(), answer);
     } catch (const Error&) {
       // The child is gone; supervise() reports how it ended.
     }
-    close(to_child_);
+    to_child_.reset();
     if (failed_start_ && !answer.program_came && !is_over_soon(child_)) {
       std::fprintf(stderr, "capstan: %s, pid %d, has not opened its network, and is killed: %s\n",
                    name_.c_str(), static_cast<int>(child_), answer.message.c_str());
@@ -200,9 +201,9 @@ class Agent {
 
   Answer answer_of_exchange() {
     try {
-      auto answer =
-          receive_value<Answer>(from_exchange_, Clock::now() + std::chrono::seconds(10), "the exchange");
-      close(from_exchange_);
+      auto answer = receive_value<Answer>(from_exchange_.get(), Clock::now() + std::chrono::seconds(10),
+                                          "the exchange");
+      from_exchange_.reset();
       end_exchange();
       return answer;
     } catch (const Error&) {
@@ -433,8 +434,8 @@ class Agent {
   pid_t child_;     // 0: it has died, and is to be started again
   pid_t exchange_;  // 0: it has ended
   pid_t launcher_;
-  int to_child_;
-  int from_exchange_;
+  FileDescriptor to_child_;
+  FileDescriptor from_exchange_;
   sigset_t mask_;  // of the program
   AgentLink::Kept kept_;
   std::string run_dir_;
@@ -460,25 +461,25 @@ Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout)
   if (table_) return std::move(*table_);
   void (*const before)(int) = signal(SIGPIPE, SIG_IGN);
   try {
-    send_value(to_agent_, hello);
+    send_value(to_agent_.get(), hello);
   } catch (const Error&) {
     // The exchange has ended already, and its answer says why.
   }
   signal(SIGPIPE, before);
   const auto deadline = Clock::now() + timeout + kExchangeSpeaksFirst;
-  const auto answer = receive_value<Answer>(from_agent_, deadline, "the other ranks");
-  close(to_agent_);
-  close(from_agent_);
+  const auto answer = receive_value<Answer>(from_agent_.get(), deadline, "the other ranks");
+  to_agent_.reset();
+  from_agent_.reset();
   if (answer.code != Code::ok) throw Error(answer.code, answer.message);
   return answer.table;
 }
 
 AgentLink split_into_agent_and_child(const AgentOptions& options) {
   Heartbeat::share();
-  const Pipe up = open_pipe();      // child to exchange
-  const Pipe across = open_pipe();  // exchange to agent
-  const Pipe down = open_pipe();    // agent to child
-  std::fflush(nullptr);             // or each would print what is buffered
+  Pipe up = open_pipe();      // child to exchange
+  Pipe across = open_pipe();  // exchange to agent
+  Pipe down = open_pipe();    // agent to child
+  std::fflush(nullptr);       // or each would print what is buffered
 
   // The agent takes signals one by one in supervise(); blocking them first leaves no gap.
   const sigset_t blocked = watched_signals();
@@ -490,22 +491,20 @@ AgentLink split_into_agent_and_child(const AgentOptions& options) {
   const pid_t child = fork_child();
   if (child == 0) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
-    close(up.read_end);
-    close_both(across);
-    close(down.write_end);
-    return {down.read_end, up.write_end, std::move(kept)};
+    return {std::move(down.read_end), std::move(up.write_end), std::move(kept)};  // the other ends are closed
   }
   const pid_t exchange = fork_child();
   if (exchange == 0) {
-    close(up.write_end);
-    close(across.read_end);
-    close_both(down);
-    run_exchange(options, up.read_end, across.write_end);
+    up.write_end.reset();
+    across.read_end.reset();
+    down = {};
+    run_exchange(options, std::move(up.read_end), std::move(across.write_end));
   }
-  close_both(up);
-  close(across.write_end);
-  close(down.read_end);
-  return Agent(child, exchange, launcher, down.write_end, across.read_end, before, std::move(kept), options)
+  up = {};
+  across.write_end.reset();
+  down.read_end.reset();
+  return Agent(child, exchange, launcher, std::move(down.write_end), std::move(across.read_end), before,
+               std::move(kept), options)
       .run();
 }
 

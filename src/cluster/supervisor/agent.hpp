@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/file_descriptor.hpp"
 #include "cluster/membership/member.hpp"
 #include "transport/memory/persistent_memory.hpp"
 
@@ -18,8 +19,8 @@ class AgentLink {
  public:
   using Kept = std::shared_ptr<transport::PersistentMemory>;
 
-  AgentLink(int from_agent, int to_agent, Kept kept)
-      : from_agent_(from_agent), to_agent_(to_agent), kept_(std::move(kept)) {}
+  AgentLink(FileDescriptor from_agent, FileDescriptor to_agent, Kept kept)
+      : from_agent_(std::move(from_agent)), to_agent_(std::move(to_agent)), kept_(std::move(kept)) {}
   /// In place of the child that has died, for the `started_again`-th time.
   AgentLink(Table table, Kept kept, int started_again)
       : table_(std::move(table)), kept_(std::move(kept)), started_again_(started_again) {}
@@ -33,8 +34,8 @@ class AgentLink {
   int started_again() const noexcept { return started_again_; }
 
  private:
-  int from_agent_ = -1;
-  int to_agent_ = -1;
+  FileDescriptor from_agent_;
+  FileDescriptor to_agent_;
   std::optional<Table> table_;
   Kept kept_;
   int started_again_ = 0;

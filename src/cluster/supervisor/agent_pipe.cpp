@@ -17,12 +17,7 @@ namespace capstan::cluster {
 Pipe open_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw call_failed("pipe2", std::strerror(errno));
-  return {ends[0], ends[1]};
-}
-
-void close_both(const Pipe& pipe) noexcept {
-  close(pipe.read_end);
-  close(pipe.write_end);
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 void write_all(int fd, const void* data, std::size_t size) {

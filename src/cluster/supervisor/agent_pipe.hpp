@@ -6,18 +6,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan::cluster {
 
 struct Pipe {
-  int read_end = -1;
-  int write_end = -1;
+  FileDescriptor read_end;
+  FileDescriptor write_end;
 };
 
 /// Throws Error.
 Pipe open_pipe();
-void close_both(const Pipe& pipe) noexcept;
 
 void write_all(int fd, const void* data, std::size_t size);
 /// Throws Error: deadline_exceeded, or unavailable when the other end is closed; `whom` is who has it.

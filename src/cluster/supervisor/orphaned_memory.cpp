@@ -13,6 +13,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/file_descriptor.hpp"
+
 namespace capstan::cluster {
 namespace {
 
@@ -39,12 +41,9 @@ bool is_used_by_nobody_else(int file) {
 }
 
 bool removed(const fs::path& path, std::chrono::system_clock::time_point since) {
-  const int file = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool done =
-      is_own_segment(file, since) && is_used_by_nobody_else(file) && ::unlink(path.c_str()) == 0;
-  ::close(file);
-  return done;
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file && is_own_segment(file.get(), since) && is_used_by_nobody_else(file.get()) &&
+         ::unlink(path.c_str()) == 0;
 }
 
 /// The ranks of a job that ends look at the same moment. One has a file open while another asks for the
@@ -54,19 +53,14 @@ class OneAtATime {
   explicit OneAtATime(const fs::path& folder)
       : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-    while (folder_ >= 0 && ::flock(folder_, LOCK_EX | LOCK_NB) != 0 &&
+    while (folder_ && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 &&
            std::chrono::steady_clock::now() < until) {
       ::usleep(500);
     }
   }
-  ~OneAtATime() {
-    if (folder_ >= 0) ::close(folder_);
-  }
-  OneAtATime(const OneAtATime&) = delete;
-  OneAtATime& operator=(const OneAtATime&) = delete;
 
  private:
-  int folder_;
+  FileDescriptor folder_;
 };
 
 }  // namespace
