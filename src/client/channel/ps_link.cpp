@@ -191,6 +191,16 @@ void PsLink::push(const PushRows& push, bool more) {
   if (sink_ != nullptr) return push_inline(push);
   require_alive();
   if (path_ != Path::messages && ring_window_ == nullptr) open_ring();
+  try {
+    write_or_send(push, more);
+    if (from_gradient_ != 0) wait_for_ps("take a gradient", [this] { return from_gradient_ == 0; });
+  } catch (...) {
+    reclaim_gradient();
+    throw;
+  }
+}
+
+void PsLink::write_or_send(const PushRows& push, bool more) {
   const std::uint64_t part = rows_an_entry(push, room_);
   for (std::uint64_t first = 0; first < push.count; first += part) {
     const std::uint64_t count = std::min(part, push.count - first);
@@ -202,20 +212,14 @@ void PsLink::push(const PushRows& push, bool more) {
       if (!more) publish();
     }
   }
-  if (from_gradient_ != 0) wait_for_gradient();
 }
 
-void PsLink::wait_for_gradient() {
-  try {
-    wait_for_ps("take a gradient", [this] { return from_gradient_ == 0; });
-  } catch (const Error&) {
-    if (from_gradient_ == 0) throw;
-    // The caller will reuse its memory, which the transport must not read any longer.
-    peer_.give_up();
-    transport::progress_until(runtime_.data(), transport::deadline_in(std::chrono::seconds(10)),
-                              [this] { return from_gradient_ == 0; });
-    throw;
-  }
+/// The caller of a push that has failed will reuse its memory, which the transport must not read any longer.
+void PsLink::reclaim_gradient() {
+  const auto done = [this] { return from_gradient_ == 0; };
+  if (transport::progress_until(runtime_.data(), transport::deadline_in(runtime_.patience()), done)) return;
+  peer_.give_up();
+  transport::progress_until(runtime_.data(), transport::deadline_in(std::chrono::seconds(10)), done);
 }
 
 void PsLink::push_inline(const PushRows& push) {

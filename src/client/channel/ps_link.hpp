@@ -140,7 +140,8 @@ class PsLink {
                            const protocol::BufferSlot& place);
   protocol::BufferSlot take_room(StagingBuffer& room, std::uint64_t bytes);
   void send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count);
-  void wait_for_gradient();
+  void write_or_send(const PushRows& push, bool more);
+  void reclaim_gradient();
   SendBuffer& free_parcel();
   void reserve(std::uint64_t bytes);
   void wait_for_room(std::uint64_t bytes);
