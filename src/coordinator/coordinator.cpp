@@ -28,12 +28,6 @@ constexpr ControlLoop::Looks kCoordinatorPolls{std::chrono::milliseconds(1), std
 /// How long the end of a job waits for the last figures of its ranks.
 constexpr std::chrono::milliseconds kLastFigures{300};
 
-/// Before anything is registered on its control fabric.
-strategy::Strategy& with_control_of(strategy::Strategy& strategy) {
-  strategy.begin_control();
-  return strategy;
-}
-
 void take_inputs(ClosureQueue::Extras& extras, detail::PackedArguments& arguments) {
   if (arguments.inputs.empty()) return;
   if (!extras) extras = std::make_unique<ClosureExtras>();
@@ -43,7 +37,7 @@ void take_inputs(ClosureQueue::Extras& extras, detail::PackedArguments& argument
 }  // namespace
 
 Coordinator::Coordinator(strategy::Strategy& strategy)
-    : strategy_(with_control_of(strategy)),
+    : strategy_(strategy),
       runtime_(*strategy.runtime()),
       loop_(std::make_shared<ControlLoop>(
           runtime_.control(), [this] { return round(); }, kCoordinatorPolls)),
@@ -103,8 +97,6 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     // Where the replica has its place already, that ps counts as lost, and hears nothing.
     if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
   });
-  // A ps or worker opens the connection with it; its first heartbeat says more.
-  fabric.on_message(transport::kHello, [](const transport::Message&) {});
   fabric.on_message(transport::kHeartbeat,
                     [this](const transport::Message& message) { take_heartbeat(message); });
   fabric.on_message(transport::kReport,
@@ -112,7 +104,6 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   fabric.on_message(transport::kLeave,
                     [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
-  fabric.keep_unexpected(false);  // those that were kept have handlers now
   strategy_.on_renumber([this](std::uint64_t next) {
     queue_.number_from(next);
     made_at_record_ = queue_.made();

@@ -19,7 +19,6 @@
 #include "checkpoint/saved_state.hpp"
 #include "cluster/runtime.hpp"
 #include "strategy/context.hpp"
-#include "strategy/interim_control.hpp"
 #include "strategy/ps_contents.hpp"
 #include "strategy/recovery.hpp"
 #include "strategy/restoring.hpp"
@@ -125,8 +124,6 @@ class Strategy {
     std::function<void()> hold;
     std::function<void()> release;
   };
-  /// The caller drives the control fabric from now on.
-  void begin_control() { interim_control_.stop(); }
   void set_control(Control control);
   /// All empty when there is no coordinator of closures: nothing goes on while this process waits.
   Control control() const;
@@ -186,7 +183,6 @@ class Strategy {
   bool of_this_process_;  // for variables that no scope is open for
   std::vector<std::jthread> embedded_ps_;
   Context context_;
-  InterimControl interim_control_;
   Recovery recovery_;
   mutable std::mutex variables_mutex_;  // and of groups_
   std::vector<std::shared_ptr<const BoundVariable>> variables_;

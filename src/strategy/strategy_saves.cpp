@@ -85,14 +85,13 @@ void Strategy::listen() {
 bool Strategy::wait_for_control(const std::function<bool()>& done, transport::Deadline deadline) {
   if (const Control control = this->control(); control.wait) return control.wait(done, deadline);
   // Nobody else drives it, or hears of a death.
-  const auto done_or_lost = [&] {
+  return transport::progress_until(runtime_->control(), deadline, [&] {
     for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
       const transport::Peer& peer = runtime_->control_peer(runtime_->member(Role::ps, ps));
       if (peer.failed()) save_.lose(ps, peer.name());
     }
     return done();
-  };
-  return interim_control_.wait(done_or_lost, deadline);
+  });
 }
 
 void Strategy::forget_recorded_step() {

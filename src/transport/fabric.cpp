@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
@@ -56,47 +55,12 @@ void Fabric::silence() noexcept {
   handlers_.clear();
   failure_handler_ = nullptr;
   silent_ = true;
-  keeps_unexpected_ = false;
-  kept_messages_.clear();
-  kept_failures_.clear();
 }
 
-void Fabric::keep(const Message& message) {
-  KeptMessage kept{message.type,
-                   message.from,
-                   {message.header.begin(), message.header.end()},
-                   {message.payload.begin(), message.payload.end()}};
-  std::erase(kept_messages_, kept);
-  kept_messages_.push_back(std::move(kept));
-}
-
-unsigned Fabric::deliver_kept() noexcept {
-  unsigned delivered = 0;
-  for (std::size_t at = 0; at < kept_messages_.size();) {
-    if (!has_handler(kept_messages_[at].type)) {
-      ++at;
-      continue;
-    }
-    const KeptMessage message = std::move(kept_messages_[at]);
-    kept_messages_.erase(kept_messages_.begin() + static_cast<std::ptrdiff_t>(at));
-    deliver({message.type, message.from, message.header, message.payload});
-    ++delivered;
-  }
-  if (!failure_handler_ || kept_failures_.empty()) return delivered;
-  for (Peer* peer : std::exchange(kept_failures_, {})) {
-    if (!peer->failed()) continue;  // connected again since
-    report_failure(*peer);
-    ++delivered;
-  }
-  return delivered;
-}
-
-void Fabric::deliver(const Message& message) noexcept {
+void Fabric::deliver(const Message& message) const noexcept {
   try {
-    if (has_handler(message.type)) {
+    if (message.type < handlers_.size() && handlers_[message.type]) {
       handlers_[message.type](message);
-    } else if (keeps_unexpected_) {
-      keep(message);
     } else if (!silent_) {
       log::warn("message of type {} from rank {} has no handler here; dropped", message.type, message.from);
     }
@@ -105,13 +69,9 @@ void Fabric::deliver(const Message& message) noexcept {
   }
 }
 
-void Fabric::report_failure(Peer& peer) noexcept {
+void Fabric::report_failure(Peer& peer) const noexcept {
   try {
-    if (failure_handler_) {
-      failure_handler_(peer);
-    } else if (keeps_unexpected_) {
-      kept_failures_.push_back(&peer);
-    }
+    if (failure_handler_) failure_handler_(peer);
   } catch (const std::exception& error) {
     log::error("failure handler for {} threw: {}", peer.name(), error.what());
   }

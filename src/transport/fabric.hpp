@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -201,46 +200,25 @@ class Fabric {
   /// Wakes the fabric whose `bell` that is. False when it cannot be reached this way: send a message.
   virtual bool ring(const std::string& /*bell*/) noexcept { return false; }
 
-  /// One handler a message type. A message without a handler is logged and dropped, unless it is kept.
+  /// One handler a message type. A message without a handler is logged and dropped.
   void on_message(std::uint16_t type, Handler handler);
   /// Runs inside progress(), once for each peer that dies.
   void on_failure(FailureHandler handler) { failure_handler_ = std::move(handler); }
-  /// Whether messages and failures that have no handler are kept until they have one; the next progress()
-  /// then delivers them, in order. Of equal messages of one rank the last is kept, so that repeated ones take
-  /// no more memory.
-  void keep_unexpected(bool keep) noexcept { keeps_unexpected_ = keep; }
-  /// Forgets all handlers, and all that was kept; what still arrives is dropped. For the end of what the
-  /// handlers belong to.
+  /// Forgets all handlers; what still arrives is dropped. For the end of what the handlers belong to.
   void silence() noexcept;
   /// The process ends soon after this object, and others may be connecting to it at any time: connections
   /// that are not this object's own are left to the end of the process.
   virtual void leave_the_rest_to_exit() noexcept {}
 
  protected:
-  void deliver(const Message& message) noexcept;
-  void report_failure(Peer& peer) noexcept;
-  /// First in progress(): what was kept and has a handler now. Returns their number.
-  unsigned deliver_kept() noexcept;
+  void deliver(const Message& message) const noexcept;
+  void report_failure(Peer& peer) const noexcept;
 
  private:
-  struct KeptMessage {
-    std::uint16_t type;
-    int from;
-    std::vector<std::byte> header;
-    std::vector<std::byte> payload;
-    bool operator==(const KeptMessage&) const = default;
-  };
-
-  bool has_handler(std::uint16_t type) const noexcept { return type < handlers_.size() && handlers_[type]; }
-  void keep(const Message& message);
-
   int rank_ = -1;
   std::vector<Handler> handlers_;
   FailureHandler failure_handler_;
   bool silent_ = false;
-  bool keeps_unexpected_ = false;
-  std::deque<KeptMessage> kept_messages_;
-  std::vector<Peer*> kept_failures_;
 };
 
 /// Progresses `fabric` until `done()` or the deadline; true when done. Spins briefly, then sleeps.

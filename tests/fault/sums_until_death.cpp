@@ -9,8 +9,7 @@
 // Each closure takes MICROSECONDS, of which most are between two of its pushes; without them, one in 16 takes
 // 300. With `endless` a last one, whose result is not among the sums, has a deadline and no end. With LEAVE,
 // a file that is not there, the coordinator says "lingers" when it has printed the sums, and ends the job
-// once the file is there. With VARIABLES_AFTER=FILE in the environment it says "waits" when it has a
-// strategy, and creates the variables once that file is there.
+// once the file is there.
 //
 // Prints how many closures were scheduled, and what the sums are at the end: a counter, a sharded table (one
 // row of it, by turns), a table on the last ps, and a metric.
@@ -67,18 +66,14 @@ bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<s
   return true;
 }
 
-void wait_for(const std::string& file) {
-  for (const Until there(file); !there.reached(0);) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 void never_end() {
   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
 class Job {
  public:
-  Job(const Sums& sums, cs::ClusterCoordinator& coordinator, std::int64_t microseconds)
-      : sums_(sums), coordinator_(coordinator), microseconds_(microseconds) {}
+  Job(cs::ClusterCoordinator& coordinator, std::int64_t microseconds)
+      : coordinator_(coordinator), microseconds_(microseconds) {}
 
   void reach() { coordinator_.run_on_every_worker<&reach_all>(sums_.counter, sums_.sharded, sums_.other); }
 
@@ -115,7 +110,7 @@ class Job {
   }
 
  private:
-  const Sums sums_;
+  Sums sums_;
   cs::ClusterCoordinator& coordinator_;
   const std::int64_t microseconds_;
   std::int64_t scheduled_ = 0;
@@ -130,13 +125,8 @@ int main(int argc, char** argv) {
   cs::ParameterServerStrategy strategy(
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}, .memory = cs::shard_memory()});
   const auto scope = strategy.scope();
-  if (const char* file = std::getenv("VARIABLES_AFTER")) {
-    std::fprintf(stderr, "waits\n");
-    wait_for(file);
-  }
-  const Sums sums;
   cs::ClusterCoordinator coordinator(strategy);
-  Job job(sums, coordinator, argc > 2 ? std::atoll(argv[2]) : 0);
+  Job job(coordinator, argc > 2 ? std::atoll(argv[2]) : 0);
   job.reach();
   std::fprintf(stderr, "begins\n");
   if (until.is_file()) {
@@ -150,7 +140,8 @@ int main(int argc, char** argv) {
   if (const std::string last = argv[3]; last != "endless") {
     std::fflush(stdout);
     std::fprintf(stderr, "lingers\n");
-    wait_for(last);
+    for (const Until leave(last); !leave.reached(0);)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return 0;
   }
   const auto endless = coordinator.schedule_with<&never_end>({.deadline = std::chrono::milliseconds(50)});
