@@ -38,10 +38,6 @@ void sync_descriptor(const FileDescriptor& file, const std::filesystem::path& pa
 
 }  // namespace
 
-void FileDescriptorTraits::free(type fd) noexcept {
-  if (::close(fd) != 0) log::warn("close of file descriptor {}: {}", fd, std::strerror(errno));
-}
-
 Code code_of_errno(int error) noexcept {
   switch (error) {
     case ENOENT:

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/handle.hpp"
+#include "base/file_descriptor.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::io {
@@ -16,12 +16,7 @@ namespace capstan::io {
 /// Of one call to read or write: Linux moves at most 2 GiB - 4 KiB.
 inline constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
 
-struct FileDescriptorTraits {
-  using type = int;
-  static type none() noexcept { return -1; }
-  static void free(type fd) noexcept;
-};
-using FileDescriptor = Handle<FileDescriptorTraits>;
+using capstan::FileDescriptor;
 
 /// The code that fits an errno: ENOENT not_found, EACCES and ELOOP permission_denied, ENOSPC
 /// resource_exhausted, else internal.

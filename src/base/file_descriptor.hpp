@@ -1,8 +1,6 @@
 // file_descriptor.hpp -- owns a file descriptor and closes it once.
 #pragma once
 
-#include <unistd.h>
-
 #include "base/handle.hpp"
 
 namespace capstan {
@@ -10,7 +8,7 @@ namespace capstan {
 struct FileDescriptorTraits {
   using type = int;
   static type none() noexcept { return -1; }
-  static void free(type h) noexcept { (void)::close(h); }  // on Linux it is closed, whatever close returns
+  static void free(type fd) noexcept;
 };
 using FileDescriptor = Handle<FileDescriptorTraits>;
 
