@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <span>
 #include <string_view>
 
@@ -41,8 +43,9 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       runtime_(*strategy.runtime()),
       loop_(std::make_shared<ControlLoop>(
           runtime_.control(), [this] { return round(); }, kCoordinatorPolls)),
-      queue_(static_cast<std::size_t>(runtime_.settings().integer("queue-limit")), loop_),
-      dispatcher_(strategy, queue_,
+      queue_(std::make_shared<ClosureQueue>(
+          static_cast<std::size_t>(runtime_.settings().integer("queue-limit")), loop_)),
+      dispatcher_(strategy, *queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
       returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }),
       takeovers_(runtime_, strategy.contents()),
@@ -50,7 +53,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                                         : runtime_.settings().duration("heartbeat-timeout")),
       ps_watch_(runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
-      metrics_({runtime_, strategy_, queue_, dispatcher_, dead_ranks_}),
+      metrics_({runtime_, strategy_, *queue_, dispatcher_, dead_ranks_}),
+      subscriptions_(runtime_.control()),
       late_(
           runtime_, [this] { return status(); },
           [this] {
@@ -63,21 +67,21 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
                           runtime_.settings().duration("schedule-start-delay-max"));
   start_embedded_workers();
-  transport::Fabric& fabric = runtime_.control();
-  fabric.on_message(transport::kClosuresDone,
-                    [this](const transport::Message& message) { dispatcher_.take_results(message); });
-  fabric.on_message(transport::kGivenBack,
-                    [this](const transport::Message& message) { dispatcher_.take_back(message); });
-  fabric.on_message(transport::kWorkerClosed, [this](const transport::Message& message) {
+  subscriptions_.on_message(transport::kClosuresDone,
+                            [this](const transport::Message& message) { dispatcher_.take_results(message); });
+  subscriptions_.on_message(transport::kGivenBack,
+                            [this](const transport::Message& message) { dispatcher_.take_back(message); });
+  subscriptions_.on_message(transport::kWorkerClosed, [this](const transport::Message& message) {
     const auto worker = transport::read_header<protocol::WorkerGone>(message);
     if (worker) dispatcher_.closed(worker->rank, message.from);
   });
-  fabric.on_message(transport::kJoin, [this](const transport::Message& message) { returning_.ask(message); });
-  fabric.on_message(transport::kMemberKnown, [this](const transport::Message& message) {
+  subscriptions_.on_message(transport::kJoin,
+                            [this](const transport::Message& message) { returning_.ask(message); });
+  subscriptions_.on_message(transport::kMemberKnown, [this](const transport::Message& message) {
     const auto rank = transport::read_header<std::int32_t>(message);
     if (rank) returning_.known(*rank, message.from);
   });
-  fabric.on_message(transport::kPsReturned, [this](const transport::Message& message) {
+  subscriptions_.on_message(transport::kPsReturned, [this](const transport::Message& message) {
     const auto returned = transport::read_header<protocol::PsReturned>(message);
     if (!returned) return;
     auto member = from_bytes<cluster::Member>(message.payload);
@@ -85,38 +89,29 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
         member.rank < static_cast<int>(runtime_.members().size()))
       returned_.push_back({std::move(member), returned->life});
   });
-  fabric.on_message(transport::kNotTakenOver, [this](const transport::Message& message) {
+  subscriptions_.on_message(transport::kNotTakenOver, [this](const transport::Message& message) {
     const auto rank = transport::read_header<std::int32_t>(message);
     if (!rank) return;
     const auto* text = reinterpret_cast<const char*>(message.payload.data());
     not_taken_.emplace_back(*rank, std::string(text, message.payload.size()));
   });
-  fabric.on_message(transport::kReplicaLost, [this](const transport::Message& message) {
+  subscriptions_.on_message(transport::kReplicaLost, [this](const transport::Message& message) {
     const cluster::Member& ps = runtime_.member(message.from);
     if (ps.role != Role::ps) return;
     // Where the replica has its place already, that ps counts as lost, and hears nothing.
     if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
   });
-  fabric.on_message(transport::kHeartbeat,
-                    [this](const transport::Message& message) { take_heartbeat(message); });
-  fabric.on_message(transport::kReport,
-                    [this](const transport::Message& message) { metrics_.take(message); });
-  fabric.on_message(transport::kLeave,
-                    [this](const transport::Message& message) { dispatcher_.leave(message.from); });
-  fabric.on_failure([this](transport::Peer& peer) { on_failure(peer); });
-  strategy_.on_renumber([this](std::uint64_t next) {
-    queue_.number_from(next);
-    made_at_record_ = queue_.made();
-    lacks_start_ = false;
-  });
-  // By whatever thread destroys the last owner, which may hold locks.
-  strategy_.worker_resources().on_freed([&fabric] { fabric.wake(); });
-  queue_.number_from(runtime_.coordinator_memory().read().next_closure);
+  subscriptions_.on_message(transport::kHeartbeat,
+                            [this](const transport::Message& message) { take_heartbeat(message); });
+  subscriptions_.on_message(transport::kReport,
+                            [this](const transport::Message& message) { metrics_.take(message); });
+  subscriptions_.on_message(transport::kLeave,
+                            [this](const transport::Message& message) { dispatcher_.leave(message.from); });
+  subscriptions_.on_failure([this](transport::Peer& peer) { on_failure(peer); });
+  queue_->number_from(runtime_.coordinator_memory().read().next_closure);
   add_workers();
   if (runtime_.life() > 0) come_back();
-  strategy_.set_control(
-      {[loop = loop_](const auto& done, auto deadline) { return loop->wait(done, deadline); },
-       [this] { queue_.hold(); }, [this] { queue_.release(); }});
+  strategy_.begin_scheduler(queue_);
   loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
   try {
     late_.open();
@@ -127,22 +122,17 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   }
 }
 
-Coordinator::~Coordinator() {
-  strategy_.on_renumber({});
-  end();
-}
+Coordinator::~Coordinator() { end(); }
 
 void Coordinator::end() {
-  strategy_.worker_resources().on_freed({});
   late_.close();
-  strategy_.end_control();
+  strategy_.end_scheduler();
   end_metrics();
   loop_->stop();
-  queue_.break_down(Code::cancelled, "the coordinator ended before this function did");
+  queue_->break_down(Code::cancelled, "the coordinator ended before this function did");
   // Whoever came back would find workers that have ended.
   if (!runtime_.in_process()) cluster::Heartbeat::be_the_last();
-  runtime_.control().silence();
-  strategy_.listen();
+  subscriptions_.end();
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
     if (!peer.failed()) peer.send(transport::kHeartbeat, {});
@@ -156,7 +146,7 @@ void Coordinator::end() {
 /// What ranks did since they were asked last is in the last record, if they answer soon.
 void Coordinator::end_metrics() {
   if (!metrics_.on()) return;
-  if (!queue_.broken()) {
+  if (!queue_->broken()) {
     metrics_.ask_for_the_last_time();
     loop_->nudge();
     loop_->wait([this] { return metrics_.all_in(); }, transport::deadline_in(kLastFigures));
@@ -185,7 +175,7 @@ ControlLoop::Round Coordinator::round() {
   }
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
-  const bool timed = queue_.next_deadline() != ClosureQueue::Clock::time_point::max();
+  const bool timed = queue_->next_deadline() != ClosureQueue::Clock::time_point::max();
   const auto now = timed || watchdog_.on() || heartbeats_.on() || metrics_.on()
                        ? ClosureQueue::Clock::now()
                        : ClosureQueue::Clock::time_point{};
@@ -194,7 +184,7 @@ ControlLoop::Round Coordinator::round() {
     look_for_silent_workers(now);
     look_for_silent_hosts(now);
   }
-  const bool expired = timed && queue_.expire(now);
+  const bool expired = timed && queue_->expire(now);
   if (expired) dispatcher_.cancel_expired();
   overruns_ = overruns_ || expired;
   if (overruns_) look_for_overruns(ClosureQueue::Clock::now());
@@ -202,7 +192,7 @@ ControlLoop::Round Coordinator::round() {
   dispatcher_.free_resources();
   while (transport::Peer* leaver = dispatcher_.leaver()) let_go(*leaver);
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
-  if (const auto next = queue_.next_deadline(); next != ClosureQueue::Clock::time_point::max()) {
+  if (const auto next = queue_->next_deadline(); next != ClosureQueue::Clock::time_point::max()) {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
   }
   if (!away_.empty()) round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));
@@ -218,13 +208,13 @@ ControlLoop::Round Coordinator::round() {
 void Coordinator::watch(Watchdog::Clock::time_point now) {
   if (now < next_look_) return;
   next_look_ = now + watchdog_.period();
-  const CoordinatorStatistics sofar = queue_.statistics();
+  const CoordinatorStatistics sofar = queue_->statistics();
   const bool under_way = sofar.running + sofar.queued > 0;
   if (watchdog_.barks(now, sofar.execution.count, under_way)) report_standstill();
 }
 
 void Coordinator::report_standstill() {
-  const CoordinatorStatistics sofar = queue_.statistics();
+  const CoordinatorStatistics sofar = queue_->statistics();
   log::warn("no function has ended for {} s; {} are with workers, {} are queued, {} wait for arguments",
             runtime_.settings().duration("watchdog-timeout").count() / 1e3, sofar.running, sofar.queued,
             sofar.waiting);
@@ -270,7 +260,7 @@ std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, detail::Pa
   }
   if (extras && extras->affinity != kAnyWorker) check_worker(extras->affinity);
   take_inputs(extras, arguments);
-  return queue_.put(function, std::move(arguments.bytes), std::move(extras), std::move(arguments.named));
+  return queue_->put(function, std::move(arguments.bytes), std::move(extras), std::move(arguments.named));
 }
 
 std::shared_ptr<Result> Coordinator::schedule_on(int worker, std::uint32_t function,
@@ -278,17 +268,17 @@ std::shared_ptr<Result> Coordinator::schedule_on(int worker, std::uint32_t funct
   check_worker(worker);
   ClosureQueue::Extras extras;
   take_inputs(extras, arguments);
-  return queue_.put_for(worker, function, std::move(arguments.bytes), std::move(extras),
-                        std::move(arguments.named));
+  return queue_->put_for(worker, function, std::move(arguments.bytes), std::move(extras),
+                         std::move(arguments.named));
 }
 
 std::vector<int> Coordinator::worker_indices() {
   // What is for each worker that there is would otherwise be for none.
-  const auto any = [this] { return dispatcher_.alive() > 0 || queue_.broken(); };
+  const auto any = [this] { return dispatcher_.alive() > 0 || queue_->broken(); };
   if (!any()) loop_->wait(any, std::nullopt);
   std::vector<int> indices;
   for (int worker = 0; worker < dispatcher_.workers(); ++worker) {
-    if (!queue_.lost(worker)) indices.push_back(worker);
+    if (!queue_->lost(worker)) indices.push_back(worker);
   }
   return indices;
 }
@@ -319,7 +309,7 @@ void Coordinator::look_for_overruns(cluster::FailureDetector::Clock::time_point 
 
 /// For `capstan status`. On the door's thread.
 std::string Coordinator::status() const {
-  const CoordinatorStatistics sofar = queue_.statistics();
+  const CoordinatorStatistics sofar = queue_->statistics();
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;
   std::string text = fmt::format("up for {:.1f} s\n{} ps, {} workers", up.count(), runtime_.count(Role::ps),
                                  dispatcher_.alive());
@@ -337,7 +327,7 @@ std::string Coordinator::status() const {
   }
   for (const int rank : runtime_.worker_ranks()) {
     const cluster::Member& member = runtime_.member(rank);
-    line(member, queue_.lost(member.index));
+    line(member, queue_->lost(member.index));
   }
   return text;
 }
@@ -378,18 +368,27 @@ std::vector<Split> splits(std::int64_t count) {
 
 namespace {
 
-/// One for a strategy: two would take each other's messages.
+/// The strategy's Coordinator, made on first use: two would take each other's messages.
 std::shared_ptr<coordinator::Coordinator> coordinator_of(strategy::Strategy& strategy) {
-  auto shared = std::static_pointer_cast<coordinator::Coordinator>(strategy.coordinator().lock());
-  if (shared) return shared;
-  if (strategy.coordinator_ended()) {
+  static std::mutex mutex;
+  static std::map<const strategy::Strategy*, std::weak_ptr<coordinator::Coordinator>> coordinators;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = coordinators.find(&strategy); found != coordinators.end()) {
+      if (auto shared = found->second.lock()) return shared;
+    }
+  }
+  if (strategy.scheduler_ended()) {
     throw Error(
         Code::failed_precondition,
         "cannot create a ClusterCoordinator: the earlier one of this strategy has ended, which told every "
         "worker to end; keep one as long as the strategy");
   }
-  strategy.coordinator() = shared = std::make_shared<coordinator::Coordinator>(strategy);
-  return shared;
+  auto made = std::make_shared<coordinator::Coordinator>(strategy);
+  const std::lock_guard lock(mutex);
+  std::erase_if(coordinators, [](const auto& entry) { return entry.second.expired(); });
+  coordinators[&strategy] = made;
+  return made;
 }
 
 }  // namespace

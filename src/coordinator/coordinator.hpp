@@ -44,7 +44,7 @@ class Coordinator {
   std::shared_ptr<Result> schedule_on(int worker, std::uint32_t function, detail::PackedArguments arguments);
   /// Throws Error(out_of_range).
   void check_worker(int worker) const;
-  ClosureQueue& queue() noexcept { return queue_; }
+  ClosureQueue& queue() noexcept { return *queue_; }
   strategy::Strategy& strategy() noexcept { return strategy_; }
   /// Of all ranks but this one, in their order. Any thread.
   std::vector<TaskState> task_states() const;
@@ -88,8 +88,8 @@ class Coordinator {
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;
-  std::shared_ptr<ControlLoop> loop_;  // shared with results that outlive this object
-  ClosureQueue queue_;
+  std::shared_ptr<ControlLoop> loop_;    // shared with results that outlive this object
+  std::shared_ptr<ClosureQueue> queue_;  // shared with a save in progress
   Dispatcher dispatcher_;
   cluster::DeadRanks dead_ranks_;
   RestartedWorkers returning_;
@@ -113,9 +113,9 @@ class Coordinator {
   std::vector<std::jthread> embedded_workers_;
   bool members_changed_ = false;
   std::atomic<bool> lacks_start_{false};  // it has to go on from a checkpoint, and none has been restored yet
-  std::atomic<std::uint64_t> made_at_record_{0};  // closures, when the last step was recorded
-  bool too_much_open_ = false;                    // of the thread that drives the loop
+  bool too_much_open_ = false;            // of the thread that drives the loop
   Metrics metrics_;
+  transport::Subscriptions subscriptions_;
   LateWorkers late_;  // last: its thread uses all of the above
 };
 

@@ -43,10 +43,10 @@ class Hold {
         state->hold();
         releases_.emplace_back([state = state] { state->release(); });
       }
-      const strategy::Strategy::Control control = strategy.control();
-      if (!all || !control.hold) return;
-      control.hold();
-      releases_.push_back(control.release);
+      const auto scheduler = strategy.scheduler();
+      if (!all || !scheduler) return;
+      scheduler->hold();
+      releases_.emplace_back([scheduler] { scheduler->release(); });
     } catch (...) {
       release();
       throw;
@@ -268,7 +268,7 @@ std::filesystem::path CheckpointManager::save_now(std::int64_t step, const std::
     if (error.code() != Code::unavailable) throw;
     log::warn("{}; the next one is saved now", error.what());
   }
-  if (options.background && strategy_.implementation().control().wait) {
+  if (options.background && strategy_.implementation().scheduler()) {
     auto background = std::make_unique<Background>();
     Saving saving = begin(step, user_state, options);
     background->folder = saving.folder;

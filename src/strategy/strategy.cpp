@@ -105,17 +105,20 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
       of_this_process_(of_this_process),
       context_(runtime_),
       recovery_(*runtime_, context_.client()),
+      worker_resources_(runtime_->control()),
       next_variable_(recovery_.last_variable() + 1),
       placed_bytes_(static_cast<std::size_t>(runtime_->count(Role::ps))),
       placed_shards_(placed_bytes_.size()),
       counters_(runtime_->coordinator_memory().read().counters),
       contents_(runtime_->coordinator_memory()),
-      save_(static_cast<std::uint64_t>(runtime_->life()) << 40) {
+      save_(static_cast<std::uint64_t>(runtime_->life()) << 40),
+      subscriptions_(runtime_->control()) {
   // Those that the program has not created again are lost with a ps as well.
   for (protocol::ListedShard& there : recovery_.shards())
     contents_.add(there.place.ps, std::move(there.description));
   for (const std::string& group : recovery_.groups()) contents_.add_group(group);
-  listen();
+  subscriptions_.on_message(transport::kPartSaved,
+                            [this](const transport::Message& message) { save_.take(message); });
   start_embedded_ps();
   if (of_this_process_) return;
   context_.replicas().run_in_scope_of(*this);

@@ -18,6 +18,7 @@
 #include "checkpoint/save_under_way.hpp"
 #include "checkpoint/saved_state.hpp"
 #include "cluster/runtime.hpp"
+#include "strategy/closure_scheduler.hpp"
 #include "strategy/context.hpp"
 #include "strategy/ps_contents.hpp"
 #include "strategy/recovery.hpp"
@@ -73,10 +74,6 @@ class Strategy {
 
   const std::shared_ptr<cluster::Runtime>& runtime() const noexcept { return runtime_; }
   Context& context() noexcept { return context_; }
-  /// What the layer above has made for this strategy once, and shares while it lives.
-  std::weak_ptr<void>& coordinator() noexcept { return coordinator_; }
-  /// It has been there, and told every worker to end.
-  bool coordinator_ended() const noexcept { return coordinator_ended_; }
 
   /// Checkpoints hold it from now on, as long as it lives. Throws Error(already_exists).
   void add_state(const std::string& name, const std::shared_ptr<checkpoint::SavedState>& state);
@@ -85,10 +82,9 @@ class Strategy {
 
   /// What an earlier process of this coordinator has left.
   const Recovery& recovery() const noexcept { return recovery_; }
-  /// A checkpoint is about to be restored: what was recorded before is void, and closures from now on are
-  /// none that any ps has seen. `renumber` is told the first one's number.
+  /// Called before a checkpoint is restored: discards the recorded step, and gives closures from now on
+  /// numbers that no ps has seen.
   void forget_recorded_step();
-  void on_renumber(std::function<void(std::uint64_t next)> renumber) { renumber_ = std::move(renumber); }
 
   /// Where new variables go, whole: an index among the ps; -1 for where their turn is. Returns what it was.
   int colocate(int ps) noexcept { return std::exchange(colocated_, ps); }
@@ -115,23 +111,15 @@ class Strategy {
   }
 
   checkpoint::SaveUnderWay& save_under_way() noexcept { return save_; }
-  /// What the coordinator of closures does for checkpoints.
-  struct Control {
-    /// Lets the control fabric progress until then; any thread.
-    std::function<bool(const std::function<bool()>& done, transport::Deadline deadline)> wait;
-    /// What is under way of all closures ends, and nothing of them begins until `release`. Throws what was
-    /// wrong with what ended.
-    std::function<void()> hold;
-    std::function<void()> release;
-  };
-  void set_control(Control control);
-  /// All empty when there is no coordinator of closures: nothing goes on while this process waits.
-  Control control() const;
-  /// It is about to end: waits for a save that is under way.
-  void end_control();
-  /// After whoever had the control fabric has silenced it.
-  void listen();
-  /// Waits for something that a message of the control fabric makes true. False when the deadline has come.
+  /// From now on `scheduler` progresses the control fabric.
+  void begin_scheduler(std::shared_ptr<ClosureScheduler> scheduler);
+  /// Waits for a save in progress; then the caller progresses the control fabric again. There will be no
+  /// other scheduler, since this one tells every worker to end.
+  void end_scheduler();
+  bool scheduler_ended() const noexcept { return scheduler_ended_; }
+  /// Null while there is none: then no closure runs. Any thread.
+  std::shared_ptr<ClosureScheduler> scheduler() const;
+  /// Waits until a message of the control fabric has made `done` true; false if the deadline passes first.
   bool wait_for_control(const std::function<bool()>& done, transport::Deadline deadline);
 
   /// What was restored just now; variables and states that are made from now on take what it has of them.
@@ -199,11 +187,10 @@ class Strategy {
   PsContents contents_;
   checkpoint::SaveUnderWay save_;
   checkpoint::SaveTimes save_times_;
-  mutable std::mutex control_mutex_;
-  Control control_;
-  std::function<void(std::uint64_t)> renumber_;
-  std::weak_ptr<void> coordinator_;
-  bool coordinator_ended_ = false;
+  transport::Subscriptions subscriptions_;
+  mutable std::mutex scheduler_mutex_;
+  std::shared_ptr<ClosureScheduler> scheduler_;
+  bool scheduler_ended_ = false;
   std::map<std::string, std::weak_ptr<checkpoint::SavedState>> states_;
   std::unique_ptr<Restored> restored_;
 };

@@ -61,30 +61,26 @@ void Strategy::note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint)
   if (checkpoint) contents_.set_checkpoint(std::move(*checkpoint));
 }
 
-void Strategy::set_control(Control control) {
-  const std::lock_guard lock(control_mutex_);
-  control_ = std::move(control);
+void Strategy::begin_scheduler(std::shared_ptr<ClosureScheduler> scheduler) {
+  const std::lock_guard lock(scheduler_mutex_);
+  scheduler_ = std::move(scheduler);
 }
 
-Strategy::Control Strategy::control() const {
-  const std::lock_guard lock(control_mutex_);
-  return control_;
-}
-
-void Strategy::end_control() {
+void Strategy::end_scheduler() {
   (void)wait_for_control([this] { return save_.settled(); }, transport::deadline_in(disk_patience(*this)));
-  set_control({});
-  coordinator_ended_ = true;
+  const std::lock_guard lock(scheduler_mutex_);
+  scheduler_.reset();
+  scheduler_ended_ = true;
 }
 
-void Strategy::listen() {
-  runtime_->control().on_message(transport::kPartSaved,
-                                 [this](const transport::Message& message) { save_.take(message); });
+std::shared_ptr<ClosureScheduler> Strategy::scheduler() const {
+  const std::lock_guard lock(scheduler_mutex_);
+  return scheduler_;
 }
 
 bool Strategy::wait_for_control(const std::function<bool()>& done, transport::Deadline deadline) {
-  if (const Control control = this->control(); control.wait) return control.wait(done, deadline);
-  // Nobody else drives it, or hears of a death.
+  if (const auto scheduler = this->scheduler()) return scheduler->wait_until(done, deadline);
+  // Without a scheduler this thread alone progresses the fabric, and looks for failures itself.
   return transport::progress_until(runtime_->control(), deadline, [&] {
     for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
       const transport::Peer& peer = runtime_->control_peer(runtime_->member(Role::ps, ps));
@@ -102,7 +98,7 @@ void Strategy::forget_recorded_step() {
     record.too_much_open = false;
     next = record.next_closure = (std::uint64_t{++record.restores} << 40) + 1;
   });
-  if (renumber_) renumber_(next);
+  if (const auto scheduler = this->scheduler()) scheduler->number_from(next);
 }
 
 }  // namespace capstan::strategy

@@ -9,7 +9,14 @@ void WorkerResources::State::free(std::uint64_t id) {
   const std::lock_guard lock(mutex);
   living.erase(id);
   freed.push_back(id);
-  if (tell) tell();
+  if (control != nullptr) control->wake();
+}
+
+WorkerResources::WorkerResources(transport::Fabric& control) { state_->control = &control; }
+
+WorkerResources::~WorkerResources() {
+  const std::lock_guard lock(state_->mutex);
+  state_->control = nullptr;
 }
 
 detail::ResourceHandle WorkerResources::add(std::uint32_t function, detail::PackedArguments arguments) {
@@ -37,11 +44,6 @@ std::vector<std::shared_ptr<const detail::ResourceRecipe>> WorkerResources::afte
 std::vector<std::uint64_t> WorkerResources::take_freed() {
   const std::lock_guard lock(state_->mutex);
   return std::exchange(state_->freed, {});
-}
-
-void WorkerResources::on_freed(std::function<void()> tell) {
-  const std::lock_guard lock(state_->mutex);
-  state_->tell = std::move(tell);
 }
 
 }  // namespace capstan::strategy

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "capstan/per_worker.hpp"
+#include "transport/fabric.hpp"
 
 namespace capstan::strategy {
 
@@ -17,14 +17,17 @@ namespace capstan::strategy {
 /// destroyed by any thread, also after this.
 class WorkerResources {
  public:
+  /// `control` is woken when an object loses its last owner.
+  explicit WorkerResources(transport::Fabric& control);
+  ~WorkerResources();
+  WorkerResources(const WorkerResources&) = delete;
+  WorkerResources& operator=(const WorkerResources&) = delete;
+
   detail::ResourceHandle add(std::uint32_t function, detail::PackedArguments arguments);
   /// In order of creation, those with numbers above `known`.
   std::vector<std::shared_ptr<const detail::ResourceRecipe>> after(std::uint64_t known) const;
   /// Numbers of objects that have lost their last owner since the last call.
   std::vector<std::uint64_t> take_freed();
-  /// Called with every object that loses its last owner, by the thread that destroys that one. Empty: nothing
-  /// is called any more.
-  void on_freed(std::function<void()> tell);
 
  private:
   struct Entry {
@@ -36,8 +39,8 @@ class WorkerResources {
     std::mutex mutex;
     std::map<std::uint64_t, std::weak_ptr<const Entry>> living;
     std::vector<std::uint64_t> freed;
-    std::function<void()> tell;
-    std::uint64_t next = 1;  // of the thread that adds
+    transport::Fabric* control = nullptr;  // null once the WorkerResources is destroyed
+    std::uint64_t next = 1;                // of the thread that adds
   };
 
   std::shared_ptr<State> state_ = std::make_shared<State>();

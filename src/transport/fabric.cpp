@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
@@ -75,6 +76,22 @@ void Fabric::report_failure(Peer& peer) const noexcept {
   } catch (const std::exception& error) {
     log::error("failure handler for {} threw: {}", peer.name(), error.what());
   }
+}
+
+void Subscriptions::on_message(std::uint16_t type, Fabric::Handler handler) {
+  types_.push_back(type);
+  fabric_.on_message(type, std::move(handler));
+}
+
+void Subscriptions::on_failure(Fabric::FailureHandler handler) {
+  failures_ = true;
+  fabric_.on_failure(std::move(handler));
+}
+
+void Subscriptions::end() noexcept {
+  for (const std::uint16_t type : types_) fabric_.on_message(type, [](const Message&) {});
+  types_.clear();
+  if (std::exchange(failures_, false)) fabric_.on_failure({});
 }
 
 bool progress_until(Fabric& fabric, Deadline deadline, const std::function<bool()>& done) {

@@ -221,6 +221,28 @@ class Fabric {
   bool silent_ = false;
 };
 
+/// The handlers of one owner, which end with it; what arrives for them afterwards is dropped. To be used and
+/// destroyed by the thread that progresses the fabric.
+class Subscriptions {
+ public:
+  explicit Subscriptions(Fabric& fabric) : fabric_(fabric) {}
+  ~Subscriptions() { end(); }
+  Subscriptions(const Subscriptions&) = delete;
+  Subscriptions& operator=(const Subscriptions&) = delete;
+
+  /// Replaces the handler that the fabric has for `type`.
+  void on_message(std::uint16_t type, Fabric::Handler handler);
+  /// Replaces the fabric's failure handler.
+  void on_failure(Fabric::FailureHandler handler);
+  /// Ends all of them now.
+  void end() noexcept;
+
+ private:
+  Fabric& fabric_;
+  std::vector<std::uint16_t> types_;
+  bool failures_ = false;
+};
+
 /// Progresses `fabric` until `done()` or the deadline; true when done. Spins briefly, then sleeps.
 bool progress_until(Fabric& fabric, Deadline deadline, const std::function<bool()>& done);
 

@@ -800,5 +800,19 @@ TEST(ClosureQueueHold, ThrowsTheErrorAndIsUndone) {
   for (int i = 0; i < 2; ++i) expect_error(Code::unavailable, "gone", [&] { queue.hold(); });
 }
 
+TEST(ClosureQueueRecord, CountsClosuresSinceTheRecordOrTheLastRenumbering) {
+  ClosureQueue queue(0, std::make_shared<Acting>());
+  queue.put(0, {});
+  queue.put_for(0, 0, {});
+  EXPECT_EQ(queue.since_recorded(), 2U);
+  queue.mark_recorded();
+  EXPECT_EQ(queue.since_recorded(), 0U);
+  queue.put(0, {});
+  EXPECT_EQ(queue.since_recorded(), 1U);
+  queue.number_from(100);
+  EXPECT_EQ(queue.since_recorded(), 0U);
+  EXPECT_EQ(queue.next_id(), 100U);
+}
+
 }  // namespace
 }  // namespace capstan::coordinator

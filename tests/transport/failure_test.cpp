@@ -191,6 +191,16 @@ TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
   EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return heard_ == 3; }));
 }
 
+TEST_P(FailureTest, NothingIsReportedToASubscriptionThatHasEnded) {
+  {
+    Subscriptions subscriptions(*survivor_);
+    subscriptions.on_failure([this](Peer& peer) { reported_.push_back("the owner: " + peer.name()); });
+  }
+  end(victim_);
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return to_victim_->failed(); }));
+  EXPECT_TRUE(reported_.empty());
+}
+
 TEST_P(FailureTest, NothingIsReportedAfterSilence) {
   survivor_->silence();
   end(victim_);

@@ -163,6 +163,27 @@ TEST_P(MessageTest, NothingIsHeardAfterSilence) {
   EXPECT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return again == 1; }));
 }
 
+TEST_P(MessageTest, SubscriptionsEndWithTheirOwnerAndLeaveOtherHandlers) {
+  const auto fabric = open(0);
+  Peer& itself = connect(*fabric, *fabric, "itself");
+  int of_owner = 0;
+  int of_another = 0;
+  fabric->on_message(2, [&](const Message&) { ++of_another; });
+  const auto send_both = [&](int times) {
+    itself.send(1, {});
+    itself.send(2, {});
+    return progress_until(*fabric, deadline_in(kPatience), [&] { return of_another == times; });
+  };
+  {
+    Subscriptions subscriptions(*fabric);
+    subscriptions.on_message(1, [&](const Message&) { ++of_owner; });
+    ASSERT_TRUE(send_both(1));
+    EXPECT_EQ(of_owner, 1);
+  }
+  ASSERT_TRUE(send_both(2));  // messages of one sender are delivered in order
+  EXPECT_EQ(of_owner, 1);
+}
+
 CAPSTAN_ON_BOTH_NETWORKS(MessageTest);
 
 TEST(ReadHeader, ReturnsTheValueOfAHeaderOfItsSize) {

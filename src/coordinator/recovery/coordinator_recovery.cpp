@@ -40,18 +40,18 @@ void Coordinator::add_workers() {
 /// ran, or is fenced off, and every ps has applied what they had pushed.
 void Coordinator::come_back() {
   lacks_start_ = runtime_.coordinator_memory().read().too_much_open;
-  queue_.number_for_one_from(static_cast<std::uint64_t>(runtime_.life()) << 40);
+  queue_->number_for_one_from(static_cast<std::uint64_t>(runtime_.life()) << 40);
   const auto silent = [this] {
     std::vector<transport::Peer*> peers;
     for (int index = 0; index < dispatcher_.workers(); ++index) {
       transport::Peer* peer = dispatcher_.worker(index);
-      if (!queue_.lost(index) && !strategy_.recovery().has_answered(peer->rank())) peers.push_back(peer);
+      if (!queue_->lost(index) && !strategy_.recovery().has_answered(peer->rank())) peers.push_back(peer);
     }
     return peers;
   };
   // Reported before there was a coordinator to hear of it.
   for (int index = 0; index < dispatcher_.workers(); ++index) {
-    if (transport::Peer* peer = dispatcher_.worker(index); !queue_.lost(index) && peer->failed())
+    if (transport::Peer* peer = dispatcher_.worker(index); !queue_->lost(index) && peer->failed())
       lose_worker(*peer);
   }
   for (const cluster::Member& member : runtime_.members()) {
@@ -60,7 +60,7 @@ void Coordinator::come_back() {
       on_failure(peer);
   }
   transport::progress_until(runtime_.control(), strategy_.recovery().deadline(),
-                            [&] { return silent().empty() || queue_.broken(); });
+                            [&] { return silent().empty() || queue_->broken(); });
   for (transport::Peer* peer : silent()) {
     log::warn(
         "{} has not ended within {} ms (--coordinator-wait) what it ran for the coordinator that was killed",
@@ -70,9 +70,9 @@ void Coordinator::come_back() {
     lose_worker(*peer, /*may_live=*/true);
   }
   transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.patience()),
-                            [&] { return !dispatcher_.any_open() || queue_.broken(); });
+                            [&] { return !dispatcher_.any_open() || queue_->broken(); });
   look_for_silent_ps();
-  if (queue_.broken()) return;  // every call says why
+  if (queue_->broken()) return;  // every call says why
   note_members();
   log::info("the coordinator goes on with {} workers", dispatcher_.alive());
 }
@@ -91,16 +91,16 @@ void Coordinator::note_members() {
     for (const int rank : runtime_.worker_ranks()) {
       const cluster::Member& member = runtime_.member(rank);
       if (static_cast<std::size_t>(rank) >= runtime_.members().size()) record.workers.push_back(member);
-      if (queue_.lost(member.index) && !returning_.contains(rank)) record.lost.push_back(rank);
+      if (queue_->lost(member.index) && !returning_.contains(rank)) record.lost.push_back(rank);
     }
   });
 }
 
 void Coordinator::record_step(std::int64_t step) {
-  queue_.join(std::nullopt);
+  queue_->join(std::nullopt);
   strategy_.context().client().flush();  // what the program pushed itself
-  const std::uint64_t next = queue_.next_id();
-  made_at_record_ = queue_.made();
+  const std::uint64_t next = queue_->next_id();
+  queue_->mark_recorded();
   runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
     record.step = step;
     record.next_closure = next;
@@ -109,7 +109,7 @@ void Coordinator::record_step(std::int64_t step) {
 }
 
 void Coordinator::look_at_open_closures() {
-  const auto is_too_much = [this] { return queue_.made() - made_at_record_ > cluster::kMostOpenClosures; };
+  const auto is_too_much = [this] { return queue_->since_recorded() > cluster::kMostOpenClosures; };
   const bool too_much = is_too_much();
   if (too_much == std::exchange(too_much_open_, too_much) || !too_much) return;
   log::warn(

@@ -41,7 +41,7 @@ void Coordinator::lose_ps(transport::Peer& peer) {
     return;
   }
   runtime_.give_up_ps();
-  queue_.break_down(
+  queue_->break_down(
       Code::unavailable,
       peer.name() +
           " is gone, and its shards with it; start again with --resume to go on from the last checkpoint");
@@ -106,7 +106,7 @@ void Coordinator::wait_for_ps() {
     const std::string no_spare =
         spares ? fmt::format("; no spare has taken its place: {}", takeovers_.why(rank)) : "";
     runtime_.give_up_ps();
-    queue_.break_down(
+    queue_->break_down(
         Code::unavailable,
         fmt::format(
             "{} is gone, its shards with it{}{}; start again with --resume to go on from the last checkpoint",
@@ -123,7 +123,7 @@ std::vector<std::int32_t> Coordinator::dead_workers() const {
     if (!runtime_.knows(rank) || runtime_.member(rank).role != Role::worker) continue;
     const int index = runtime_.member(rank).index;
     const bool lives = index >= dispatcher_.workers() || returning_.contains(rank) ||
-                       (dispatcher_.worker(index)->rank() == rank && !queue_.lost(index));
+                       (dispatcher_.worker(index)->rank() == rank && !queue_->lost(index));
     if (!lives) dead.push_back(rank);
   }
   return dead;
@@ -195,8 +195,8 @@ void Coordinator::look_for_silent_workers(cluster::FailureDetector::Clock::time_
 void Coordinator::look_for_silent_ps() {
   const auto overdue = dispatcher_.overdue();
   // One that is away has --ps-wait, and then a spare has its time.
-  if (!overdue || queue_.broken() || away_.contains(overdue->ps)) return;
-  queue_.break_down(
+  if (!overdue || queue_->broken() || away_.contains(overdue->ps)) return;
+  queue_->break_down(
       Code::unavailable,
       fmt::format("waited {} ms for {} to apply what {} had pushed before it was lost; start again with "
                   "--resume to go on from the last checkpoint",
@@ -233,7 +233,7 @@ void Coordinator::when_alone(const transport::Peer& last) {
   if (may_come_back()) {
     alone_until_ = std::chrono::steady_clock::now() + runtime_.settings().duration("worker-wait");
   } else {
-    queue_.break_down(Code::unavailable, last.name() + " is gone, and no worker is left");
+    queue_->break_down(Code::unavailable, last.name() + " is gone, and no worker is left");
   }
 }
 
@@ -252,7 +252,7 @@ void Coordinator::give_up_waiting() {
     alone_until_.reset();
   } else if (std::chrono::steady_clock::now() >= *alone_until_) {
     alone_until_.reset();
-    queue_.break_down(
+    queue_->break_down(
         Code::unavailable,
         fmt::format("{} is gone, no worker is left, and none has come within {} ms (--worker-wait)",
                     last_lost_, runtime_.settings().duration("worker-wait").count()));

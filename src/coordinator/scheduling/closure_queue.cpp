@@ -88,6 +88,7 @@ void ClosureQueue::check_inputs(const Extras& extras) const {
 void ClosureQueue::number_from(std::uint64_t next) {
   const Lock lock(board_->mutex);
   next_id_.store(next, std::memory_order_relaxed);
+  mark_recorded();
 }
 
 void ClosureQueue::number_for_one_from(std::uint64_t next) {
@@ -389,6 +390,11 @@ void ClosureQueue::put_back(Closure closure) {
     if (closure.again) ++queued_again_;
     any_.push_front(std::move(closure));
   }
+}
+
+bool ClosureQueue::wait_until(const std::function<bool()>& done,
+                              std::chrono::steady_clock::time_point deadline) {
+  return board_->waiter->wait(done, deadline);
 }
 
 void ClosureQueue::hold() {

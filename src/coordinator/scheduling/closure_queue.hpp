@@ -24,6 +24,7 @@
 #include "coordinator/scheduling/result.hpp"
 #include "coordinator/scheduling/waiting_closures.hpp"
 #include "protocol/push_format.hpp"
+#include "strategy/closure_scheduler.hpp"
 
 namespace capstan::coordinator {
 
@@ -34,7 +35,7 @@ struct Ran {
 };
 
 /// Thread-safe. One thread schedules and joins, another takes closures and says how they ended.
-class ClosureQueue {
+class ClosureQueue final : public strategy::ClosureScheduler {
  public:
   /// `limit`: closures that are queued before put() waits; 0 = any number. `waiter` is how put and join wait,
   /// and is nudged when there is something to take that was not there at the last take.
@@ -46,13 +47,18 @@ class ClosureQueue {
 
   /// From now on closures for any worker are numbered from `next` on. REQUIRES: `next` is above all numbers
   /// so far, or there have been none.
-  void number_from(std::uint64_t next);
+  void number_from(std::uint64_t next) override;
   /// Likewise those for one worker alone, from protocol::kForOneWorker + `next` on.
   void number_for_one_from(std::uint64_t next);
   /// The next one's. Without a lock.
   std::uint64_t next_id() const noexcept { return next_id_.load(std::memory_order_relaxed); }
-  /// How many there have been, of both kinds. Without a lock.
-  std::uint64_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
+  /// Number of closures, of both kinds, since the last `mark_recorded` or `number_from`. Without a lock.
+  std::uint64_t since_recorded() const noexcept {
+    const std::uint64_t recorded = recorded_.load(std::memory_order_acquire);
+    return made_.load(std::memory_order_relaxed) - recorded;
+  }
+  /// A coordinator that is started again goes on after the closures so far.
+  void mark_recorded() noexcept { recorded_ = made_.load(); }
 
   /// Waits while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) for
   /// an argument that is a result of another queue.
@@ -82,11 +88,10 @@ class ClosureQueue {
   Clock::time_point next_deadline() const noexcept {
     return Clock::time_point(Clock::duration(next_deadline_.load(std::memory_order_relaxed)));
   }
-  /// From now on take() gives nothing but what a worker that has died may have begun; returns when that and
-  /// all that runs has ended. Throws the stored error, and is undone then. Calls nest. Who holds schedules
-  /// nothing.
-  void hold();
-  void release();
+  bool wait_until(const std::function<bool()>& done, std::chrono::steady_clock::time_point deadline) override;
+  /// `take` returns only closures that a worker which has died may have begun, until `release`.
+  void hold() override;
+  void release() override;
   /// Nothing can run any more. Ends every wait; put, join and done throw from now on.
   void break_down(Code code, const std::string& message);
 
@@ -156,6 +161,7 @@ class ClosureQueue {
   std::atomic<std::uint64_t> next_id_{1};  // written under the mutex
   std::uint64_t next_for_one_ = protocol::kForOneWorker;
   std::atomic<std::uint64_t> made_{0};
+  std::atomic<std::uint64_t> recorded_{0};  // of made_
   std::optional<Error> error_;
   std::atomic<std::uint64_t> revoked_before_{0};  // written under the mutex
   bool broken_ = false;
