@@ -49,9 +49,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
       returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }),
       takeovers_(runtime_, strategy.contents()),
-      heartbeats_(runtime_.in_process() ? std::chrono::milliseconds(0)
-                                        : runtime_.settings().duration("heartbeat-timeout")),
-      ps_watch_(runtime_.settings().duration("heartbeat-timeout")),
+      failure_detector_(runtime_.in_process() ? std::chrono::milliseconds(0)
+                                              : runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
       metrics_({runtime_, strategy_, *queue_, dispatcher_, dead_ranks_}),
       subscriptions_(runtime_.control()),
@@ -176,13 +175,12 @@ ControlLoop::Round Coordinator::round() {
   if (alone_until_) give_up_waiting();
   look_for_silent_ps();
   const bool timed = queue_->next_deadline() != ClosureQueue::Clock::time_point::max();
-  const auto now = timed || watchdog_.on() || heartbeats_.on() || metrics_.on()
+  const auto now = timed || watchdog_.on() || failure_detector_.on() || metrics_.on()
                        ? ClosureQueue::Clock::now()
                        : ClosureQueue::Clock::time_point{};
-  if (heartbeats_.on()) {
+  if (failure_detector_.on()) {
     if (returned) watch_returned(now);
-    look_for_silent_workers(now);
-    look_for_silent_hosts(now);
+    look_for_silent_ranks(now);
   }
   const bool expired = timed && queue_->expire(now);
   if (expired) dispatcher_.cancel_expired();
@@ -196,7 +194,7 @@ ControlLoop::Round Coordinator::round() {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
   }
   if (!away_.empty()) round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));
-  if (heartbeats_.on()) round.rest = std::min(round.rest, heartbeats_.until_look(now));
+  if (failure_detector_.on()) round.rest = std::min(round.rest, failure_detector_.until_look(now));
   if (metrics_.on()) round.rest = std::min(round.rest, metrics_.round(now));
   if (watchdog_.on()) {
     watch(now);
@@ -301,7 +299,7 @@ void Coordinator::look_for_overruns(cluster::FailureDetector::Clock::time_point 
       fmt::format("{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
                   short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
   log::warn("{}", text);
-  heartbeats_.forget(peer.rank());
+  failure_detector_.mark_dead(peer.rank());
   peer.send(transport::kFenced, {}, std::as_bytes(std::span(text)));
   returning_.forget(peer);
   lose_worker(peer, /*may_live=*/true);

@@ -15,7 +15,6 @@
 #include "capstan/coordinator.hpp"
 #include "cluster/membership/dead_ranks.hpp"
 #include "cluster/membership/failure_detector.hpp"
-#include "cluster/membership/ps_watch.hpp"
 #include "coordinator/metrics.hpp"
 #include "coordinator/recovery/failover_manager.hpp"
 #include "coordinator/recovery/late_workers.hpp"
@@ -65,9 +64,10 @@ class Coordinator {
   void on_failure(transport::Peer& peer);
   bool is_worker(int rank) const;
   void watch_returned(cluster::FailureDetector::Clock::time_point now);
-  void look_for_silent_workers(cluster::FailureDetector::Clock::time_point now);
+  void look_for_silent_ranks(cluster::FailureDetector::Clock::time_point now);
+  void lose_silent_worker(int rank);
+  void wait_for_silent_ps(int rank, cluster::FailureDetector::Clock::time_point now);
   void take_heartbeat(const transport::Message& message);
-  void look_for_silent_hosts(cluster::FailureDetector::Clock::time_point now);
   void look_for_overruns(cluster::FailureDetector::Clock::time_point now);
   void look_for_silent_ps();
   void lose_worker(transport::Peer& peer, bool may_live = false);
@@ -105,8 +105,7 @@ class Coordinator {
   std::vector<Returned> returned_;                      // not greeted yet
   std::vector<std::pair<int, std::string>> not_taken_;  // spares that cannot, and why
   FailoverManager takeovers_;
-  cluster::FailureDetector heartbeats_;
-  cluster::PsWatch ps_watch_;
+  cluster::FailureDetector failure_detector_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

@@ -1,5 +1,4 @@
-// control_loop_test.cpp -- who drives a fabric when several threads want something of it; whose heartbeats
-// fail to come.
+// control_loop_test.cpp -- which thread drives a fabric that several threads wait for.
 #include "coordinator/scheduling/control_loop.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/membership/failure_detector.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace capstan::coordinator {
@@ -135,57 +133,6 @@ TEST_F(ControlLoopTest, TheEndEndsEveryWait) {
     while (!one) std::this_thread::yield();
   }
   loop_.stop();
-}
-
-/// A second's timeout, and a clock that the test moves.
-class HeartbeatsTest : public testing::Test {
- protected:
-  using Ranks = std::vector<int>;
-  /// Looks as often as it should, for so long, while the given ranks beat.
-  Ranks pass(milliseconds time, const Ranks& beating = {}) {
-    Ranks silent;
-    for (const auto end = now_ + time; now_ < end;) {
-      now_ += heartbeats_.period();
-      for (const int rank : beating) heartbeats_.heard(rank, now_);
-      for (const int rank : heartbeats_.silent(now_)) silent.push_back(rank);
-    }
-    return silent;
-  }
-
-  cluster::FailureDetector heartbeats_{seconds(1)};
-  cluster::FailureDetector::Clock::time_point now_ = cluster::FailureDetector::Clock::now();
-};
-
-TEST_F(HeartbeatsTest, WhoFallsSilentIsNamedOnceAndWithinTheTimeout) {
-  for (const int rank : {1, 2, 3}) heartbeats_.heard(rank, now_);
-  EXPECT_EQ(pass(seconds(10), {1, 2, 3}), Ranks{});
-  EXPECT_EQ(pass(milliseconds(600), {1, 3}), Ranks{});
-  EXPECT_EQ(pass(milliseconds(400), {1, 3}), Ranks{2});
-  EXPECT_EQ(pass(seconds(2), {1, 2, 3}), Ranks{}) << "what is heard of the dead means nothing";
-  EXPECT_EQ(pass(seconds(2), {2}), (Ranks{1, 3}));
-}
-
-TEST_F(HeartbeatsTest, WhoHasNeverBeatenOrIsKnownToBeDeadIsNotMissed) {
-  EXPECT_EQ(pass(seconds(5)), Ranks{});
-  heartbeats_.heard(1, now_);
-  heartbeats_.forget(1);
-  heartbeats_.heard(1, now_);
-  EXPECT_EQ(pass(seconds(5)), Ranks{});
-}
-
-TEST_F(HeartbeatsTest, TimeInWhichNobodyLookedIsNobodysSilence) {
-  for (const int rank : {1, 2}) heartbeats_.heard(rank, now_);
-  EXPECT_EQ(pass(seconds(1), {1, 2}), Ranks{});
-  now_ += seconds(30);  // this process was stopped
-  EXPECT_EQ(pass(milliseconds(600)), Ranks{});
-  EXPECT_EQ(pass(milliseconds(800), {1}), Ranks{2});
-}
-
-TEST_F(HeartbeatsTest, NothingIsWatchedWithoutATimeout) {
-  heartbeats_ = cluster::FailureDetector(milliseconds(0));
-  EXPECT_FALSE(heartbeats_.on());
-  heartbeats_.heard(1, now_);
-  EXPECT_EQ(heartbeats_.silent(now_ + seconds(1000)), Ranks{});
 }
 
 }  // namespace

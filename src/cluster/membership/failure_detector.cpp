@@ -1,41 +1,40 @@
-// failure_detector.cpp -- five in the time that a rank may be silent.
+// failure_detector.cpp -- the states of a watched rank.
 #include "cluster/membership/failure_detector.hpp"
-
-#include <algorithm>
 
 namespace capstan::cluster {
 
-std::chrono::milliseconds FailureDetector::period() const noexcept {
-  return on() ? std::max(timeout_ / 5, std::chrono::milliseconds(1)) : std::chrono::milliseconds(0);
+bool FailureDetector::heard(int rank, Clock::time_point now, bool busy) {
+  Watched& watched = ranks_[rank];
+  if (watched.state == State::dead) return false;
+  const bool was_suspected = watched.state == State::suspected;
+  watched = {State::alive, busy, now};
+  return was_suspected;
 }
 
-void FailureDetector::heard(int rank, Clock::time_point now) {
-  if (!gone_.contains(rank)) heard_[rank] = now;
+void FailureDetector::forget(int rank) noexcept {
+  const auto found = ranks_.find(rank);
+  if (found != ranks_.end() && found->second.state != State::dead) ranks_.erase(found);
 }
 
-void FailureDetector::forget(int rank) {
-  heard_.erase(rank);
-  gone_.insert(rank);
-}
+void FailureDetector::mark_dead(int rank) { ranks_[rank].state = State::dead; }
 
-std::vector<int> FailureDetector::silent(Clock::time_point now) {
-  std::vector<int> ranks;
-  if (!on() || now < looked_ + period()) return ranks;
+std::vector<int> FailureDetector::look(Clock::time_point now) {
+  std::vector<int> suspected;
+  if (!on() || now < looked_ + period_) return suspected;
   const auto since_look = now - looked_;
   looked_ = now;
-  if (since_look > 2 * period()) {
-    for (auto& [rank, at] : heard_) at = std::min(now, at + (since_look - period()));
+  for (auto& [rank, watched] : ranks_) {
+    if (watched.state != State::alive) continue;
+    if (since_look > 2 * period_) watched.heard = std::min(now, watched.heard + (since_look - period_));
+    if (watched.busy || now - watched.heard < timeout_ - period_) continue;
+    watched.state = State::suspected;
+    suspected.push_back(rank);
   }
-  for (const auto& [rank, at] : heard_) {
-    if (now - at >= timeout_ - period()) ranks.push_back(rank);
-  }
-  for (const int rank : ranks) forget(rank);
-  return ranks;
+  return suspected;
 }
 
-std::chrono::milliseconds FailureDetector::until_look(Clock::time_point now) const {
-  return std::chrono::ceil<std::chrono::milliseconds>(
-      std::max(looked_ + period() - now, Clock::duration::zero()));
+FailureDetector::Time FailureDetector::until_look(Clock::time_point now) const {
+  return std::chrono::ceil<Time>(std::max(looked_ + period_ - now, Clock::duration::zero()));
 }
 
 }  // namespace capstan::cluster

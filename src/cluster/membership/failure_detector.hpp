@@ -1,37 +1,77 @@
-// failure_detector.hpp -- which ranks have fallen silent.
+// failure_detector.hpp -- which ranks have been silent for too long.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
-#include <set>
 #include <vector>
 
 namespace capstan::cluster {
 
-/// Ranks are watched from their first heartbeat on. Used by the thread that drives the control loop.
+/// Suspects a rank that sends no heartbeat for longer than a timeout. A rank is watched from its first
+/// heartbeat on:
+///
+///   unknown --heard--> alive --look--> suspected --heard--> alive
+///   any state --forget--> unknown      any state --mark_dead--> dead, for good
+///
+/// Time in which nobody called `look` is no rank's silence: this process was stopped, or busy. One thread.
 class FailureDetector {
  public:
   using Clock = std::chrono::steady_clock;
+  using Time = std::chrono::milliseconds;
 
-  /// `timeout` 0: never.
-  explicit FailureDetector(std::chrono::milliseconds timeout) : timeout_(timeout) {}
-  bool on() const noexcept { return timeout_.count() > 0; }
-  /// Between two heartbeats, and between two looks for them. 0: neither.
-  std::chrono::milliseconds period() const noexcept;
+  /// Between two heartbeats, and between two calls of `look`, where ranks that are silent for `timeout` are
+  /// suspected. 0: neither.
+  static constexpr Time period_of(Time timeout) noexcept {
+    return timeout.count() > 0 ? std::max(timeout / 5, Time(1)) : Time(0);
+  }
+  /// Of ranks that send a heartbeat once a `period`, of which a coordinator that answers each is one.
+  /// Suspects it after `timeout`, and ten periods at least.
+  static FailureDetector of_one_that_answers(Time period, Time timeout) {
+    return FailureDetector(std::max(timeout, 10 * period) + period, period);
+  }
 
-  void heard(int rank, Clock::time_point now);
-  /// The rank has died: each is one life, so that what is still heard of it means nothing.
-  void forget(int rank);
-  /// Ranks of which nothing has been heard for so long that the timeout is over by the next look; each once.
-  /// When nobody has looked for long, this process was stopped: that time is no rank's silence.
-  std::vector<int> silent(Clock::time_point now);
-  /// Until the next look is due.
-  std::chrono::milliseconds until_look(Clock::time_point now) const;
+  /// 0 for either: never suspects a rank.
+  explicit FailureDetector(Time timeout) : FailureDetector(timeout, period_of(timeout)) {}
+  FailureDetector(Time timeout, Time period) : timeout_(timeout), period_(period) {}
+
+  bool on() const noexcept { return timeout_.count() > 0 && period_.count() > 0; }
+  Time period() const noexcept { return period_; }
+
+  /// A heartbeat arrived. Where `busy`, the rank is not suspected before its next one. Returns true if the
+  /// rank was suspected.
+  bool heard(int rank, Clock::time_point now, bool busy = false);
+  /// The rank is not watched until it is heard again.
+  void forget(int rank) noexcept;
+  /// The rank is never watched again: whatever arrives from it was sent before its death.
+  void mark_dead(int rank);
+
+  /// Returns the ranks that are suspected from now on: those whose timeout is over by the next call. Does
+  /// nothing within a period of the last call.
+  std::vector<int> look(Clock::time_point now);
+  /// Until the next call of `look` is due.
+  Time until_look(Clock::time_point now) const;
+
+  bool suspects(int rank) const { return is(rank, State::suspected); }
+  /// Alive or suspected.
+  bool watches(int rank) const { return is(rank, State::alive) || is(rank, State::suspected); }
 
  private:
-  std::chrono::milliseconds timeout_;
-  std::map<int, Clock::time_point> heard_;  // by rank
-  std::set<int> gone_;
+  enum class State : std::uint8_t { alive, suspected, dead };
+  struct Watched {
+    State state = State::alive;
+    bool busy = false;
+    Clock::time_point heard;
+  };
+  bool is(int rank, State state) const {
+    const auto found = ranks_.find(rank);
+    return found != ranks_.end() && found->second.state == state;
+  }
+
+  Time timeout_;
+  Time period_;
+  std::map<int, Watched> ranks_;
   Clock::time_point looked_{};
 };
 

@@ -66,7 +66,7 @@ void Coordinator::come_back() {
         "{} has not ended within {} ms (--coordinator-wait) what it ran for the coordinator that was killed",
         peer->name(), runtime_.coordinator_wait().count());
     peer->send(transport::kFenced, {});  // for when it does
-    heartbeats_.forget(peer->rank());
+    failure_detector_.mark_dead(peer->rank());
     lose_worker(*peer, /*may_live=*/true);
   }
   transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.patience()),

@@ -30,7 +30,7 @@ std::set<int> Coordinator::tell_every_ps_of_death(const protocol::WorkerGone& wo
 void Coordinator::lose_ps(transport::Peer& peer) {
   if (takeovers_.is_being_replaced(peer.rank())) return;  // the process that was fenced off has ended
   metrics_.count_lost(runtime_.member(peer.rank()));
-  ps_watch_.forget(peer.rank());
+  failure_detector_.forget(peer.rank());
   strategy_.save_under_way().lose(runtime_.member(peer.rank()).index, peer.name());
   if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) dead_ranks_.add(spare);
   if (runtime_.ps_may_be_replaced()) {
@@ -57,7 +57,7 @@ void Coordinator::on_failure(transport::Peer& peer) {
   }
   if (runtime_.member(peer.rank()).role == Role::spare) return takeovers_.lose(peer.rank());
   if (runtime_.member(peer.rank()).role == Role::ps) return lose_ps(peer);
-  heartbeats_.forget(peer.rank());
+  failure_detector_.mark_dead(peer.rank());
   returning_.forget(peer);
   lose_worker(peer);
 }
@@ -71,7 +71,7 @@ bool Coordinator::greet_returned_ps() {
     if (runtime_.coordinator_may_return()) note_members();
     takeovers_.welcome(member.rank, life);
     away_.erase(member.rank);
-    ps_watch_.forget(member.rank);
+    failure_detector_.forget(member.rank);
     dead_ranks_.remove(member.rank);
     if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) dead_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
@@ -144,13 +144,13 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
     if (!peer.failed()) peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsHeartbeatHeader{}));
   };
   if (is_worker(message.from)) {
-    heartbeats_.heard(message.from, now);
+    failure_detector_.heard(message.from, now);
     answer();
   } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
     const auto beat = transport::read_header<protocol::PsHeartbeatHeader>(message);
     if (!beat) return;
     if (beat->life != takeovers_.life_of(message.from)) return;  // of a process that was fenced off
-    if (ps_watch_.heard(message.from, beat->busy != 0, now)) {
+    if (failure_detector_.heard(message.from, now, beat->busy != 0)) {
       away_.erase(message.from);
       dead_ranks_.remove(message.from);
       log::info("{} is heard again", runtime_.name_of(message.from));
@@ -159,36 +159,43 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
   }
 }
 
-/// Neither a death nor an error reaches this process when a host, or the way to it, is gone.
-void Coordinator::look_for_silent_hosts(cluster::FailureDetector::Clock::time_point now) {
-  const auto silent_for = runtime_.settings().duration("heartbeat-timeout");
-  const auto wait = runtime_.settings().duration("ps-wait");
-  for (const int rank : ps_watch_.silent(now)) {
-    away_[rank] = now + std::max(wait - silent_for, {});  // both since its last sign of life
-    dead_ranks_.add(rank);
-    log::warn(
-        "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
-        runtime_.name_of(rank), silent_for.count());
-  }
-}
-
 /// They have said that they are there, and may fall silent before their first heartbeat.
 void Coordinator::watch_returned(cluster::FailureDetector::Clock::time_point now) {
   for (int index = 0; index < dispatcher_.workers(); ++index) {
     const int rank = dispatcher_.worker(index)->rank();
-    if (runtime_.table().times_restarted(rank) > 0) heartbeats_.heard(rank, now);
+    if (runtime_.table().times_restarted(rank) > 0) failure_detector_.heard(rank, now);
   }
 }
 
-void Coordinator::look_for_silent_workers(cluster::FailureDetector::Clock::time_point now) {
-  for (const int rank : heartbeats_.silent(now)) {
-    transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
-    log::warn("{} is silent and counts as dead: no sign of life within {} ms (--heartbeat-timeout)",
-              peer.name(), runtime_.settings().duration("heartbeat-timeout").count());
-    peer.send(transport::kFenced, {});  // for when it wakes up
-    returning_.forget(peer);
-    lose_worker(peer, /*may_live=*/true);
+void Coordinator::look_for_silent_ranks(cluster::FailureDetector::Clock::time_point now) {
+  for (const int rank : failure_detector_.look(now)) {
+    if (runtime_.member(rank).role == Role::ps) {
+      wait_for_silent_ps(rank, now);
+    } else {
+      lose_silent_worker(rank);
+    }
   }
+}
+
+/// Its process may live: it may be stopped, or the connection to its host may be down.
+void Coordinator::wait_for_silent_ps(int rank, cluster::FailureDetector::Clock::time_point now) {
+  const auto silent_for = runtime_.settings().duration("heartbeat-timeout");
+  const auto wait = runtime_.settings().duration("ps-wait");
+  away_[rank] = now + std::max(wait - silent_for, {});  // both since its last sign of life
+  dead_ranks_.add(rank);
+  log::warn(
+      "{} is silent: no sign of life within {} ms (--heartbeat-timeout); all wait until it is heard again",
+      runtime_.name_of(rank), silent_for.count());
+}
+
+void Coordinator::lose_silent_worker(int rank) {
+  transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
+  log::warn("{} is silent and counts as dead: no sign of life within {} ms (--heartbeat-timeout)",
+            peer.name(), runtime_.settings().duration("heartbeat-timeout").count());
+  failure_detector_.mark_dead(rank);
+  peer.send(transport::kFenced, {});  // for when it resumes
+  returning_.forget(peer);
+  lose_worker(peer, /*may_live=*/true);
 }
 
 /// Closures of a lost worker wait for every ps.
@@ -220,7 +227,7 @@ void Coordinator::let_go(transport::Peer& peer) {
   const std::uint64_t ended = dispatcher_.ended(peer);
   (void)dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), 0}),
                          transport::deadline_in(runtime_.patience()));
-  heartbeats_.forget(peer.rank());
+  failure_detector_.mark_dead(peer.rank());
   members_changed_ = true;
   peer.send(transport::kShutdown, {});
   log::info("{} has left after {} functions, {} workers are left", peer.name(), ended, dispatcher_.alive());

@@ -78,11 +78,10 @@ WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
       context_(runtime_),
       fenced_why_(kFencedText),
       watch_(*runtime_),
-      beat_every_(
-          runtime_->in_process()
-              ? std::chrono::milliseconds(0)
-              : cluster::FailureDetector(runtime_->settings().duration("heartbeat-timeout")).period()),
-      silence_(beat_every_, runtime_->patience()),
+      beat_every_(runtime_->in_process() ? std::chrono::milliseconds(0)
+                                         : cluster::FailureDetector::period_of(
+                                               runtime_->settings().duration("heartbeat-timeout"))),
+      coordinator_detector_(cluster::FailureDetector::of_one_that_answers(beat_every_, runtime_->patience())),
       has_agent_(!runtime_->in_process() && cluster::Heartbeat::watched()),
       loop_(
           runtime_->control(), [this] { return round(); }, kWorkerPolls) {}
@@ -147,8 +146,9 @@ void WorkerServer::listen() {
     over_ = true;
     end_by_ = std::chrono::steady_clock::now() + kGraceAtTheEnd;
   });
-  fabric.on_message(transport::kHeartbeat,
-                    [this](const transport::Message&) { silence_.heard(std::chrono::steady_clock::now()); });
+  fabric.on_message(transport::kHeartbeat, [this](const transport::Message& message) {
+    coordinator_detector_.heard(message.from, std::chrono::steady_clock::now());
+  });
   fabric.on_message(transport::kFenced, [this](const transport::Message& message) {
     const std::lock_guard lock(mutex_);
     fenced_ = true;
@@ -345,7 +345,8 @@ std::chrono::milliseconds WorkerServer::beat_or_end() {
   if (const auto until = watch_.until(); until && *until > now) no_later_than(*until);
   const std::lock_guard lock(mutex_);
   // It answers from its first answer on; its end, or the end of the way to it, may come without a word.
-  if (silence_.too_long(now) && !over_ && !watch_.until())
+  (void)coordinator_detector_.look(now);
+  if (coordinator_detector_.suspects(coordinator_->rank()) && !over_ && !watch_.until())
     lose_coordinator(coordinator_->name() + " is gone");
   if (!ended() || !(has_agent_ || runtime_->came_late())) return rest;
   if (now < end_by_) {

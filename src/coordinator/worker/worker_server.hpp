@@ -15,7 +15,7 @@
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
 #include "cluster/membership/coordinator_watch.hpp"
-#include "cluster/membership/silence.hpp"
+#include "cluster/membership/failure_detector.hpp"
 #include "cluster/runtime.hpp"
 #include "coordinator/scheduling/control_loop.hpp"
 #include "protocol/closure_messages.hpp"
@@ -106,7 +106,7 @@ class WorkerServer {
   cluster::CoordinatorWatch watch_;  // of the thread that drives the loop
   std::chrono::milliseconds beat_every_;  // 0: never
   std::chrono::steady_clock::time_point next_beat_{};
-  cluster::Silence silence_;  // of the coordinator
+  cluster::FailureDetector coordinator_detector_;
   bool has_agent_;
   ControlLoop loop_;  // last: its keeper uses all of the above
 };

@@ -13,17 +13,19 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestSleep{500};
 
-/// Five in the time that a rank may be silent.
 std::chrono::milliseconds period_of(const cluster::Runtime& runtime) {
-  const auto timeout = runtime.settings().duration("heartbeat-timeout");
-  if (runtime.in_process() || timeout.count() == 0) return std::chrono::milliseconds(0);
-  return std::max<std::chrono::milliseconds>(timeout / 5, std::chrono::milliseconds(1));
+  if (runtime.in_process()) return std::chrono::milliseconds(0);
+  return cluster::FailureDetector::period_of(runtime.settings().duration("heartbeat-timeout"));
 }
 
 }  // namespace
 
 PsHeartbeat::PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& life)
-    : runtime_(runtime), life_(life), period_(period_of(runtime)), silence_(period_, runtime.patience()) {
+    : runtime_(runtime),
+      life_(life),
+      period_(period_of(runtime)),
+      coordinator_rank_(runtime.member(Role::coordinator, 0).rank),
+      coordinator_detector_(cluster::FailureDetector::of_one_that_answers(period_, runtime.patience())) {
   // The coordinator waits for it that long, and a heartbeat's time is left for what it does then.
   const auto& settings = runtime.settings();
   const auto heartbeat = settings.duration("heartbeat-timeout");
@@ -33,9 +35,9 @@ PsHeartbeat::PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& life)
 void PsHeartbeat::take(const transport::Message& message) {
   if (period_.count() == 0) return;
   if (message.header.empty()) {
-    silence_.excuse();
+    excuse();
   } else if (transport::read_header<protocol::PsHeartbeatHeader>(message)) {
-    silence_.heard(Clock::now());
+    coordinator_detector_.heard(coordinator_rank_, Clock::now());
   }
 }
 
@@ -51,16 +53,21 @@ void PsHeartbeat::beat() {
   if (now < next_) return;
   next_ = now + period_;
   cluster::Heartbeat::beat(most_silence_);
-  if (silence_.expected()) send(false);
+  if (coordinator_detector_.watches(coordinator_rank_)) send(false);
 }
 
 void PsHeartbeat::be_busy() {
   if (period_.count() == 0) return;
   cluster::Heartbeat::rest();
   next_ = {};  // as soon as it is done
-  if (!silence_.expected()) return;
+  if (!coordinator_detector_.watches(coordinator_rank_)) return;
   send(true);
   runtime_.control().progress();
+}
+
+bool PsHeartbeat::is_alone() {
+  (void)coordinator_detector_.look(Clock::now());
+  return coordinator_detector_.suspects(coordinator_rank_);
 }
 
 void PsHeartbeat::end() {

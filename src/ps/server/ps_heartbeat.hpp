@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "cluster/membership/silence.hpp"
+#include "cluster/membership/failure_detector.hpp"
 #include "cluster/runtime.hpp"
 #include "transport/fabric.hpp"
 
@@ -25,11 +25,11 @@ class PsHeartbeat {
   /// Before work that takes longer than the period: silence means nothing until the next beat.
   void be_busy();
   /// Nothing has come from the coordinator for --wait-timeout, though it was told to answer.
-  bool is_alone() { return silence_.too_long(Clock::now()); }
+  bool is_alone();
   /// The last beat: what is left to do takes no longer than --wait-timeout.
   void end();
   /// There is a new coordinator, which has not spoken yet.
-  void excuse() { silence_.excuse(); }
+  void excuse() { coordinator_detector_.forget(coordinator_rank_); }
   /// The longest sleep between two beats.
   std::chrono::milliseconds period() const noexcept;
 
@@ -40,7 +40,8 @@ class PsHeartbeat {
   const std::uint32_t& life_;
   std::chrono::milliseconds period_;
   std::chrono::milliseconds most_silence_{0};  // for the agent
-  cluster::Silence silence_;
+  int coordinator_rank_;
+  cluster::FailureDetector coordinator_detector_;
   Clock::time_point next_{};
 };
 

@@ -1,0 +1,133 @@
+// failure_detector_test.cpp -- every transition of a watched rank, with a clock that the test moves.
+#include "cluster/membership/failure_detector.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace capstan::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class FailureDetectorTest : public testing::Test {
+ protected:
+  using Ranks = std::vector<int>;
+  /// Looks as often as it should for `time` while the given ranks send heartbeats; returns the new suspects.
+  Ranks pass(milliseconds time, const Ranks& alive = {}) {
+    Ranks suspected;
+    for (const auto end = now_ + time; now_ < end;) {
+      now_ += detector_.period();
+      for (const int rank : alive) detector_.heard(rank, now_);
+      for (const int rank : detector_.look(now_)) suspected.push_back(rank);
+    }
+    return suspected;
+  }
+  void hear(const Ranks& ranks) {
+    for (const int rank : ranks) detector_.heard(rank, now_);
+  }
+
+  FailureDetector detector_{seconds(1)};
+  FailureDetector::Clock::time_point now_ = FailureDetector::Clock::now();
+};
+
+TEST_F(FailureDetectorTest, SuspectsASilentRankOnceWithinTheTimeout) {
+  hear({1, 2, 3});
+  EXPECT_EQ(pass(seconds(10), {1, 2, 3}), Ranks{});
+  EXPECT_EQ(pass(milliseconds(600), {1, 3}), Ranks{});
+  EXPECT_FALSE(detector_.suspects(2));
+  EXPECT_EQ(pass(milliseconds(400), {1, 3}), Ranks{2});
+  EXPECT_EQ(pass(seconds(2), {1, 3}), Ranks{});
+  EXPECT_TRUE(detector_.suspects(2));
+  EXPECT_TRUE(detector_.watches(2));
+}
+
+TEST_F(FailureDetectorTest, ASuspectedRankThatIsHeardIsAliveAndMayBeSuspectedAgain) {
+  hear({1});
+  EXPECT_EQ(pass(seconds(1)), Ranks{1});
+  EXPECT_TRUE(detector_.heard(1, now_));
+  EXPECT_FALSE(detector_.suspects(1));
+  EXPECT_FALSE(detector_.heard(1, now_)) << "it was alive";
+  EXPECT_EQ(pass(seconds(1)), Ranks{1});
+}
+
+TEST_F(FailureDetectorTest, ABusyRankIsNotSuspectedUntilItsNextHeartbeat) {
+  detector_.heard(1, now_, /*busy=*/true);
+  EXPECT_EQ(pass(seconds(100)), Ranks{});
+  hear({1});
+  EXPECT_EQ(pass(seconds(1)), Ranks{1});
+}
+
+TEST_F(FailureDetectorTest, ARankWithoutAHeartbeatIsUnknown) {
+  EXPECT_EQ(pass(seconds(5)), Ranks{});
+  EXPECT_FALSE(detector_.watches(1));
+}
+
+TEST_F(FailureDetectorTest, AForgottenRankIsWatchedAgainFromItsNextHeartbeat) {
+  hear({1, 2});
+  EXPECT_EQ(pass(seconds(1), {1}), Ranks{2});
+  detector_.forget(1);
+  detector_.forget(2);
+  detector_.forget(3);
+  EXPECT_FALSE(detector_.watches(1));
+  EXPECT_FALSE(detector_.suspects(2));
+  EXPECT_EQ(pass(seconds(5)), Ranks{});
+  hear({1});
+  EXPECT_EQ(pass(seconds(1)), Ranks{1});
+}
+
+TEST_F(FailureDetectorTest, ADeadRankStaysDead) {
+  hear({1, 2});
+  EXPECT_EQ(pass(seconds(1), {2}), Ranks{1});
+  for (const int rank : {1, 2, 3}) detector_.mark_dead(rank);
+  for (const int rank : {1, 2, 3}) {
+    EXPECT_FALSE(detector_.heard(rank, now_));
+    detector_.forget(rank);
+    EXPECT_FALSE(detector_.heard(rank, now_)) << "forgetting does not revive rank " << rank;
+    EXPECT_FALSE(detector_.watches(rank));
+    EXPECT_FALSE(detector_.suspects(rank));
+  }
+  EXPECT_EQ(pass(seconds(5)), Ranks{});
+}
+
+TEST_F(FailureDetectorTest, TimeWithoutALookIsNoSilence) {
+  hear({1, 2});
+  EXPECT_EQ(pass(seconds(1), {1, 2}), Ranks{});
+  now_ += seconds(30);  // this process was stopped
+  EXPECT_EQ(pass(milliseconds(600)), Ranks{});
+  EXPECT_EQ(pass(milliseconds(800), {1}), Ranks{2});
+}
+
+TEST_F(FailureDetectorTest, LooksOnceAPeriod) {
+  hear({1});
+  EXPECT_EQ(detector_.look(now_), Ranks{});
+  EXPECT_EQ(detector_.until_look(now_), detector_.period());
+  EXPECT_EQ(detector_.look(now_ + milliseconds(1)), Ranks{});
+  EXPECT_EQ(detector_.until_look(now_ + milliseconds(1)), detector_.period() - milliseconds(1));
+  EXPECT_EQ(detector_.until_look(now_ + seconds(1)), milliseconds(0));
+}
+
+TEST_F(FailureDetectorTest, SuspectsNoRankWithoutATimeout) {
+  detector_ = FailureDetector(milliseconds(0));
+  EXPECT_FALSE(detector_.on());
+  EXPECT_EQ(detector_.period(), milliseconds(0));
+  hear({1});
+  EXPECT_EQ(detector_.look(now_ + seconds(1000)), Ranks{});
+}
+
+TEST_F(FailureDetectorTest, OneThatAnswersHasTenPeriodsAtLeast) {
+  detector_ = FailureDetector::of_one_that_answers(milliseconds(200), seconds(1));
+  hear({0});
+  EXPECT_EQ(pass(milliseconds(1800)), Ranks{});
+  EXPECT_EQ(pass(milliseconds(200)), Ranks{0});
+  detector_ = FailureDetector::of_one_that_answers(milliseconds(200), seconds(3));
+  hear({0});
+  EXPECT_EQ(pass(milliseconds(2800)), Ranks{});
+  EXPECT_EQ(pass(milliseconds(200)), Ranks{0});
+  detector_ = FailureDetector::of_one_that_answers(milliseconds(0), seconds(3));
+  EXPECT_FALSE(detector_.on());
+}
+
+}  // namespace
+}  // namespace capstan::cluster
