@@ -48,7 +48,7 @@ function(capstan_test_target name source layer)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
                                              ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(${name} PRIVATE ${CAPSTAN_TEST_OPTIONS})
-  if(layer MATCHES "^(strategy|coordinator|train)$")
+  if(layer MATCHES "^(strategy|checkpoint|coordinator|train)$")
     target_precompile_headers(${name} REUSE_FROM capstan_program_test_headers)
   else()
     target_precompile_headers(${name} REUSE_FROM capstan_test_headers)

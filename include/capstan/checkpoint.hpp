@@ -17,8 +17,8 @@
 
 namespace capstan {
 
-namespace io {
-class FastLevel;
+namespace checkpoint {
+class CheckpointWriter;
 }
 
 struct CheckpointOptions {
@@ -93,8 +93,8 @@ class LastRestored {
 
  protected:
   explicit LastRestored(ParameterServerStrategy& strategy) : strategy_(strategy) {}
-  /// All that was restored was: for what is made later.
-  std::int64_t note();
+  /// Notes the checkpoint that was just restored.
+  void note(std::string user_state, std::filesystem::path path);
 
   ParameterServerStrategy& strategy_;
 
@@ -188,28 +188,15 @@ class CheckpointManager : public LastRestored {
   std::optional<std::int64_t> latest() const;
 
  private:
-  struct Saving;
-  Saving begin(std::int64_t step, const std::string& user_state, const SaveOptions& options);
-  void wait_for_ps(const Saving& saving, const std::function<bool()>& done);
-  void publish_fast(const Saving& saving);
-  std::filesystem::path finish(Saving& saving);
   std::filesystem::path save_now(std::int64_t step, const std::string& user_state,
                                  const SaveOptions& options);
+  std::filesystem::path save_in_background(std::int64_t step, const std::string& user_state,
+                                           const SaveOptions& options);
 
-  /// Of a save that increments may follow.
-  struct Whole;
-  void note_whole(const Saving& saving, const std::filesystem::path& folder);
-  /// What the next increment would be on; null when there is none.
-  std::shared_ptr<const Whole> whole_for(std::int64_t step) const;
-
-  CheckpointOptions options_;
   SaveSchedule schedule_;
-  bool increments_ = false;             // have been asked for
-  std::shared_ptr<const Whole> whole_;  // null: none was saved. Set when a save has ended, by its thread
-  std::shared_ptr<const void> lock_;
-  std::shared_ptr<io::FastLevel> fast_;  // of --checkpoint-fast-dir
+  std::unique_ptr<checkpoint::CheckpointWriter> writer_;
   struct Background;
-  std::unique_ptr<Background> background_;  // null: nothing is written
+  std::unique_ptr<Background> background_;  // null: no save is in progress
 };
 
 }  // namespace capstan

@@ -182,7 +182,7 @@ telemetry::JobMetrics Metrics::figures() {
   job.lost_workers = lost_workers_;
   job.lost_ps = lost_ps_;
   job.restarted_ps = restarted_ps_;
-  job.saves = of_.strategy.save_times().figures();
+  job.saves = of_.strategy.save_times().metrics();
   const std::lock_guard lock(mutex_);
   job.scalars = scalars_;
   return job;

@@ -24,13 +24,11 @@ std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::strin
     counters_.push_back(name);
     runtime_->coordinator_memory().change([&](auto& record) { record.counters = counters_; });
   }
-  if (const auto value = restored_ ? restored_->counter(name) : std::nullopt) {
+  if (const auto value = restore_point_ ? restore_point_->counter(name) : std::nullopt) {
     set_counter(name, *value);
-    restored_->took_counter(name);
+    restore_point_->took_counter(name);
     const auto [ps, index] = place_of_counter(number);
     contents_.extend_checkpoint(PsContents::Counter{ps, index, static_cast<std::uint64_t>(*value)});
-  } else if (restored_) {
-    restored_->lacks_counter(name);
   }
   return place_of_counter(number);
 }

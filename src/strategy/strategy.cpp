@@ -18,7 +18,6 @@
 #include "io/hdf5/layout.hpp"
 #include "protocol/partition.hpp"
 #include "ps/server/ps_server.hpp"
-#include "strategy/disk_patience.hpp"
 #include "strategy/replica_group.hpp"
 #include "transport/bytes.hpp"
 
@@ -357,11 +356,11 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
   check_rounding(descriptor);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
-  if (restored_ && restored_->has(name)) restored_->require_fit(descriptor);
+  if (restore_point_ && restore_point_->has_variable(name)) restore_point_->require_fit(descriptor);
   Created created = create_shards(descriptor, initial);
   fill_new(descriptor, created, initial, whole);
   for (auto& [ps, request] : created.requests) contents_.add(ps, std::move(request));
-  if (restored_ && restored_->whole()) contents_.extend_checkpoint(descriptor.id);
+  if (restore_point_ && restore_point_->complete()) contents_.extend_checkpoint(descriptor.id);
   auto bound = context_.add(std::move(descriptor), of_this_process_);
   variable_names_.insert(name);
   const std::lock_guard lock(variables_mutex_);
@@ -372,15 +371,15 @@ std::shared_ptr<const BoundVariable> Strategy::create_variable(const std::string
 void Strategy::fill_new(const protocol::VariableDescriptor& descriptor, const Created& created,
                         const detail::AnyInitialValue& initial, const detail::WholeValue& whole) {
   const bool has_values = created.was_there && recovery_.complete(descriptor.name);
-  if (restored_ && restored_->has(descriptor.name)) {
+  if (restore_point_ && restore_point_->has_variable(descriptor.name)) {
     try {
-      restored_->fill(*this, descriptor);
+      restore_point_->fill(descriptor);
     } catch (...) {
       if (!created.was_there) drop_variable(descriptor);
       throw;
     }
   } else {
-    if (restored_) restored_->lacks(descriptor.name);
+    if (restore_point_) restore_point_->lacks_variable(descriptor.name);
     if (initial.whole && !has_values)
       context_.client().update(descriptor, protocol::RowOp::set, 0, descriptor.rows(), whole.bytes.data());
   }

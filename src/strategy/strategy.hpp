@@ -14,15 +14,15 @@
 
 #include "capstan/per_worker.hpp"
 #include "capstan/strategy.hpp"
-#include "checkpoint/save_times.hpp"
-#include "checkpoint/save_under_way.hpp"
-#include "checkpoint/saved_state.hpp"
 #include "cluster/runtime.hpp"
+#include "strategy/checkpointed_state.hpp"
 #include "strategy/closure_scheduler.hpp"
 #include "strategy/context.hpp"
 #include "strategy/ps_contents.hpp"
 #include "strategy/recovery.hpp"
-#include "strategy/restoring.hpp"
+#include "strategy/restore_point.hpp"
+#include "strategy/save_progress.hpp"
+#include "strategy/save_times.hpp"
 #include "strategy/worker_resources.hpp"
 
 namespace capstan::strategy {
@@ -76,9 +76,9 @@ class Strategy {
   Context& context() noexcept { return context_; }
 
   /// Checkpoints hold it from now on, as long as it lives. Throws Error(already_exists).
-  void add_state(const std::string& name, const std::shared_ptr<checkpoint::SavedState>& state);
+  void add_state(const std::string& name, const std::shared_ptr<CheckpointedState>& state);
   /// Those that live, by name.
-  std::map<std::string, std::shared_ptr<checkpoint::SavedState>> states() const;
+  std::map<std::string, std::shared_ptr<CheckpointedState>> states() const;
 
   /// What an earlier process of this coordinator has left.
   const Recovery& recovery() const noexcept { return recovery_; }
@@ -93,7 +93,7 @@ class Strategy {
   /// Of update groups, in the order of their numbers, from 1 on. Any thread.
   std::vector<std::string> group_names() const;
   /// How long saves took. Any thread.
-  checkpoint::SaveTimes& save_times() noexcept { return save_times_; }
+  SaveTimes& save_times() noexcept { return save_times_; }
 
   const PsContents& contents() const noexcept { return contents_; }
   /// Calls `move_all`, which saves or restores what all ps have, until no spare has taken the place of one
@@ -110,7 +110,7 @@ class Strategy {
     contents_.move_checkpoint(from, to);
   }
 
-  checkpoint::SaveUnderWay& save_under_way() noexcept { return save_; }
+  SaveProgress& save_progress() noexcept { return save_; }
   /// From now on `scheduler` progresses the control fabric.
   void begin_scheduler(std::shared_ptr<ClosureScheduler> scheduler);
   /// Waits for a save in progress; then the caller progresses the control fabric again. There will be no
@@ -122,10 +122,12 @@ class Strategy {
   /// Waits until a message of the control fabric has made `done` true; false if the deadline passes first.
   bool wait_for_control(const std::function<bool()>& done, transport::Deadline deadline);
 
-  /// What was restored just now; variables and states that are made from now on take what it has of them.
-  void set_restored(std::unique_ptr<Restored> restored, PsContents::Counters counters);
-  /// Null when nothing was.
-  const Restored* restored() const noexcept { return restored_.get(); }
+  /// Variables, counters and states that are created from now on take their values from it. `checkpoint` is
+  /// what a spare would have to know of it; it counts where the restore point is complete.
+  void set_restore_point(std::unique_ptr<RestorePoint> point,
+                         std::optional<PsContents::Checkpoint> checkpoint);
+  /// Null when no checkpoint was restored.
+  const RestorePoint* restore_point() const noexcept { return restore_point_.get(); }
 
   /// The strategy whose scope the calling thread is in, or null.
   static Strategy* current() noexcept;
@@ -185,14 +187,14 @@ class Strategy {
   std::set<std::string> created_counters_;  // by this process
   std::vector<std::string> groups_;
   PsContents contents_;
-  checkpoint::SaveUnderWay save_;
-  checkpoint::SaveTimes save_times_;
+  SaveProgress save_;
+  SaveTimes save_times_;
   transport::Subscriptions subscriptions_;
   mutable std::mutex scheduler_mutex_;
   std::shared_ptr<ClosureScheduler> scheduler_;
   bool scheduler_ended_ = false;
-  std::map<std::string, std::weak_ptr<checkpoint::SavedState>> states_;
-  std::unique_ptr<Restored> restored_;
+  std::map<std::string, std::weak_ptr<CheckpointedState>> states_;
+  std::unique_ptr<RestorePoint> restore_point_;
 };
 
 }  // namespace capstan::strategy

@@ -1,42 +1,38 @@
-// strategy_saves.cpp -- what saving and restoring need of a strategy: states, counters, spares, who drives
-// the control fabric.
-#include <filesystem>
+// strategy_saves.cpp -- what saves and restores need of a strategy.
 #include <utility>
 
 #include "base/name.hpp"
-#include "strategy/disk_patience.hpp"
+#include "strategy/disk_timeout.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::strategy {
 
-void Strategy::add_state(const std::string& name, const std::shared_ptr<checkpoint::SavedState>& state) {
+void Strategy::add_state(const std::string& name, const std::shared_ptr<CheckpointedState>& state) {
   check_name("dataset of splits", name);
-  std::weak_ptr<checkpoint::SavedState>& place = states_[name];
+  std::weak_ptr<CheckpointedState>& place = states_[name];
   if (!place.expired()) {
     throw Error(Code::already_exists, "there is a dataset of splits \"" + name + "\" already");
   }
-  if (const auto position = restored_ ? restored_->position(name) : std::nullopt) {
+  if (const auto position = restore_point_ ? restore_point_->position(name) : std::nullopt) {
     state->check(*position);
     state->restore(*position);
-    restored_->took_position(name);
+    restore_point_->took_position(name);
   }
   place = state;
 }
 
-std::map<std::string, std::shared_ptr<checkpoint::SavedState>> Strategy::states() const {
-  std::map<std::string, std::shared_ptr<checkpoint::SavedState>> alive;
+std::map<std::string, std::shared_ptr<CheckpointedState>> Strategy::states() const {
+  std::map<std::string, std::shared_ptr<CheckpointedState>> alive;
   for (const auto& [name, state] : states_) {
     if (auto there = state.lock()) alive.emplace(name, std::move(there));
   }
   return alive;
 }
 
-void Strategy::set_restored(std::unique_ptr<Restored> restored, PsContents::Counters counters) {
-  restored_ = std::move(restored);
-  if (!restored_->whole()) return contents_.forget_checkpoint();
-  const io::CheckpointReader& reader = restored_->reader();
-  auto checkpoint =
-      checkpoint_of(std::filesystem::absolute(reader.folder()).string(), reader.step(), std::move(counters));
+void Strategy::set_restore_point(std::unique_ptr<RestorePoint> point,
+                                 std::optional<PsContents::Checkpoint> checkpoint) {
+  restore_point_ = std::move(point);
+  if (!restore_point_->complete()) return contents_.forget_checkpoint();
   if (checkpoint) checkpoint->restored = true;
   note_checkpoint(std::move(checkpoint));
 }
@@ -67,7 +63,7 @@ void Strategy::begin_scheduler(std::shared_ptr<ClosureScheduler> scheduler) {
 }
 
 void Strategy::end_scheduler() {
-  (void)wait_for_control([this] { return save_.settled(); }, transport::deadline_in(disk_patience(*this)));
+  (void)wait_for_control([this] { return save_.settled(); }, transport::deadline_in(disk_timeout(*this)));
   const std::lock_guard lock(scheduler_mutex_);
   scheduler_.reset();
   scheduler_ended_ = true;

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "capstan/coordinator_statistics.hpp"
-#include "checkpoint/save_times.hpp"
 #include "cluster/traffic.hpp"
 #include "protocol/report.hpp"
+#include "strategy/save_times.hpp"
 
 namespace capstan::telemetry {
 
@@ -53,7 +53,7 @@ struct JobMetrics {
   std::uint64_t restarted_workers = 0;
   std::uint64_t restarted_ps = 0;
   std::uint64_t joined_workers = 0;  // late
-  checkpoint::SaveMetrics saves;
+  strategy::SaveMetrics saves;
   std::map<std::string, double> scalars;  // the last value of each
 };
 

@@ -31,7 +31,7 @@ void Coordinator::lose_ps(transport::Peer& peer) {
   if (takeovers_.is_being_replaced(peer.rank())) return;  // the process that was fenced off has ended
   metrics_.count_lost(runtime_.member(peer.rank()));
   failure_detector_.forget(peer.rank());
-  strategy_.save_under_way().lose(runtime_.member(peer.rank()).index, peer.name());
+  strategy_.save_progress().lose(runtime_.member(peer.rank()).index, peer.name());
   if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) dead_ranks_.add(spare);
   if (runtime_.ps_may_be_replaced()) {
     const auto wait =
@@ -96,7 +96,7 @@ void Coordinator::wait_for_ps() {
     if (now < until) continue;
     // Also of one that is only silent: a save does not wait for what its process may still write.
     if (!takeovers_.is_being_replaced(rank))
-      strategy_.save_under_way().lose(runtime_.member(rank).index, runtime_.name_of(rank));
+      strategy_.save_progress().lose(runtime_.member(rank).index, runtime_.name_of(rank));
     const bool spares = runtime_.count(Role::spare) > 0;
     if (spares && takeovers_.advance(runtime_.member(rank), dead_workers(), now)) continue;
     const std::string waited = runtime_.ps_may_return()

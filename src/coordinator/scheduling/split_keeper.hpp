@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "capstan/split_dataset.hpp"
-#include "checkpoint/saved_state.hpp"
 #include "coordinator/coordinator.hpp"
+#include "strategy/checkpointed_state.hpp"
 
 namespace capstan::coordinator {
 
 /// Used by the thread that made the strategy. A position names splits by their place in the epoch's order:
 /// those that are done are most often the first ones then, and their list is short.
-class SplitKeeper final : public checkpoint::SavedState {
+class SplitKeeper final : public strategy::CheckpointedState {
  public:
   /// `cuts` are the splits of an epoch, in the order of the data; `data` is what they were cut from, for
   /// comparing positions. Throws Error(invalid_argument).

@@ -1,5 +1,5 @@
-// restoring.cpp -- comparing, planning, asking every ps, and remembering what nothing has taken yet.
-#include "strategy/restoring.hpp"
+// restored_checkpoint.cpp -- comparing, planning, and asking every ps to read.
+#include "checkpoint/restored_checkpoint.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,10 +10,10 @@
 
 #include "base/log.hpp"
 #include "capstan/serialize.hpp"
-#include "strategy/disk_patience.hpp"
+#include "strategy/disk_timeout.hpp"
 #include "strategy/strategy.hpp"
 
-namespace capstan::strategy {
+namespace capstan::checkpoint {
 namespace {
 
 template <class T>
@@ -81,40 +81,41 @@ void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor
   }
 }
 
-void check_on_ps(Strategy& strategy, const protocol::RestorePlan& plan) {
+void check_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.checks());
   strategy.context().client().retry([&] {
-    strategy.ask_each_ps(transport::kCheckRestore, requests, disk_patience(strategy, plan.bytes()),
+    strategy.ask_each_ps(transport::kCheckRestore, requests, strategy::disk_timeout(strategy, plan.bytes()),
                          "compare its part of a checkpoint with its checksums");
   });
 }
 
-PsContents::Counters read_on_ps(Strategy& strategy, const protocol::RestorePlan& plan) {
+strategy::PsContents::Counters read_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.parts());
   return strategy.at_rest([&] {
-    strategy.ask_each_ps(transport::kRestorePart, requests, disk_patience(strategy, plan.bytes()),
+    strategy.ask_each_ps(transport::kRestorePart, requests, strategy::disk_timeout(strategy, plan.bytes()),
                          "read its part of a checkpoint");
   });
 }
 
-Restored::Restored(io::CheckpointReader reader, Renamed names)
-    : reader_(std::move(reader)), names_(std::move(names)) {
+RestoredCheckpoint::RestoredCheckpoint(strategy::Strategy& strategy, io::CheckpointReader reader,
+                                       Renamed names)
+    : strategy_(strategy), reader_(std::move(reader)), names_(std::move(names)) {
   for (const io::VariableInfo& variable : reader_.variables()) left_.insert(variable.name);
   for (const auto& [name, position] : reader_.positions()) positions_.insert(name);
   for (const auto& [name, value] : reader_.counters()) counters_.insert(name);
 }
 
-void Restored::took_variable(const std::string& here) {
+void RestoredCheckpoint::took_variable(const std::string& here) {
   const std::string& there = name_there(names_, here);
   left_.erase(there);
-  if (there != here) whole_ = false;
+  if (there != here) own_names_ = false;
 }
 
-bool Restored::has(const std::string& here) const {
+bool RestoredCheckpoint::has_variable(const std::string& here) const {
   return find_variable(reader_, name_there(names_, here)) != nullptr;
 }
 
-void Restored::require_fit(const protocol::VariableDescriptor& variable) const {
+void RestoredCheckpoint::require_fit(const protocol::VariableDescriptor& variable) const {
   std::vector<std::string> lines;
   list_differences(*find_variable(reader_, name_there(names_, variable.name)), variable, lines);
   if (lines.empty()) return;
@@ -123,7 +124,7 @@ void Restored::require_fit(const protocol::VariableDescriptor& variable) const {
                           reader_.folder().string(), fmt::join(lines, "; ")));
 }
 
-void Restored::fill(Strategy& strategy, const protocol::VariableDescriptor& variable) {
+void RestoredCheckpoint::fill(const protocol::VariableDescriptor& variable) {
   const std::string& there = name_there(names_, variable.name);
   std::error_code error;
   if (!std::filesystem::exists(reader_.folder(), error)) {
@@ -133,23 +134,25 @@ void Restored::fill(Strategy& strategy, const protocol::VariableDescriptor& vari
                     "variables before others are saved, or keep more of them",
                     variable.name, reader_.folder().string()));
   }
-  protocol::RestorePlan plan(reader_, strategy.runtime()->count(Role::ps));
+  protocol::RestorePlan plan(reader_, strategy_.runtime()->count(Role::ps));
   add_to_plan(plan, variable, there);
-  check_on_ps(strategy, plan);
-  (void)read_on_ps(strategy, plan);
+  check_on_ps(strategy_, plan);
+  (void)read_on_ps(strategy_, plan);
   log_other_optimizer(*find_variable(reader_, there), variable);
   took_variable(variable.name);
 }
 
-std::optional<std::string> Restored::position(const std::string& name) const {
+std::optional<std::string> RestoredCheckpoint::position(const std::string& name) const {
   return positions_.contains(name) ? std::optional(reader_.positions().at(name)) : std::nullopt;
 }
 
-std::optional<std::int64_t> Restored::counter(const std::string& name) const {
-  return counters_.contains(name) ? std::optional(reader_.counters().at(name)) : std::nullopt;
+std::optional<std::int64_t> RestoredCheckpoint::counter(const std::string& name) {
+  if (counters_.contains(name)) return reader_.counters().at(name);
+  lacking_counters_.insert(name);
+  return std::nullopt;
 }
 
-std::vector<std::string> Restored::unmatched() const {
+std::vector<std::string> RestoredCheckpoint::unmatched() const {
   std::vector<std::string> names;
   for (const std::string& name : left_) names.push_back(fmt::format("variable \"{}\"", name));
   for (const std::string& name : counters_) names.push_back(fmt::format("counter \"{}\"", name));
@@ -157,11 +160,11 @@ std::vector<std::string> Restored::unmatched() const {
   return names;
 }
 
-std::vector<std::string> Restored::lacking() const {
+std::vector<std::string> RestoredCheckpoint::lacking() const {
   std::vector<std::string> names;
   for (const std::string& name : lacking_) names.push_back(fmt::format("variable \"{}\"", name));
   for (const std::string& name : lacking_counters_) names.push_back(fmt::format("counter \"{}\"", name));
   return names;
 }
 
-}  // namespace capstan::strategy
+}  // namespace capstan::checkpoint

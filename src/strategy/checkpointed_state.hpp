@@ -1,17 +1,18 @@
-// saved_state.hpp -- what a checkpoint holds besides variables: where something stands, by name.
+// checkpointed_state.hpp -- a named position that a checkpoint holds besides variables, as a dataset of
+// splits has.
 #pragma once
 
 #include <string>
 
-namespace capstan::checkpoint {
+namespace capstan::strategy {
 
 /// Registered with Strategy::add_state. Used by the thread that made the strategy.
-class SavedState {
+class CheckpointedState {
  public:
-  virtual ~SavedState() = default;
+  virtual ~CheckpointedState() = default;
 
-  /// Waits until what is under way of it has ended, and lets nothing new begin until release(). Throws what
-  /// was wrong with what ended; it is released then.
+  /// Waits until the work that it is about has ended, and lets none begin until release(). Throws the error
+  /// of that work; it is released then.
   virtual void hold() = 0;
   virtual void release() noexcept = 0;
   /// A JSON value.
@@ -21,4 +22,4 @@ class SavedState {
   virtual void restore(const std::string& position) = 0;
 };
 
-}  // namespace capstan::checkpoint
+}  // namespace capstan::strategy

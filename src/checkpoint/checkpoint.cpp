@@ -1,4 +1,4 @@
-// checkpoint_write.cpp -- a checkpoint under a name of the program's: saved beside it, then renamed.
+// checkpoint.cpp -- a checkpoint under a name of the program's: saved beside it, then renamed.
 #include <fmt/format.h>
 
 #include <filesystem>

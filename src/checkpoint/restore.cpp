@@ -1,4 +1,4 @@
-// checkpoint_restore.cpp -- finding a checkpoint that is whole and fits; every ps reads its rows of it.
+// restore.cpp -- finding a checkpoint that is whole and fits; every ps reads its rows of it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,12 +9,13 @@
 
 #include "base/log.hpp"
 #include "capstan/checkpoint.hpp"
+#include "checkpoint/checkpoint_writer.hpp"
+#include "checkpoint/restored_checkpoint.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/fast_level.hpp"
 #include "io/hdf5/layout.hpp"
 #include "protocol/restore_plan.hpp"
-#include "strategy/restoring.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan {
@@ -28,16 +29,16 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
   for (const io::VariableInfo& variable : reader.variables()) left.insert(variable.name);
   for (const auto& variable : strategy.variables()) {
     const protocol::VariableDescriptor& d = variable->descriptor;
-    const std::string& there = strategy::name_there(options.names, d.name);
+    const std::string& there = checkpoint::name_there(options.names, d.name);
     left.erase(there);
-    if (const io::VariableInfo* found = strategy::find_variable(reader, there)) {
-      strategy::list_differences(*found, d, lines);
+    if (const io::VariableInfo* found = checkpoint::find_variable(reader, there)) {
+      checkpoint::list_differences(*found, d, lines);
     } else if (!options.allow_missing) {
       lines.push_back(fmt::format("variable \"{}\" is not in it", there));
     }
   }
   for (const auto& [here, there] : options.names) {
-    if (strategy::find_variable(reader, there) != nullptr) continue;
+    if (checkpoint::find_variable(reader, there) != nullptr) continue;
     const auto line = fmt::format("variable \"{}\" is not in it", there);
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   }
@@ -49,7 +50,7 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
 
 /// What `apply` does with each position and the state of its name.
 void with_positions(const strategy::Strategy& strategy, const io::CheckpointReader& reader, bool log_rest,
-                    const std::function<void(checkpoint::SavedState&, const std::string&)>& apply) {
+                    const std::function<void(strategy::CheckpointedState&, const std::string&)>& apply) {
   const auto states = strategy.states();
   for (const auto& [name, position] : reader.positions()) {
     if (const auto found = states.find(name); found != states.end()) apply(*found->second, position);
@@ -82,13 +83,13 @@ protocol::RestorePlan planned(strategy::Strategy& strategy, const io::Checkpoint
   }
   protocol::RestorePlan plan(reader, strategy.runtime()->count(Role::ps));
   for (const auto& variable : strategy.variables()) {
-    const std::string& there = strategy::name_there(options.names, variable->descriptor.name);
-    if (strategy::find_variable(reader, there) != nullptr)
-      strategy::add_to_plan(plan, variable->descriptor, there);
+    const std::string& there = checkpoint::name_there(options.names, variable->descriptor.name);
+    if (checkpoint::find_variable(reader, there) != nullptr)
+      checkpoint::add_to_plan(plan, variable->descriptor, there);
   }
   // Those of variables that are yet to be made as well: then it is too late to take the checkpoint before.
   for (const io::VariableInfo& variable : reader.variables()) plan.check_whole(variable.name);
-  strategy::check_on_ps(strategy, plan);
+  checkpoint::check_on_ps(strategy, plan);
   return plan;
 }
 
@@ -99,7 +100,7 @@ strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::
   while (true) {
     const std::uint64_t moves = strategy.context().client().moves();
     for (const auto& [name, value] : reader.counters()) (void)strategy.set_counter(name, value);
-    auto counters = strategy::read_on_ps(strategy, plan);
+    auto counters = checkpoint::read_on_ps(strategy, plan);
     if (strategy.context().client().moves() == moves) return counters;
   }
 }
@@ -108,8 +109,9 @@ strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::
 strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::CheckpointReader& reader,
                                        const RestoreOptions& options) {
   const protocol::RestorePlan plan = planned(strategy, reader, options);
-  with_positions(strategy, reader, true,
-                 [](checkpoint::SavedState& state, const std::string& position) { state.check(position); });
+  with_positions(strategy, reader, true, [](strategy::CheckpointedState& state, const std::string& position) {
+    state.check(position);
+  });
   strategy.forget_recorded_step();
   strategy::PsContents::Counters counters;
   try {
@@ -119,36 +121,48 @@ strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::C
     throw Error(error.code(),
                 fmt::format("{} (after it had been found whole; variables have parts of it)", error.what()));
   }
-  with_positions(strategy, reader, false,
-                 [](checkpoint::SavedState& state, const std::string& position) { state.restore(position); });
+  with_positions(
+      strategy, reader, false,
+      [](strategy::CheckpointedState& state, const std::string& position) { state.restore(position); });
   return counters;
 }
 
-/// What has been matched, and a word on the rest.
-std::unique_ptr<strategy::Restored> matched(const strategy::Strategy& strategy, io::CheckpointReader reader,
-                                            const RestoreOptions& options) {
-  auto restored = std::make_unique<strategy::Restored>(std::move(reader), options.names);
+/// Logs what the program and the checkpoint do not have in common.
+std::unique_ptr<checkpoint::RestoredCheckpoint> matched(strategy::Strategy& strategy,
+                                                        io::CheckpointReader reader,
+                                                        const RestoreOptions& options) {
+  auto restored =
+      std::make_unique<checkpoint::RestoredCheckpoint>(strategy, std::move(reader), options.names);
   for (const auto& variable : strategy.variables()) {
     const protocol::VariableDescriptor& d = variable->descriptor;
     if (const auto* there =
-            strategy::find_variable(restored->reader(), strategy::name_there(options.names, d.name))) {
-      strategy::log_other_optimizer(*there, d);
+            checkpoint::find_variable(restored->reader(), checkpoint::name_there(options.names, d.name))) {
+      checkpoint::log_other_optimizer(*there, d);
       restored->took_variable(d.name);
     } else {
-      restored->lacks(d.name);
+      restored->lacks_variable(d.name);
     }
   }
   for (const auto& [name, state] : strategy.states()) restored->took_position(name);
   for (const std::string& name : strategy.created_counters()) {
-    restored->took_counter(name);
-    if (!restored->reader().counters().contains(name)) restored->lacks_counter(name);
+    if (restored->counter(name)) restored->took_counter(name);
   }
-  const std::string folder = restored->reader().folder().string();
   if (const auto rest = restored->unmatched(); !rest.empty())
-    log::info("not restored from {} until the program makes them: {}", folder, fmt::join(rest, ", "));
+    log::info("not restored from {} until the program makes them: {}", restored->path(),
+              fmt::join(rest, ", "));
   if (const auto rest = restored->lacking(); !rest.empty())
-    log::info("not in {}, and as they were: {}", folder, fmt::join(rest, ", "));
+    log::info("not in {}, and as they were: {}", restored->path(), fmt::join(rest, ", "));
   return restored;
+}
+
+/// What later variables and spares take from the checkpoint.
+void set_restore_point(strategy::Strategy& strategy, io::CheckpointReader reader,
+                       const RestoreOptions& options, strategy::PsContents::Counters counters) {
+  const std::int64_t step = reader.step();
+  auto restored = matched(strategy, std::move(reader), options);
+  auto for_spares =
+      strategy.checkpoint_of(std::filesystem::absolute(restored->path()).string(), step, std::move(counters));
+  strategy.set_restore_point(std::move(restored), std::move(for_spares));
 }
 
 }  // namespace
@@ -159,22 +173,24 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
   } catch (const Error& error) {
     log::error("a checkpoint was not saved: {}", error.what());
   }
-  io::CheckpointDirectory directory(options_.directory, options_.max_to_keep, options_.keep_every_n_hours);
-  (void)fast_->rescue(directory);
+  io::CheckpointDirectory directory = writer_->directory();
+  (void)writer_->fast_level().rescue(directory);
   if (!latest()) return std::nullopt;
   strategy::Strategy& strategy = strategy_.implementation();
+  std::int64_t step = 0;
   try {
     strategy::PsContents::Counters counters;
-    auto found = io::open_latest(options_.directory, [&](const io::CheckpointReader& reader) {
+    auto found = io::open_latest(directory.path(), [&](const io::CheckpointReader& reader) {
       counters = restore(strategy, reader, options);
     });
-    strategy.set_restored(matched(strategy, std::move(found.reader), options), std::move(counters));
+    step = found.reader.step();
+    note(found.reader.user_state(), found.reader.folder());
+    set_restore_point(strategy, std::move(found.reader), options, std::move(counters));
   } catch (const Refused& refused) {
     std::rethrow_exception(refused.why);
   }
-  whole_.reset();  // every row has been written to
-  const std::int64_t step = note();
-  schedule_ = SaveSchedule(options_.interval, step, SaveSchedule::Clock::now());
+  writer_->forget_base();
+  schedule_ = SaveSchedule(writer_->options().interval, step, SaveSchedule::Clock::now());
   return step;
 }
 
@@ -186,29 +202,29 @@ std::int64_t Checkpoint::read(const std::filesystem::path& folder, const Restore
       !std::filesystem::exists(folder, error) && std::filesystem::exists(replaced, error);
   io::CheckpointReader reader(is_replaced ? replaced : folder);
   strategy::Strategy& strategy = strategy_.implementation();
+  const std::int64_t step = reader.step();
   try {
     auto counters = restore(strategy, reader, options);
-    strategy.set_restored(matched(strategy, std::move(reader), options), std::move(counters));
+    note(reader.user_state(), reader.folder());
+    set_restore_point(strategy, std::move(reader), options, std::move(counters));
   } catch (const Refused& refused) {
     std::rethrow_exception(refused.why);
   }
-  return note();
+  return step;
 }
 
-std::int64_t LastRestored::note() {
-  const io::CheckpointReader& reader = strategy_.implementation().restored()->reader();
-  user_state_ = reader.user_state();
-  restored_from_ = reader.folder();
-  return reader.step();
+void LastRestored::note(std::string user_state, std::filesystem::path path) {
+  user_state_ = std::move(user_state);
+  restored_from_ = std::move(path);
 }
 
 std::vector<std::string> LastRestored::unmatched() const {
-  const strategy::Restored* restored = strategy_.implementation().restored();
+  const strategy::RestorePoint* restored = strategy_.implementation().restore_point();
   return restored == nullptr ? std::vector<std::string>{} : restored->unmatched();
 }
 
 void LastRestored::assert_consumed() const {
-  const strategy::Restored* restored = strategy_.implementation().restored();
+  const strategy::RestorePoint* restored = strategy_.implementation().restore_point();
   if (restored == nullptr) return;
   std::string text;
   if (const auto rest = restored->unmatched(); !rest.empty())
@@ -216,8 +232,8 @@ void LastRestored::assert_consumed() const {
   if (const auto rest = restored->lacking(); !rest.empty())
     text += fmt::format("; in this program and not in it: {}", fmt::join(rest, ", "));
   if (text.empty()) return;
-  throw Error(Code::failed_precondition, fmt::format("checkpoint {} is not this program's{}",
-                                                     restored->reader().folder().string(), text));
+  throw Error(Code::failed_precondition,
+              fmt::format("checkpoint {} is not this program's{}", restored->path(), text));
 }
 
 }  // namespace capstan

@@ -1,5 +1,5 @@
-// save_under_way.cpp -- collecting what the ps say.
-#include "checkpoint/save_under_way.hpp"
+// save_progress.cpp -- collecting the reports of the ps.
+#include "strategy/save_progress.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "protocol/ps_messages.hpp"
 #include "transport/bytes.hpp"
 
-namespace capstan::checkpoint {
+namespace capstan::strategy {
 namespace {
 
 std::vector<io::PartReport> in_one(const std::map<int, std::vector<io::PartReport>>& of_ps) {
@@ -18,23 +18,23 @@ std::vector<io::PartReport> in_one(const std::map<int, std::vector<io::PartRepor
 
 }  // namespace
 
-std::uint64_t SaveUnderWay::begin(int ps_count) {
+std::uint64_t SaveProgress::begin(int ps_count) {
   const std::lock_guard lock(mutex_);
   ps_count_ = ps_count;
   written_.clear();
   fast_.clear();
   ended_.clear();
   error_.reset();
-  under_way_ = true;
+  in_progress_ = true;
   return ++number_;
 }
 
-bool SaveUnderWay::under_way() const {
+bool SaveProgress::in_progress() const {
   const std::lock_guard lock(mutex_);
-  return under_way_;
+  return in_progress_;
 }
 
-void SaveUnderWay::take(const transport::Message& message) {
+void SaveProgress::take(const transport::Message& message) {
   const auto header = transport::read_header<protocol::PartSaved>(message);
   if (!header) return;
   const protocol::PartSaved& saved = *header;
@@ -54,38 +54,38 @@ void SaveUnderWay::take(const transport::Message& message) {
   }
 }
 
-void SaveUnderWay::lose(int ps, const std::string& name) {
+void SaveProgress::lose(int ps, const std::string& name) {
   const std::lock_guard lock(mutex_);
   ended_.insert(ps);
   if (error_ || written_.contains(ps)) return;
   error_.emplace(Code::unavailable, name + " is gone; it was writing its part of a checkpoint");
 }
 
-void SaveUnderWay::give_up() {
+void SaveProgress::give_up() {
   const std::lock_guard lock(mutex_);
-  under_way_ = false;
+  in_progress_ = false;
   if (!error_) error_.emplace(Code::cancelled, "the save was given up");
 }
 
-bool SaveUnderWay::settled() const {
+bool SaveProgress::settled() const {
   const std::lock_guard lock(mutex_);
   return error_ || written_.size() == static_cast<std::size_t>(ps_count_);
 }
 
-bool SaveUnderWay::fast_settled() const {
+bool SaveProgress::fast_settled() const {
   const std::lock_guard lock(mutex_);
   return fast_.size() == static_cast<std::size_t>(ps_count_) ||
          std::any_of(ended_.begin(), ended_.end(), [this](int ps) { return !fast_.contains(ps); });
 }
 
-std::optional<std::vector<io::PartReport>> SaveUnderWay::fast_parts() const {
+std::optional<std::vector<io::PartReport>> SaveProgress::fast_parts() const {
   const std::lock_guard lock(mutex_);
   const auto all = static_cast<std::size_t>(ps_count_);
   if (fast_.size() < all || written_.size() == all) return std::nullopt;
   return in_one(fast_);
 }
 
-std::vector<int> SaveUnderWay::missing() const {
+std::vector<int> SaveProgress::missing() const {
   const std::lock_guard lock(mutex_);
   std::vector<int> missing;
   for (int ps = 0; ps < ps_count_; ++ps) {
@@ -94,11 +94,11 @@ std::vector<int> SaveUnderWay::missing() const {
   return missing;
 }
 
-std::vector<io::PartReport> SaveUnderWay::take_parts() {
+std::vector<io::PartReport> SaveProgress::take_parts() {
   const std::lock_guard lock(mutex_);
-  under_way_ = false;
+  in_progress_ = false;
   if (error_) throw *error_;
   return in_one(written_);
 }
 
-}  // namespace capstan::checkpoint
+}  // namespace capstan::strategy

@@ -15,10 +15,10 @@
 
 #include "capstan/checkpoint.hpp"
 #include "capstan/update_group.hpp"
-#include "checkpoint/saved_state.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"
+#include "strategy/checkpointed_state.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
@@ -254,7 +254,7 @@ TEST(CheckpointManager, LocksADirectoryAgainThatWasRemovedUnlessAnotherJobHas) {
 }
 
 /// Calls `on_hold` when a save begins, and `on_release` when every ps has been asked to write.
-class StateThatCalls final : public checkpoint::SavedState {
+class StateThatCalls final : public strategy::CheckpointedState {
  public:
   explicit StateThatCalls(
       std::function<void()> on_hold, std::function<void()> on_release = [] {})
@@ -297,7 +297,7 @@ TEST(CheckpointManager, PublishesNothingInADirectoryThatAnotherJobLockedWhileThe
   std::optional<LockOfAnotherJob> other;
   const auto replace = [&] {
     // Every part is there, so that the lock alone can prevent the publication.
-    EXPECT_TRUE(strategy.wait_for_control([&] { return strategy.save_under_way().settled(); },
+    EXPECT_TRUE(strategy.wait_for_control([&] { return strategy.save_progress().settled(); },
                                           transport::deadline_in(std::chrono::seconds(60))));
     std::error_code error;  // this runs in a noexcept function
     std::filesystem::rename(folder, aside, error);
