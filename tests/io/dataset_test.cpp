@@ -235,14 +235,29 @@ TEST(Dataset, PrefetchReadsAheadAndNoFurther) {
 }
 
 TEST(Dataset, ThreadsEndWithTheirIterator) {
+  static std::atomic<int> began;
+  static std::atomic<int> alive;
+  struct InThread {
+    InThread() { ++began, ++alive; }
+    ~InThread() { --alive; }
+  };
+  const auto count_threads = [](std::int64_t x) {
+    thread_local InThread in_thread;
+    static_cast<void>(in_thread);
+    return x;
+  };
   for (int i = 0; i < 20; ++i) {
     auto endless = Data::range(3)
                        .repeat()
-                       .map([](std::int64_t x) { return x; }, {.threads = 2})
+                       .map(count_threads, {.threads = 2})
+                       .prefetch(4)
+                       .map(count_threads)
                        .prefetch(4)
                        .make_iterator();
     for (int j = 0; j < i; ++j) endless.next();
   }
+  EXPECT_GT(began, 0);
+  EXPECT_EQ(alive, 0);
 }
 
 std::int64_t not_five(std::int64_t x) {

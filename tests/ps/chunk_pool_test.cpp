@@ -52,12 +52,21 @@ TEST(ChunkPool, RefusesMoreThanThereIs) {
   }
 }
 
-TEST(ChunkPool, IsForAnyThread) {
+TEST(ChunkPool, GivesAChunkToOneThreadAtATime) {
   ChunkPool pool;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&pool] {
-      for (int round = 0; round < 20; ++round) pool.give_back(take(pool, 2, kBytes), kBytes);
+    threads.emplace_back([&pool, mine = std::byte(i + 1)] {
+      for (int round = 0; round < 20; ++round) {
+        auto chunks = take(pool, 2, kBytes);
+        for (const auto& chunk : chunks) {
+          for (std::size_t at = 0; at < kBytes; at += 4096) chunk[at] = mine;
+        }
+        for (const auto& chunk : chunks) {
+          for (std::size_t at = 0; at < kBytes; at += 4096) ASSERT_EQ(chunk[at], mine);
+        }
+        pool.give_back(std::move(chunks), kBytes);
+      }
     });
   }
 }

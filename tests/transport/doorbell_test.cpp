@@ -2,9 +2,12 @@
 #include "transport/doorbell.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
+#include "support/asleep.hpp"
 #include "transport/ucx/fabric.hpp"
 
 namespace capstan::transport {
@@ -37,11 +40,14 @@ TEST(DoorbellTest, EndsTheWaitOfAnotherFabric) {
   UcxFabric sleeper;
   UcxFabric visitor;
   settle(sleeper);
-  const std::jthread ringing([&] {
-    std::this_thread::sleep_for(milliseconds(30));  // most often the other sleeps then
+  std::atomic<bool> rung{false};
+  const std::jthread ringing([&, waiting = gettid()] {
+    EXPECT_TRUE(wait_until_asleep(waiting));
+    rung = true;
     EXPECT_TRUE(visitor.ring(sleeper.bell()));
   });
   sleeper.wait(kForever);
+  EXPECT_TRUE(rung);
 }
 
 TEST(DoorbellTest, RungBeforeItEndsTheNextWaitAndNoMore) {

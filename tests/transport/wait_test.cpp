@@ -1,6 +1,8 @@
 // wait_test.cpp -- what ends a wait, and how long one lasts.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "support/asleep.hpp"
 #include "transport/networks.hpp"
 
 namespace capstan::transport {
@@ -47,11 +49,14 @@ TEST_P(WaitTest, EndsWhenTheTimeIsOver) {
 TEST_P(WaitTest, EndsWhenAnotherThreadWakes) {
   const auto a = open(0);
   settle_down(*a);
-  const std::jthread waker([&] {
-    std::this_thread::sleep_for(milliseconds(30));  // most often the other sleeps then
+  std::atomic<bool> woken{false};
+  const std::jthread waker([&, waiting = gettid()] {
+    EXPECT_TRUE(wait_until_asleep(waiting));
+    woken = true;
     a->wake();
   });
   a->wait(kVeryLong);
+  EXPECT_TRUE(woken);
 }
 
 TEST_P(WaitTest, AWakeThatComesFirstEndsTheNextWaitAndNoMore) {
@@ -78,8 +83,8 @@ TEST_P(WaitTest, EndsWhenAMessageArrives) {
     ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return heard == 1; }));
   }
   settle_down(*b);
-  const std::jthread sender([&] {
-    std::this_thread::sleep_for(milliseconds(30));  // most often the other sleeps then
+  const std::jthread sender([&, waiting = gettid()] {
+    EXPECT_TRUE(wait_until_asleep(waiting));
     to_b.send(1, {});
     progress_until(*a, deadline_in(kPatience), [&] { return heard == 2; });
   });
