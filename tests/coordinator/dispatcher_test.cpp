@@ -1,0 +1,482 @@
+// dispatcher_test.cpp -- which worker is told to run which closure, and what becomes of those of a dead one.
+#include "coordinator/scheduling/dispatcher.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capstan/serialize.hpp"
+#include "capstan/variable.hpp"
+#include "support/poll.hpp"
+#include "transport/bytes.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr std::uint32_t kFunction = 3;
+
+/// Nothing here waits.
+class NoWaiter final : public Waiter {
+ public:
+  bool wait(const std::function<bool()>& done, std::optional<Deadline>) override {
+    EXPECT_TRUE(done()) << "it would wait";
+    return true;
+  }
+  void nudge() override {}
+};
+
+/// Notes what it is told, and answers when the test wants it to.
+class ToldWorker {
+ public:
+  ToldWorker(transport::LoopHub& hub, int rank, const transport::Fabric& coordinator) : fabric_(hub.open()) {
+    fabric_->set_rank(rank);
+    coordinator_ = &fabric_->connect(0, "the coordinator", coordinator.address());
+    fabric_->on_message(transport::kRunClosures, [this](const transport::Message& message) {
+      batches.push_back(transport::read_header<protocol::BatchHeader>(message).value());
+      Reader in(message.payload);
+      for (std::uint64_t i = 0; i < batches.back().closures; ++i) {
+        told.push_back(read<protocol::RunHeader>(in));
+        (void)in.view(told.back().argument_bytes);
+      }
+    });
+    fabric_->on_message(transport::kGiveBack, [this](const transport::Message& message) {
+      asked_back.push_back(transport::read_header<protocol::GiveBackHeader>(message).value());
+    });
+  }
+
+  const transport::Fabric& fabric() const { return *fabric_; }
+  int rank() const { return fabric_->rank(); }
+  void progress() { fabric_->progress(); }
+  void report(const protocol::RunHeader& closure, std::chrono::nanoseconds time, Code code = Code::ok) {
+    const protocol::DoneHeader done{closure.id, 0, static_cast<std::uint64_t>(time.count()),
+                                    static_cast<std::uint64_t>(code)};
+    coordinator_->send(transport::kClosuresDone, {}, transport::as_bytes(done));
+  }
+  void give_back(const std::vector<std::uint64_t>& ids) {
+    coordinator_->send(transport::kGivenBack, {}, to_bytes(ids));
+  }
+
+  std::vector<protocol::BatchHeader> batches;
+  std::vector<protocol::RunHeader> told;
+  std::vector<protocol::GiveBackHeader> asked_back;
+
+ private:
+  std::unique_ptr<transport::Fabric> fabric_;
+  transport::Peer* coordinator_ = nullptr;
+};
+
+class DispatcherTest : public testing::Test {
+ protected:
+  DispatcherTest() {
+    here_->set_rank(0);
+    here_->on_message(transport::kClosuresDone,
+                      [this](const transport::Message& message) { dispatcher_.take_results(message); });
+    here_->on_message(transport::kGivenBack,
+                      [this](const transport::Message& message) { dispatcher_.take_back(message); });
+    dispatcher_.make_room(8);
+  }
+
+  static Cluster small_cluster() {
+    Settings settings;
+    settings.set_from_flag("heap-slab-bytes", "1MiB");
+    return Cluster(cluster::Runtime::embedded_cluster(settings));
+  }
+  transport::Peer& connect_worker() {
+    auto& worker = workers_.emplace_back(std::make_unique<ToldWorker>(hub_, next_rank_++, *here_));
+    return *peers_.emplace_back(
+        &here_->connect(worker->rank(), "a worker of the test", worker->fabric().address()));
+  }
+  void add_workers(int count) {
+    for (int i = 0; i < count; ++i) dispatcher_.add(connect_worker());
+  }
+  ToldWorker& worker(std::size_t number) { return *workers_.at(number); }
+  transport::Peer& peer(std::size_t number) { return *peers_.at(number); }
+
+  std::shared_ptr<Result> put(int count = 1) {
+    std::shared_ptr<Result> last;
+    for (int i = 0; i < count; ++i) last = queue_.put(kFunction, {});
+    return last;
+  }
+  void dispatch() {
+    dispatcher_.dispatch();
+    for (const auto& worker : workers_) worker->progress();
+  }
+  void hear_and_dispatch() {
+    here_->progress();
+    dispatch();
+  }
+  /// Runs one closure, so that the dispatcher knows how long they take.
+  void learn_time(std::chrono::nanoseconds time) {
+    put();
+    dispatch();
+    worker(0).report(worker(0).told.at(0), time);
+    here_->progress();
+    worker(0).told.clear();
+    worker(0).batches.clear();
+  }
+  std::size_t told_to_all() const {
+    std::size_t count = 0;
+    for (const auto& worker : workers_) count += worker->told.size();
+    return count;
+  }
+
+  ParameterServerStrategy strategy_{small_cluster()};
+  transport::LoopHub hub_;
+  std::unique_ptr<transport::Fabric> here_ = hub_.open();
+  int next_rank_ = 10;
+  std::vector<std::unique_ptr<ToldWorker>> workers_;
+  std::vector<transport::Peer*> peers_;
+  ClosureQueue queue_{0, std::make_shared<NoWaiter>()};
+  Dispatcher dispatcher_{strategy_.implementation(), queue_, 0};
+};
+
+TEST_F(DispatcherTest, GivesAWorkerTwoClosuresWhoseTimeIsUnknown) {
+  add_workers(1);
+  put(5);
+  dispatch();
+  ASSERT_THAT(worker(0).told, SizeIs(2));
+  EXPECT_EQ(worker(0).told[0].function, kFunction);
+  EXPECT_LT(worker(0).told[0].id, worker(0).told[1].id);
+}
+
+TEST_F(DispatcherTest, GivesTheNextClosureWhenOneEnds) {
+  add_workers(1);
+  const auto first = queue_.put(kFunction, {});
+  put(4);
+  dispatch();
+  worker(0).report(worker(0).told[0], milliseconds(5));
+  hear_and_dispatch();
+  EXPECT_FALSE(first->pending());
+  EXPECT_THAT(worker(0).told, SizeIs(3));
+  EXPECT_EQ(dispatcher_.ended(peer(0)), 1U);
+}
+
+TEST_F(DispatcherTest, FillsAWorkerWithShortClosuresInOneBatch) {
+  add_workers(1);
+  learn_time(std::chrono::microseconds(2));
+  put(1000);
+  dispatch();
+  EXPECT_GE(worker(0).told.size(), 100U);
+  EXPECT_LE(worker(0).told.size(), 512U);
+  EXPECT_THAT(worker(0).batches, SizeIs(1));
+}
+
+TEST_F(DispatcherTest, GivesAWorkerTwoLongClosures) {
+  add_workers(1);
+  learn_time(milliseconds(50));
+  put(1000);
+  dispatch();
+  EXPECT_THAT(worker(0).told, SizeIs(2));
+}
+
+TEST_F(DispatcherTest, GivesAWorkerNoMoreThanTheLimit) {
+  Dispatcher limited(strategy_.implementation(), queue_, 1);
+  limited.add(connect_worker());
+  put(3);
+  limited.dispatch();
+  worker(0).progress();
+  EXPECT_THAT(worker(0).told, SizeIs(1));
+}
+
+TEST_F(DispatcherTest, SpreadsClosuresOverAllWorkers) {
+  add_workers(3);
+  put(3);
+  dispatch();
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(worker(i).told, SizeIs(1)) << i;
+}
+
+TEST_F(DispatcherTest, GivesAClosureForOneWorkerToThatWorkerFirst) {
+  add_workers(2);
+  put(4);
+  const auto for_one = queue_.put_for(1, kFunction + 1, {});
+  dispatch();
+  ASSERT_FALSE(worker(1).told.empty());
+  EXPECT_EQ(worker(1).told[0].function, kFunction + 1);
+  EXPECT_EQ(worker(1).told[0].stays, 1);
+  for (const auto& closure : worker(0).told) EXPECT_EQ(closure.stays, 0);
+  worker(1).report(worker(1).told[0], milliseconds(1));
+  here_->progress();
+  EXPECT_FALSE(for_one->pending());
+}
+
+TEST_F(DispatcherTest, DispatchesNothingFromAnEmptyQueue) {
+  add_workers(1);
+  EXPECT_FALSE(dispatcher_.dispatch());
+  put();
+  EXPECT_TRUE(dispatcher_.dispatch());
+  EXPECT_FALSE(dispatcher_.dispatch());
+}
+
+TEST_F(DispatcherTest, RequeuesTheClosuresOfADeadWorkerOnceEveryPsHasClosedIt) {
+  add_workers(1);
+  const auto result = put(2);
+  dispatch();
+  const std::vector<protocol::RunHeader> before = worker(0).told;
+  EXPECT_EQ(dispatcher_.lose(peer(0), {5, 6}, Dispatcher::Clock::now() + hours(1)), 2U);
+  EXPECT_EQ(dispatcher_.alive(), 0);
+  add_workers(1);
+  dispatch();
+  EXPECT_THAT(worker(1).told, IsEmpty());
+  EXPECT_THAT(dispatcher_.open_at(5), ElementsAre(worker(0).rank()));
+  dispatcher_.closed(worker(0).rank(), 5);
+  EXPECT_THAT(dispatcher_.open_at(5), IsEmpty());
+  EXPECT_TRUE(dispatcher_.any_open());
+  dispatch();
+  EXPECT_THAT(worker(1).told, IsEmpty());
+  dispatcher_.closed(worker(0).rank(), 6);
+  EXPECT_FALSE(dispatcher_.any_open());
+  dispatch();
+  ASSERT_THAT(worker(1).told, SizeIs(2));
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(worker(1).told[i].id, before[i].id);
+    EXPECT_EQ(worker(1).told[i].again, 1) << "it may have been begun";
+  }
+  EXPECT_TRUE(result->pending());
+}
+
+TEST_F(DispatcherTest, RequeuesClosuresBeforeThoseThatNobodyHasBegun) {
+  add_workers(1);
+  put(4);
+  dispatch();
+  const std::uint64_t first = worker(0).told[0].id;
+  (void)dispatcher_.lose(peer(0), {}, {});
+  add_workers(1);
+  dispatch();
+  ASSERT_THAT(worker(1).told, SizeIs(2));
+  EXPECT_EQ(worker(1).told[0].id, first);
+}
+
+TEST_F(DispatcherTest, FailsTheClosuresForADeadWorkerAlone) {
+  add_workers(2);
+  const auto for_one = queue_.put_for(0, kFunction, {});
+  dispatch();
+  EXPECT_EQ(dispatcher_.lose(peer(0), {5}, Dispatcher::Clock::now() + hours(1)), 0U);
+  EXPECT_FALSE(for_one->pending());
+  EXPECT_EQ(for_one->code, Code::aborted);
+}
+
+TEST_F(DispatcherTest, LosesAWorkerOnce) {
+  add_workers(2);
+  EXPECT_EQ(dispatcher_.lose(peer(0), {}, {}), 0U);
+  EXPECT_FALSE(dispatcher_.lose(peer(0), {}, {}));
+  EXPECT_EQ(dispatcher_.alive(), 1);
+  EXPECT_EQ(dispatcher_.workers(), 2);
+  transport::Peer& stranger = here_->connect(99, "no worker", worker(0).fabric().address());
+  EXPECT_FALSE(dispatcher_.lose(stranger, {}, {}));
+}
+
+TEST_F(DispatcherTest, IgnoresTheResultsOfADeadWorker) {
+  add_workers(1);
+  const auto result = put();
+  dispatch();
+  (void)dispatcher_.lose(peer(0), {5}, Dispatcher::Clock::now() + hours(1));
+  worker(0).report(worker(0).told[0], milliseconds(1));
+  here_->progress();
+  EXPECT_TRUE(result->pending());
+  EXPECT_EQ(dispatcher_.ended(peer(0)), 0U);
+}
+
+TEST_F(DispatcherTest, ReportsAPsThatHasNotClosedADeadWorkerByTheDeadline) {
+  add_workers(1);
+  EXPECT_FALSE(dispatcher_.overdue());
+  (void)dispatcher_.lose(peer(0), {5, 6}, Dispatcher::Clock::now());
+  dispatcher_.closed(worker(0).rank(), 5);
+  const auto overdue = dispatcher_.overdue();
+  ASSERT_TRUE(overdue);
+  EXPECT_EQ(overdue->worker, worker(0).rank());
+  EXPECT_EQ(overdue->ps, 6);
+}
+
+TEST_F(DispatcherTest, ReportsNoPsBeforeTheDeadline) {
+  add_workers(1);
+  (void)dispatcher_.lose(peer(0), {5}, Dispatcher::Clock::now() + hours(1));
+  EXPECT_FALSE(dispatcher_.overdue());
+}
+
+TEST_F(DispatcherTest, GivesClosuresToAWorkerThatWasRestarted) {
+  add_workers(1);
+  (void)dispatcher_.lose(peer(0), {}, {});
+  put();
+  dispatch();
+  EXPECT_EQ(told_to_all(), 0U);
+  dispatcher_.regain(0, connect_worker());
+  dispatch();
+  EXPECT_THAT(worker(0).told, IsEmpty());
+  EXPECT_THAT(worker(1).told, SizeIs(1));
+  EXPECT_EQ(dispatcher_.alive(), 1);
+  EXPECT_EQ(dispatcher_.workers(), 1);
+  EXPECT_EQ(dispatcher_.worker(0), &peer(1));
+  EXPECT_EQ(dispatcher_.worker(1), nullptr);
+}
+
+TEST_F(DispatcherTest, GivesNothingToAnExpectedWorkerUntilItIsThere) {
+  dispatcher_.expect(connect_worker());
+  EXPECT_EQ(dispatcher_.alive(), 0);
+  EXPECT_EQ(dispatcher_.workers(), 1);
+  put();
+  dispatch();
+  EXPECT_EQ(told_to_all(), 0U);
+  dispatcher_.regain(0, peer(0));
+  dispatch();
+  EXPECT_THAT(worker(0).told, SizeIs(1));
+}
+
+TEST_F(DispatcherTest, AsksAWorkerThatLeavesForAllThatItHasNotBegun) {
+  add_workers(1);
+  put(2);
+  dispatch();
+  EXPECT_EQ(dispatcher_.leaver(), nullptr);
+  dispatcher_.leave(worker(0).rank());
+  worker(0).progress();
+  ASSERT_THAT(worker(0).asked_back, SizeIs(1));
+  EXPECT_EQ(worker(0).asked_back[0].most, 2U);
+  EXPECT_EQ(dispatcher_.leaver(), nullptr) << "it holds closures";
+  worker(0).give_back({worker(0).told[1].id});
+  worker(0).report(worker(0).told[0], milliseconds(1));
+  add_workers(1);
+  hear_and_dispatch();
+  EXPECT_EQ(dispatcher_.leaver(), &peer(0));
+  EXPECT_THAT(worker(0).told, SizeIs(2)) << "it gets nothing more";
+  EXPECT_THAT(worker(1).told, SizeIs(1));
+}
+
+TEST_F(DispatcherTest, MovesClosuresFromABusyWorkerToAnIdleOne) {
+  add_workers(1);
+  put(2);
+  dispatch();
+  add_workers(1);
+  ASSERT_TRUE(poll_until([this] {
+    dispatch();
+    return !worker(0).asked_back.empty();
+  }));
+  EXPECT_EQ(worker(0).asked_back[0].most, 1U) << "half of what it holds";
+  dispatch();
+  EXPECT_THAT(worker(0).asked_back, SizeIs(1)) << "it is asked once";
+  worker(0).give_back({worker(0).told[1].id});
+  hear_and_dispatch();
+  ASSERT_THAT(worker(1).told, SizeIs(1));
+  EXPECT_EQ(worker(1).told[0].id, worker(0).told[1].id);
+  EXPECT_EQ(worker(1).told[0].again, 0) << "nobody has begun it";
+}
+
+TEST_F(DispatcherTest, RevokesWhatWasScheduledBeforeAnError) {
+  add_workers(1);
+  put(2);
+  dispatch();
+  worker(0).report(worker(0).told[0], milliseconds(1), Code::internal);
+  hear_and_dispatch();
+  ASSERT_THAT(worker(0).asked_back, SizeIs(1));
+  EXPECT_GT(worker(0).asked_back[0].before, worker(0).told[1].id);
+  dispatch();
+  EXPECT_THAT(worker(0).asked_back, SizeIs(1)) << "it is asked once";
+}
+
+TEST_F(DispatcherTest, TellsAWorkerOfHowManyOfItsFailuresItKnows) {
+  add_workers(1);
+  put();
+  dispatch();
+  EXPECT_EQ(worker(0).batches.at(0).failures, 0U);
+  worker(0).report(worker(0).told[0], milliseconds(1), Code::internal);
+  here_->progress();
+  EXPECT_THROW(queue_.join(std::nullopt), Error);
+  put();
+  dispatch();
+  ASSERT_THAT(worker(0).batches, SizeIs(2));
+  EXPECT_EQ(worker(0).batches[1].failures, 1U);
+}
+
+TEST_F(DispatcherTest, CancelsAClosureThatRunsPastItsDeadlineOnce) {
+  add_workers(1);
+  const auto deadline = ClosureExtras::Clock::now() + hours(1);
+  (void)queue_.put(kFunction, {}, std::make_unique<ClosureExtras>(ClosureExtras{.deadline = deadline}));
+  dispatch();
+  ASSERT_THAT(worker(0).told, SizeIs(1));
+  EXPECT_EQ(worker(0).told[0].timed, 1);
+  dispatcher_.cancel_expired();
+  worker(0).progress();
+  EXPECT_THAT(worker(0).asked_back, IsEmpty());
+  EXPECT_EQ(dispatcher_.overrun().peer, nullptr);
+  ASSERT_TRUE(queue_.expire(deadline));
+  for (int i = 0; i < 2; ++i) dispatcher_.cancel_expired();
+  worker(0).progress();
+  ASSERT_THAT(worker(0).asked_back, SizeIs(1));
+  EXPECT_EQ(worker(0).asked_back[0].cancel, worker(0).told[0].id);
+  const Dispatcher::Overrun overrun = dispatcher_.overrun();
+  EXPECT_EQ(overrun.peer, &peer(0));
+  EXPECT_EQ(overrun.function, kFunction);
+  EXPECT_EQ(overrun.deadline, deadline);
+}
+
+TEST_F(DispatcherTest, StartsEachWorkerAfterTheOneBefore) {
+  dispatcher_.delay_start(hours(1), milliseconds(0));
+  add_workers(2);
+  put(4);
+  dispatch();
+  EXPECT_THAT(worker(0).told, SizeIs(2));
+  EXPECT_THAT(worker(1).told, IsEmpty());
+}
+
+TEST_F(DispatcherTest, StartsEveryWorkerWithinTheLongestDelay) {
+  dispatcher_.delay_start(hours(1), milliseconds(5));
+  add_workers(3);
+  put(6);
+  EXPECT_TRUE(poll_until([this] {
+    dispatch();
+    return !worker(1).told.empty() && !worker(2).told.empty();
+  }));
+}
+
+TEST_F(DispatcherTest, AnnouncesAVariableToEachWorkerOnce) {
+  add_workers(1);
+  const auto scope = strategy_.scope();
+  const Variable<float> variable("w", Shape{2}, initializers::zeros());
+  put();
+  dispatch();
+  EXPECT_GT(worker(0).batches.at(0).announcement_bytes, 0U);
+  put();
+  dispatch();
+  EXPECT_EQ(worker(0).batches.at(1).announcement_bytes, 0U);
+  (void)dispatcher_.lose(peer(0), {}, {});
+  dispatcher_.regain(0, connect_worker());
+  dispatch();
+  EXPECT_GT(worker(1).batches.at(0).announcement_bytes, 0U) << "a restarted worker knows nothing";
+}
+
+TEST_F(DispatcherTest, ReportsWhatWorkersHold) {
+  add_workers(2);
+  (void)queue_.put_for(1, kFunction, {});
+  dispatch();
+  const auto holding = dispatcher_.holding();
+  ASSERT_THAT(holding, SizeIs(1));
+  EXPECT_EQ(holding[0].worker, 1);
+  EXPECT_EQ(holding[0].closures, 1U);
+  EXPECT_EQ(holding[0].first, kFunction);
+  (void)dispatcher_.lose(peer(0), {}, {});
+  worker(1).report(worker(1).told[0], milliseconds(1));
+  here_->progress();
+  EXPECT_THAT(dispatcher_.holding(), IsEmpty());
+  const auto held = dispatcher_.held();
+  ASSERT_THAT(held, SizeIs(2));
+  EXPECT_FALSE(held[0].alive);
+  EXPECT_TRUE(held[1].alive);
+  EXPECT_EQ(held[1].rank, worker(1).rank());
+  EXPECT_EQ(held[1].ended, 1U);
+  EXPECT_EQ(held[1].closures, 0U);
+}
+
+}  // namespace
+}  // namespace capstan::coordinator

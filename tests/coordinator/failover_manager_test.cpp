@@ -1,0 +1,284 @@
+// failover_manager_test.cpp -- which spare is told to take the place of which ps, and whose word counts.
+#include "coordinator/recovery/failover_manager.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capstan/serialize.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::coordinator {
+namespace {
+
+using protocol::TakeOver;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// The manager of a coordinator whose other ranks note what they are told. Two ps, and two spares unless the
+/// flags say otherwise.
+class FailoverManagerTest : public testing::Test {
+ protected:
+  using Flags = std::vector<std::pair<std::string, std::string>>;
+  using Clock = FailoverManager::Clock;
+
+  void SetUp() override { start({{"ps", "2"}, {"spares", "2"}}); }
+
+  void start(const Flags& flags, const std::map<int, std::string>& host_of_spare = {}) {
+    Settings settings;
+    for (const auto& [name, value] : flags) settings.set_from_flag(name, value);
+    manager_.reset();
+    contents_.reset();
+    coordinator_.reset();
+    ranks_ = cluster::Runtime::as_threads(settings, 6, hub_);
+    cluster::Table table = ranks_[0]->table();
+    for (cluster::Member& member : table.members) {
+      const auto host = member.role == Role::spare ? host_of_spare.find(member.index) : host_of_spare.end();
+      if (host != host_of_spare.end()) member.host = host->second;
+    }
+    coordinator_ = std::make_unique<cluster::Runtime>(settings, table, hub_.open(), hub_.open());
+    for (const auto& rank : ranks_) {
+      const int number = rank->self().rank;
+      rank->control().on_message(transport::kFenced,
+                                 [this, number](const transport::Message&) { fenced_.push_back(number); });
+      rank->control().on_message(transport::kTakeOver, [this, number](const transport::Message& message) {
+        told_.emplace_back(number, from_bytes<TakeOver>(message.payload));
+      });
+    }
+    contents_ = std::make_unique<strategy::PsContents>(coordinator_->coordinator_memory());
+    manager_ = std::make_unique<FailoverManager>(*coordinator_, *contents_);
+  }
+  void save_checkpoint() {
+    protocol::CreateShard shard;
+    shard.variable = 1;
+    shard.name = "w";
+    shard.shape = {10, 2};
+    shard.rows = 10;
+    contents_->add(1, shard);
+    contents_->set_checkpoint({.folder = "/checkpoints/3", .step = 3, .last_variable = 1});
+  }
+  void deliver() {
+    for (const auto& rank : ranks_) rank->control().progress();
+  }
+  const cluster::Member& ps(int index) const { return coordinator_->member(Role::ps, index); }
+  int spare(int index) const { return coordinator_->member(Role::spare, index).rank; }
+  /// Of a spare: it has not done what it was told by then.
+  Clock::time_point too_late() const {
+    return Clock::now() + coordinator_->patience() + std::chrono::hours(1);
+  }
+  bool advance(int ps_index, Clock::time_point now = Clock::now()) {
+    const bool goes_on = manager_->advance(ps(ps_index), dead_, now);
+    deliver();
+    return goes_on;
+  }
+
+  transport::LoopHub hub_;
+  std::vector<std::shared_ptr<cluster::Runtime>> ranks_;
+  std::unique_ptr<cluster::Runtime> coordinator_;
+  std::unique_ptr<strategy::PsContents> contents_;
+  std::unique_ptr<FailoverManager> manager_;
+  std::vector<std::int32_t> dead_ = {2};
+  std::vector<int> fenced_;                     // ranks, in order
+  std::vector<std::pair<int, TakeOver>> told_;  // ranks of spares, in order
+};
+
+TEST_F(FailoverManagerTest, FencesTheOldProcessAndTellsASpareWhatItNeeds) {
+  save_checkpoint();
+  EXPECT_EQ(manager_->waiting(), 2);
+  ASSERT_TRUE(advance(1));
+  EXPECT_THAT(fenced_, ElementsAre(ps(1).rank));
+  ASSERT_EQ(told_.size(), 1U);
+  const auto& [rank, takeover] = told_[0];
+  EXPECT_EQ(rank, spare(0));
+  EXPECT_EQ(takeover.rank, ps(1).rank);
+  EXPECT_EQ(takeover.index, 1);
+  EXPECT_EQ(takeover.life, 1U);
+  EXPECT_EQ(takeover.source, TakeOver::Source::checkpoint);
+  EXPECT_EQ(takeover.folder, "/checkpoints/3");
+  EXPECT_EQ(takeover.gone, dead_);
+  ASSERT_EQ(takeover.shards.size(), 1U);
+  EXPECT_EQ(takeover.shards[0].name, "w");
+  EXPECT_TRUE(manager_->is_being_replaced(ps(1).rank));
+  EXPECT_FALSE(manager_->is_being_replaced(ps(0).rank));
+  EXPECT_FALSE(manager_->waits(spare(0)));
+  EXPECT_TRUE(manager_->waits(spare(1)));
+  EXPECT_EQ(manager_->waiting(), 1);
+}
+
+TEST_F(FailoverManagerTest, TellsASpareOnceWhileItsTimeIsNotOver) {
+  save_checkpoint();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(advance(1));
+  EXPECT_EQ(told_.size(), 1U);
+}
+
+TEST_F(FailoverManagerTest, GivesEachPsASpareOfItsOwn) {
+  save_checkpoint();
+  EXPECT_TRUE(advance(1));
+  EXPECT_TRUE(advance(0));
+  ASSERT_EQ(told_.size(), 2U);
+  EXPECT_EQ(told_[1].first, spare(1));
+  EXPECT_EQ(told_[1].second.rank, ps(0).rank);
+  EXPECT_THAT(told_[1].second.shards, IsEmpty());
+}
+
+TEST_F(FailoverManagerTest, PrefersASpareOnAnotherHost) {
+  start({{"ps", "2"}, {"spares", "2"}}, {{1, "another-host"}});
+  save_checkpoint();
+  ASSERT_TRUE(advance(1));
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_EQ(told_[0].first, spare(1));
+}
+
+TEST_F(FailoverManagerTest, GivesUpThePsWithoutACheckpoint) {
+  EXPECT_FALSE(advance(1));
+  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("CheckpointManager"));
+  EXPECT_THAT(fenced_, IsEmpty());
+  EXPECT_EQ(manager_->waiting(), 2);
+}
+
+TEST_F(FailoverManagerTest, GivesUpThePsWhenNoSpareIsLeft) {
+  start({{"ps", "2"}});
+  save_checkpoint();
+  EXPECT_FALSE(advance(1));
+  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("--spares"));
+}
+
+TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneExceedsItsDeadline) {
+  save_checkpoint();
+  ASSERT_TRUE(advance(1));
+  EXPECT_TRUE(advance(1, too_late()));
+  ASSERT_EQ(told_.size(), 2U);
+  EXPECT_EQ(told_[1].first, spare(1));
+  EXPECT_EQ(told_[1].second.life, 2U);
+  EXPECT_FALSE(advance(1, too_late() + std::chrono::hours(1)));
+  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr(coordinator_->name_of(spare(1))));
+  EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
+}
+
+TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneFails) {
+  save_checkpoint();
+  ASSERT_TRUE(advance(1));
+  manager_->fail(spare(0), "no space left");
+  EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
+  EXPECT_THAT(manager_->why(ps(1).rank),
+              testing::AllOf(HasSubstr(coordinator_->name_of(spare(0))), HasSubstr("no space left")));
+  EXPECT_TRUE(advance(1));
+  EXPECT_EQ(told_.back().first, spare(1));
+}
+
+TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneDies) {
+  save_checkpoint();
+  ASSERT_TRUE(advance(1));
+  manager_->lose(spare(0));
+  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr(coordinator_->name_of(spare(0))));
+  EXPECT_TRUE(advance(1));
+  EXPECT_EQ(told_.back().first, spare(1));
+}
+
+TEST_F(FailoverManagerTest, TellsNoSpareThatDiedBefore) {
+  save_checkpoint();
+  manager_->lose(spare(0));
+  manager_->lose(spare(0));
+  EXPECT_EQ(manager_->waiting(), 1);
+  ASSERT_TRUE(advance(1));
+  EXPECT_EQ(told_[0].first, spare(1));
+}
+
+TEST_F(FailoverManagerTest, PutsASpareInThePlaceOfThePsOnceItHasTheShards) {
+  save_checkpoint();
+  ASSERT_TRUE(advance(1));
+  EXPECT_EQ(manager_->spare_of(ps(1).rank), -1);
+  manager_->welcome(ps(1).rank, 1);
+  EXPECT_EQ(manager_->spare_of(ps(1).rank), spare(0));
+  EXPECT_EQ(manager_->now_of(spare(0)), "now ps 1");
+  EXPECT_EQ(manager_->now_of(spare(1)), "");
+  EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
+}
+
+TEST_F(FailoverManagerTest, IgnoresThePsOfAnotherIncarnation) {
+  save_checkpoint();
+  ASSERT_TRUE(advance(1));
+  for (const std::uint32_t life : {0U, 2U}) {
+    manager_->welcome(ps(1).rank, life);
+    EXPECT_EQ(manager_->spare_of(ps(1).rank), -1) << life;
+  }
+}
+
+TEST_F(FailoverManagerTest, AdmitsOnlyTheCurrentIncarnationOfAPs) {
+  save_checkpoint();
+  EXPECT_EQ(manager_->life_of(ps(1).rank), 0U);
+  EXPECT_TRUE(manager_->admits(ps(1), 0)) << "its agent has restarted it";
+  ASSERT_TRUE(advance(1));
+  fenced_.clear();
+  EXPECT_EQ(manager_->life_of(ps(1).rank), 1U);
+  EXPECT_TRUE(manager_->admits(ps(1), 1));
+  deliver();
+  EXPECT_THAT(fenced_, IsEmpty());
+  EXPECT_FALSE(manager_->admits(ps(1), 0));
+  deliver();
+  EXPECT_THAT(fenced_, ElementsAre(ps(1).rank));
+  EXPECT_TRUE(manager_->admits(ps(0), 0));
+}
+
+TEST_F(FailoverManagerTest, ReplacesASpareThatDiesInThePlaceOfAPs) {
+  save_checkpoint();
+  ASSERT_TRUE(advance(1));
+  manager_->welcome(ps(1).rank, 1);
+  EXPECT_EQ(manager_->lose_ps(ps(1).rank), spare(0));
+  EXPECT_EQ(manager_->lose_ps(ps(1).rank), -1);
+  EXPECT_EQ(manager_->now_of(spare(0)), "");
+  ASSERT_TRUE(advance(1));
+  EXPECT_EQ(told_.back().first, spare(1));
+  EXPECT_EQ(told_.back().second.life, 2U);
+}
+
+TEST_F(FailoverManagerTest, GoesOnWithTheStatesThatAnEarlierCoordinatorNoted) {
+  save_checkpoint();
+  ASSERT_TRUE(advance(1));
+  manager_->welcome(ps(1).rank, 1);
+  ASSERT_TRUE(advance(0));
+  const FailoverManager restarted(*coordinator_, *contents_);
+  EXPECT_EQ(restarted.waiting(), 0);
+  EXPECT_EQ(restarted.spare_of(ps(1).rank), spare(0));
+  EXPECT_EQ(restarted.life_of(ps(1).rank), 1U);
+  EXPECT_EQ(restarted.spare_of(ps(0).rank), spare(1)) << "every ps has answered the new process";
+}
+
+TEST_F(FailoverManagerTest, LetsAReplicaTakeThePlaceOfItsPsAlone) {
+  start({{"ps", "2"}, {"replicas-of-ps", "2"}});
+  ASSERT_TRUE(advance(1));
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_EQ(told_[0].first, spare(1));
+  EXPECT_EQ(told_[0].second.source, TakeOver::Source::replica);
+  manager_->lose(spare(1));
+  EXPECT_FALSE(advance(1)) << "the other replica is of the other ps";
+}
+
+TEST_F(FailoverManagerTest, GivesUpAPsWhoseReplicaWasDropped) {
+  start({{"ps", "2"}, {"replicas-of-ps", "2"}});
+  EXPECT_TRUE(manager_->drop_replica(ps(1)));
+  EXPECT_TRUE(manager_->drop_replica(ps(1)));
+  EXPECT_FALSE(advance(1));
+  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("replica"));
+}
+
+TEST_F(FailoverManagerTest, DropsNoReplicaThatTakesThePlaceOfItsPs) {
+  start({{"ps", "2"}, {"replicas-of-ps", "2"}});
+  ASSERT_TRUE(advance(1));
+  EXPECT_FALSE(manager_->drop_replica(ps(1)));
+  manager_->welcome(ps(1).rank, 1);
+  EXPECT_FALSE(manager_->drop_replica(ps(1)));
+}
+
+TEST_F(FailoverManagerTest, DropsNoSpareThatIsNoReplica) { EXPECT_FALSE(manager_->drop_replica(ps(1))); }
+
+}  // namespace
+}  // namespace capstan::coordinator

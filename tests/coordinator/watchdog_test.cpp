@@ -1,0 +1,62 @@
+// watchdog_test.cpp -- when closures count as stalled, on a clock of the test's own.
+#include "coordinator/scheduling/watchdog.hpp"
+
+#include <gtest/gtest.h>
+
+namespace capstan::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+
+class WatchdogTest : public testing::Test {
+ protected:
+  bool stalled_after(milliseconds time, std::uint64_t ended, bool under_way = true) {
+    return watchdog_.barks(now_ += time, ended, under_way);
+  }
+
+  static constexpr milliseconds kStall{1000};
+  Watchdog watchdog_{kStall};
+  Watchdog::Clock::time_point now_{std::chrono::hours(1)};
+};
+
+TEST_F(WatchdogTest, ReportsAStallOnceATimeout) {
+  EXPECT_FALSE(stalled_after(milliseconds(0), 0));
+  EXPECT_FALSE(stalled_after(kStall - milliseconds(1), 0));
+  EXPECT_TRUE(stalled_after(milliseconds(1), 0));
+  EXPECT_FALSE(stalled_after(kStall - milliseconds(1), 0));
+  EXPECT_TRUE(stalled_after(milliseconds(1), 0));
+}
+
+TEST_F(WatchdogTest, CountsFromTheLastClosureThatEnded) {
+  EXPECT_FALSE(stalled_after(milliseconds(0), 0));
+  EXPECT_FALSE(stalled_after(kStall - milliseconds(1), 1));
+  EXPECT_FALSE(stalled_after(kStall - milliseconds(1), 1));
+  EXPECT_TRUE(stalled_after(milliseconds(1), 1));
+}
+
+TEST_F(WatchdogTest, ReportsNothingWhileNothingRuns) {
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(stalled_after(kStall, 0, false)) << i;
+  EXPECT_FALSE(stalled_after(kStall, 0)) << "it runs since now";
+  EXPECT_TRUE(stalled_after(kStall, 0));
+}
+
+TEST_F(WatchdogTest, CountsFromTheNextClosureAfterAPauseWithoutAny) {
+  EXPECT_FALSE(stalled_after(milliseconds(0), 0));
+  EXPECT_FALSE(stalled_after(kStall / 2, 0, false));
+  EXPECT_FALSE(stalled_after(kStall / 2, 0));
+  EXPECT_FALSE(stalled_after(kStall / 2, 0));
+  EXPECT_TRUE(stalled_after(kStall / 2, 0));
+}
+
+TEST_F(WatchdogTest, LooksTenTimesATimeoutAndNotBelowAMillisecond) {
+  EXPECT_EQ(watchdog_.period(), milliseconds(100));
+  EXPECT_EQ(Watchdog(milliseconds(3)).period(), milliseconds(1));
+}
+
+TEST_F(WatchdogTest, IsOffWithoutATimeout) {
+  EXPECT_TRUE(watchdog_.on());
+  EXPECT_FALSE(Watchdog(milliseconds(0)).on());
+}
+
+}  // namespace
+}  // namespace capstan::coordinator
