@@ -33,7 +33,7 @@ TEST(IdleCores, ThoseThatWorkAreNotAmongThem) {
   if (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(100)) {
     EXPECT_EQ(at_once, 0) << "too early to tell";
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the interval that is measured
   const double left = idle.count();
   over = true;
   EXPECT_GE(left, 0);

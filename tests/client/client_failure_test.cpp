@@ -6,6 +6,7 @@
 
 #include "client/client_fixture.hpp"
 #include "ps/server/ps_server.hpp"
+#include "support/poll.hpp"
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
@@ -24,10 +25,10 @@ int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
   ps::PsServer server(runtime);
   runtime->control().on_message(kStall, [](const transport::Message& message) {
     ++stalls;
-    if (message.payload.size() != kUntilTold)
-      std::this_thread::sleep_for(milliseconds(message.payload.size()));
-    for (int i = 0; message.payload.size() == kUntilTold && !may_go_on && i < 20000; ++i) {
-      std::this_thread::sleep_for(milliseconds(1));
+    if (message.payload.size() == kUntilTold) {
+      poll_until([] { return may_go_on.load(); });
+    } else {
+      std::this_thread::sleep_for(milliseconds(message.payload.size()));  // the stall that the test asks for
     }
     ++stalls_ended;
   });

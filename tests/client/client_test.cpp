@@ -7,6 +7,7 @@
 #include <random>
 
 #include "client/client_fixture.hpp"
+#include "support/poll.hpp"
 
 namespace capstan::client {
 namespace {
@@ -320,7 +321,7 @@ TEST_P(ClientTest, SeveralClientsPushToTheSameRowsAtOnce) {
   v = create("shared", DType::int64, {100});
   counter = strategy_->create_counter("steps");
   ready = true;
-  while (finished < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(poll_until([&] { return finished == 3; }));
   const auto values = pull<std::int64_t>(v);
   EXPECT_EQ(values[3], 3 * 40 * 2);
   EXPECT_EQ(values[50], 3 * 40 * 3);

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "client/client_fixture.hpp"
+#include "support/poll.hpp"
 
 namespace capstan::client {
 namespace {
@@ -22,11 +23,7 @@ struct Shared {
 };
 
 void wait_for(const std::atomic<int>& count, int wanted) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (count < wanted) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  ASSERT_TRUE(poll_until([&] { return count >= wanted; })) << count << " of " << wanted;
 }
 
 class ReadModesTest : public ClientFixture {

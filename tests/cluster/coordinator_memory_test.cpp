@@ -32,7 +32,7 @@ TEST(PersistentRecord, IsWholeWheneverItsWriterIsKilled) {
     const PersistentRecord record(memory);
     std::vector<std::byte> bytes;
     do {
-      usleep(2000);
+      usleep(2000);           // the writer is killed in the middle of its work
       bytes = record.read();  // perhaps in the middle of being written, while the writer lives
     } while (bytes.empty());
     kill(writer, SIGKILL);

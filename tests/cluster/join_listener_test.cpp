@@ -201,7 +201,7 @@ TEST(JoinListener, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
     taken += got;
     if (std::chrono::steady_clock::now() > begin + kPatience * 5 / 4) continue;
     ASSERT_LT(taken, kLong) << "taken too soon to see anything";
-    std::this_thread::sleep_for(kPatience / 40);
+    std::this_thread::sleep_for(kPatience / 40);  // the slow reader that the test is about
   }
   EXPECT_GE(taken, kLong);
 }

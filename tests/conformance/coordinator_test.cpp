@@ -19,6 +19,7 @@
 #include "strategy/context.hpp"
 #include "support/end_worker.hpp"
 #include "support/expect_error.hpp"
+#include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 #include "transport/message_types.hpp"
 
@@ -41,31 +42,23 @@ std::atomic<int> begun{0};
 std::atomic<int> mapped{0};
 std::atomic<int> to_end{0};
 
-bool wait_for(const std::function<bool()>& done) {
-  for (const auto end = Clock::now() + std::chrono::seconds(20); !done();) {
-    if (Clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
-}
-
 int wait_at_the_gate(int value) {
   ++arrived;
-  wait_for([] { return gate || ask; });
+  poll_until([] { return gate || ask; });
   if (ask) {
     ending::await_own_messages();
     ++answered;
-    wait_for([] { return gate.load(); });
+    poll_until([] { return gate.load(); });
   }
   return value;
 }
 void wait_at_the_other_gate() {
   ++arrived;
-  wait_for([] { return other_gate.load(); });
+  poll_until([] { return other_gate.load(); });
 }
 std::atomic<int> cancellations{0};
 int wait_for_cancellation() {
-  if (wait_for([] { return cancelled(); })) ++cancellations;
+  if (poll_until([] { return cancelled(); })) ++cancellations;
   throw_if_cancelled();
   return 0;
 }
@@ -229,7 +222,7 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
     for (int worker = 0; worker < workers; ++worker) {
       out.push_back(coordinator_->schedule_on<&wait_at_the_gate>(worker, worker));
     }
-    EXPECT_TRUE(wait_for([&] { return arrived >= before + workers; }));
+    EXPECT_TRUE(poll_until([&] { return arrived >= before + workers; }));
     return out;
   }
 
@@ -423,7 +416,7 @@ TEST_P(CoordinatorConformance, AFunctionSeesThatItsDeadlineHasPassed) {
   not_ended_at_its_deadline([this](milliseconds time) {
     return coordinator_->schedule_with<&wait_for_cancellation>({.deadline = time});
   });
-  EXPECT_TRUE(wait_for([] { return cancellations > 0; }));
+  EXPECT_TRUE(poll_until([] { return cancellations > 0; }));
   // What it throws is no error of the job, whose functions run on the same worker.
   for (int i = 0; i < 4 * kWorkers; ++i) EXPECT_EQ(coordinator_->schedule<&plus_one>(i).fetch(), i + 1);
   EXPECT_NO_THROW(coordinator_->join());
@@ -439,8 +432,8 @@ TEST_P(CoordinatorConformance, NothingBeginsAfterItsDeadline) {
   });
   // A worker holds it, whose clock begins when it hears of it.
   ask = true;
-  ASSERT_TRUE(wait_for([] { return answered == kWorkers; }));
-  std::this_thread::sleep_for(time);
+  ASSERT_TRUE(poll_until([] { return answered == kWorkers; }));
+  std::this_thread::sleep_for(time);  // until its deadline has passed there, too
   gate = true;
   EXPECT_EQ(coordinator_->schedule<&plus_one>(1).fetch(), 2);
   for (const auto& value : blocked) (void)value.fetch();
@@ -454,7 +447,7 @@ TEST_P(CoordinatorConformance, TheHigherPriorityGoesFirst) {
   const auto order = counter("order");
   const auto blocked = block(kWorkers - 1);
   coordinator_->schedule_on<&wait_at_the_other_gate>(kWorkers - 1);  // the one that will do it all
-  ASSERT_TRUE(wait_for([] { return arrived == kWorkers; }));
+  ASSERT_TRUE(poll_until([] { return arrived == kWorkers; }));
   std::vector<RemoteValue<int>> low, high;
   for (int i = 0; i < 3; ++i) {
     low.push_back(coordinator_->schedule_with<&append_to>({.priority = -1}, order));
@@ -488,7 +481,8 @@ TEST_P(CoordinatorConformance, IteratorsAreMadeAgainAndAgain) {
     const auto b = coordinator_->create_per_worker_dataset<&counted_from_one>();
     EXPECT_GE(coordinator_->schedule<&add_nexts>(a, b).fetch(), 2);
   }
-  EXPECT_TRUE(wait_for([] { return living_iterators == 0; })) << living_iterators;  // the old ones are freed
+  EXPECT_TRUE(poll_until([] { return living_iterators == 0; }))
+      << living_iterators;  // the old ones are freed
 }
 
 // A5.19, B81: better: every rank writes its stacks, and the coordinator says which worker is at what.
@@ -498,7 +492,7 @@ TEST_P(CoordinatorConformance, AWatchdogSaysWhereItHangs) {
 #endif
   start({{"watchdog-timeout", "150ms"}});
   const StderrText said;
-  std::this_thread::sleep_for(milliseconds(200));  // nothing is under way
+  std::this_thread::sleep_for(milliseconds(200));  // longer than the time-out, while nothing is in flight
   EXPECT_EQ(count_of("no function has ended", said.text()), 0);
   const auto stuck = coordinator_->schedule_with<&wait_at_the_gate>({.affinity = 1}, 1);
   const auto all_have_said = [&said] {
@@ -507,14 +501,14 @@ TEST_P(CoordinatorConformance, AWatchdogSaysWhereItHangs) {
       if (count_of("==== End of stacks of " + rank, text) == 0) return false;
     return count_of("no function has ended", text) >= 2;  // it watches on
   };
-  EXPECT_TRUE(wait_for(all_have_said)) << said.text();
+  EXPECT_TRUE(poll_until(all_have_said)) << said.text();
   gate = true;
   coordinator_->join();
   EXPECT_THAT(said.text(), HasSubstr("no function has ended for 0.15 s; 1 are with workers, 0 are queued"));
   EXPECT_THAT(said.text(), HasSubstr("worker 1 has 1 of them"));
   EXPECT_THAT(said.text(), HasSubstr("wait_at_the_gate"));
   const int before = count_of("no function has ended", said.text());
-  std::this_thread::sleep_for(milliseconds(600));
+  std::this_thread::sleep_for(milliseconds(600));  // in which it would report four times more
   EXPECT_LE(count_of("no function has ended", said.text()), before + 1) << "one may have been on its way";
 }
 
@@ -548,7 +542,7 @@ TEST_P(CoordinatorConformance, ResultsAndVariablesOutliveTheirWorker) {
   const auto value = coordinator_->schedule_on<&three_more>(1, v);
   EXPECT_EQ(value.fetch(), 5);
   coordinator_->schedule_on<&ending::end_this_worker>(1);
-  ASSERT_TRUE(wait_for([this] { return coordinator_->workers() == kWorkers - 1; }));
+  ASSERT_TRUE(poll_until([this] { return coordinator_->workers() == kWorkers - 1; }));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(value.fetch(), 5);
   EXPECT_EQ(v.pull()[0], 2);
   EXPECT_EQ(coordinator_->schedule<&halve>(value).fetch(), 2.5) << "nobody misses its maker";
@@ -593,10 +587,10 @@ TEST_P(CoordinatorConformance, TheStateOfEachTask) {
   }
   EXPECT_TRUE(lost().empty());
   coordinator_->schedule_on<&ending::end_this_worker>(1);
-  EXPECT_TRUE(wait_for([&] { return lost() == Names{"worker1"}; }));
+  EXPECT_TRUE(poll_until([&] { return lost() == Names{"worker1"}; }));
   // No function has to do with what is lost.
   coordinator_->schedule_on<&end_ps>(0, 1);
-  EXPECT_TRUE(wait_for([&] { return lost() == Names{"worker1", "ps1"}; }));
+  EXPECT_TRUE(poll_until([&] { return lost() == Names{"worker1", "ps1"}; }));
 }
 
 // B73: same.

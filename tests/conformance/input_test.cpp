@@ -8,10 +8,10 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <thread>
 
 #include "capstan/coordinator.hpp"
 #include "support/expect_error.hpp"
+#include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 #include "support/read_all.hpp"
 
@@ -289,7 +289,8 @@ std::atomic<int> arrived{0};
 /// Keeps a worker until `workers` closures run at once, so that each worker has one.
 void wait_for_all(int workers) {
   ++arrived;
-  while (arrived < workers) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (!poll_until([&] { return arrived >= workers; }))
+    throw Error(Code::deadline_exceeded, "not every worker has a closure");
 }
 
 Data shard_of_this_worker(std::int64_t stop, int workers) {

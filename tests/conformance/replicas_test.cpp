@@ -7,10 +7,10 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <thread>
 
 #include "conformance/replicas_fixture.hpp"
 #include "support/log_text.hpp"
+#include "support/poll.hpp"
 
 namespace capstan {
 namespace {
@@ -191,7 +191,7 @@ TEST(Replicas, ThatHangAreNamed) {
   error_of(Code::deadline_exceeded, [&] {
     strategy.run([&](ReplicaContext& replica) {
       if (replica.replica_id_in_sync_group() == 1) {
-        while (!gave_up) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        poll_until([&] { return gave_up.load(); });
         return;
       }
       named = error_of(Code::deadline_exceeded, [&] { w.assign(Floats(4, 1)); });

@@ -2,6 +2,7 @@
 // and the evaluator beside a job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"
 #include "strategy/context.hpp"
+#include "support/asleep.hpp"
 #include "support/end_worker.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"
@@ -60,7 +62,7 @@ void count_each(const DataSplit& split, const Variable<Count>& counts) {
 }
 void count_at_the_gate(const DataSplit& split, const Variable<Count>& counts) {
   ++begun;
-  while (!gate) std::this_thread::sleep_for(milliseconds(1));
+  poll_until([] { return gate.load(); });
   count_each(split, counts);
 }
 void count_or_refuse(const DataSplit& split, const Variable<Count>& counts) {
@@ -272,8 +274,9 @@ void half_of_it(const std::filesystem::path& folder) {
   data.schedule_each<&count_at_the_gate>(program.counts);
   // Otherwise a save that is early would hold all of them back.
   ASSERT_TRUE(poll([] { return begun >= 2 ? std::optional(true) : std::nullopt; }).has_value());
-  std::jthread opens([] {
-    std::this_thread::sleep_for(milliseconds(20));  // for the save to hold back those that have not begun
+  // Once the save holds back those that have not begun, and waits for the others.
+  std::jthread opens([saving = gettid()] {
+    EXPECT_TRUE(wait_until_asleep(saving));
     gate = true;
   });
   checkpoints.save(7);

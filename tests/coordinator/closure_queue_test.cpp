@@ -23,7 +23,7 @@ class Looking final : public Waiter {
     while (!done()) {
       if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
       waits = true;
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // between two polls
     }
     return true;
   }

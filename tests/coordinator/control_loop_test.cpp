@@ -105,7 +105,7 @@ TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentThings) {
   }
   while (ended < 4) {
     if (count_ < 200) send();
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // some messages come while all wait
   }
 }
 

@@ -9,6 +9,7 @@
 #include "ps/server/ps_server.hpp"
 #include "strategy/context.hpp"
 #include "support/end_worker.hpp"
+#include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 #include "transport/message_types.hpp"
 
@@ -38,7 +39,7 @@ void end_ps(int index) {
   end_rank(runtime.member(Role::ps, index));
 }
 void wait_at_the_barrier() {
-  for (int i = 0; i < 20000 && !barrier; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  poll_until([] { return barrier.load(); });
 }
 int one() { return 1; }
 
@@ -96,7 +97,7 @@ TEST_F(CoordinatorFailureTest, TheCopyOfALostWorkerIsLeftOut) {
   coordinator_->schedule_on<&ending::end_this_worker>(1);
   // It may die before this, while it waits, or after.
   EXPECT_LE(v.read_all(*coordinator_).size(), 3U);
-  while (coordinator_->workers() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(poll_until([&] { return coordinator_->workers() < 3; }));
   EXPECT_EQ(coordinator_->worker_indices(), (std::vector<int>{0, 2}));
   EXPECT_EQ(v.read_all(*coordinator_), (std::vector<Copy>{Copy::vector({11}), Copy::vector({13})}));
   try {
@@ -183,8 +184,7 @@ TEST(SilentWorkerTest, ItIsGivenUpAndToldAndItsFunctionsRunElsewhere) {
   coordinator.join();
   for (const auto& value : values) EXPECT_EQ(value.fetch(), 1);
   EXPECT_EQ(coordinator.workers(), 1);
-  for (int i = 0; i < 20000 && !told; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(poll_until([] { return told.load(); }));
 }
 
 TEST(SilentWorkerTest, APsThatDoesNotCloseItIsNamed) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -13,7 +14,9 @@
 #include "capstan/cancellation.hpp"
 #include "capstan/per_worker_variable.hpp"
 #include "capstan/update_group.hpp"
+#include "support/asleep.hpp"
 #include "support/expect_error.hpp"
+#include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -25,15 +28,6 @@ using std::chrono::milliseconds;
 std::atomic<int> arrived{0};
 std::atomic<bool> gate{false};
 std::atomic<int> made{0};
-
-bool wait_for(const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
-}
 
 double add(double a, int b) { return a + b; }
 
@@ -52,12 +46,12 @@ void throw_number() { throw 5; }
 
 int index_when_all_are_here(int workers) {
   ++arrived;
-  if (!wait_for([workers] { return arrived >= workers; })) throw Error(Code::deadline_exceeded, "alone");
+  if (!poll_until([workers] { return arrived >= workers; })) throw Error(Code::deadline_exceeded, "alone");
   return current_worker_index();
 }
 int wait_at_the_gate(int value) {
   ++arrived;
-  if (!wait_for([] { return gate.load(); })) throw Error(Code::deadline_exceeded, "the gate stayed shut");
+  if (!poll_until([] { return gate.load(); })) throw Error(Code::deadline_exceeded, "the gate stayed shut");
   return value;
 }
 
@@ -65,14 +59,14 @@ std::atomic<bool> may_fail{false};
 std::atomic<int> ran{0};
 void fail_when_told() {
   ++arrived;
-  if (!wait_for([] { return may_fail.load(); })) throw Error(Code::deadline_exceeded, "not told to fail");
+  if (!poll_until([] { return may_fail.load(); })) throw Error(Code::deadline_exceeded, "not told to fail");
   throw Error(Code::invalid_argument, "told to fail");
 }
 void count_run() { ++ran; }
 
 std::atomic<int> called_back{0};
 void require_cancellation() {
-  if (!wait_for([] { return cancelled(); })) throw Error(Code::deadline_exceeded, "not cancelled");
+  if (!poll_until([] { return cancelled(); })) throw Error(Code::deadline_exceeded, "not cancelled");
 }
 int run_until_cancelled() {
   const int before = called_back;
@@ -80,7 +74,7 @@ int run_until_cancelled() {
   ++arrived;
   require_cancellation();
   // The callback runs after cancelled() has become true; its destructor would drop it.
-  if (!wait_for([before] { return called_back > before; })) {
+  if (!poll_until([before] { return called_back > before; })) {
     throw Error(Code::deadline_exceeded, "not called back");
   }
   throw_if_cancelled();
@@ -132,7 +126,7 @@ void wait_for_other_workers(const UpdateGroup& group) {
 Dataset<int> behind_the_gate() {
   return Dataset<int>::from_vector({1})
       .map([](int x) {
-        wait_for([] { return gate.load(); });
+        poll_until([] { return gate.load(); });
         return x;
       })
       .prefetch(1);
@@ -237,13 +231,13 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     const int inflight = std::stoi(GetParam().inflight);
     const int places = GetParam().workers * (inflight == 0 ? 2 : inflight);
     for (int i = 0; i < places; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
-    EXPECT_TRUE(wait_for([] { return arrived >= GetParam().workers; }));
+    EXPECT_TRUE(poll_until([] { return arrived >= GetParam().workers; }));
     return out;
   }
   int workers() const { return GetParam().workers; }
   /// Schedules a function that fails, while another one runs; join throws.
   void fail_beside_a_running_function() {
-    ASSERT_TRUE(wait_for([] { return arrived == 1; }));
+    ASSERT_TRUE(poll_until([] { return arrived == 1; }));
     coordinator_->schedule<&refuse>("failed");
     expect_error(Code::invalid_argument, "failed", [&] { coordinator_->join(); });
   }
@@ -549,12 +543,12 @@ TEST_P(CoordinatorTest, AnErrorIsRaisedOnceByTheNextCall) {
   expect_error(Code::invalid_argument, "bad numbers", [&] { failed.fetch(); });
 
   const auto again = coordinator_->schedule<&refuse>("again");
-  EXPECT_TRUE(wait_for([&] { return again.ready(); }));
+  EXPECT_TRUE(poll_until([&] { return again.ready(); }));
   expect_error(Code::invalid_argument, "again", [&] { coordinator_->schedule<&add>(1, 1); });
   EXPECT_EQ(coordinator_->schedule<&add>(1, 1).fetch(), 2);
 
   const auto third = coordinator_->schedule<&refuse>("third");
-  EXPECT_TRUE(wait_for([&] { return third.ready(); }));
+  EXPECT_TRUE(poll_until([&] { return third.ready(); }));
   expect_error(Code::invalid_argument, "third", [&] { (void)coordinator_->done(); });
   EXPECT_TRUE(coordinator_->done());
 }
@@ -594,13 +588,13 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
   coordinator_->join();
 
   const auto running = coordinator_->schedule<&wait_at_the_gate>(42);
-  ASSERT_TRUE(wait_for([] { return arrived == 1; }));
+  ASSERT_TRUE(poll_until([] { return arrived == 1; }));
   // Beside the one at the gate, or after it where there is one worker: it fails before anything behind it.
   const auto failing = coordinator_->schedule<&refuse>("failed");
   if (workers() == 1) gate = true;
-  ASSERT_TRUE(wait_for([&] { return failing.ready(); }));
-  const std::jthread opener([] {
-    std::this_thread::sleep_for(milliseconds(20));
+  ASSERT_TRUE(poll_until([&] { return failing.ready(); }));
+  const std::jthread opener([joining = gettid()] {
+    EXPECT_TRUE(wait_until_asleep(joining));
     gate = true;
   });
   expect_error(Code::invalid_argument, "failed", [&] { coordinator_->join(); });
@@ -627,21 +621,21 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
 // A5.11, B39: same.
 TEST_P(CoordinatorTest, AnErrorCancelsWhatWorkersHoldAndHaveNotBegun) {
   const auto failing = coordinator_->schedule<&fail_when_told>();
-  ASSERT_TRUE(wait_for([] { return arrived == 1; }));
+  ASSERT_TRUE(poll_until([] { return arrived == 1; }));
   std::vector<RemoteValue<int>> running;
   for (int i = 1; i < workers(); ++i) running.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
-  ASSERT_TRUE(wait_for([this] { return arrived == workers(); }));
+  ASSERT_TRUE(poll_until([this] { return arrived == workers(); }));
   const int count = std::stoi(GetParam().queue_limit) > 10 ? 10 : 2;
   std::vector<RemoteValue<void>> behind;
   for (int i = 0; i < count; ++i) behind.push_back(coordinator_->schedule<&count_run>());
   const int inflight = GetParam().inflight == "1" ? 1 : 2;
   const auto with_workers = static_cast<std::uint64_t>(std::min(workers() * inflight, workers() + count));
-  ASSERT_TRUE(wait_for([&] { return coordinator_->statistics().running == with_workers; }));
+  ASSERT_TRUE(poll_until([&] { return coordinator_->statistics().running == with_workers; }));
 
   may_fail = true;
-  ASSERT_TRUE(wait_for([&] { return failing.ready(); }));
+  ASSERT_TRUE(poll_until([&] { return failing.ready(); }));
   // What has begun is awaited, and nothing else is.
-  ASSERT_TRUE(wait_for([&] { return coordinator_->statistics().running == running.size(); }));
+  ASSERT_TRUE(poll_until([&] { return coordinator_->statistics().running == running.size(); }));
   gate = true;
   expect_error(Code::invalid_argument, "told to fail", [&] { coordinator_->join(); });
   for (std::size_t i = 0; i < running.size(); ++i) EXPECT_EQ(running[i].fetch(), static_cast<int>(i) + 1);
@@ -681,7 +675,7 @@ TEST_P(CoordinatorTest, EveryCallOfACancelledFunctionThrows) {
   fail_beside_a_running_function();
   EXPECT_EQ(refused, 12);
   (void)error_of(Code::cancelled, [&] { running.fetch(); });
-  EXPECT_TRUE(wait_for([&] { return v.pull()[0] == 1; })) << "what it pushed before is applied";
+  EXPECT_TRUE(poll_until([&] { return v.pull()[0] == 1; })) << "what it pushed before is applied";
   EXPECT_EQ(counter.value(), 0);
   // Its worker's rings and results are as they should be.
   for (int i = 0; i < 10 * workers(); ++i) coordinator_->schedule<&add_to>(v, 1);
@@ -717,7 +711,7 @@ TEST_P(CoordinatorTest, AWaitForAnElementEndsWhenItsFunctionIsCancelled) {
 // A5.4: same.
 TEST_P(CoordinatorTest, AnErrorLeavesWhatIsForOneWorkerAlone) {
   const auto failing = coordinator_->schedule<&fail_when_told>();
-  ASSERT_TRUE(wait_for([] { return arrived == 1; }));
+  ASSERT_TRUE(poll_until([] { return arrived == 1; }));
   std::vector<RemoteValue<void>> alone;
   for (int worker = 0; worker < workers(); ++worker) {
     alone.push_back(coordinator_->schedule_on<&count_run>(worker));
@@ -745,8 +739,8 @@ TEST_P(CoordinatorTest, SchedulingBlocksWhileTheQueueIsFull) {
   if (std::stoi(GetParam().queue_limit) > 10) GTEST_SKIP() << "the queue of this run is too large to fill";
   const auto blocked = block_all_workers();
   std::atomic<bool> through{false};
-  const std::jthread opener([&] {
-    std::this_thread::sleep_for(milliseconds(50));
+  const std::jthread opener([&, scheduling = gettid()] {
+    EXPECT_TRUE(wait_until_asleep(scheduling));
     EXPECT_FALSE(through);
     gate = true;
   });
@@ -760,8 +754,8 @@ TEST_P(CoordinatorTest, SchedulingBlocksWhileTheQueueIsFull) {
 TEST_P(CoordinatorTest, AResultThatWillNeverComeIsCancelledWhenTheCoordinatorEnds) {
   const auto blocked = block_all_workers();
   const auto never = coordinator_->schedule<&add>(1, 1);
-  const std::jthread opener([] {
-    std::this_thread::sleep_for(milliseconds(20));
+  const std::jthread opener([ending = gettid()] {
+    EXPECT_TRUE(wait_until_asleep(ending));
     gate = true;
   });
   coordinator_.reset();

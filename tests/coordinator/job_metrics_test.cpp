@@ -6,11 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "capstan/coordinator.hpp"
 #include "support/log_text.hpp"
+#include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -105,11 +105,11 @@ TEST_P(MetricsOfAJob, RecordsFollowEachOther) {
     auto scope = strategy.scope();
     Variable<float> table("table", Shape{kRows, kWidth}, initializers::zeros());
     ClusterCoordinator coordinator(strategy);
-    while (records().size() < 4) {
+    EXPECT_TRUE(poll_until([&] {
       coordinator.schedule<&move>(table);
       coordinator.join();
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+      return records().size() >= 4;
+    }));
   }
   const auto all = records();
   ASSERT_GE(all.size(), 4U);

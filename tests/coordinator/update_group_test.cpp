@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <thread>
 
 #include "capstan/coordinator.hpp"
 #include "conformance/cluster_fixture.hpp"
+#include "support/poll.hpp"
 
 namespace capstan {
 namespace {
@@ -138,11 +138,10 @@ void run_race(const UpdateGroup& group, std::int64_t steps, std::int64_t lead) {
     for (const auto& other : race.begun) slowest = std::min<std::int64_t>(slowest, other);
     race.note(step - slowest);
     const auto fastest = [] { return std::max<std::int64_t>(race.begun[1], race.begun[2]); };
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(15);  // it may be held back
-    while (self == 0 && fastest() < std::min(step + lead, steps) &&
-           std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    if (self == 0) race.note(fastest() - step);
+    if (self == 0) {
+      poll_until([&] { return fastest() >= std::min(step + lead, steps); });
+      race.note(fastest() - step);
+    }
     group.end_step();
   }
   race.begun[self] = steps;
@@ -174,7 +173,7 @@ std::atomic<bool> slow_has_begun{false};
 std::atomic<int> others_done{0};
 
 void wait_until(const auto& happened) {
-  while (!happened()) std::this_thread::sleep_for(milliseconds(1));
+  if (!poll_until(happened)) throw Error(Code::deadline_exceeded, "another worker has not come so far");
 }
 
 /// All push 1 a step. Worker 2 ends the first one with worker 0, and its second when the others have ended

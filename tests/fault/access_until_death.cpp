@@ -5,6 +5,7 @@
 //
 // One worker for each access that is named. NAME.started appears in FOLDER when an access works, NAME.report
 // when it has failed. Times are of CLOCK_MONOTONIC, which Python's time.monotonic_ns() reads too.
+#include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +17,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "support/poll.hpp"
 
 namespace {
 
@@ -88,7 +91,7 @@ void access_until_it_fails(std::string folder, std::string name, cs::Variable<fl
       access();
       ++good_afterwards;
     } catch (const cs::Error&) {
-      std::this_thread::sleep_for(1ms);
+      std::this_thread::sleep_for(1ms);  // the tries that follow the first error are spread over a while
     }
   }
   write_file(place.string() + ".report",
@@ -99,13 +102,13 @@ void access_until_it_fails(std::string folder, std::string name, cs::Variable<fl
 
 /// The end of the coordinator is the end of the job, so the workers get the time to see for themselves.
 void wait_for_reports(const std::filesystem::path& folder, const std::vector<std::string>& names) {
-  const auto give_up = std::chrono::steady_clock::now() + kWorkersWriteReports;
-  for (const std::string& name : names) {
-    while (!std::filesystem::exists(folder / (name + ".report")) &&
-           std::chrono::steady_clock::now() < give_up) {
-      std::this_thread::sleep_for(1ms);
-    }
-  }
+  cs::poll_until(
+      [&] {
+        return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+          return std::filesystem::exists(folder / (name + ".report"));
+        });
+      },
+      kWorkersWriteReports);
 }
 
 }  // namespace

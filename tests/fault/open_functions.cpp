@@ -15,8 +15,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "support/poll.hpp"
 
 namespace {
 
@@ -51,7 +52,8 @@ void run(const cs::Cluster& cluster, std::int64_t functions, const std::filesyst
   for (std::int64_t i = 0; i < functions; ++i) coordinator.schedule<&add_ones>(sum, sum_counter);
   coordinator.join();
   std::fprintf(stderr, "open\n");
-  while (!std::filesystem::exists(end)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (!cs::poll_until([&] { return std::filesystem::exists(end); }, std::chrono::minutes(5)))
+    throw cs::Error(cs::Code::deadline_exceeded, "the test has not made " + end.string());
   std::printf("assigned %lld\n", static_cast<long long>(assigned.pull()[0]));
   std::printf("counted %lld\n", static_cast<long long>(counted.value()));
   std::printf("sum %lld\n", static_cast<long long>(sum.pull()[0]));

@@ -29,6 +29,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/compute.hpp"
+
 namespace {
 
 namespace cs = capstan;
@@ -57,7 +59,7 @@ void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded
   const std::vector<double> ones(kWidth, 1);
   const std::int64_t row = i % (kRows / kPs);
   sharded.push(cs::IndexedSlices<double>{{row}, ones});
-  std::this_thread::sleep_for(kClosureTime);
+  cs::compute_for(kClosureTime);
   sharded.push(cs::IndexedSlices<double>{{row + kRows / kPs}, ones});
   slots.push(cs::IndexedSlices<double>{{0, kPs - 1}, std::vector<double>(kPs, 1)});
   first.add(1);
@@ -101,7 +103,7 @@ class Job {
         restore();
       } else {
         coordinator_.join();
-        std::this_thread::sleep_for(kIdleTime);
+        std::this_thread::sleep_for(kIdleTime);  // the phase that a fault is to fall into
       }
       std::fprintf(stderr, "%s %d\n", phase.c_str(), ++iterations_[phase]);
     }

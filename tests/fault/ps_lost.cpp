@@ -19,9 +19,10 @@
 #include <numeric>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "support/compute.hpp"
+#include "support/poll.hpp"
 #include "support/shard_memory.hpp"
 #include "until.hpp"
 
@@ -38,7 +39,7 @@ void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded
   const std::vector<double> ones(kWidth, 1);
   const std::int64_t row = i % (kRows / kPs);
   sharded.push(cs::IndexedSlices<double>{{row}, ones});
-  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  cs::compute_for(std::chrono::microseconds(microseconds));
   sharded.push(cs::IndexedSlices<double>{{row + kRows / kPs}, ones});
   momentum.push(cs::IndexedSlices<double>{{0, kPs - 1}, std::vector<double>(kPs, 1)});
   first.add(1);
@@ -99,7 +100,8 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "reached %d\n", round);
       } else {
         std::fprintf(stderr, "kill %d\n", round);
-        while (!a_ps_is_lost(coordinator)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (!cs::poll_until([&] { return a_ps_is_lost(coordinator); }, std::chrono::minutes(5)))
+          throw cs::Error(cs::Code::deadline_exceeded, "no ps is lost");
       }
       if (read_first) std::printf("read %lld\n", static_cast<long long>(second.value()));
       run(microseconds);

@@ -16,8 +16,9 @@
 #include <cstdlib>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "support/compute.hpp"
 
 namespace {
 
@@ -42,7 +43,7 @@ void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded
   const std::vector<double> ones(kWidth, 1);
   const std::int64_t row = i % (kRows / kPs);
   sharded.push(cs::IndexedSlices<double>{{row}, ones});
-  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  cs::compute_for(std::chrono::microseconds(microseconds));
   sharded.push(cs::IndexedSlices<double>{{row + kRows / kPs}, ones});
   slots.push(cs::IndexedSlices<double>{{0, kPs - 1}, std::vector<double>(kPs, 1)});
   first.add(1);

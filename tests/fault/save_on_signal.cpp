@@ -7,7 +7,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <thread>
+
+#include "support/compute.hpp"
 
 namespace cs = capstan;
 
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
       if (checkpoint.read<std::int64_t>("w").values[0] != step) return 1;
       ++saved;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    cs::compute_for(std::chrono::milliseconds(1));
   }
   return saved == 2 ? 0 : 1;
 }

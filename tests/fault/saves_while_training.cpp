@@ -21,8 +21,9 @@
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
+
+#include "support/compute.hpp"
 
 namespace {
 
@@ -39,7 +40,7 @@ constexpr std::int64_t kMostSaves = 20;
 void add_one(cs::Variable<float> table, cs::Variable<std::int64_t> other, std::int64_t i) {
   const std::int64_t row = i % kParts * (table.shape()[0] / kParts) + i / kParts % kRowsOfAPart;
   table.push(cs::IndexedSlices<float>{{row}, std::vector<float>(kWidth, 1)});
-  std::this_thread::sleep_for(std::chrono::microseconds(300));
+  cs::compute_for(std::chrono::microseconds(300));
   other.scatter_add(std::vector<std::int64_t>{i % 8}, std::vector<std::int64_t>{1});
 }
 

@@ -21,6 +21,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/compute.hpp"
+
 namespace {
 
 namespace cs = capstan;
@@ -31,7 +33,7 @@ constexpr std::int64_t kLastSplits = 30;
 void count_each(const cs::DataSplit& split, const cs::Variable<Count>& counts, std::int64_t microseconds) {
   const std::int64_t middle = split.begin + split.size() / 2;
   for (const std::int64_t example : cs::examples_of(cs::Dataset<std::int64_t>::range(split.end), split)) {
-    if (example == middle) std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+    if (example == middle) cs::compute_for(std::chrono::microseconds(microseconds));
     counts.scatter_add(std::vector<std::int64_t>{example}, std::vector<Count>{1});
   }
 }
@@ -98,7 +100,7 @@ int main(int argc, char** argv) {
                                                     : 50);
   while (!data.done()) {
     if (std::filesystem::exists(file)) hand_out(all);
-    if (coordinator.join(pause)) std::this_thread::sleep_for(pause);  // there are more to come, or it is done
+    if (coordinator.join(pause)) std::this_thread::sleep_for(pause);  // saves are `pause` apart
     if (!checkpoints || data.done()) continue;
     const long long done = splits_done();
     checkpoints->save(++step);

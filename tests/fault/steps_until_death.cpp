@@ -26,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/compute.hpp"
 #include "until.hpp"
 
 namespace {
@@ -49,7 +50,7 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   for (int call = 0; calls != nullptr && call < std::atoi(calls); ++call) (void)counter.value();
   const std::vector<double> ones(kWidth, 1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
-  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  cs::compute_for(std::chrono::microseconds(microseconds));
   other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{1});
   counter.add(1);
 }
@@ -132,7 +133,7 @@ int main(int argc, char** argv) {
   run(cluster, argc, argv);
   if (argc > 5) {
     std::fprintf(stderr, "lingers\n");
-    std::this_thread::sleep_for(std::chrono::minutes(1));
+    std::this_thread::sleep_for(std::chrono::minutes(1));  // the test kills it meanwhile
   }
   return 0;
 }

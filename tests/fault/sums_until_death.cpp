@@ -13,15 +13,17 @@
 //
 // Prints how many closures were scheduled, and what the sums are at the end: a counter, a sharded table (one
 // row of it, by turns), a table on the last ps, and a metric.
+#include <unistd.h>
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "support/compute.hpp"
+#include "support/poll.hpp"
 #include "support/shard_memory.hpp"
 #include "until.hpp"
 
@@ -50,9 +52,9 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
   // Long enough that most kills fall between two of the pushes, or on one.
   if (microseconds > 0) {
-    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+    cs::compute_for(std::chrono::microseconds(microseconds));
   } else if (i % 16 == 0) {
-    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    cs::compute_for(std::chrono::microseconds(300));
   }
   other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{1});
   counter.add(1);
@@ -67,7 +69,7 @@ bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<s
 }
 
 void never_end() {
-  while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
+  while (true) pause();
 }
 
 class Job {
@@ -140,9 +142,8 @@ int main(int argc, char** argv) {
   if (const std::string last = argv[3]; last != "endless") {
     std::fflush(stdout);
     std::fprintf(stderr, "lingers\n");
-    for (const Until leave(last); !leave.reached(0);)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return 0;
+    const Until leave(last);
+    return cs::poll_until([&] { return leave.reached(0); }, std::chrono::minutes(5)) ? 0 : 1;
   }
   const auto endless = coordinator.schedule_with<&never_end>({.deadline = std::chrono::milliseconds(50)});
   try {

@@ -10,9 +10,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "support/poll.hpp"
 
 namespace {
 
@@ -80,11 +81,9 @@ int main(int argc, char** argv) {
     } catch (const cs::Error& error) {
       right &= check(error.code() == cs::Code::aborted, "the function died with its worker");
     }
-    const auto gone = std::chrono::steady_clock::now();
-    while (coordinator.workers() < workers &&
-           std::chrono::steady_clock::now() < gone + std::chrono::seconds(100)) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    right &=
+        check(cs::poll_until([&] { return coordinator.workers() == workers; }, std::chrono::seconds(100)),
+              "the coordinator has all workers again");
     std::printf("away %.3f\n",
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     const std::vector<Seen> now = use();

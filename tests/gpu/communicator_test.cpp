@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -20,6 +21,7 @@
 #include "gpu/async_teardown.hpp"
 #include "gpu/group_driver.hpp"
 #include "gpu/stand_in.hpp"
+#include "support/asleep.hpp"
 #include "tests/support/expect_error.hpp"
 
 namespace capstan::gpu {
@@ -313,6 +315,7 @@ TEST_F(StandInGroups, ALateGpuIsNamedAndTheGroupGivenUp) {
   const Arrays<float> arrays(gpus, {{1, 2}, {3, 4}});
   {
     Communicator group(gpus.streams());
+    // 200 ms of work for the late GPU, in pieces.
     for (int i = 0; i < 200; ++i) gpus[1].stand_in()->put([] { std::this_thread::sleep_for(1ms); });
     group.all_reduce(Combine::sum, DType::float32, 2, parts(arrays, arrays, 2));
     const std::string error = error_of(Code::deadline_exceeded, [&] { group.wait(0, 20ms); });
@@ -335,6 +338,7 @@ TEST_F(StandInGroups, WorkOfItsOwnThatIsSlowIsNotTheGroups) {
   Communicator group(gpus.streams());
   const Arrays<float> arrays(gpus, {{1, 2}, {3, 4}});
   group.all_reduce(Combine::sum, DType::float32, 2, parts(arrays, arrays, 2));
+  // 100 ms of work for the slow GPU, in pieces.
   for (int i = 0; i < 100; ++i) gpus[1].stand_in()->put([] { std::this_thread::sleep_for(1ms); });
   EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { group.wait(1, 10ms); }),
             "GPU 1 did not end the work of its stream within 10 ms");
@@ -396,8 +400,8 @@ TEST_F(StandInGroups, AGroupWaitsForTheEndOfOneThatWasGivenUp) {
       "GPU 1: a group that was given up has not ended within 10 ms, as a kernel of it still runs; start "
       "this process again");
   const Communicator alone({&gpus[0]}, 10ms);
-  std::jthread later([&] {
-    std::this_thread::sleep_for(20ms);
+  std::jthread later([&, waiting = gettid()] {
+    EXPECT_TRUE(wait_until_asleep(waiting));
     go.set_value();
   });
   Communicator group(gpus.streams(), kPatience);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/expect_error.hpp"
+#include "support/poll.hpp"
 #include "support/read_all.hpp"
 
 namespace capstan {
@@ -208,6 +209,7 @@ TEST(Dataset, WhatIsKnownOfBatchesPassesThroughOperators) {
 
 TEST(Dataset, ParallelMapKeepsTheOrder) {
   const auto slow_at_first = [](std::int64_t x) {
+    // Elements end in another order than they begin.
     std::this_thread::sleep_for(std::chrono::microseconds(x % 7 == 0 ? 500 : 5));
     return 3 * x;
   };
@@ -228,9 +230,9 @@ TEST(Dataset, PrefetchReadsAheadAndNoFurther) {
                    .prefetch(5)
                    .make_iterator();
   EXPECT_EQ(ahead.next(), 0);
-  while (*made < 6) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(*made, 6);  // the one that was given, and five that wait
+  ASSERT_TRUE(poll_until([&] { return *made >= 6; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which it would read further
+  EXPECT_EQ(*made, 6);                                         // the one that was given, and five that wait
   EXPECT_EQ(ahead.next(), 1);
 }
 

@@ -8,8 +8,10 @@
 
 #include <array>
 #include <string>
+#include <thread>
 
 #include "io/file.hpp"
+#include "support/asleep.hpp"
 #include "support/expect_error.hpp"
 #include "temporary_folder.hpp"
 
@@ -67,14 +69,11 @@ TEST(DirectoryLock, NamesTheHolderUntilItIsKilled) {
 TEST(DirectoryLock, WaitsForAHolderThatIsAboutToEnd) {
   const TemporaryFolder folder;
   Holder holder(folder.path());
-  const pid_t killer = ::fork();
-  if (killer == 0) {
-    ::usleep(200'000);
+  const std::jthread killer([&, waiting = ::gettid()] {
+    EXPECT_TRUE(wait_until_asleep(waiting));
     ::kill(holder.pid(), SIGKILL);
-    ::_exit(0);
-  }
+  });
   EXPECT_NE(DirectoryLock::take(folder.path(), std::chrono::seconds(20)), nullptr);
-  ::waitpid(killer, nullptr, 0);
 }
 
 TEST(DirectoryLock, AllOfOneProcessShareIt) {

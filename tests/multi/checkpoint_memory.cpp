@@ -10,7 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <thread>
+
+#include "support/poll.hpp"
 
 namespace {
 
@@ -18,8 +19,7 @@ namespace cs = capstan;
 
 void wait_for(const std::filesystem::path& sign) {
   std::fprintf(stderr, "before %s\n", sign.filename().c_str());
-  for (int i = 0; i < 6000 && !std::filesystem::exists(sign); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  cs::poll_until([&] { return std::filesystem::exists(sign); }, std::chrono::minutes(1));
 }
 
 }  // namespace

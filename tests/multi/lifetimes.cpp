@@ -11,8 +11,9 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "support/poll.hpp"
 
 namespace {
 
@@ -55,10 +56,7 @@ void count_objects(cs::ClusterCoordinator& coordinator) {
               objects.size() + datasets.size(), coordinator.workers());
   objects.clear();
   datasets.clear();
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (living_on_all(coordinator) > 0 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  cs::poll_until([&] { return living_on_all(coordinator) == 0; }, std::chrono::seconds(60));
   std::printf("%d living without a handle\n", living_on_all(coordinator));
   const auto numbers = cs::Dataset<int>::range(5).map([](int x) { return x + 100; });
   const auto shared = coordinator.create_per_worker_dataset(numbers);

@@ -236,6 +236,7 @@ End lives(unsigned seed, int most_kills) {
       const bool began = said.find('b') == said.npos;
       said.append(buffer, static_cast<std::size_t>(got));
       if (dies && began && said.find('b') != said.npos) {
+        // The kill falls at a random moment of its work.
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 5000));
         kill(child, SIGKILL);
       }

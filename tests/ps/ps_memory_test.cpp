@@ -33,7 +33,7 @@ struct Orders {
 
 void obey(Orders& orders, const std::shared_ptr<cluster::Runtime>& runtime) {
   const auto self = static_cast<std::uint64_t>(runtime->self().index);
-  const auto pause = [] { std::this_thread::sleep_for(milliseconds(1)); };
+  const auto pause = [] { std::this_thread::sleep_for(milliseconds(1)); };  // between two polls
   while (!orders.made || self >= orders.may_push) {
     if (self < orders.must_die) return;
     pause();
@@ -81,14 +81,14 @@ class PsMemoryTest : public ClientFixture {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (orders_.pushes < pushes) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << orders_.pushes << " of " << pushes;
-      std::this_thread::sleep_for(milliseconds(1));
+      std::this_thread::sleep_for(milliseconds(1));  // between two polls
     }
   }
   void wait_for_rings(std::uint64_t rings) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (statistics().rings != rings) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << statistics().rings << " of " << rings;
-      std::this_thread::sleep_for(milliseconds(1));
+      std::this_thread::sleep_for(milliseconds(1));  // between two polls
     }
   }
   float first_row() { return lookup<float>(orders_.variable, {0}).at(0); }

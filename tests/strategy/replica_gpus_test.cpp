@@ -171,6 +171,7 @@ TEST_P(ReplicaGpusTest, CallsThatDoNotMatchAreErrorsOfAllAndTheNextRunIsWell) {
   EXPECT_THAT(run(Code::failed_precondition, [](auto&, Span) {}), HasSubstr("has returned without it"));
   EXPECT_EQ(run(Code::data_loss, [](auto&, Span) { throw Error(Code::data_loss, "a bad record"); }),
             "a bad record");
+  // Longer than the time-out of 300 ms.
   EXPECT_THAT(run(Code::deadline_exceeded, [](auto&, Span) { std::this_thread::sleep_for(1s); }),
               testing::EndsWith("has waited 300 ms in all_reduce SUM on GPUs for replica 1"));
   job.strategy.run([&](ReplicaContext& replica) {
@@ -203,6 +204,7 @@ TEST_P(ReplicaGpusTest, WhatFailsOnAGpuEndsTheRunAndTheNextBeginsAnew) {
     EXPECT_THAT(error_of(Code::internal, run([] { throw std::runtime_error("lost"); }, waits)),
                 HasSubstr("lost"));
   }
+  // 40 times, which is longer than the time-out of 2 s.
   EXPECT_EQ(error_of(Code::deadline_exceeded, run([] { std::this_thread::sleep_for(60ms); }, true)),
             "GPU 1 did not come to all_reduce of 2 float32 within 2000 ms");
   run([] {}, true)();

@@ -18,6 +18,7 @@
 
 #include "capstan/capstan.hpp"
 #include "support/expect_error.hpp"
+#include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -301,8 +302,8 @@ TEST(ReplicaWaits, AReplicaThatDoesNotComeIsNamed) {
     EXPECT_THAT(error_of(Code::deadline_exceeded,
                          [&] {
                            strategy.run([&](ReplicaContext& replica) {
-                             while (replica.replica_id_in_sync_group() == 2 && !named->yet())
-                               std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                             if (replica.replica_id_in_sync_group() == 2)
+                               poll_until([&] { return named->yet(); });
                              static_cast<void>(replica.all_gather(std::vector<int>{1}, 0));
                            });
                          }),

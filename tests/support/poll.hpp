@@ -1,4 +1,4 @@
-// poll.hpp -- waits for what other threads or processes do, with a deadline of twenty seconds.
+// poll.hpp -- waits for what other threads or processes do, with a deadline.
 #pragma once
 
 #include <chrono>
@@ -6,27 +6,26 @@
 
 namespace capstan {
 
-/// Calls `look` until it returns a value; returns nothing if the deadline passes first.
-template <class Look>
-auto poll(const Look& look) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  auto answer = look();
-  while (!answer.has_value() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // between two polls
-    answer = look();
-  }
-  return answer;
-}
+/// Nothing healthy takes this long, even under a sanitizer on a busy machine.
+inline constexpr std::chrono::seconds kPollLimit{20};
 
-/// Polls `done`; returns false if the deadline passes first.
+/// Polls `done` every millisecond; returns false if `limit` passes first.
 template <class Done>
-bool poll_until(const Done& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+bool poll_until(const Done& done, std::chrono::milliseconds limit = kPollLimit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!done()) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // between two polls
   }
   return true;
+}
+
+/// Calls `look` until it returns a value; returns nothing if kPollLimit passes first.
+template <class Look>
+auto poll(const Look& look) {
+  auto answer = look();
+  poll_until([&] { return answer.has_value() || (answer = look()).has_value(); });
+  return answer;
 }
 
 }  // namespace capstan

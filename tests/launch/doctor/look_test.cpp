@@ -212,12 +212,12 @@ TEST(Keeper, KnowsOfASigtermThatCameBeforeTheChildsEnd) {
       leave({});
       const pid_t parent = getppid();
       const pid_t child = getpid();
-      kill(parent, SIGSTOP);  // it finds both at once
-      while (!is_stopped(parent)) usleep(1000);
+      kill(parent, SIGSTOP);                     // it finds both at once
+      while (!is_stopped(parent)) usleep(1000);  // between two polls
       kill(parent, SIGTERM);
       if (fork() != 0) _exit(4);
-      close_range(3, ~0U, 0);  // the pipe to the parent
-      while (getppid() == child) usleep(1000);
+      close_range(3, ~0U, 0);                   // the pipe to the parent
+      while (getppid() == child) usleep(1000);  // between two polls
       kill(parent, SIGCONT);
       _exit(0);
     });
