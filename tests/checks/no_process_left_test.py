@@ -2,12 +2,12 @@
 import pathlib
 import subprocess
 import sys
-import time
 import unittest
 
 SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support"
 sys.path.insert(0, str(SUPPORT))
 from no_process_left import Job  # noqa: E402
+from poll import poll_until  # noqa: E402
 
 DETACHED = "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"
 
@@ -45,8 +45,7 @@ class NoProcessLeft(unittest.TestCase):
 
     def test_leaves_nothing(self):
         with Job(["sh", "-c", DETACHED + " sleep 300"]) as job:
-            while len(job.processes()) < 3:
-                time.sleep(0.01)
+            self.assertTrue(poll_until(lambda: len(job.processes()) >= 3, 20))
             pids = list(job.processes())
         self.assertEqual(job.processes(), {})
         for pid in pids:

@@ -10,6 +10,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import BIN, HOST, PATIENT, SECONDS_TO_END, JobTest, child_of, main
+from poll import wait_random
 
 PROGRAM = BIN / "steps_until_death"
 BEGINS = r"begins after step (\d+)"
@@ -32,7 +33,7 @@ class CoordinatorRestarted(JobTest):
             self.assertTrue(works, job.stderr)
             if kill == 0:
                 agent = job.ranks()[0][0]
-            time.sleep(moment.uniform(0, 0.3))
+            wait_random(moment, 0, 0.3)
             os.kill(child_of(agent), signal.SIGKILL)
 
     def figures(self, text):

@@ -8,10 +8,10 @@ import pathlib
 import random
 import re
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import BIN, HOST, PATIENT, JobTest, kill_and_see_it_die, main
+from poll import wait_random
 
 PROGRAM = BIN / "access_until_death"
 
@@ -47,7 +47,7 @@ class DeadPsAccess(JobTest):
                    "--capstan-ps-restart=off"]
         job = self.start([PROGRAM, self.folder, *accesses, *options], ps + 1)
         self.wait_for_files(job, [f"{access}.started" for access in accesses])
-        time.sleep(random.Random(seed).uniform(0, 0.05))
+        wait_random(random.Random(seed), 0, 0.05)
         died_at = kill_and_see_it_die(job.ranks()[ps][1])
         self.assertEqual(self.exit_code(job), 4, job.stderr)
         aborted = len(UCX_ABORTS.findall(job.stderr)) if window == "am" else 0

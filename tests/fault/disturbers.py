@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import job as jobs
+from poll import wait_random
 
 HEARTBEAT_SECONDS = 1.0
 SECONDS_TO_FINISH = 240
@@ -61,7 +62,7 @@ class Victim:
 
     def strike(self, moment, done):
         """Kills it, or stops it for a while."""
-        time.sleep(self.SECONDS_TO_CONNECT)
+        time.sleep(self.SECONDS_TO_CONNECT)  # nothing says when all have
         self.child = jobs.child_of(self.agent)
         if self.child is None:
             return
@@ -211,7 +212,7 @@ def disturb(job, victims, moment, done, guests=None, cable=None, losses=()):
     while job.command.poll() is None:
         if time.monotonic() > began + SECONDS_TO_FINISH:
             raise Wrong(f"the job has not ended within {SECONDS_TO_FINISH} s")
-        time.sleep(moment.uniform(*pauses))
+        wait_random(moment, *pauses)
         said = job.stderr
         if cable:
             cable.mend()

@@ -9,10 +9,10 @@ import pathlib
 import random
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import HOST, PATIENT, SECONDS_TO_END, JobTest, Roles, main, train
+from poll import wait_random
 
 FOREVER = 1_000_000
 SAVE_EVERY = 50
@@ -48,7 +48,7 @@ class PsKilled(JobTest):
         moment = random.Random(seed)
         job = self.start(self.saving("--ps", ps), ranks)
         self.wait_for_checkpoint(job, SAVE_EVERY * moment.randint(1, 6))
-        time.sleep(moment.uniform(0, 0.02))
+        wait_random(moment, 0, 0.02)
         rank = moment.choice(Roles(ranks, ps).ps)
         os.kill(job.ranks()[rank][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
@@ -102,7 +102,7 @@ class PsKilled(JobTest):
             self.assert_says(job, "no checkpoint in|resumed from")
             ranks = job.ranks()
             self.wait_for_checkpoint(job, before + SAVE_EVERY)
-            time.sleep(moment.uniform(0, 0.02))
+            wait_random(moment, 0, 0.02)
             os.kill({"launcher": job.command.pid, "coordinator": ranks[0][1], "ps": ranks[2][1]}[victim], signal.SIGKILL)
             self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stderr)
         self.assert_same_end(self.resume(3), self.uninterrupted())

@@ -95,11 +95,11 @@ class PsReplica(SumsTest):
     def test_a_ps_that_was_stopped_itself_gives_its_replica_time(self):
         job = self.begin("--capstan-heartbeat-timeout=6s")
         self.kill_with(job, REPLICAS[0], signal.SIGSTOP)
-        time.sleep(0.2)
+        time.sleep(0.2)  # until the ps waits for its replica
         self.kill_with(job, PS[0], signal.SIGSTOP)
-        time.sleep(6.5)
+        time.sleep(6.5)  # for longer than the time-out of a silent replica
         self.kill_with(job, PS[0], signal.SIGCONT)
-        time.sleep(0.5)
+        time.sleep(0.5)  # in which it must not give the replica up
         self.kill_with(job, REPLICAS[0], signal.SIGCONT)
         self.wait_until_connected(job)
         self.assert_exact(job)

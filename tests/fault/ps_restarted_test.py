@@ -6,11 +6,11 @@ import random
 import re
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
 from job import BIN, HOST, Roles, child_of, main
+from poll import wait_random
 from sums import ON_GPU, SumsTest
 
 
@@ -28,14 +28,14 @@ class PsRestarted(SumsTest):
         while sum(deaths.values()) < kills:
             self.assertIsNone(job.command.poll(), job.stderr)
             # Long enough between two deaths of one that its agent does not pause longer and longer.
-            time.sleep(moment.uniform(0.6, 1.2) / len(candidates))
+            wait_random(moment, 0.6 / len(candidates), 1.2 / len(candidates))
             who = moment.choice(candidates)
             back = r"is back" if who[0] == "ps" else r"is there in place of"
             returns = len(re.findall(rf"{who[0]} {who[1]} \(rank \d+ on {HOST}\) {back}", job.stderr))
             if returns < deaths[who]:
                 continue
             self.wait_until_connected(job)
-            time.sleep(moment.uniform(0, 0.02))
+            wait_random(moment, 0, 0.02)
             if child := child_of(agents[who]):
                 os.kill(child, signal.SIGKILL)
                 deaths[who] += 1

@@ -7,10 +7,10 @@ import random
 import re
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import BIN, HOST, PATIENT, JobTest, Roles, child_of, main
+from poll import wait_random
 
 PROGRAM = BIN / "splits_until_death"
 EXAMPLES, EPOCHS = 1200, 2
@@ -41,7 +41,7 @@ class SplitsKilled(JobTest):
         deaths = [0] * WORKERS
         while sum(deaths) < kills:
             self.assertIsNone(job.command.poll(), job.stderr)
-            time.sleep(moment.uniform(0, 0.15))
+            wait_random(moment, 0, 0.15)
             worker = moment.randrange(WORKERS)
             back = len(re.findall(rf"worker {worker} \(rank \d+ on {HOST}\) is there in place of", job.stderr))
             child = child_of(self.agents[worker])
@@ -73,7 +73,7 @@ class SplitsKilled(JobTest):
         job = self.start_job(folder, 0.1)
         self.kill_workers(job, moment, 2)
         self.assert_says(job, r"saved ([3-9]|\d\d+), [1-9]\d* done")
-        time.sleep(moment.uniform(0, 0.1))
+        wait_random(moment, 0, 0.1)
         job.signal_launcher(signal.SIGTERM)
         self.assertNotEqual(self.exit_code(job), 0, "the job was over before it was ended")
 

@@ -8,10 +8,10 @@ import pathlib
 import random
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import BIN, SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
+from poll import wait_random
 
 FOREVER = 1_000_000
 REQUEUE = 85  # docs/errors.md
@@ -48,7 +48,7 @@ class StartKilled(JobTest):
                 rank = moment.choice(ranks) if isinstance(ranks, list) else ranks
                 # From the fork of the rank on, through MPI's start and end, to the first closures.
                 self.assertTrue(job.wait_for(lambda: rank in job.ranks()), job.stderr)
-                time.sleep(moment.uniform(0, 0.8))
+                wait_random(moment, 0, 0.8)
                 evaluated = job.stderr.count(TRAINS)
                 agent, killed = job.ranks()[rank]
                 os.kill(killed, signal.SIGKILL)

@@ -5,11 +5,11 @@ import pathlib
 import random
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
 from job import HOST, Roles, main
+from poll import wait_random
 from sums import ON_GPU, SumsTest
 
 RANKS, PS = 8, 2
@@ -24,7 +24,7 @@ class SumsKilled(SumsTest):
         workers, ranks = Roles(RANKS, PS).workers, job.ranks()
         moment.shuffle(workers)
         for rank in workers[1:]:
-            time.sleep(moment.uniform(0.01, 0.1))
+            wait_random(moment, 0.01, 0.1)
             os.kill(ranks[rank][1], signal.SIGKILL)
         for rank in workers[1:]:
             self.assert_says(job, rf"worker {rank - 1} \(rank {rank} on {HOST}\) is gone")

@@ -111,7 +111,7 @@ class TwoLevels(JobTest):
             step = last + 1
             job = self.begin(step, step, SLOW)
             self.assert_says(job, f"saves {step}")
-            time.sleep(delay)
+            time.sleep(delay)  # the kill falls before, into and after the drain
             self.kill_all(job)
             whole = f"restored {last} whole" if last else "restored -1 whole"
             self.assertTrue(job.stdout.startswith(whole), job.stdout)
@@ -139,7 +139,7 @@ class TwoLevels(JobTest):
         job = self.begin_on_two_hosts(3, 3, CRAWLING)
         self.assert_says(job, "saves 3")
         self.wait_for_file(job, self.durable, "checkpoint-00000003.tmp/part-00001-of-00002-*.h5")
-        time.sleep(0.3)
+        time.sleep(0.3)  # in which it must not publish the checkpoint
         self.assertEqual([path.name for path in self.fast.glob("checkpoints-*/checkpoint-*")], ["checkpoint-00000003.tmp"])
         self.kill_all(job)
         job = self.begin_on_two_hosts(4, 4)

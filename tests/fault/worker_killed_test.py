@@ -7,10 +7,10 @@ import random
 import re
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import HOST, LEARNT, PATIENT, SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
+from poll import wait_random
 
 FOREVER = 1_000_000
 EVAL_EVERY = 20
@@ -50,7 +50,7 @@ class WorkerKilled(JobTest):
         checkpoints = self.folder / f"checkpoints-{seed}"
         options = ["--checkpoint-dir", checkpoints, "--checkpoint-every", save_every, *options]
         job, roles = self.start_training(*options, epoch=moment.randrange(EVAL_EVERY, 1000, EVAL_EVERY))
-        time.sleep(moment.uniform(0, 0.02))
+        wait_random(moment, 0, 0.02)
         self.kill_one(job, moment.choice(roles.workers))
         evaluated = job.stderr.count(TRAINS)
         self.assertTrue(job.wait_for(lambda: job.stderr.count(TRAINS) > evaluated + 2), job.stderr)

@@ -6,10 +6,10 @@ import random
 import re
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import BIN, HOST, SECONDS_TO_END, Roles, child_of, main
+from poll import wait_random
 from sums import SumsTest
 
 RESTARTED = BIN / "worker_restarted"
@@ -47,7 +47,7 @@ class WorkerRestarted(SumsTest):
         deaths = [0] * workers
         while sum(deaths) < kills:
             self.assertIsNone(job.command.poll(), job.stderr)
-            time.sleep(moment.uniform(0, 0.2))
+            wait_random(moment, 0, 0.2)
             worker = moment.randrange(workers)
             # UCX 1.13 may abort a process that another one is connecting to when that dies: see docs/failures.md.
             back = len(re.findall(rf"worker {worker} \(rank \d+ on {HOST}\) is there in place of", job.stderr))

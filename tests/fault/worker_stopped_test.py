@@ -58,7 +58,7 @@ class WorkerStopped(SumsTest):
     def test_neither_a_stopped_coordinator_nor_a_long_function_is_a_silent_worker(self):
         job = self.begin(closures=2, microseconds=int(3e6 * TIMEOUT))
         child = self.stop(job, 0)
-        time.sleep(2 * TIMEOUT)
+        time.sleep(2 * TIMEOUT)  # for as long as a silent worker would have been given up
         os.kill(child, signal.SIGCONT)
         self.assert_exact(job)
         self.assertNotIn("counts as dead", job.stderr)

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_hosts
 from enough import until_enough
 from job import BIN, MPIEXEC, SECONDS_TO_END, JobTest, main
+from poll import poll_until
 
 SCRATCH = pathlib.Path(sys.argv[3])
 del sys.argv[3]
@@ -44,7 +45,7 @@ class Links(JobTest):
             job = self.start([PROGRAM, closures, MICROSECONDS, START_TIMEOUT, *options], 2 * SLOTS, launcher=self.hosts.launcher(MPIEXEC, SLOTS),
                              env=self.hosts.environment)
             if job.wait_for_text("begins"):
-                time.sleep(0.5)
+                time.sleep(0.5)  # until closures run on all ranks: no line says so
                 return job
             if not re.search(UNCONNECTED, job.stderr):
                 break
@@ -53,16 +54,11 @@ class Links(JobTest):
 
     def assert_far_ranks_end(self, job, children, seconds):
         """Without the link: their agents wait a little longer for what the launcher says."""
-        deadline = time.monotonic() + seconds
-        while left := [pid for pid in children if pid in job.processes()]:
-            self.assertLess(time.monotonic(), deadline, f"still there on host2: {left}; the job said:\n{job.stderr}")
-            time.sleep(0.05)
+        left = lambda: [pid for pid in children if pid in job.processes()]
+        self.assertTrue(poll_until(lambda: not left(), seconds, period=0.05), f"still there on host2: {left()}; the job said:\n{job.stderr}")
 
     def wait_for_output(self, job, text, seconds):
-        deadline = time.monotonic() + seconds
-        while text not in job.stdout:
-            self.assertLess(time.monotonic(), deadline, job.stderr)
-            time.sleep(0.05)
+        self.assertTrue(poll_until(lambda: text in job.stdout, seconds), job.stderr)
 
     @staticmethod
     def far_children(job):
@@ -76,7 +72,7 @@ class Links(JobTest):
 
     def spoil(self, *words, seconds):
         self.hosts.tell_cable(*words)
-        time.sleep(seconds)
+        time.sleep(seconds)  # for as long as the link is to be so
 
     def test_lossy_slow_and_cut_for_a_second(self):
         closures = 20000 if LONG else 2500

@@ -6,13 +6,13 @@ import pathlib
 import re
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_node_slurm
 from enough import until_enough
 from job import BIN, LEARNT, TRAINS, JobTest, main, train
+from poll import poll_until
 from small_models import write_libsvm
 from two_node_slurm import NODES
 
@@ -68,10 +68,8 @@ class Slurm(JobTest):
         return path.read_text(errors="replace") if path.exists() else ""
 
     def wait_for(self, what, seconds, job):
-        deadline = time.monotonic() + seconds
-        while not (found := what()):
-            self.assertLess(time.monotonic(), deadline, f"{self.shown(job)}\n{self.output(job)}")
-            time.sleep(0.2)
+        found = poll_until(what, seconds, period=0.2)
+        self.assertTrue(found, f"{self.shown(job)}\n{self.output(job)}")
         return found
 
     def wait_for_text(self, job, pattern, seconds=SECONDS_TO_FINISH):
@@ -103,10 +101,8 @@ class Slurm(JobTest):
         return found
 
     def assert_nothing_runs(self):
-        deadline = time.monotonic() + SECONDS_TO_END
-        while left := self.left():
-            self.assertLess(time.monotonic(), deadline, f"left behind: {left}")
-            time.sleep(0.2)
+        gone = poll_until(lambda: not self.left(), SECONDS_TO_END, period=0.2)
+        self.assertTrue(gone, f"left behind: {self.left()}")
 
     def graph_training(self, *options, epochs=60):
         return train(self.graph(), "--summary", self.folder / "summary.json", *options, epochs=epochs)

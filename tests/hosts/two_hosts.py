@@ -65,7 +65,7 @@ def kill_marked(mark):
                 pass
         if not left:
             return
-        time.sleep(0.05)
+        time.sleep(0.05)  # for the kernel to end them
 
 
 class TwoHosts:
@@ -103,7 +103,7 @@ class TwoHosts:
             while not ready.exists():
                 if holder.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"{name} does not start")
-                time.sleep(0.01)
+                time.sleep(0.01)  # between two polls
         ends = [f"cap{os.getpid()}{end}" for end in "ab"]
         self.connect(ends)
         for number, (end, holder) in enumerate(zip(ends, self.holders), start=1):

@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -168,9 +167,8 @@ class OnTwoHosts(JobTest):
         options = ["--checkpoint-dir", folder, "--checkpoint-every", 100, "--spares", 1, "--ps-wait", "300ms"]
         job = self.start_training("--slice-batches", 1, *options, epochs=1000, outlive=True)
         self.assertTrue(job.wait_for_text(r"epoch +1[0-4]0\b"), job.stderr)
-        while not (folder / "latest").exists():  # written while training goes on
-            self.assertIsNone(job.command.poll(), job.stderr)
-            time.sleep(0.01)
+        # Written while training goes on.
+        self.assertTrue(job.wait_for(lambda: (folder / "latest").exists()), job.stderr)
         os.kill(agent_of(job, 5), signal.SIGKILL)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn(f"{PS[5]} is lost; spare 0 (rank 1 on host1) takes its shards over from checkpoint {folder}", job.stderr)

@@ -182,7 +182,7 @@ class TwoNodeSlurm:
                 return
             if time.monotonic() > deadline:
                 raise RuntimeError(f"Slurm's nodes are {states}, not {state}; see:\n{self.logs()}")
-            time.sleep(0.1)
+            time.sleep(0.1)  # between two polls
 
     def logs(self):
         texts = [f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-20:])

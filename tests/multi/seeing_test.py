@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import CAPSTAN, HOST, TRAINS, JobTest, Roles, main, train
@@ -64,9 +63,7 @@ class Seeing(JobTest):
     def test_figures_follow_each_other(self):
         job = self.start_endless("--metrics-every", "50ms")
         file = self.run_dir / "metrics.jsonl"
-        while not file.exists() or file.read_text().count("\n") < 4:
-            self.assertIsNone(job.command.poll(), job.stderr)
-            time.sleep(0.05)
+        self.assertTrue(job.wait_for(lambda: file.exists() and file.read_text().count("\n") >= 4), job.stderr)
         self.end(job)
         records = self.records()
         self.assertGreaterEqual(len(records), 4)

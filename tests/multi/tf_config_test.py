@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from enough import until_enough
@@ -174,12 +173,15 @@ class TFConfig(JobTest):
 
     def wait_until_it_listens(self, job, address):
         host, _, port = address.partition(":")
-        while True:
-            self.assertIsNone(job.command.poll(), job.stderr)
+
+        def connects():
             try:
-                return socket.create_connection((host, int(port))).close()
+                socket.create_connection((host, int(port))).close()
+                return True
             except OSError:
-                time.sleep(0.05)
+                return False
+
+        self.assertTrue(job.wait_for(connects), job.stderr)
 
     def test_a_task_with_another_token_is_not_heard(self):
         tasks = cluster()

@@ -21,6 +21,7 @@ from die_with_parent import die_with_parent
 import nothing_left
 import open_mpi  # sets the environment of mpirun
 from no_process_left import Job, report
+from poll import poll_until
 
 BIN, MPIEXEC = (pathlib.Path(sys.argv[1]), sys.argv[2]) if len(sys.argv) > 2 else (None, None)
 CAPSTAN = str(BIN / "capstan") if BIN else None
@@ -88,14 +89,13 @@ class RankedJob(Job):
 
     def wait_for(self, look, seconds=SECONDS_TO_FINISH):
         """What `look()` returns as soon as that is true; None when the job ends or `seconds` pass without it."""
-        deadline = time.monotonic() + seconds
-        while True:
+        def found_or_ended():
             running = self.command.poll() is None
-            if found := look():
-                return found
-            if not running or time.monotonic() >= deadline:
-                return None
-            time.sleep(0.01)
+            found = look()
+            return (found or None,) if found or not running else None
+
+        ended = poll_until(found_or_ended, seconds)
+        return ended[0] if ended else None
 
     def ranks(self):
         """{rank: (pid of its agent, pid of its child)}; both are one process where there is no agent."""

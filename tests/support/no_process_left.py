@@ -19,6 +19,8 @@ import sys
 import time
 import uuid
 
+from poll import poll_until
+
 MARK = "CAPSTAN_TEST_JOB"
 
 
@@ -57,7 +59,7 @@ class Job:
         """The same, looked at twice where there seem to be none: one that forks and ends meanwhile hides its child."""
         found = self.processes()
         if not found:
-            time.sleep(0.02)
+            time.sleep(0.02)  # for the fork to end
             found = self.processes()
         return found
 
@@ -71,14 +73,11 @@ class Job:
 
     def wait_until_gone(self, seconds):
         """True as soon as no process of the job is left; False after `seconds`."""
-        deadline = time.monotonic() + seconds
-        while True:
+        def gone():
             self.command.poll()
-            if not self.living():
-                return True
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.05)
+            return not self.living()
+
+        return poll_until(gone, seconds, period=0.05)
 
     def kill_all(self):
         """Kills what is left. Only processes with the job's mark are touched."""
@@ -91,7 +90,7 @@ class Job:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     pass
-            time.sleep(0.05)
+            time.sleep(0.05)  # for the kernel to end them
         self.command.wait()
 
 

@@ -5,7 +5,8 @@ Sockets end with their processes; what is looked for is one with a name in the f
 import os
 import pathlib
 import stat
-import time
+
+from poll import poll_until
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")
 KEPT_IN_RUN_DIRECTORY = ["log", "metrics.jsonl", "events", "now.prom", "summary.txt", "trace",
@@ -49,11 +50,13 @@ def shared_memory(since):
 
 def shared_memory_for_long(since, seconds):
     """The same, if it is still there after so long: other jobs of this machine make theirs meanwhile."""
-    deadline = time.monotonic() + seconds
     left = shared_memory(since)
-    while left and time.monotonic() < deadline:
-        time.sleep(0.1)
-        left = [one for one in shared_memory(since) if one in left]
+
+    def all_gone():
+        left[:] = [one for one in shared_memory(since) if one in left]
+        return not left
+
+    poll_until(all_gone, seconds, period=0.1)
     return left
 
 

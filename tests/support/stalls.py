@@ -37,6 +37,7 @@ def watch(what, act):
 
 def watch_processor(number):
     os.sched_setaffinity(0, {number})
+    # A sleep that takes longer than it should is what this looks for.
     watch(f"a sleep on processor {number}", lambda: time.sleep(PERIOD))
 
 
@@ -49,7 +50,7 @@ def watch_disk(path):
 
     def read():
         os.preadv(file, [block], 0)
-        time.sleep(PERIOD)
+        time.sleep(PERIOD)  # between two reads
 
     watch(f"a read of {BLOCK} bytes from disk", read)
 
