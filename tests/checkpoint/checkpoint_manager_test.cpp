@@ -1,4 +1,6 @@
 // checkpoint_manager_test.cpp -- N ps save, M ps restore; what does not fit is refused with a list.
+// Tests: src/checkpoint/checkpoint_writer.cpp
+// Tests: src/strategy/save_progress.cpp
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

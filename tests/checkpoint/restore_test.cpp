@@ -1,5 +1,7 @@
 // restore_test.cpp -- renamed, missing and extra variables; values for variables that are made later; who
 // reads what.
+// Tests: src/checkpoint/restored_checkpoint.cpp
+// Tests: src/strategy/restore_point.hpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // closure_queue_test.cpp -- the rules of TensorFlow's closure queue, with its cases.
+// Tests: src/strategy/closure_scheduler.hpp
 #include "coordinator/scheduling/closure_queue.hpp"
 
 #include <gtest/gtest.h>

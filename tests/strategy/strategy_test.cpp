@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "capstan/variable.hpp"
+#include "strategy/disk_timeout.hpp"
 #include "support/expect_error.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
@@ -300,6 +301,18 @@ TEST_F(StrategyTest, AnEmbeddedClusterWorksTheSame) {
   const Counter c("c");
   c.fetch_add(3);
   EXPECT_EQ(c.value(), 3);
+}
+
+TEST_F(StrategyTest, TheTimeoutOfDisksGrowsWithTheBytesAndALowBandwidth) {
+  const auto timeout_of = [](const std::string& bandwidth, std::uint64_t bytes) {
+    RankThreads ranks({.ranks = 3, .flags = {{"wait-timeout", "2s"}, {"checkpoint-bandwidth", bandwidth}}});
+    ParameterServerStrategy strategy(ranks.cluster());
+    return strategy::disk_timeout(strategy.implementation(), bytes);
+  };
+  using std::chrono::seconds;
+  EXPECT_EQ(timeout_of("0", 0), seconds(20));
+  EXPECT_EQ(timeout_of("0", 100'000'000), seconds(20 + 10));
+  EXPECT_EQ(timeout_of("1MB", 100'000'000), seconds(20 + 100));
 }
 
 }  // namespace
