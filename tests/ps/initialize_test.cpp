@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "ps/shard/initialize.hpp"
 #include "ps/shard/philox.hpp"
-#include "ps/shard/store.hpp"
 
 namespace capstan::ps {
 namespace {

@@ -8,6 +8,7 @@
 #include "io/hdf5/part_writer.hpp"
 #include "io/temporary_folder.hpp"
 #include "protocol/partition.hpp"
+#include "ps/durability/store_restore.hpp"
 #include "ps/durability/store_snapshot.hpp"
 #include "ps/push_entry.hpp"
 #include "ps/shard/store.hpp"
@@ -97,7 +98,7 @@ class Job {
   }
   Store& store(std::size_t i) { return *stores_[i]; }
   void restore(const std::filesystem::path& checkpoint) {
-    for (const auto& store : stores_) store->restore(checkpoint.string());
+    for (const auto& store : stores_) restore_checkpoint(*store, checkpoint.string());
   }
 
  private:

@@ -9,7 +9,7 @@
 #include "base/name.hpp"
 #include "capstan/per_worker_variable.hpp"
 #include "protocol/descriptor.hpp"
-#include "ps/shard/store.hpp"
+#include "ps/shard/initialize.hpp"
 #include "strategy/merge_changes.hpp"
 #include "strategy/strategy.hpp"
 

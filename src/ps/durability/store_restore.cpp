@@ -1,4 +1,6 @@
-// store_restore.cpp -- shards from a checkpoint, whoever wrote it: plain reads into place.
+// store_restore.cpp -- plan, verification, then plain reads into place.
+#include "ps/durability/store_restore.hpp"
+
 #include <fmt/format.h>
 
 #include "capstan/error.hpp"
@@ -7,7 +9,6 @@
 #include "io/hdf5/verify.hpp"
 #include "ps/durability/restore_files.hpp"
 #include "ps/shard/shard_writing.hpp"
-#include "ps/shard/store.hpp"
 
 namespace capstan::ps {
 
@@ -70,15 +71,15 @@ void Store::restore_on_host(const protocol::RestoreShard& from, Shard& to, Resto
   }
 }
 
-void Store::restore(const std::string& folder) {
-  const io::CheckpointReader reader{folder};
+void restore_checkpoint(Store& store, const std::string& directory) {
+  const io::CheckpointReader reader{directory};
   protocol::RestorePlan plan(reader, 1);
-  for (const protocol::ListedShard& listed : list()) {
+  for (const protocol::ListedShard& listed : store.list()) {
     const protocol::CreateShard& d = listed.description;
     plan.fill(0, {d.variable, d.shard, d.name, d.first_row, d.rows, protocol::slots_of(d.optimizer.kind)});
   }
   check_restore(plan.checks().front());
-  restore(plan.parts().front());
+  store.restore(plan.parts().front());
 }
 
 }  // namespace capstan::ps

@@ -12,6 +12,7 @@
 #include "cluster/roles/gpu_assignment.hpp"
 #include "io/events/trace_file.hpp"
 #include "protocol/replica_format.hpp"
+#include "ps/durability/store_restore.hpp"
 #include "transport/bytes.hpp"
 #include "transport/memory/life_word.hpp"
 #include "transport/memory/word.hpp"
@@ -100,7 +101,7 @@ void PsServer::take_over(const protocol::TakeOver& takeover) {
   switch (takeover.source) {
     case protocol::TakeOver::Source::checkpoint:
       for (const protocol::CreateShard& shard : takeover.shards) (void)store_.create(shard, /*filled=*/true);
-      if (!takeover.shards.empty()) store_.restore(takeover.folder);
+      if (!takeover.shards.empty()) restore_checkpoint(store_, takeover.folder);
       for (const auto& [counter, value] : takeover.counters) add_to_counter(counter, value);
       break;
     case protocol::TakeOver::Source::replica:

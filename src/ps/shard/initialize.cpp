@@ -1,13 +1,16 @@
-// initialize.cpp -- first values, from the element's index in the whole variable.
+// initialize.cpp -- initial values, from the element's index in the whole variable.
+#include "ps/shard/initialize.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
+#include "capstan/initial_value.hpp"
+#include "protocol/descriptor.hpp"
 #include "ps/shard/orthogonal.hpp"
 #include "ps/shard/philox.hpp"
-#include "ps/shard/store.hpp"
 
 namespace capstan::ps {
 namespace {
@@ -124,6 +127,20 @@ void initialize(const Initializer& init, DType dtype, const std::vector<std::uin
   } else {
     initialize(init, dtype, first, count, out);
   }
+}
+
+void initialize(const protocol::CreateShard& shard, std::byte* out) {
+  if (shard.fill == 0)
+    return initialize(shard.initializer, shard.dtype, shard.shape, shard.first_row, shard.rows, out);
+  Partition partition;
+  partition.shape.assign(shard.shape.begin(), shard.shape.end());
+  partition.partition_shape = partition.shape;
+  partition.partition_offset.assign(shard.shape.size(), 0);
+  if (!shard.shape.empty()) {
+    partition.partition_shape[0] = static_cast<std::int64_t>(shard.rows);
+    partition.partition_offset[0] = static_cast<std::int64_t>(shard.first_row);
+  }
+  detail::registered_fill(shard.fill)(partition, out);
 }
 
 }  // namespace capstan::ps

@@ -10,9 +10,9 @@
 #include "base/log.hpp"
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
-#include "capstan/initial_value.hpp"
 #include "capstan/serialize.hpp"
 #include "protocol/row_copy.hpp"
+#include "ps/shard/initialize.hpp"
 #include "ps/shard/shard_writing.hpp"
 #include "ps/update/kernels.hpp"
 #include "ps/update/row_ops.hpp"
@@ -38,18 +38,6 @@ void check_size(const protocol::CreateShard& request) {
 }
 
 }  // namespace
-
-void fill_by_function(const protocol::CreateShard& request, std::byte* out) {
-  Partition partition;
-  partition.shape.assign(request.shape.begin(), request.shape.end());
-  partition.partition_shape = partition.shape;
-  partition.partition_offset.assign(request.shape.size(), 0);
-  if (!request.shape.empty()) {
-    partition.partition_shape[0] = static_cast<std::int64_t>(request.rows);
-    partition.partition_offset[0] = static_cast<std::int64_t>(request.first_row);
-  }
-  detail::registered_fill(request.fill)(partition, out);
-}
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
              Count count, PersistentState* kept, SharedRegions* regions,
@@ -181,14 +169,7 @@ void Store::make_on_host(Shard& made, bool filled, std::vector<PiecePlace>& slot
   made.values = piece.data;
   made.place.region = piece.region;
   made.place.offset = piece.offset;
-  if (filled) {
-    // 0 is what memory begins with.
-  } else if (request.fill != 0) {
-    fill_by_function(request, made.values);
-  } else {
-    initialize(request.initializer, request.dtype, request.shape, request.first_row, request.rows,
-               made.values);
-  }
+  if (!filled) initialize(request, made.values);  // else 0, which is what memory begins with
   for (std::size_t slot = 0; slot < protocol::slots_of(request.optimizer.kind).size(); ++slot) {
     const DType dtype = protocol::slot_dtype(request.dtype);
     const Piece slot_piece = heap_.allocate(elements * size_of(dtype));

@@ -124,8 +124,6 @@ class Store final : public protocol::PushSink {
 
   /// Fills shards from a checkpoint that the coordinator has found to fit, and every ps to be whole.
   void restore(const protocol::RestorePart& part);
-  /// Fills all shards, which nobody has used yet, and compares what it reads with its checksums.
-  void restore(const std::string& folder);
 
   Heap& heap() noexcept { return heap_; }
   protocol::PsStatistics statistics();
@@ -243,20 +241,5 @@ class Store final : public protocol::PushSink {
   Count count_;
   ClosureLedger ledger_;
 };
-
-/// The values of a shard with a registered function, which is told what part of the variable it is.
-void fill_by_function(const protocol::CreateShard& request, std::byte* out);
-
-/// Reads bytes of a checkpoint and compares them with their checksums. Throws Error: data_loss naming file
-/// and dataset, failed_precondition when this host does not see the files.
-void check_restore(const protocol::CheckRestore& check);
-
-/// The first values of elements [first_element, first_element + elements) of a variable, where each depends
-/// on its index alone. REQUIRES: an initializer that does not look at the shape.
-void initialize(const Initializer& initializer, DType dtype, std::uint64_t first_element,
-                std::uint64_t elements, void* out);
-/// The first values of rows [first_row, first_row + rows) of a variable of any kind.
-void initialize(const Initializer& initializer, DType dtype, const std::vector<std::uint64_t>& shape,
-                std::uint64_t first_row, std::uint64_t rows, void* out);
 
 }  // namespace capstan::ps

@@ -7,6 +7,7 @@
 #include "io/file.hpp"
 #include "io/hdf5/changed_rows.hpp"
 #include "ps/durability/restore_files.hpp"
+#include "ps/shard/initialize.hpp"
 #include "ps/shard/store.hpp"
 
 namespace capstan::ps {
@@ -21,12 +22,7 @@ void fill_values(const protocol::CreateShard& request, DeviceShard& shard) {
   const std::uint64_t row_bytes = shard.array(0).row_bytes;
   if (is_made_whole(request)) {
     std::vector<std::byte> whole(request.rows * row_bytes);
-    if (request.fill != 0) {
-      fill_by_function(request, whole.data());
-    } else {
-      initialize(request.initializer, request.dtype, request.shape, request.first_row, request.rows,
-                 whole.data());
-    }
+    initialize(request, whole.data());
     shard.fill(0, [&](std::uint64_t first, std::uint64_t bytes, std::byte* to) {
       std::memcpy(to, whole.data() + first, bytes);
     });
