@@ -9,7 +9,7 @@
 
 #include "gpu/gpu_to_test.hpp"
 #include "gpu/stand_in.hpp"
-#include "ps/shard/device_shard.hpp"
+#include "ps/shard/device_table.hpp"
 #include "ps/two_stores.hpp"
 
 namespace capstan::ps {
@@ -139,13 +139,13 @@ TEST_F(CollectedPushTest, SomeEntriesOfADenseOneMayBeMissing) {
 TEST_F(CollectedPushTest, IsGivenToTheGpuTogether) {
   if (!gpu::are_stand_ins()) GTEST_SKIP() << "a GPU does not count what it was given";
   const auto gpu = std::make_shared<ShardGpu>(0, false);
-  DeviceShard shard(gpu, one_shard<float>(1, {1000, kWidth}, optimizers::SGD{}));
+  DeviceTable table(gpu, one_shard<float>(1, {1000, kWidth}, optimizers::SGD{}));
   const auto given_by = [&](const std::vector<std::vector<std::byte>>& entries) {
     const std::uint64_t before = gpu->stream().stand_in()->given();
     for (const auto& entry : entries) {
       protocol::PushHeader header;
       std::memcpy(&header, entry.data(), sizeof header);
-      shard.apply(header, {}, entry.data() + sizeof header, 1);
+      table.apply(header, {}, entry.data() + sizeof header, 1);
     }
     return gpu->stream().stand_in()->given() - before;
   };

@@ -1,6 +1,6 @@
 // device_shard_test.cpp -- a shard in a GPU's memory against the same one in the host's: same pushes, same
 // values.
-#include "ps/shard/device_shard.hpp"
+#include "ps/shard/device_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -307,7 +307,7 @@ void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
   gpu::use_stand_ins(1, gpu_bytes);
   constexpr std::uint64_t kRows = 1 << 17;
   const auto gpu = std::make_shared<ShardGpu>(0, false);
-  const auto shard = std::make_shared<DeviceShard>(
+  const auto shard = std::make_shared<DeviceTable>(
       gpu, one_shard<float>(1, {kRows, 4}, optimizers::Adagrad{.learning_rate = 1}));
   std::vector<float> values(kRows * 4);
   std::iota(values.begin(), values.end(), 0.0F);
@@ -318,8 +318,8 @@ void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
   }
   TouchedRows touched(1, kRows);
   touched.add(std::vector<std::uint32_t>{7, 70000});
-  DeviceSnapshot all(shard, std::nullopt);
-  DeviceSnapshot some(shard, touched);
+  DeviceSnapshot all(*shard, std::nullopt);
+  DeviceSnapshot some(*shard, touched);
   EXPECT_EQ(all.is_on_gpu(), on_gpu);
   const std::vector<float> gradient(kRows * 4, 1);
   protocol::PushHeader header;

@@ -82,7 +82,7 @@ bool StoreSnapshot::take_if_whole(const Key& key) {
 
 std::shared_ptr<FrozenRows> Store::Shard::freeze(std::optional<TouchedRows> of,
                                                  std::shared_ptr<ChunkPool> chunks) {
-  if (on_gpu) return std::make_shared<DeviceSnapshot>(on_gpu, of);
+  if (on_gpu) return std::make_shared<DeviceSnapshot>(*on_gpu, of);
   std::vector<ShardSnapshot::Array> arrays{{values, row_bytes()}};
   const std::uint64_t slot_bytes = width() * size_of(protocol::slot_dtype(description.dtype));
   for (const std::byte* slot : slots) arrays.push_back({slot, slot_bytes});

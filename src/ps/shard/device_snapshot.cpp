@@ -1,4 +1,4 @@
-// device_snapshot.cpp -- where there is room, and out of it.
+// device_snapshot.cpp -- copies in GPU memory or host memory, and reads from them.
 #include "ps/shard/device_snapshot.hpp"
 
 #include <fmt/format.h>
@@ -14,35 +14,34 @@
 namespace capstan::ps {
 namespace {
 
-/// What a copy leaves free: pushes take more memory as they get larger.
+/// Memory that a copy leaves free: larger pushes need more.
 std::uint64_t to_leave_free(const gpu::Info& gpu) {
   return std::min<std::uint64_t>(std::uint64_t{256} << 20, gpu.bytes / 16);
 }
 
 }  // namespace
 
-DeviceSnapshot::DeviceSnapshot(const std::shared_ptr<DeviceShard>& shard,
-                               const std::optional<TouchedRows>& touched)
-    : gpu_(shard->gpu().number()), rows_(shard->rows()), made_(gpu_) {
+DeviceSnapshot::DeviceSnapshot(const DeviceTable& table, const std::optional<TouchedRows>& touched)
+    : gpu_(table.gpu().number()), rows_(table.rows()), made_(gpu_) {
   if (touched) listed_ = touched->list();
   std::uint64_t all = 0;
-  for (std::size_t number = 0; number < shard->arrays(); ++number) {
-    arrays_.push_back({shard->array(number).row_bytes});
+  for (std::size_t number = 0; number < table.arrays(); ++number) {
+    arrays_.push_back({table.array(number).row_bytes});
     all += rows() * arrays_.back().row_bytes;
   }
   const gpu::Info gpu = gpu::info(gpu_);
   if (all + to_leave_free(gpu) <= gpu.free_bytes) {
     try {
-      copy_there(*shard);
+      copy_to_device(table);
       on_gpu_ = true;
     } catch (const Error& error) {
       if (error.code() != Code::resource_exhausted) throw;
-      shard->gpu().settle();  // which may be writing to what there was room for
-      for (Array& array : arrays_) array.there = {};
+      table.gpu().settle();  // it may still be writing to the copies that fit
+      for (Array& array : arrays_) array.device = {};
     }
   }
-  if (!on_gpu_) copy_here(*shard);
-  made_.record(shard->gpu().stream());
+  if (!on_gpu_) copy_to_host(table);
+  made_.record(table.gpu().stream());
 }
 
 DeviceSnapshot::~DeviceSnapshot() {
@@ -54,25 +53,25 @@ DeviceSnapshot::~DeviceSnapshot() {
   }
 }
 
-void DeviceSnapshot::copy_there(const DeviceShard& shard) {
+void DeviceSnapshot::copy_to_device(const DeviceTable& table) {
   for (std::size_t number = 0; number < arrays_.size(); ++number) {
     Array& array = arrays_[number];
     const std::uint64_t bytes = rows() * array.row_bytes;
-    array.there = gpu::Memory(gpu_, bytes);
+    array.device = gpu::Memory(gpu_, bytes);
     if (listed_) {
-      shard.gather(number, *listed_, array.there.data());
+      table.gather(number, *listed_, array.device.data());
     } else {
-      gpu::copy(shard.gpu().stream(), array.there.data(), shard.array(number).data, bytes);
+      gpu::copy(table.gpu().stream(), array.device.data(), table.array(number).data, bytes);
     }
   }
 }
 
-void DeviceSnapshot::copy_here(const DeviceShard& shard) {
+void DeviceSnapshot::copy_to_host(const DeviceTable& table) {
   for (std::size_t number = 0; number < arrays_.size(); ++number) {
     Array& array = arrays_[number];
     const std::uint64_t bytes = rows() * array.row_bytes;
-    array.here.reset(new (std::nothrow) std::byte[bytes]);
-    if (array.here == nullptr) {
+    array.host.reset(new (std::nothrow) std::byte[bytes]);
+    if (array.host == nullptr) {
       throw Error(Code::resource_exhausted,
                   fmt::format("no room for a copy of {} bytes, neither in the memory of GPU {} nor of this "
                               "host: leave memory free for it, as much as the largest shard takes, or save "
@@ -80,9 +79,9 @@ void DeviceSnapshot::copy_here(const DeviceShard& shard) {
                               bytes, gpu_));
     }
     if (listed_) {
-      shard.read_rows(number, *listed_, array.here.get());
+      table.read_rows(number, *listed_, array.host.get());
     } else {
-      shard.read(number, 0, {array.here.get(), bytes});
+      table.read(number, 0, {array.host.get(), bytes});
     }
   }
 }
@@ -94,7 +93,7 @@ void DeviceSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t 
   const std::uint64_t bytes = count * from.row_bytes;
   if (bytes == 0) return;
   if (!on_gpu_) {
-    std::memcpy(out, from.here.get() + begin, bytes);
+    std::memcpy(out, from.host.get() + begin, bytes);
     return;
   }
   if (!stream_) {
@@ -104,7 +103,7 @@ void DeviceSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t 
   if (piece_.size() == 0) piece_ = gpu::PinnedMemory(ShardGpu::kPieceBytes);
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t some = std::min<std::uint64_t>(piece_.size(), bytes - done);
-    gpu::copy(*stream_, piece_.data(), from.there.data() + begin + done, some);
+    gpu::copy(*stream_, piece_.data(), from.device.data() + begin + done, some);
     stream_->wait();
     std::memcpy(out + done, piece_.data(), some);
     done += some;

@@ -1,5 +1,4 @@
-// device_snapshot.hpp -- the rows of a shard in a GPU's memory as they were at one moment, while pushes go
-// on.
+// device_snapshot.hpp -- the rows of a shard on a GPU as of one moment, while pushes continue.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +7,19 @@
 #include <vector>
 
 #include "gpu/gpu.hpp"
-#include "ps/shard/device_shard.hpp"
+#include "ps/shard/device_table.hpp"
 #include "ps/shard/frozen_rows.hpp"
 #include "ps/shard/touched_rows.hpp"
 
 namespace capstan::ps {
 
-/// A copy of them, in the GPU's memory where that leaves room for what pushes need, else in the host's, whose
-/// making takes as long as the bytes take over PCIe. Made by the store's thread, under its mutex; read by one
-/// other, by a stream of its own and without the mutex.
+/// A full copy: in GPU memory if that leaves enough for pushes, else in host memory, which takes as long as
+/// the bytes take over PCIe. Made under the store's mutex; read by one other thread on a stream of its own,
+/// without the mutex.
 class DeviceSnapshot final : public FrozenRows {
  public:
-  /// Of the rows that have been touched, or of all. Throws Error(resource_exhausted) when neither has room.
-  DeviceSnapshot(const std::shared_ptr<DeviceShard>& shard, const std::optional<TouchedRows>& touched);
+  /// Copies the touched rows, or all. Throws Error(resource_exhausted) if neither memory has space.
+  DeviceSnapshot(const DeviceTable& table, const std::optional<TouchedRows>& touched);
   ~DeviceSnapshot() override;
 
   void list_rows() override {}
@@ -35,19 +34,19 @@ class DeviceSnapshot final : public FrozenRows {
  private:
   struct Array {
     std::uint64_t row_bytes = 0;
-    gpu::Memory there = {};  // one of the two
-    std::unique_ptr<std::byte[]> here = {};
+    gpu::Memory device = {};  // one of the two
+    std::unique_ptr<std::byte[]> host = {};
   };
-  void copy_there(const DeviceShard& shard);
-  void copy_here(const DeviceShard& shard);
+  void copy_to_device(const DeviceTable& table);
+  void copy_to_host(const DeviceTable& table);
 
   int gpu_;
   std::uint64_t rows_;                                // of the shard
-  std::optional<std::vector<std::uint32_t>> listed_;  // those that there are; or all
+  std::optional<std::vector<std::uint32_t>> listed_;  // rows of the snapshot; none: all
   bool on_gpu_ = false;
   std::vector<Array> arrays_;
   gpu::Event made_;
-  // Of the thread that reads.
+  // Used by the reading thread only:
   std::unique_ptr<gpu::Stream> stream_;
   gpu::PinnedMemory piece_;
 };

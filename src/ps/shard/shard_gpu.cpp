@@ -1,4 +1,4 @@
-// shard_gpu.cpp -- two memories of the same size, handed out from the beginning of one half and the other.
+// shard_gpu.cpp -- two halves of one buffer on each side, each filled from its beginning.
 #include "ps/shard/shard_gpu.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ ShardGpu::ShardGpu(int number, bool deterministic)
     : stream_(number),
       first_bad_(number, sizeof(std::uint32_t)),
       updates_(std::make_shared<gpu::UpdateRoom>(deterministic)),
-      given_{gpu::Event(number), gpu::Event(number)} {
+      sent_{gpu::Event(number), gpu::Event(number)} {
   const std::uint32_t none = ~std::uint32_t{0};
   gpu::copy(stream_, first_bad_.data(), &none, sizeof none);
   stream_.wait();
@@ -21,54 +21,54 @@ ShardGpu::ShardGpu(int number, bool deterministic)
 
 ShardGpu::~ShardGpu() {
   try {
-    stream_.wait();  // which uses the memories that go now
+    stream_.wait();  // before the memory that it uses is freed
   } catch (const std::exception& error) {
     log::error("{}", error.what());
   }
 }
 
-void ShardGpu::give_collected() {
-  if (const auto give = std::exchange(give_, nullptr)) give();
+void ShardGpu::launch_collected() {
+  if (const auto launch = std::exchange(launch_, nullptr)) launch();
 }
 
 const gpu::Stream& ShardGpu::stream() {
-  give_collected();
+  launch_collected();
   return stream_;
 }
 
-void ShardGpu::collect(std::function<void()> give) {
-  give_collected();
-  give_ = std::move(give);
+void ShardGpu::collect(std::function<void()> launch) {
+  launch_collected();
+  launch_ = std::move(launch);
 }
 
 void ShardGpu::reserve(std::uint64_t bytes) {
   if (aligned(bytes) <= half_bytes_) return;
   const std::uint64_t half = std::max(aligned(bytes), kPieceBytes);
-  gpu::PinnedMemory here(2 * half);
-  gpu::Memory there(number(), 2 * half);
+  gpu::PinnedMemory host(2 * half);
+  gpu::Memory device(number(), 2 * half);
   settle();
-  here_ = std::move(here);
-  there_ = std::move(there);
+  host_ = std::move(host);
+  device_ = std::move(device);
   half_bytes_ = half;
 }
 
-ShardGpu::Room ShardGpu::room(std::uint64_t bytes) {
-  give_collected();
+ShardGpu::Staging ShardGpu::stage(std::uint64_t bytes) {
+  launch_collected();
   const std::uint64_t size = aligned(bytes);
   reserve(size);
   if (used_ + size > half_bytes_) {
-    given_[half_].record(stream_);
+    sent_[half_].record(stream_);
     half_ = 1 - half_;
-    given_[half_].wait();
+    sent_[half_].wait();
     used_ = 0;
   }
   const std::uint64_t at = half_ * half_bytes_ + used_;
   used_ += size;
-  return {here_.data() + at, there_.data() + at};
+  return {host_.data() + at, device_.data() + at};
 }
 
 void ShardGpu::settle() {
-  give_collected();
+  launch_collected();
   stream_.wait();
   used_ = 0;
 }

@@ -1,4 +1,4 @@
-// shard_gpu.hpp -- the GPU of a ps: its stream, and room on the way there and back.
+// shard_gpu.hpp -- the GPU of a ps: its stream, and pinned memory for transfers.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace capstan::ps {
 
-/// What is given to its stream is done in order, so that a read sees the pushes before it, settled or not.
-/// One thread at a time, such as the one that has the store's mutex.
+/// Work runs in the order in which the stream gets it, so a read sees all earlier pushes, settled or not. Not
+/// thread-safe: its callers hold the store's mutex.
 class ShardGpu {
  public:
-  /// What is copied at once, at most: long enough for the full rate of PCIe.
+  /// Largest single transfer: long enough for the full rate of PCIe.
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
-  /// Of so many row numbers, so that what follows them is aligned as an allocation is.
+  /// Bytes of so many row numbers, padded so that data behind them is aligned as an allocation is.
   static constexpr std::uint64_t bytes_of_numbers(std::uint64_t rows) {
     return aligned(rows * sizeof(std::uint32_t));
   }
@@ -30,53 +30,52 @@ class ShardGpu {
   ShardGpu& operator=(const ShardGpu&) = delete;
 
   int number() const noexcept { return stream_.device(); }
-  /// After what is being collected has been given to it.
+  /// Launches collected work, then returns the stream.
   const gpu::Stream& stream();
-  /// Sums of rows that are named twice are made in an order that does not change.
+  /// True if gradients of repeated rows are summed in a fixed order.
   bool deterministic() const noexcept { return updates_->deterministic(); }
-  /// For kernels that note rows that are not there; whoever calls them has looked at the rows.
+  /// Word in which kernels note a row number that is out of range. Callers check row numbers beforehand.
   std::uint32_t* first_bad() const noexcept { return reinterpret_cast<std::uint32_t*>(first_bad_.data()); }
-
-  struct Room {
-    std::byte* here = nullptr;   // pinned
-    std::byte* there = nullptr;  // in the GPU's memory
-  };
-  /// What its shards' updates need beside them.
+  /// Scratch memory that the updates of all its shards share.
   const std::shared_ptr<gpu::UpdateRoom>& updates() const noexcept { return updates_; }
 
-  /// For calls of `room` with so many bytes, which so have what they need. Throws Error(resource_exhausted),
-  /// and then has what it had.
+  /// Memory for one transfer, at the same offset on both sides.
+  struct Staging {
+    std::byte* host = nullptr;  // pinned
+    std::byte* device = nullptr;
+  };
+  /// Allocates what `stage` of so many bytes needs. Throws Error(resource_exhausted), and then changes
+  /// nothing.
   void reserve(std::uint64_t bytes);
-  /// So many bytes on both sides, aligned for every type, for what the stream is given before the next call.
-  /// There are two halves: while what one holds is on its way, the other is filled.
-  Room room(std::uint64_t bytes);
-  /// The last so many bytes of the room that was handed out last, which nobody needs.
+  /// Returns `bytes` on both sides, aligned for every type, for work that the stream gets before the next
+  /// call. Double-buffered: one half is filled while the other is in flight.
+  Staging stage(std::uint64_t bytes);
+  /// Returns the last `bytes` of the latest `stage` unused.
   void take_back(std::uint64_t bytes) noexcept { used_ -= bytes / kAlignment * kAlignment; }
-  /// Somebody collects work in a room, and `give` gives it to the stream: called before anything else is.
-  void collect(std::function<void()> give);
-  /// That is given now.
-  void give_collected();
-  /// Until all that was given to the stream is done, with what is being collected. Throws Error(internal)
-  /// when any of it failed.
+  /// Registers work that is still being collected in staging memory; `launch` is called before the stream
+  /// gets any other work.
+  void collect(std::function<void()> launch);
+  void launch_collected();
+  /// Launches collected work and blocks until the stream is idle. Throws Error(internal) if any of it failed.
   void settle();
 
  private:
-  /// Of one GPU's allocations; enough for its widest loads.
+  /// Alignment of GPU allocations; enough for the widest loads.
   static constexpr std::uint64_t kAlignment = 256;
   static constexpr std::uint64_t aligned(std::uint64_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
   gpu::Stream stream_;
-  std::function<void()> give_;  // empty: nothing is being collected
+  std::function<void()> launch_;  // empty: no work is being collected
   gpu::Memory first_bad_;
   std::shared_ptr<gpu::UpdateRoom> updates_;
-  gpu::PinnedMemory here_;
-  gpu::Memory there_;
+  gpu::PinnedMemory host_;
+  gpu::Memory device_;
   std::uint64_t half_bytes_ = 0;
-  std::array<gpu::Event, 2> given_;  // what the halves hold
-  std::size_t half_ = 0;             // in use
-  std::uint64_t used_ = 0;           // of it
+  std::array<gpu::Event, 2> sent_;  // last use of each half
+  std::size_t half_ = 0;            // in use
+  std::uint64_t used_ = 0;          // bytes of that half
 };
 
 }  // namespace capstan::ps

@@ -1,4 +1,4 @@
-// staging_buffers.cpp -- a room is found again by its size when its rank has gone.
+// staging_buffers.cpp -- released buffers are found by their size.
 #include "ps/shard/staging_buffers.hpp"
 
 #include <algorithm>
@@ -6,34 +6,35 @@
 namespace capstan::ps {
 namespace {
 
-constexpr int kNobody = -1;
+constexpr int kReleased = -1;
 
 }  // namespace
 
 protocol::StagingBufferKey StagingBuffers::open(int rank, int gpu, std::uint64_t bytes) {
-  auto free = std::find_if(rooms_.begin(), rooms_.end(), [&](const Owned& room) {
-    return room.rank == kNobody && room.memory.size() == bytes;
+  auto free = std::find_if(buffers_.begin(), buffers_.end(), [&](const Buffer& buffer) {
+    return buffer.rank == kReleased && buffer.memory.size() == bytes;
   });
-  if (free == rooms_.end()) free = rooms_.insert(free, {kNobody, gpu::Memory(gpu, bytes, gpu::Reach::host)});
-  protocol::StagingBufferKey room{gpu::MappedMemory::key(gpu, free->memory),
-                                  static_cast<std::uint32_t>(free - rooms_.begin())};
+  if (free == buffers_.end())
+    free = buffers_.insert(free, {kReleased, gpu::Memory(gpu, bytes, gpu::Reach::host)});
+  protocol::StagingBufferKey key{gpu::MappedMemory::key(gpu, free->memory),
+                                 static_cast<std::uint32_t>(free - buffers_.begin())};
   free->rank = rank;
-  return room;
+  return key;
 }
 
 void StagingBuffers::release(int rank) noexcept {
-  for (Owned& room : rooms_) {
-    if (room.rank == rank) room.rank = kNobody;
+  for (Buffer& buffer : buffers_) {
+    if (buffer.rank == rank) buffer.rank = kReleased;
   }
 }
 
-std::byte* StagingBuffers::at(const protocol::BufferSlot& place, std::uint32_t rank,
+std::byte* StagingBuffers::at(const protocol::BufferSlot& slot, std::uint32_t rank,
                               std::uint64_t bytes) const noexcept {
-  if (place.room >= rooms_.size()) return nullptr;
-  const Owned& room = rooms_[place.room];
-  if (room.rank != static_cast<int>(rank)) return nullptr;
-  if (place.at > room.memory.size() || bytes > room.memory.size() - place.at) return nullptr;
-  return room.memory.data() + place.at;
+  if (slot.room >= buffers_.size()) return nullptr;
+  const Buffer& buffer = buffers_[slot.room];
+  if (buffer.rank != static_cast<int>(rank)) return nullptr;
+  if (slot.at > buffer.memory.size() || bytes > buffer.memory.size() - slot.at) return nullptr;
+  return buffer.memory.data() + slot.at;
 }
 
 }  // namespace capstan::ps

@@ -1,5 +1,4 @@
-// staging_buffers.hpp -- memory of a ps's GPU into which workers of its host put gradients by their own
-// kernels.
+// staging_buffers.hpp -- memory of a ps's GPU into which kernels of workers on its host write gradients.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +12,25 @@
 
 namespace capstan::ps {
 
-/// A room belongs to one pusher, who writes there what it then names in its entries. It stays mapped for as
-/// long as the pusher likes, so that none is freed before all are. One thread at a time.
+/// A buffer belongs to one pusher, which writes gradients to slots of it and names the slots in its entries.
+/// The pusher may keep it mapped, so buffers are reused and never freed one by one. Not thread-safe.
 class StagingBuffers {
  public:
-  /// Another one for that rank at each call: one that was released, or a new one. Throws
+  /// Assigns another buffer to `rank` at each call: a released one of that size, or a new one. Throws
   /// Error(resource_exhausted).
   protocol::StagingBufferKey open(int rank, int gpu, std::uint64_t bytes);
-  /// Nothing writes into that rank's rooms any more: its process has ended.
+  /// Releases the buffers of `rank`. REQUIRES: its process has ended, so that it writes no more.
   void release(int rank) noexcept;
 
-  /// `bytes` from that place on; null where they are not in a room of that rank.
-  std::byte* at(const protocol::BufferSlot& place, std::uint32_t rank, std::uint64_t bytes) const noexcept;
+  /// Returns the address of `bytes` in a slot, or null if they are not within a buffer of `rank`.
+  std::byte* at(const protocol::BufferSlot& slot, std::uint32_t rank, std::uint64_t bytes) const noexcept;
 
  private:
-  struct Owned {
-    int rank;  // -1: nobody's
+  struct Buffer {
+    int rank;  // -1: released
     gpu::Memory memory;
   };
-  std::vector<Owned> rooms_;  // by number
+  std::vector<Buffer> buffers_;  // by number
 };
 
 }  // namespace capstan::ps

@@ -23,7 +23,7 @@
 #include "ps/durability/persistent_state.hpp"
 #include "ps/ingest/closure_ledger.hpp"
 #include "ps/shard/chunk_pool.hpp"
-#include "ps/shard/device_shard.hpp"
+#include "ps/shard/device_table.hpp"
 #include "ps/shard/heap.hpp"
 #include "ps/shard/shard_snapshot.hpp"
 #include "ps/shard/shared_regions.hpp"
@@ -108,7 +108,7 @@ class Store final : public protocol::PushSink {
     const std::byte* values = nullptr;  // null: `on_gpu` has them
     std::uint64_t rows = 0;
     std::uint64_t row_bytes = 0;
-    std::shared_ptr<const DeviceShard> on_gpu = {};
+    std::shared_ptr<const DeviceTable> on_gpu = {};
   };
   RowsView view(std::uint32_t variable, std::uint32_t shard);
   /// Rows in the order asked for, between two pushes. REQUIRES: row numbers within the shard.
@@ -138,7 +138,7 @@ class Store final : public protocol::PushSink {
   struct Shard {
     protocol::CreateShard description;
     protocol::ShardLocation place;
-    std::shared_ptr<DeviceShard> on_gpu;  // null: values and slots are here
+    std::shared_ptr<DeviceTable> on_gpu;  // null: values and slots are here
     std::byte* values = nullptr;
     std::vector<std::byte*> slots;  // in the order of protocol::slots_of
     std::uint64_t* version = nullptr;
@@ -176,7 +176,7 @@ class Store final : public protocol::PushSink {
   void make_on_gpu(Shard& made, bool filled);
   std::shared_ptr<ShardGpu> gpu_for(const protocol::CreateShard& request);
   static void restore_on_host(const protocol::RestoreShard& from, Shard& to, RestoreFiles& files);
-  static void restore_on_gpu(const protocol::RestoreShard& from, DeviceShard& to, RestoreFiles& files);
+  static void restore_on_gpu(const protocol::RestoreShard& from, DeviceTable& to, RestoreFiles& files);
 
   Shard& find(std::uint32_t variable, std::uint32_t shard);
   Piece new_version();

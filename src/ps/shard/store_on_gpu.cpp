@@ -18,7 +18,7 @@ bool is_made_whole(const protocol::CreateShard& request) {
   return request.fill != 0 || request.initializer.kind == InitializerKind::orthogonal;
 }
 
-void fill_values(const protocol::CreateShard& request, DeviceShard& shard) {
+void fill_values(const protocol::CreateShard& request, DeviceTable& shard) {
   const std::uint64_t row_bytes = shard.array(0).row_bytes;
   if (is_made_whole(request)) {
     std::vector<std::byte> whole(request.rows * row_bytes);
@@ -34,7 +34,7 @@ void fill_values(const protocol::CreateShard& request, DeviceShard& shard) {
   });
 }
 
-void fill_slots(const protocol::CreateShard& request, DeviceShard& shard) {
+void fill_slots(const protocol::CreateShard& request, DeviceTable& shard) {
   const DType dtype = protocol::slot_dtype(request.dtype);
   for (std::size_t slot = 0; slot + 1 < shard.arrays(); ++slot) {
     const double value = protocol::initial_slot_value(request.optimizer, slot);
@@ -71,7 +71,7 @@ bool Store::reserve_from_gpu(std::uint32_t variable, std::uint32_t shard, int gp
   // What an update group holds back is on the host.
   const bool may = found.on_gpu && found.on_gpu->gpu().number() == gpu;
   if (!may || found.description.group != 0 || kept_ != nullptr) return false;
-  found.on_gpu->reserve_from_gpu(rows);
+  found.on_gpu->reserve_from_device(rows);
   return true;
 }
 
@@ -90,12 +90,12 @@ void Store::apply_on_gpu(Shard& shard, const protocol::PushHeader& header,
                          std::span<const std::uint32_t> rows, const std::byte* values,
                          const gpu::Event* made) {
   unsettled_.store(true, std::memory_order_relaxed);
-  DeviceShard& there = *shard.on_gpu;
+  DeviceTable& there = *shard.on_gpu;
   on_gpu([&] {
     if (made != nullptr) {
-      there.apply_from_gpu(header, rows, values, *made, *shard.steps);
+      there.apply_from_device(header, rows, values, *made, *shard.steps);
     } else if (header.in_staging_buffer != 0) {
-      there.apply_in_room(header, rows, in_staging_buffer(shard, header, values), *shard.steps);
+      there.apply_staged(header, rows, in_staging_buffer(shard, header, values), *shard.steps);
     } else {
       there.apply(header, rows, values, *shard.steps);
     }
@@ -151,7 +151,7 @@ std::shared_ptr<ShardGpu> Store::gpu_for(const protocol::CreateShard& request) {
 }
 
 void Store::make_on_gpu(Shard& made, bool filled) {
-  made.on_gpu = std::make_shared<DeviceShard>(gpu_for(made.description), made.description);
+  made.on_gpu = std::make_shared<DeviceTable>(gpu_for(made.description), made.description);
   made.on_gpu->fill_with_zeros();
   if (!filled) {
     fill_values(made.description, *made.on_gpu);
@@ -160,7 +160,7 @@ void Store::make_on_gpu(Shard& made, bool filled) {
   made.on_gpu->gpu().settle();
 }
 
-void Store::restore_on_gpu(const protocol::RestoreShard& from, DeviceShard& to, RestoreFiles& files) {
+void Store::restore_on_gpu(const protocol::RestoreShard& from, DeviceTable& to, RestoreFiles& files) {
   for (const protocol::RestorePiece& piece : from.pieces) {
     const io::FileDescriptor& file = files.open(piece.file);
     to.write(piece.array, piece.at, piece.bytes,

@@ -1,4 +1,4 @@
-// collected_push.cpp -- a room for the most that may come, of which the rest is taken back.
+// collected_push.cpp -- staging for the largest launch, of which the unused rest is returned.
 #include "ps/update/collected_push.hpp"
 
 #include <cstring>
@@ -9,71 +9,74 @@
 
 namespace capstan::ps {
 
-CollectedPush::CollectedPush(ShardGpu& gpu, std::uint64_t row_bytes, std::uint64_t most, Give give)
-    : gpu_(gpu), row_bytes_(row_bytes), most_(most), give_(std::move(give)) {}
+CollectedPush::CollectedPush(ShardGpu& gpu, std::uint64_t row_bytes, std::uint64_t capacity,
+                             OnLaunch on_launch)
+    : gpu_(gpu), row_bytes_(row_bytes), most_(capacity), on_launch_(std::move(on_launch)) {}
 
 CollectedPush::~CollectedPush() {
   try {
-    if (capacity_ != 0) gpu_.give_collected();
+    if (capacity_ != 0) gpu_.launch_collected();
   } catch (const std::exception& error) {
     log::error("{}", error.what());
   }
 }
 
-/// A row that two pushes name counts twice, and one that a push names twice counts once: so these are never
-/// put together.
-bool CollectedPush::goes_on(const Part& part) const {
+/// Two pushes are never concatenated: a row that both name is updated twice, one that a single push repeats
+/// is updated once.
+bool CollectedPush::continues(const Part& part) const {
   if (capacity_ == 0 || part.first) return false;
-  if (part.rank != rank_ || part.step != given_.step || part.rows.empty() == sparse_) return false;
-  if (!sparse_ && part.first_row != given_.first_row + given_.count) return false;
-  const bool from_here = part.here != nullptr;
-  if (from_here != (here_ != nullptr)) return false;
-  if (!from_here && part.there != given_.gradient + given_.count * row_bytes_) return false;
-  return given_.count + part.count <= capacity_;
+  if (part.rank != rank_ || part.step != launch_.step || part.rows.empty() == sparse_) return false;
+  if (!sparse_ && part.first_row != launch_.first_row + launch_.count) return false;
+  const bool from_host = part.host != nullptr;
+  if (from_host != (host_ != nullptr)) return false;
+  if (!from_host && part.device != launch_.gradient + launch_.count * row_bytes_) return false;
+  return launch_.count + part.count <= capacity_;
 }
 
 void CollectedPush::begin(const Part& part) {
-  gpu_.give_collected();
+  gpu_.launch_collected();
   sparse_ = !part.rows.empty();
-  // Where bits are to be the same in every run, they must not depend on what had come when.
+  // Deterministic results must not depend on when entries arrived.
   const std::uint64_t capacity = part.last || gpu_.deterministic() ? part.count : most_;
   const std::uint64_t numbers = sparse_ ? ShardGpu::bytes_of_numbers(capacity) : 0;
-  room_ = gpu_.room(numbers + (part.here != nullptr ? capacity * row_bytes_ : 0));
-  here_ = part.here != nullptr ? room_.here + numbers : nullptr;
-  given_ = {sparse_ ? room_.there : nullptr, part.first_row, 0,
-            part.here != nullptr ? room_.there + numbers : part.there, part.step};
+  staging_ = gpu_.stage(numbers + (part.host != nullptr ? capacity * row_bytes_ : 0));
+  host_ = part.host != nullptr ? staging_.host + numbers : nullptr;
+  launch_ = {sparse_ ? staging_.device : nullptr, part.first_row, 0,
+             part.host != nullptr ? staging_.device + numbers : part.device, part.step};
   rank_ = part.rank;
   capacity_ = capacity;
-  gpu_.collect([this] { give(); });
+  gpu_.collect([this] { launch(); });
 }
 
 void CollectedPush::add(const Part& part) {
-  if (!goes_on(part)) begin(part);
+  if (!continues(part)) begin(part);
   if (sparse_)
-    std::memcpy(room_.here + given_.count * sizeof(std::uint32_t), part.rows.data(), part.rows.size_bytes());
-  if (here_ != nullptr) std::memcpy(here_ + given_.count * row_bytes_, part.here, part.count * row_bytes_);
-  given_.count += part.count;
-  if (part.last || given_.count == capacity_) gpu_.give_collected();
+    std::memcpy(staging_.host + launch_.count * sizeof(std::uint32_t), part.rows.data(),
+                part.rows.size_bytes());
+  if (host_ != nullptr) std::memcpy(host_ + launch_.count * row_bytes_, part.host, part.count * row_bytes_);
+  launch_.count += part.count;
+  if (part.last || launch_.count == capacity_) gpu_.launch_collected();
 }
 
-void CollectedPush::give() {
+void CollectedPush::launch() {
   const std::uint64_t capacity = std::exchange(capacity_, 0);
-  const std::uint64_t numbers = given_.count * sizeof(std::uint32_t);
-  const std::uint64_t bytes = given_.count * row_bytes_;
+  const std::uint64_t numbers = launch_.count * sizeof(std::uint32_t);
+  const std::uint64_t bytes = launch_.count * row_bytes_;
   const gpu::Stream& stream = gpu_.stream();
-  if (here_ == nullptr) {
+  if (host_ == nullptr) {
     if (sparse_) {
-      gpu_.take_back(ShardGpu::bytes_of_numbers(capacity) - ShardGpu::bytes_of_numbers(given_.count));
-      gpu::copy(stream, room_.there, room_.here, numbers);
+      gpu_.take_back(ShardGpu::bytes_of_numbers(capacity) - ShardGpu::bytes_of_numbers(launch_.count));
+      gpu::copy(stream, staging_.device, staging_.host, numbers);
     }
-  } else if (given_.count == capacity) {
-    gpu::copy(stream, room_.there, room_.here, static_cast<std::uint64_t>(here_ - room_.here) + bytes);
+  } else if (launch_.count == capacity) {
+    gpu::copy(stream, staging_.device, staging_.host,
+              static_cast<std::uint64_t>(host_ - staging_.host) + bytes);
   } else {
-    gpu_.take_back((capacity - given_.count) * row_bytes_);
-    if (sparse_) gpu::copy(stream, room_.there, room_.here, numbers);
-    gpu::copy(stream, given_.gradient, here_, bytes);
+    gpu_.take_back((capacity - launch_.count) * row_bytes_);
+    if (sparse_) gpu::copy(stream, staging_.device, staging_.host, numbers);
+    gpu::copy(stream, launch_.gradient, host_, bytes);
   }
-  give_(given_);
+  on_launch_(launch_);
 }
 
 }  // namespace capstan::ps

@@ -1,4 +1,4 @@
-// collected_push.hpp -- entries of one push to a shard in a GPU, given to it as one.
+// collected_push.hpp -- coalesces the entries of a push to a shard on a GPU into few launches.
 #pragma once
 
 #include <cstdint>
@@ -9,60 +9,60 @@
 
 namespace capstan::ps {
 
-/// A push comes in entries of 60 KiB, each of which would take some microseconds of the GPU to begin with.
-/// Entries that follow each other are put together, up to a piece (ShardGpu::kPieceBytes), and given to the
-/// GPU when the push or the piece ends, or before anything else is (ShardGpu::collect). One thread at a time,
-/// the GPU's.
+/// A push arrives in entries of 60 KiB, and launching each would cost some microseconds of the GPU.
+/// Consecutive entries are concatenated, up to a piece (ShardGpu::kPieceBytes), and launched when the push or
+/// the piece is complete, or before the GPU gets other work (ShardGpu::collect). Not thread-safe, like
+/// ShardGpu.
 class CollectedPush {
  public:
-  /// Rows of a gradient, on one of the two sides.
+  /// Rows of a gradient in the memory of the host, or else of the device.
   struct Part {
     std::uint32_t rank = 0;  // of the pusher
     std::int64_t step = 0;
     bool first = true;  // of the push
     bool last = true;
     std::span<const std::uint32_t> rows = {};  // empty: dense
-    std::uint64_t first_row = 0;               // of a dense one
+    std::uint64_t first_row = 0;               // of a dense part
     std::uint64_t count = 0;
-    const std::byte* here = nullptr;
-    std::byte* there = nullptr;
+    const std::byte* host = nullptr;
+    std::byte* device = nullptr;
   };
-  /// In the GPU's memory, by now or in its stream's order.
-  struct Given {
+  /// An update whose rows and gradient are in GPU memory, in the order of the stream.
+  struct Launch {
     const std::byte* rows = nullptr;  // null: dense
     std::uint64_t first_row = 0;
     std::uint64_t count = 0;
     std::byte* gradient = nullptr;
     std::int64_t step = 0;
   };
-  using Give = std::function<void(const Given& given)>;
+  using OnLaunch = std::function<void(const Launch& launch)>;
 
-  /// Of a shard with rows of so many bytes, whose pushes come by `most` rows at most. `give` gives an update
-  /// to the GPU's stream.
-  CollectedPush(ShardGpu& gpu, std::uint64_t row_bytes, std::uint64_t most, Give give);
+  /// `row_bytes`: size of a row of the gradient; `capacity`: most rows of one launch. `on_launch` adds an
+  /// update to the GPU's stream.
+  CollectedPush(ShardGpu& gpu, std::uint64_t row_bytes, std::uint64_t capacity, OnLaunch on_launch);
   ~CollectedPush();
   CollectedPush(const CollectedPush&) = delete;
   CollectedPush& operator=(const CollectedPush&) = delete;
 
-  /// What is here may be reused on return. REQUIRES: of at most `most` rows, and not of none.
+  /// Host memory of the part may be reused on return. REQUIRES: 1 to `capacity` rows.
   void add(const Part& part);
 
  private:
-  bool goes_on(const Part& part) const;
+  bool continues(const Part& part) const;
   void begin(const Part& part);
-  void give();
+  void launch();
 
   ShardGpu& gpu_;
   std::uint64_t row_bytes_;
   std::uint64_t most_;
-  Give give_;
-  // What is being collected:
-  std::uint64_t capacity_ = 0;  // rows; 0: nothing is
+  OnLaunch on_launch_;
+  // The launch that is being collected:
+  std::uint64_t capacity_ = 0;  // rows; 0: none
   std::uint32_t rank_ = 0;
   bool sparse_ = false;
-  ShardGpu::Room room_;        // of row numbers, then of rows that come from here
-  std::byte* here_ = nullptr;  // on the way to `given_.gradient`; null: they are there
-  Given given_;
+  ShardGpu::Staging staging_;  // row numbers, then rows from the host
+  std::byte* host_ = nullptr;  // staged rows, copied to `launch_.gradient`; null: they are on the device
+  Launch launch_;
 };
 
 }  // namespace capstan::ps

@@ -1,0 +1,108 @@
+// device_table.hpp -- values and optimizer slots of a shard in the memory of a GPU, and operations on them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gpu/row_ops.hpp"
+#include "protocol/ps_messages.hpp"
+#include "protocol/push_format.hpp"
+#include "ps/shard/shard_gpu.hpp"
+#include "ps/update/collected_push.hpp"
+
+namespace capstan::ps {
+
+/// Array 0 is the values; the slots follow in the order of protocol::slots_of. Not thread-safe: its callers
+/// and those of its ShardGpu take turns.
+class DeviceTable {
+ public:
+  struct Array {
+    std::byte* data = nullptr;
+    std::uint64_t row_bytes = 0;
+  };
+
+  /// Allocates uninitialized arrays, and all the memory that `apply` will ever need. Throws Error:
+  /// resource_exhausted, invalid_argument (more rows than a GPU's kernels support).
+  DeviceTable(std::shared_ptr<ShardGpu> gpu, const protocol::CreateShard& description);
+
+  ShardGpu& gpu() const noexcept { return *gpu_; }
+  std::uint64_t rows() const noexcept { return description_.rows; }
+  /// Index of the first row in the variable.
+  std::uint64_t first_row() const noexcept { return description_.first_row; }
+  std::size_t arrays() const noexcept { return memory_.size(); }
+  Array array(std::size_t number) const;
+  /// Bytes of all arrays.
+  std::uint64_t bytes() const noexcept;
+
+  /// Applies an entry of a push; `rows` and `values` may be reused on return. Later entries of the same push
+  /// may be launched together with it: at the last of them, or before the GPU is given other work. `step` is
+  /// t of Adam and AdamW. REQUIRES: the entry fits the shard.
+  void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
+             std::int64_t step);
+  /// Like `apply`, of a gradient in a staging buffer on the GPU. The gradient may be overwritten, and must
+  /// live until ShardGpu::settle.
+  void apply_staged(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                    std::byte* gradient, std::int64_t step);
+
+  /// Allocates what `apply_from_device` of `rows` rows needs. Throws Error(resource_exhausted).
+  void reserve_from_device(std::uint64_t rows);
+  /// Like `apply`, of a gradient in GPU memory that is valid once `ready` has passed. Blocks until the
+  /// gradient has been copied. REQUIRES: memory for so many rows was reserved.
+  void apply_from_device(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                         const std::byte* gradient, const gpu::Event& ready, std::int64_t step);
+  /// Returns the gpu::MappedMemory::key of the values.
+  std::vector<std::byte> key() const;
+
+  /// Copies rows of an array, in the order given, after all work that the GPU was given before. Fastest into
+  /// pinned memory. REQUIRES: row numbers within the shard.
+  void read_rows(std::size_t array, std::span<const std::uint32_t> rows, std::byte* out) const;
+  void read(std::size_t array, std::uint64_t first_byte, std::span<std::byte> out) const;
+  /// Copies rows of an array to `device_out` in GPU memory, asynchronously.
+  void gather(std::size_t array, std::span<const std::uint32_t> rows, std::byte* device_out) const;
+
+  /// Writes bytes [first, first + bytes) of an array, whole rows, to `to`.
+  using Fill = std::function<void(std::uint64_t first, std::uint64_t bytes, std::byte* to)>;
+  /// Fills an array piece by piece.
+  void fill(std::size_t array, const Fill& fill);
+  void fill_with_zeros();
+  /// Overwrites bytes [first, first + bytes) of an array, which `read` writes to pinned memory piece by
+  /// piece.
+  void write(std::size_t array, std::uint64_t first, std::uint64_t bytes, const Fill& read);
+  /// Copies all rows of an array to pinned memory piece by piece, lets `change` modify them, and copies them
+  /// back.
+  void change(
+      std::size_t array,
+      const std::function<void(std::uint64_t first_row, std::uint64_t rows, std::byte* data)>& change);
+
+ private:
+  void reserve(std::uint64_t rows);
+  void write_by(std::size_t array, std::uint64_t first, std::uint64_t bytes, std::uint64_t unit,
+                const Fill& read);
+  /// Collects a gradient that is in the memory of the host, or else of the device.
+  void collect(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* host,
+               std::byte* device, std::int64_t step);
+  /// Launches an update; `gradient` and `rows` (null: dense) are in GPU memory.
+  void update(const std::byte* rows, std::uint64_t first_row, std::uint64_t count, std::byte* gradient,
+              std::int64_t step);
+  /// Applies an operation that the GPU has no kernel for, on the host, to a copy of the rows.
+  template <class T>
+  void operate(protocol::RowOp op, std::span<const std::uint32_t> rows, std::uint64_t first_row,
+               std::uint64_t count, const std::byte* values);
+  gpu::RowCopy row_copy(std::size_t array, const std::byte* rows, std::uint64_t count,
+                        std::byte* outside) const;
+
+  std::shared_ptr<ShardGpu> gpu_;
+  protocol::CreateShard description_;
+  std::uint64_t width_;
+  std::vector<gpu::Memory> memory_;
+  gpu::Memory gradient_;  // of apply_from_device; the updater may overwrite it
+  gpu::Event copied_;     // into `gradient_`
+  gpu::Updater updater_;
+  std::uint64_t updates_ = 0;
+  CollectedPush collected_;
+};
+
+}  // namespace capstan::ps
