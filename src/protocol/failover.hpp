@@ -39,7 +39,7 @@ struct PsReturned {
 };
 
 /// kCurrentLocations -> one of these for each shard.
-struct PlaceNow {
+struct CurrentLocation {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   ShardLocation place;

@@ -10,11 +10,9 @@
 #include <cstdint>
 #include <span>
 
-namespace capstan::gpu {
-class Event;
-}  // namespace capstan::gpu
-
 namespace capstan::protocol {
+
+class DevicePushSink;
 
 inline constexpr std::uint64_t kCacheLine = 64;
 
@@ -119,30 +117,25 @@ class BoardLayout {
   std::uint64_t ranks_;
 };
 
-/// Takes a push without a ring: a store in the same process.
+/// Applies the entries of pushes: the store, which clients of an embedded cluster call without a ring.
+/// Thread-safe.
 class PushSink {
  public:
   virtual ~PushSink() = default;
-  /// `rows` is empty for a dense push; both may be reused on return. Any thread.
+  /// Applies an entry; `rows` is empty for a dense push. Both may be reused on return, even if the entry is
+  /// still being applied asynchronously.
   virtual void apply(const PushHeader& header, std::span<const std::uint32_t> rows,
                      const std::byte* values) = 0;
-  /// False while a reader waits for the shard to hold whole pushes only, and this entry would begin another.
+  /// Returns false while a reader waits for the shard to be consistent and this entry would begin a push.
   virtual bool ready(const PushHeader& header) = 0;
-  /// The rest of a push to this shard will never come.
+  /// Ends a push to the shard whose remaining entries will never arrive.
   virtual void abandon(std::uint32_t variable, std::uint32_t shard) = 0;
-  /// Some of what it has taken is still being done, by a GPU; `settle` returns when it is.
+  /// Returns true while entries are being applied asynchronously.
   virtual bool unsettled() const noexcept { return false; }
-  /// Whether pushes of gradients to that shard may come from the memory of the GPU with that number; then it
-  /// has what one of so many rows takes. Throws Error(resource_exhausted).
-  virtual bool reserve_from_gpu(std::uint32_t /*variable*/, std::uint32_t /*shard*/, int /*gpu*/,
-                                std::uint64_t /*rows*/) {
-    return false;
-  }
-  /// As `apply`, of values in the memory of such a GPU, which are there when `made` has passed; waits for
-  /// that. REQUIRES: reserve_from_gpu, since the last push to that shard.
-  virtual void apply_from_gpu(const PushHeader& /*header*/, std::span<const std::uint32_t> /*rows*/,
-                              const std::byte* /*values*/, const gpu::Event& /*made*/) {}
+  /// Blocks until every entry has been applied.
   virtual void settle() {}
+  /// Returns where pushes from the memory of a GPU go, or null if this sink accepts none.
+  virtual DevicePushSink* device() noexcept { return nullptr; }
 };
 
 /// Whether `rest`, all that came behind the header, is what the header says.

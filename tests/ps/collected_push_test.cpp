@@ -158,7 +158,7 @@ TEST_F(CollectedPushTest, IsGivenToTheGpuTogether) {
 class Pusher {
  public:
   Pusher(OneStore& store, std::uint32_t rank)
-      : room_(store.store().open_gpu_room(static_cast<int>(rank), kBytes)),
+      : room_(store.store().device()->open_staging_buffer(static_cast<int>(rank), kBytes)),
         rank_(rank),
         mapped_(0, room_.key) {}
 
@@ -223,7 +223,7 @@ TEST_F(CollectedPushTest, DropsGradientsThatAreInNoRoomOfTheirPusher) {
   EXPECT_EQ(gpu.values<float>(1), std::vector<float>(100 * kWidth, 0));
   apply_entry(gpu.store(), pusher.entry(whole, Pusher::kBytes - 100 * kWidth * sizeof(float)));
   EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U);
-  gpu.store().release_gpu_rooms(7);
+  gpu.store().device()->release_staging_buffers(7);
   apply_entry(gpu.store(), pusher.entry(whole, 0));
   EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U) << "of a rank that has gone";
 }
@@ -231,16 +231,16 @@ TEST_F(CollectedPushTest, DropsGradientsThatAreInNoRoomOfTheirPusher) {
 TEST_F(CollectedPushTest, ARoomThatIsReleasedIsTheNextPushers) {
   OneStore none(ShardMemory::host);
   none.create(one_shard<float>(1, {10, kWidth}, optimizers::SGD{}));
-  EXPECT_TRUE(none.store().open_gpu_room(1, 4096).key.empty()) << "this ps has no GPU";
+  EXPECT_TRUE(none.store().device()->open_staging_buffer(1, 4096).key.empty()) << "this ps has no GPU";
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {10, kWidth}, optimizers::SGD{}));
-  const auto first = gpu.store().open_gpu_room(1, 4096);
-  const auto second = gpu.store().open_gpu_room(1, 4096);
+  const auto first = gpu.store().device()->open_staging_buffer(1, 4096);
+  const auto second = gpu.store().device()->open_staging_buffer(1, 4096);
   EXPECT_NE(first.number, second.number);
-  gpu.store().release_gpu_rooms(1);
-  EXPECT_EQ(gpu.store().open_gpu_room(2, 4096).number, first.number);
-  EXPECT_NE(gpu.store().open_gpu_room(3, 8192).number, second.number);
-  EXPECT_EQ(gpu.store().open_gpu_room(4, 4096).number, second.number);
+  gpu.store().device()->release_staging_buffers(1);
+  EXPECT_EQ(gpu.store().device()->open_staging_buffer(2, 4096).number, first.number);
+  EXPECT_NE(gpu.store().device()->open_staging_buffer(3, 8192).number, second.number);
+  EXPECT_EQ(gpu.store().device()->open_staging_buffer(4, 4096).number, second.number);
 }
 
 }  // namespace

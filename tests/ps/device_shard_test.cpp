@@ -1,6 +1,6 @@
 // device_shard_test.cpp -- a shard in a GPU's memory against the same one in the host's: same pushes, same
 // values.
-#include "ps/shard/device_table.hpp"
+#include "ps/shard/device_shard.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include "gpu/gpu_to_test.hpp"
 #include "gpu/stand_in.hpp"
 #include "ps/shard/device_snapshot.hpp"
+#include "ps/shard/device_table.hpp"
 #include "ps/two_stores.hpp"
 
 namespace capstan::ps {
@@ -182,9 +183,9 @@ TEST_F(DeviceShardTest, APushInPartsIsOneUpdateAndSettlesWhenItIsAsked) {
   EXPECT_FALSE(gpu.store().unsettled());
   apply_entry(gpu.store(), push_entry<double>(1, 0, {}, 0, 1, {1, -2, 3, -4}));
   apply_entry(gpu.store(), push_entry<double>(2, 0, {}, 0, 1, {1, -2}, true, false));
-  EXPECT_FALSE(gpu.store().whole(2, 0));
+  EXPECT_FALSE(gpu.store().is_consistent(2, 0));
   apply_entry(gpu.store(), push_entry<double>(2, 0, {}, 2, 1, {3, -4}, false, true));
-  EXPECT_TRUE(gpu.store().whole(2, 0));
+  EXPECT_TRUE(gpu.store().is_consistent(2, 0));
   EXPECT_TRUE(gpu.store().unsettled());
   gpu.store().settle();
   EXPECT_FALSE(gpu.store().unsettled());
@@ -355,7 +356,7 @@ TEST_F(DeviceShardTest, WithoutAGpuItSaysWhoWantsOneAndWhatToDo) {
   transport::LoopHub hub;
   const auto fabric = hub.open();
   Store store(*fabric, 1 << 20, 3);
-  store.use_gpu([]() -> int { throw Error(Code::failed_precondition, "no driver"); }, false);
+  store.device()->configure([]() -> int { throw Error(Code::failed_precondition, "no driver"); }, false);
   protocol::CreateShard request = one_shard<float>(1, {4, 2}, optimizers::SGD{});
   request.memory = ShardMemory::device;
   EXPECT_EQ(
@@ -423,7 +424,7 @@ TEST_F(DeviceShardTest, StepsAndCountersAreSeenWhenTheGpuIsDone) {
       *fabric, 1 << 20, 0, [&](std::uint32_t, std::uint64_t) { expect_settled(steps); },
       [&](std::uint32_t, std::uint64_t) { expect_settled(counted); });
   shown = &store;
-  store.use_gpu([] { return 0; }, false);
+  store.device()->configure([] { return 0; }, false);
   store.create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .workers = {2}});
   protocol::CreateShard request = one_shard<float>(1, {4, 1}, optimizers::SGD{.learning_rate = 1});
   request.memory = ShardMemory::device;
@@ -452,13 +453,14 @@ TEST_F(DeviceShardTest, WhatGoesWrongOnTheGpuIsKnownWhoeverWasTold) {
   if (!gpu::are_stand_ins()) GTEST_SKIP() << "a GPU does not fail at a test's word";
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {4, 1}, optimizers::SGD{}));
-  EXPECT_NO_THROW(gpu.store().require_gpu());
+  EXPECT_NO_THROW(gpu.store().device()->throw_if_failed());
   apply_entry(gpu.store(), push_entry<float>(1, 0, {0}, 0, 1, {1}));
-  gpu.store().view(1, 0).on_gpu->gpu().stream().stand_in()->put(
-      [] { throw Error(Code::internal, "no kernel"); });
+  const auto shard = std::dynamic_pointer_cast<const DeviceShard>(gpu.store().view(1, 0).shard);
+  shard->table().gpu().stream().stand_in()->put([] { throw Error(Code::internal, "no kernel"); });
   EXPECT_THROW(gpu.store().settle(), Error);
   EXPECT_TRUE(gpu.store().unsettled()) << "nobody is told that it is there";
-  EXPECT_THAT(refusal([&] { gpu.store().require_gpu(); }, Code::internal), HasSubstr("no kernel"));
+  EXPECT_THAT(refusal([&] { gpu.store().device()->throw_if_failed(); }, Code::internal),
+              HasSubstr("no kernel"));
 }
 
 TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNothingHasChanged) {
@@ -476,8 +478,8 @@ TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNo
     protocol::PushHeader header{.kind = protocol::PushKind::dense, .variable = 1, .rows = 100};
     header.bytes = protocol::entry_bytes(header.kind, header.rows, 4 * sizeof(float));
     header.first_part = header.last_part = 1;
-    if (!gpu.store().reserve_from_gpu(1, 0, 0, header.rows)) ADD_FAILURE() << "it is in that GPU";
-    gpu.store().apply_from_gpu(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), made);
+    if (!gpu.store().device()->reserve(1, 0, 0, header.rows)) ADD_FAILURE() << "it is in that GPU";
+    gpu.store().device()->apply(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), made);
   };
   {
     const gpu::Memory all_the_rest(0, gpu::info(0).free_bytes);

@@ -93,7 +93,7 @@ class ReplicaTest : public testing::Test {
                            if (type == transport::kWorkerGone) {
                              ++closed_;
                              follower_.close(from);
-                             copy_.remove(from);
+                             copy_.remove_worker(from);
                              return;
                            }
                            copy_.create(from_bytes<protocol::CreateShard>(request));
@@ -192,13 +192,13 @@ TEST_F(ReplicaTest, APushThatWasHalfToldIsAbandonedWhenItsPusherOrThePsDies) {
   send(1, entry(1, {0}, 1, true, false));
   send(2, entry(1, {1}, 1, true, false));
   follow();
-  EXPECT_FALSE(copy_.whole(1, 0));
+  EXPECT_FALSE(copy_.is_consistent(1, 0));
   stream_.call(transport::kWorkerGone, 1, {});
   follow();
   EXPECT_EQ(closed_, 1U);
-  EXPECT_FALSE(copy_.whole(1, 0)) << "rank 2 goes on";
+  EXPECT_FALSE(copy_.is_consistent(1, 0)) << "rank 2 goes on";
   follower_.end();
-  EXPECT_TRUE(copy_.whole(1, 0));
+  EXPECT_TRUE(copy_.is_consistent(1, 0));
   EXPECT_EQ(values_of(copy_, 1)[0], -1) << "what was told counts";
 }
 
@@ -225,7 +225,7 @@ TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
   follow();
   // The ps dies here; its replica takes over, and the closure runs again elsewhere.
   follower_.end();
-  copy_.remove(1);
+  copy_.remove_worker(1);
   for (std::uint32_t number = 0; number < 2; ++number) {
     auto again = of_closure(entry(1, {0}, 1), number, true);
     protocol::PushHeader header;

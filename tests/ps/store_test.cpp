@@ -186,17 +186,17 @@ TEST_F(StoreTest, PartsThatAnEarlierRunHadAppliedAreOfAPushAllTheSame) {
   };
   // Rank 1 dies after the first part. Rank 3 is amid a push of its own while rank 2 repeats it.
   apply_entry(store_, part(1, 0, false));
-  store_.remove(1);
+  store_.remove_worker(1);
   store_.abandon(1, 0);
-  EXPECT_TRUE(store_.whole(1, 0));
+  EXPECT_TRUE(store_.is_consistent(1, 0));
   apply_entry(store_, part(3, 0, false, 8));
   apply_entry(store_, part(2, 0, true));
   apply_entry(store_, part(2, 1, true));
   apply_entry(store_, part(2, 2, true));
-  EXPECT_FALSE(store_.whole(1, 0)) << "half of rank 3's push is there";
+  EXPECT_FALSE(store_.is_consistent(1, 0)) << "half of rank 3's push is there";
   apply_entry(store_, part(3, 1, false, 8));
   apply_entry(store_, part(3, 2, false, 8));
-  EXPECT_TRUE(store_.whole(1, 0));
+  EXPECT_TRUE(store_.is_consistent(1, 0));
   EXPECT_EQ(all<float>(1, 4), (std::vector<float>{2, 2, 2, 0}));
 }
 

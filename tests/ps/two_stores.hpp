@@ -15,11 +15,11 @@ namespace capstan::ps {
 class OneStore {
  public:
   explicit OneStore(ShardMemory memory, bool deterministic = false) : memory_(memory) {
-    store_.use_gpu([] { return 0; }, deterministic);
+    store_.device()->configure([] { return 0; }, deterministic);
   }
-  void create(protocol::CreateShard request, bool filled = false) {
+  void create(protocol::CreateShard request, bool restored = false) {
     request.memory = memory_;
-    (void)store_.create(request, filled);
+    (void)store_.create(request, restored);
   }
   template <class T>
   std::vector<T> values(std::uint32_t variable) {

@@ -62,7 +62,7 @@ void PsLink::connect() { meet(ask_to_connect()); }
 void PsLink::meet(const protocol::ConnectReply& reply) {
   if (reply.life != ps_life_) {
     CurrentLocations places;
-    for (const auto& now : from_bytes<std::vector<protocol::PlaceNow>>(rpc_.call(
+    for (const auto& now : from_bytes<std::vector<protocol::CurrentLocation>>(rpc_.call(
              peer_, transport::kCurrentLocations, {}, runtime_.patience(), "say where its shards lie"))) {
       places.emplace(std::pair(now.variable, now.shard), now.place);
     }

@@ -6,6 +6,7 @@
 #include "capstan/serialize.hpp"
 #include "client/channel/ps_link.hpp"
 #include "gpu/gpu.hpp"
+#include "protocol/device_push_sink.hpp"
 
 namespace capstan::client {
 
@@ -14,7 +15,8 @@ std::vector<std::byte> PsLink::gpu_key(std::uint32_t variable, std::uint32_t sha
 }
 
 bool PsLink::reserve_from_gpu(const PushRows& push, int gpu) {
-  return sink_ != nullptr && sink_->reserve_from_gpu(push.variable, push.shard, gpu, push.count);
+  protocol::DevicePushSink* device = sink_ != nullptr ? sink_->device() : nullptr;
+  return device != nullptr && device->reserve(push.variable, push.shard, gpu, push.count);
 }
 
 void PsLink::push_from_gpu(const PushRows& push, const gpu::Event& made) {
@@ -25,7 +27,7 @@ void PsLink::push_from_gpu(const PushRows& push, const gpu::Event& made) {
     rows = numbers_;
   }
   made.wait();  // here, and not while the store stands still
-  sink_->apply_from_gpu(next_header(push, 0, push.count), rows, push.gradient, made);
+  sink_->device()->apply(next_header(push, 0, push.count), rows, push.gradient, made);
 }
 
 bool PsLink::has_room_on_gpu(const PushRows& push, int gpu) {

@@ -37,9 +37,9 @@ class PartSaver {
   void begin(const protocol::SavePart& save, int ps_count);
   /// True when there was something to do.
   bool advance();
-  /// The next call of it may take seconds.
-  bool is_at_a_gpu() const {
-    return !saves_.empty() && saves_.back()->snapshot && saves_.back()->snapshot->is_at_a_gpu();
+  /// Returns true if the next `advance` may take seconds.
+  bool advance_copies_rows() const {
+    return !saves_.empty() && saves_.back()->snapshot && saves_.back()->snapshot->advance_copies_rows();
   }
   bool busy() const noexcept { return !saves_.empty(); }
 

@@ -1,13 +1,11 @@
-// store_snapshot.cpp -- taking shards when they are whole, handing out their rows.
+// store_snapshot.cpp -- taking shards when they are consistent, and reading their rows.
 #include "ps/durability/store_snapshot.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
 
 #include "io/hdf5/layout.hpp"
-#include "ps/shard/device_snapshot.hpp"
 #include "ps/shard/store.hpp"
 
 namespace capstan::ps {
@@ -15,83 +13,67 @@ namespace capstan::ps {
 StoreSnapshot::StoreSnapshot(Store& store, const protocol::SavedRows& rows) : store_(store), rows_(rows) {
   const std::lock_guard lock(store_.mutex_);
   for (auto& [key, shard] : store_.shards_) {
-    ++shard.waiting_reads;
-    waits_for_.push_back(key);
+    shard->add_waiting_read(1);
+    pending_.push_back(key);
   }
   try {
-    take_those_whole();
+    take_consistent();
   } catch (...) {
-    let_go();
+    release();
     throw;
   }
 }
 
 StoreSnapshot::~StoreSnapshot() {
   const std::lock_guard lock(store_.mutex_);
-  let_go();
+  release();
 }
 
-void StoreSnapshot::let_go() {
-  for (const Key& key : waits_for_) {
-    if (const auto found = store_.shards_.find(key); found != store_.shards_.end())
-      --found->second.waiting_reads;
+void StoreSnapshot::release() {
+  for (const auto& [variable, number] : pending_) {
+    if (Shard* const shard = store_.find_or_null(variable, number)) shard->add_waiting_read(-1);
   }
   for (const Taken& taken : taken_) {
-    if (const auto found = store_.shards_.find(taken.key); found != store_.shards_.end())
-      std::erase(found->second.snapshots, taken.rows);
+    if (Shard* const shard = store_.find_or_null(taken.key.first, taken.key.second))
+      shard->release(taken.rows);
   }
 }
 
 bool StoreSnapshot::advance() {
-  if (waits_for_.empty()) return true;
+  if (pending_.empty()) return true;
   const std::lock_guard lock(store_.mutex_);
-  return take_those_whole();
+  return take_consistent();
 }
 
-bool StoreSnapshot::is_at_a_gpu() const {
-  if (waits_for_.empty()) return false;
+bool StoreSnapshot::advance_copies_rows() const {
+  if (pending_.empty()) return false;
   const std::lock_guard lock(store_.mutex_);
-  return std::any_of(waits_for_.begin(), waits_for_.end(), [this](const Key& key) {
-    const auto found = store_.shards_.find(key);
-    return found != store_.shards_.end() && found->second.on_gpu && found->second.unfinished == 0;
+  return std::any_of(pending_.begin(), pending_.end(), [this](const Key& key) {
+    const Shard* const shard = store_.find_or_null(key.first, key.second);
+    return shard != nullptr && shard->freeze_copies_rows() && shard->is_consistent();
   });
 }
 
-bool StoreSnapshot::take_those_whole() {
-  for (auto key = waits_for_.begin(); key != waits_for_.end();)
-    key = take_if_whole(*key) ? waits_for_.erase(key) : key + 1;
-  return waits_for_.empty();
+bool StoreSnapshot::take_consistent() {
+  for (auto key = pending_.begin(); key != pending_.end();)
+    key = take_if_consistent(*key) ? pending_.erase(key) : key + 1;
+  return pending_.empty();
 }
 
-bool StoreSnapshot::take_if_whole(const Key& key) {
-  const auto found = store_.shards_.find(key);
-  if (found == store_.shards_.end()) return true;  // dropped
-  Store::Shard& shard = found->second;
-  if (shard.unfinished != 0) return false;
-  std::optional<TouchedRows> touched;
-  if (rows_.since != 0 && shard.touched && shard.touched->mark() == rows_.since) touched = shard.touched;
-  std::optional<TouchedRows> since_now;
-  if (rows_.mark != 0) since_now.emplace(rows_.mark, shard.description.rows);
+bool StoreSnapshot::take_if_consistent(const Key& key) {
+  Shard* const shard = store_.find_or_null(key.first, key.second);
+  if (shard == nullptr) return true;  // dropped
+  if (!shard->is_consistent()) return false;
+  Taken taken{key, shard->description(), shard->steps(), nullptr};
   taken_.reserve(taken_.size() + 1);
-  taken_.push_back({key, shard.description, *shard.steps, shard.freeze(std::move(touched), store_.chunks_)});
-  // Nothing from here on wants memory.
-  if (since_now) shard.touched = std::move(since_now);
-  --shard.waiting_reads;
+  taken.rows = shard->freeze(rows_);
+  // Nothing below this line throws.
+  taken_.push_back(std::move(taken));
+  shard->add_waiting_read(-1);
   return true;
 }
 
-std::shared_ptr<FrozenRows> Store::Shard::freeze(std::optional<TouchedRows> of,
-                                                 std::shared_ptr<ChunkPool> chunks) {
-  if (on_gpu) return std::make_shared<DeviceSnapshot>(*on_gpu, of);
-  std::vector<ShardSnapshot::Array> arrays{{values, row_bytes()}};
-  const std::uint64_t slot_bytes = width() * size_of(protocol::slot_dtype(description.dtype));
-  for (const std::byte* slot : slots) arrays.push_back({slot, slot_bytes});
-  auto rows = std::make_shared<ShardSnapshot>(arrays, description.rows, std::move(of), std::move(chunks));
-  snapshots.push_back(rows);
-  return rows;
-}
-
-io::PartArray StoreSnapshot::numbers_of(const Taken& taken) {
+io::PartArray StoreSnapshot::row_numbers_of(const Taken& taken) {
   const protocol::CreateShard& d = taken.description;
   io::PartArray numbers{.variable = d.name,
                         .which = io::kChangedRows,
@@ -134,7 +116,7 @@ std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
   for (const Taken& taken : taken_) {
     taken.rows->list_rows();
     auto& arrays = files.at(shards_seen[taken.description.variable]++);
-    if (rows_.since != 0) arrays.push_back(numbers_of(taken));
+    if (rows_.since != 0) arrays.push_back(row_numbers_of(taken));
     for (std::size_t number = 0; number < taken.rows->arrays(); ++number) {
       io::PartArray array = array_of(taken, number);
       array.read = [this, rows = taken.rows, number, before_each,

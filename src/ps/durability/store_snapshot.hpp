@@ -17,24 +17,26 @@ namespace capstan::ps {
 
 class Store;
 
-/// Each shard is as it was between two pushes, when no push to it was half applied. Made and ended by the
-/// store's thread; `parts` is for one other thread.
+/// Each shard is as it was between two pushes, when it was consistent. Constructed and destroyed by the
+/// thread of the store; `parts` is for one other thread.
 class StoreSnapshot {
  public:
-  /// Of the shards that are whole now; no further push begins on the others before `advance` has taken them.
+  /// Takes the shards that are consistent now. No further push begins on the others before `advance` has
+  /// taken them. Throws std::bad_alloc or Error(resource_exhausted).
   explicit StoreSnapshot(Store& store, const protocol::SavedRows& rows = {});
   ~StoreSnapshot();
   StoreSnapshot(const StoreSnapshot&) = delete;
   StoreSnapshot& operator=(const StoreSnapshot&) = delete;
 
-  /// Takes what has become whole; true when all have been taken.
+  /// Takes the shards that have become consistent. Returns true if all have been taken. Throws as the
+  /// constructor, and may then be called again.
   bool advance();
-  /// The next call of it has to copy a shard from a GPU, which may take seconds.
-  bool is_at_a_gpu() const;
+  /// Returns true if the next `advance` has to copy all rows of a shard, which may take seconds.
+  bool advance_copies_rows() const;
 
-  /// The arrays of `count` files: the first shard of each variable is in the first one, and so on. Their rows
-  /// are to be read once and in order, as io::write_part does. `before_each` runs before each read of so
-  /// many bytes, and ends it by throwing. REQUIRES: all shards have been taken.
+  /// Returns the arrays of `count` files: the first shard of each variable is in the first file, and so on.
+  /// Their rows must be read once and in order, as io::write_part does. `before_each` is called before a read
+  /// of so many bytes, and cancels it by throwing. REQUIRES: all shards have been taken.
   std::vector<std::vector<io::PartArray>> parts(int count,
                                                 std::function<void(std::uint64_t bytes)> before_each = {});
 
@@ -47,16 +49,15 @@ class StoreSnapshot {
     std::shared_ptr<FrozenRows> rows;
   };
 
-  bool take_those_whole();
-  /// Throws std::bad_alloc, and the shard is then waited for as before.
-  bool take_if_whole(const Key& key);
-  void let_go();
-  static io::PartArray numbers_of(const Taken& taken);
+  bool take_consistent();
+  bool take_if_consistent(const Key& key);
+  void release();
+  static io::PartArray row_numbers_of(const Taken& taken);
   io::PartArray array_of(const Taken& taken, std::size_t number) const;
 
   Store& store_;
   protocol::SavedRows rows_;
-  std::vector<Key> waits_for_;
+  std::vector<Key> pending_;
   std::vector<Taken> taken_;
 };
 

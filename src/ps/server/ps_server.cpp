@@ -83,8 +83,8 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<prot
           [this](const protocol::ReplicaProgress& progress) { say_progress(progress); }),
       coordinator_(*runtime_),
       pulse_(*runtime_, life_) {
-  store_.use_gpu([this] { return cluster::own_gpus(*runtime_, 1).front(); },
-                 runtime_->settings().flag("gpu-deterministic"));
+  store_.device()->configure([this] { return cluster::own_gpus(*runtime_, 1).front(); },
+                             runtime_->settings().flag("gpu-deterministic"));
   serve_requests();
   serve_fabric();
   serve_replica();
@@ -100,7 +100,8 @@ void PsServer::take_over(const protocol::TakeOver& takeover) {
   life_ = takeover.life;
   switch (takeover.source) {
     case protocol::TakeOver::Source::checkpoint:
-      for (const protocol::CreateShard& shard : takeover.shards) (void)store_.create(shard, /*filled=*/true);
+      for (const protocol::CreateShard& shard : takeover.shards)
+        (void)store_.create(shard, /*restored=*/true);
       if (!takeover.shards.empty()) restore_checkpoint(store_, takeover.folder);
       for (const auto& [counter, value] : takeover.counters) add_to_counter(counter, value);
       break;
@@ -178,16 +179,20 @@ void PsServer::serve_requests() {
   rpc_.serve(transport::kOpenRing, [this](int from, transport::Bytes request) {
     return to_bytes(rings_.open(from, from_bytes<std::uint64_t>(request)));
   });
-  rpc_.serve(transport::kCurrentLocations,
-             [this](int, transport::Bytes) { return to_bytes(store_.places()); });
+  rpc_.serve(transport::kCurrentLocations, [this](int, transport::Bytes) {
+    std::vector<protocol::CurrentLocation> locations;
+    for (const protocol::ListedShard& shard : store_.list())
+      locations.push_back({shard.description.variable, shard.description.shard, shard.place});
+    return to_bytes(locations);
+  });
   rpc_.serve(transport::kGpuKey, [this](int, transport::Bytes request) {
     const auto [variable, shard] = from_bytes<std::pair<std::uint32_t, std::uint32_t>>(request);
-    return store_.gpu_key(variable, shard);
+    return store_.device()->key(variable, shard);
   });
   rpc_.serve(transport::kOpenStagingBuffer, [this](int from, transport::Bytes request) {
     if (replica_)
       return to_bytes(protocol::StagingBufferKey{});  // which hears of pushes by this host's memory
-    return to_bytes(store_.open_gpu_room(from, from_bytes<std::uint64_t>(request)));
+    return to_bytes(store_.device()->open_staging_buffer(from, from_bytes<std::uint64_t>(request)));
   });
   rpc_.serve(transport::kRegionKey, [this](int, transport::Bytes request) {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
@@ -335,7 +340,7 @@ void PsServer::serve_fabric() {
     if (!following_) {  // the ps that is followed tells what of a rank counts
       forget(peer.rank());
       rings_.release(peer.rank());
-      store_.release_gpu_rooms(peer.rank());
+      store_.device()->release_staging_buffers(peer.rank());
     }
     // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
@@ -368,7 +373,7 @@ void PsServer::take_member(transport::Bytes bytes) {
   const auto member = from_bytes<cluster::Member>(bytes);
   if (runtime_->knows(member.rank)) return;  // this process's predecessor was told
   runtime_->add(member);
-  store_.join(member.rank);
+  store_.add_worker(member.rank);
   if (kept_) kept_->append(PersistentState::Record::member, bytes);
   if (replica_) replica_->call(transport::kMemberJoined, member.rank, bytes);
 }
@@ -383,7 +388,7 @@ void PsServer::greet_coordinator() {
   const int rank = runtime_->member(Role::coordinator, 0).rank;
   forget(rank);
   rings_.release(rank);
-  store_.release_gpu_rooms(rank);
+  store_.device()->release_staging_buffers(rank);
   rings_.begin_anew(rank);
   rpc_.forget(rank);
   const cluster::CoordinatorBack back = coordinator_.take_up();
@@ -427,7 +432,7 @@ void PsServer::say_known(std::int32_t rank) {
 void PsServer::forget(int rank) {
   close_pusher(rank, inbox_, rings_);
   rows_.close(rank);
-  store_.remove(rank);
+  store_.remove_worker(rank);
   if (replica_)
     replica_->call(transport::kWorkerGone, rank, transport::as_bytes(protocol::WorkerGone{rank, 0}));
 }
@@ -461,7 +466,7 @@ void PsServer::serve() {
   bool wire_is_busy = true;
   for (unsigned turn = 0; !over_ && !cut_off(); ++turn) {
     bool busy = rings_.apply_some();
-    store_.require_gpu();
+    store_.device()->throw_if_failed();
     if (wire_is_busy || turn % kTurnsALookAtTheWire == 0) busy |= wire_is_busy = look_at_the_wire();
     if (busy) {
       backoff.reset();
@@ -480,7 +485,7 @@ bool PsServer::look_at_the_wire() {
   busy |= replicated_.apply_some();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
-  if (saver_.is_at_a_gpu()) pulse_.be_busy();
+  if (saver_.advance_copies_rows()) pulse_.be_busy();
   busy |= saver_.advance();
   if (replica_) busy |= look_at_replica();
   if (!following_) pulse_.beat();  // a replica beats for its agent alone: follow()

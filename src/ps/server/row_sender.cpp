@@ -115,7 +115,7 @@ bool RowSender::advance() {
 
 bool RowSender::take_snapshot(Read& read, const Segment& segment) {
   const protocol::ReadSegment& what = segment.what;
-  if (!store_.whole(what.variable, what.shard)) {
+  if (!store_.is_consistent(what.variable, what.shard)) {
     if (!std::exchange(read.waiting, true)) store_.add_waiting_read(what.variable, what.shard, 1);
     return false;
   }
@@ -146,8 +146,8 @@ std::shared_ptr<RowSender::Stretch> RowSender::free_stretch() {
   return stretches_.emplace_back(std::make_shared<Stretch>());
 }
 
-/// A wait for the GPU costs as much as many rows do.
-void RowSender::take_from_gpu(Read& read, const Segment& segment) {
+/// Copies many pieces at once: a transfer from a GPU costs as much as many rows do.
+void RowSender::copy_from_shard(Read& read, const Segment& segment) {
   constexpr std::uint64_t kBytes = 16 * kPieceBytes;
   const bool sparse = segment.what.sparse != 0;
   const std::uint64_t unit = sparse ? segment.from.row_bytes : 1;
@@ -179,7 +179,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   Piece* piece = free_piece();
   if (piece == nullptr) return false;
   piece->stretch.reset();
-  if (segment.from.on_gpu && read.stretch == nullptr) take_from_gpu(read, segment);
+  if (segment.from.values == nullptr && read.stretch == nullptr) copy_from_shard(read, segment);
 
   const std::uint64_t unit = sparse ? row_bytes : 1;
   const std::uint64_t end = sparse ? segment.what.rows : segment.what.rows * row_bytes;

@@ -42,12 +42,12 @@ class RowSender {
     std::vector<std::uint32_t> rows;  // of a sparse one
   };
   /// A part of a segment that is copied at once and sent from there: the whole of it for a consistent read,
-  /// or what is taken from a GPU at a time.
+  /// or as much as is copied from a GPU at a time.
   struct Stretch {
     std::uint64_t begin = 0;  // rows (sparse) or bytes (dense) of the segment
     std::uint64_t end = 0;
     std::vector<std::byte> bytes;
-    gpu::PinnedMemory pinned;  // instead, from a GPU
+    gpu::PinnedMemory pinned;  // instead, for rows that are not in host memory
     const std::byte* data() const noexcept { return pinned.size() != 0 ? pinned.data() : bytes.data(); }
   };
   struct Read {
@@ -73,7 +73,7 @@ class RowSender {
   /// Sends one piece; false when the read has to wait.
   bool send_piece(Read& read, transport::Peer& peer);
   bool take_snapshot(Read& read, const Segment& segment);
-  void take_from_gpu(Read& read, const Segment& segment);
+  void copy_from_shard(Read& read, const Segment& segment);
   /// One that nothing is sent from.
   std::shared_ptr<Stretch> free_stretch();
   void gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out);

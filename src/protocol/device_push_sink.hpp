@@ -1,0 +1,29 @@
+// device_push_sink.hpp -- pushes of gradients that are in the memory of a GPU of the same process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace capstan::gpu {
+class Event;
+}  // namespace capstan::gpu
+
+namespace capstan::protocol {
+
+struct PushHeader;
+
+/// Accepts pushes without a copy through host memory: the store of an embedded cluster. Thread-safe.
+class DevicePushSink {
+ public:
+  virtual ~DevicePushSink() = default;
+  /// Returns whether gradients for the shard may be pushed from the memory of GPU `gpu`, and if so allocates
+  /// what a push of `rows` rows needs. Throws Error(resource_exhausted).
+  virtual bool reserve(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) = 0;
+  /// Like PushSink::apply, but `values` are in GPU memory and valid once `ready` has passed. Blocks until
+  /// they have been copied. REQUIRES: `reserve` returned true since the last push to the shard.
+  virtual void apply(const PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
+                     const gpu::Event& ready) = 0;
+};
+
+}  // namespace capstan::protocol

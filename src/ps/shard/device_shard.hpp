@@ -1,0 +1,56 @@
+// device_shard.hpp -- a shard in the memory of the ps's GPU.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gpu/gpu.hpp"
+#include "ps/shard/device_context.hpp"
+#include "ps/shard/device_table.hpp"
+#include "ps/shard/shard.hpp"
+
+namespace capstan::ps {
+
+/// Pushes are applied asynchronously, in order with reads and snapshots. Its rows are lost with the process.
+class DeviceShard final : public Shard {
+ public:
+  /// All zero. Throws Error: failed_precondition (no GPU), resource_exhausted, invalid_argument.
+  DeviceShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
+              const Words& words, DeviceContext& context);
+
+  void initialize() override;
+  void gather(std::span<const std::uint32_t> rows, std::byte* out) const override;
+  void gather(std::uint64_t first_byte, std::span<std::byte> out) const override;
+  bool freeze_copies_rows() const noexcept override { return true; }
+  std::uint64_t device_bytes() const noexcept override { return table_.bytes(); }
+
+  /// Returns whether pushes from the memory of that GPU are possible, and if so allocates what one of `rows`
+  /// rows needs. Throws Error(resource_exhausted).
+  bool reserve_from_device(int gpu, std::uint64_t rows);
+  /// See protocol::DevicePushSink::apply.
+  void apply_from_device(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                         const std::byte* gradient, const gpu::Event& ready);
+
+  const DeviceTable& table() const noexcept { return table_; }
+
+ private:
+  void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+              const std::byte* values) override;
+  bool is_staged(const protocol::PushHeader& header, const std::byte* slot) const override {
+    return staged(header, slot) != nullptr;
+  }
+  std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
+  void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
+
+  void initialize_values();
+  void initialize_slots();
+  /// Address of the gradient of an entry in a staging buffer, or null if it is in none of its pusher's.
+  std::byte* staged(const protocol::PushHeader& header, const std::byte* slot) const;
+
+  DeviceContext& context_;
+  DeviceTable table_;
+};
+
+}  // namespace capstan::ps

@@ -1,0 +1,56 @@
+// host_shard.hpp -- a shard in registered memory of its host.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ps/durability/journal.hpp"
+#include "ps/shard/chunk_pool.hpp"
+#include "ps/shard/shard.hpp"
+
+namespace capstan::ps {
+
+/// Clients of the same host read the rows in place, and snapshots preserve rows before they change.
+class HostShard final : public Shard {
+ public:
+  /// Memory that the shard uses and does not own.
+  struct Arrays {
+    std::byte* values = nullptr;
+    std::vector<std::byte*> slots = {};  // in the order of protocol::slots_of
+  };
+
+  /// `chunks`: memory for rows that a snapshot preserves. `journal`: records rows before they change, so that
+  /// the next process can undo an entry; null: no process follows.
+  HostShard(protocol::CreateShard description, const protocol::ShardLocation& location, const Words& words,
+            Arrays arrays, std::shared_ptr<ChunkPool> chunks, Journal* journal = nullptr);
+
+  /// REQUIRES: zeroed memory.
+  void initialize() override;
+  const std::byte* host_values() const noexcept override { return values_; }
+  void gather(std::span<const std::uint32_t> rows, std::byte* out) const override;
+  void gather(std::uint64_t first_byte, std::span<std::byte> out) const override;
+
+  /// Restores what the last entry in the journal changed. `steps`: number of update steps before it.
+  /// REQUIRES: the entry is one of this shard, which its process did not finish.
+  void undo(std::int64_t steps);
+
+ private:
+  void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+              const std::byte* values) override;
+  std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
+  void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
+
+  template <class T>
+  void update_as(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                 const std::byte* values);
+  std::byte* array(std::uint32_t number) const { return number == 0 ? values_ : slots_.at(number - 1); }
+
+  std::byte* values_;
+  std::vector<std::byte*> slots_;
+  std::shared_ptr<ChunkPool> chunks_;
+  Journal* journal_;
+};
+
+}  // namespace capstan::ps

@@ -1,0 +1,133 @@
+// shard.cpp -- what a push, a snapshot and a restore do to every shard.
+#include "ps/shard/shard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "capstan/error.hpp"
+#include "ps/shard/shard_snapshot.hpp"
+
+namespace capstan::ps {
+
+Shard::Shard(protocol::CreateShard description, const protocol::ShardLocation& location, const Words& words)
+    : description_(std::move(description)),
+      location_(location),
+      width_(protocol::width_of(description_.shape)),
+      words_(words) {}
+
+Shard::~Shard() = default;
+
+std::uint64_t Shard::row_bytes(std::uint32_t array) const noexcept {
+  return array == 0 ? row_bytes() : width_ * size_of(protocol::slot_dtype(description_.dtype));
+}
+
+bool Shard::fits(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                 const std::byte* values) const {
+  const bool sparse = header.kind == protocol::PushKind::sparse;
+  if (!sparse && header.kind != protocol::PushKind::dense) return false;
+  if (header.op > protocol::RowOp::max) return false;
+  // A client that assumes another row width sends another number of bytes.
+  const bool staged = header.in_staging_buffer != 0;
+  const std::uint64_t bytes = staged ? protocol::entry_bytes_in_room(header.kind, header.rows)
+                                     : protocol::entry_bytes(header.kind, header.rows, row_bytes());
+  if (header.bytes != bytes) return false;
+  if (staged && !is_staged(header, values)) return false;
+  const std::uint64_t have = description_.rows;
+  if (!sparse) return header.first_row <= have && header.rows <= have - header.first_row;
+  if (rows.size() != header.rows) return false;
+  // The largest of them, without an early exit: the compiler vectorizes the loop.
+  std::uint32_t largest = 0;
+  for (const std::uint32_t row : rows) largest = std::max(largest, row);
+  return largest < have;
+}
+
+void Shard::before_change(const protocol::PushHeader& header, std::span<const std::uint32_t> rows) {
+  const bool sparse = header.kind == protocol::PushKind::sparse;
+  for (const auto& snapshot : snapshots_) {
+    if (sparse) {
+      snapshot->preserve(rows);
+    } else {
+      snapshot->preserve(header.first_row, header.rows);
+    }
+  }
+  if (!touched_) return;
+  if (sparse) {
+    touched_->add(rows);
+  } else {
+    touched_->add(header.first_row, header.rows);
+  }
+}
+
+void Shard::count(const protocol::PushHeader& header) noexcept {
+  if (header.first_part != 0 && header.op == protocol::RowOp::gradient) ++*words_.steps;
+  count_part(header);
+  rows_moved_ += header.rows;
+}
+
+void Shard::count_part(const protocol::PushHeader& header) noexcept {
+  const bool first = header.first_part != 0;
+  const bool last = header.last_part != 0;
+  if (first != last) unfinished_ = std::max(0, unfinished_ + (first ? 1 : -1));
+}
+
+void Shard::skip(const protocol::PushHeader& header) {
+  const WriteGuard guard(*this);
+  count_part(header);
+}
+
+void Shard::abandon() {
+  if (unfinished_ == 0) return;
+  const WriteGuard guard(*this);
+  --unfinished_;
+}
+
+std::shared_ptr<FrozenRows> Shard::freeze(const protocol::SavedRows& saved) {
+  std::optional<TouchedRows> touched;
+  if (saved.since != 0 && touched_ && touched_->mark() == saved.since) touched = touched_;
+  std::optional<TouchedRows> next;
+  if (saved.mark != 0) next.emplace(saved.mark, description_.rows);
+  auto frozen = freeze_rows(std::move(touched));
+  // Nothing below this line allocates memory.
+  if (next) touched_ = std::move(next);
+  return frozen;
+}
+
+void Shard::release(const std::shared_ptr<FrozenRows>& snapshot) { std::erase(snapshots_, snapshot); }
+
+void Shard::complete_snapshots() {
+  for (const auto& snapshot : snapshots_) snapshot->preserve_all();
+}
+
+/// A manifest whose slots differ from those of the optimizer would write beyond the arrays.
+void Shard::check_bounds(const protocol::RestoreShard& from) const {
+  const auto refuse_unless = [this](bool fits) {
+    if (!fits)
+      throw Error(Code::data_loss,
+                  fmt::format("rows for \"{}\" are not as long as its own", description_.name));
+  };
+  for (const protocol::RestorePiece& piece : from.pieces) {
+    const std::uint64_t all = description_.rows * row_bytes(piece.array);
+    refuse_unless(piece.at <= all && piece.bytes <= all - piece.at);
+  }
+  for (const protocol::RestoreChanges& changes : from.changes)
+    refuse_unless(changes.rows.row_bytes == row_bytes(changes.array));
+}
+
+void Shard::restore(const protocol::RestoreShard& from, RestoreFiles& files) {
+  complete_snapshots();
+  if (touched_) touched_->add_all();
+  check_bounds(from);
+  const WriteGuard guard(*this);  // a consistent read sees the shard before the restore, or after it
+  read_rows(from, files);
+  set_steps(from.steps);
+}
+
+void Shard::renew_version() noexcept {
+  const std::atomic_ref<std::uint64_t> version(*words_.version);
+  const std::uint64_t even = version.load(std::memory_order_relaxed) / 2 * 2 + 2;
+  version.store(is_consistent() ? even : even + 1, std::memory_order_release);
+}
+
+}  // namespace capstan::ps

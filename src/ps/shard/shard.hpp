@@ -1,0 +1,174 @@
+// shard.hpp -- one shard of a variable: rows of values and optimizer slots, wherever they are stored.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/fence.hpp"
+#include "protocol/descriptor.hpp"
+#include "protocol/ps_messages.hpp"
+#include "protocol/push_format.hpp"
+#include "protocol/restore_plan.hpp"
+#include "ps/shard/frozen_rows.hpp"
+#include "ps/shard/touched_rows.hpp"
+
+namespace capstan::ps {
+
+class RestoreFiles;
+class ShardSnapshot;
+
+/// Holds what does not depend on where the rows are stored: the description, the words that clients read, and
+/// which pushes and snapshots are in progress. Derived classes hold the rows: HostShard, DeviceShard. Calls
+/// require the mutex of the store, but those for the description, the location and the sizes.
+class Shard {
+ public:
+  /// Two words of registered memory, in one cache line. The version is odd while the rows change; readers of
+  /// mapped memory compare it before and after. The number of update steps is t of Adam.
+  struct Words {
+    std::uint64_t* version = nullptr;
+    std::int64_t* steps = nullptr;
+    static Words at(std::byte* line) noexcept {
+      return {reinterpret_cast<std::uint64_t*>(line),
+              reinterpret_cast<std::int64_t*>(line + sizeof(std::uint64_t))};
+    }
+  };
+
+  Shard(protocol::CreateShard description, const protocol::ShardLocation& location, const Words& words);
+  virtual ~Shard();
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  const protocol::CreateShard& description() const noexcept { return description_; }
+  const protocol::ShardLocation& location() const noexcept { return location_; }
+  std::uint64_t rows() const noexcept { return description_.rows; }
+  /// Elements per row.
+  std::uint64_t width() const noexcept { return width_; }
+  std::uint64_t row_bytes() const noexcept { return width_ * size_of(description_.dtype); }
+  /// Bytes per row of the values (array 0) or of a slot (1 and up).
+  std::uint64_t row_bytes(std::uint32_t array) const noexcept;
+
+  /// Sets the initial values and slots. REQUIRES: the shard was just constructed.
+  virtual void initialize() = 0;
+
+  /// Returns whether the entry matches the shape of the shard, and its values, if in a staging buffer, are
+  /// in one that its pusher may use.
+  bool fits(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+            const std::byte* values) const;
+  /// Applies an entry of a push; `rows` and `values` may be reused on return. REQUIRES: it fits.
+  void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+             const std::byte* values) {
+    change(header, rows, [&] { update(header, rows, values); });
+  }
+  /// Accounts for an entry that was applied by an earlier run of its closure.
+  void skip(const protocol::PushHeader& header);
+  /// Ends a push whose remaining entries will never arrive, if one is unfinished.
+  void abandon();
+  /// Returns true if no push is half applied.
+  bool is_consistent() const noexcept { return unfinished_ == 0; }
+  std::int64_t steps() const noexcept { return *words_.steps; }
+
+  /// Address of the values if clients and the ps can read them in place, else null.
+  virtual const std::byte* host_values() const noexcept { return nullptr; }
+  /// Copies rows in the order given. REQUIRES: row numbers within the shard.
+  virtual void gather(std::span<const std::uint32_t> rows, std::byte* out) const = 0;
+  /// Copies consecutive bytes of the values.
+  virtual void gather(std::uint64_t first_byte, std::span<std::byte> out) const = 0;
+  /// While any read waits for the shard to be consistent, no further push should begin. `count` is 1 for a
+  /// read that begins to wait and -1 for one that ends.
+  void add_waiting_read(int count) noexcept { waiting_reads_ += count; }
+  bool has_waiting_reads() const noexcept { return waiting_reads_ != 0; }
+
+  /// Takes a snapshot of the rows that `saved` names, and marks rows from here on if it asks for that.
+  /// Throws std::bad_alloc or Error(resource_exhausted), and then changes nothing. REQUIRES: the shard is
+  /// consistent.
+  std::shared_ptr<FrozenRows> freeze(const protocol::SavedRows& saved);
+  /// Returns true if `freeze` copies all rows, which may take seconds.
+  virtual bool freeze_copies_rows() const noexcept { return false; }
+  /// Stops preserving rows for a snapshot of this shard.
+  void release(const std::shared_ptr<FrozenRows>& snapshot);
+  /// Completes all snapshots: the memory of the rows is about to be overwritten or freed.
+  void complete_snapshots();
+
+  /// Overwrites rows with those of a checkpoint. Throws Error(data_loss) if they do not fit the shard.
+  void restore(const protocol::RestoreShard& from, RestoreFiles& files);
+
+  /// Counts an unfinished push that the process before this one had begun.
+  void add_unfinished() noexcept { ++unfinished_; }
+  /// Sets the version to another value than any that the process before this one published: a reader that
+  /// began before its death may have read rows that were undone.
+  void renew_version() noexcept;
+
+  /// Rows pushed to the shard and sent from it.
+  std::uint64_t rows_moved() const noexcept { return rows_moved_; }
+  void count_sent(std::uint64_t rows) noexcept { rows_moved_ += rows; }
+  /// Bytes of GPU memory that values and slots take.
+  virtual std::uint64_t device_bytes() const noexcept { return 0; }
+
+ protected:
+  /// Runs `f`, which applies the rows of an entry, as one change that readers and snapshots can tell apart.
+  template <class F>
+  void change(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const F& f) {
+    before_change(header, rows);
+    const WriteGuard guard(*this);
+    count(header);
+    f();
+  }
+  /// From now on, `snapshot` preserves rows before they change.
+  void attach(std::shared_ptr<ShardSnapshot> snapshot) { snapshots_.push_back(std::move(snapshot)); }
+  void set_steps(std::int64_t steps) noexcept { *words_.steps = steps; }
+
+ private:
+  /// Makes the version odd for its lifetime; an unfinished push keeps it odd.
+  class WriteGuard {
+   public:
+    explicit WriteGuard(Shard& shard) noexcept : shard_(shard), version_(*shard.words_.version) {
+      if (shard_.unfinished_ != 0) return;
+      // It is odd already if the process before this one died while it wrote.
+      version_.store(version_.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
+      thread_fence(std::memory_order_release);  // odd before any element changes
+    }
+    ~WriteGuard() {
+      if (shard_.unfinished_ == 0)
+        version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
+    WriteGuard(const WriteGuard&) = delete;
+    WriteGuard& operator=(const WriteGuard&) = delete;
+
+   private:
+    Shard& shard_;
+    std::atomic_ref<std::uint64_t> version_;
+  };
+
+  /// Applies the rows of an entry: the one virtual call per entry.
+  virtual void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                      const std::byte* values) = 0;
+  /// Returns whether the gradient of an entry is in a staging buffer of its pusher; `slot` points to a
+  /// protocol::BufferSlot.
+  virtual bool is_staged(const protocol::PushHeader& /*header*/, const std::byte* /*slot*/) const {
+    return false;
+  }
+  virtual std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) = 0;
+  virtual void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) = 0;
+
+  void before_change(const protocol::PushHeader& header, std::span<const std::uint32_t> rows);
+  void count(const protocol::PushHeader& header) noexcept;
+  void count_part(const protocol::PushHeader& header) noexcept;
+  void check_bounds(const protocol::RestoreShard& from) const;
+
+  protocol::CreateShard description_;
+  protocol::ShardLocation location_;
+  std::uint64_t width_;
+  Words words_;
+  int unfinished_ = 0;  // pushes of which only some entries have been applied
+  int waiting_reads_ = 0;
+  std::uint64_t rows_moved_ = 0;
+  std::vector<std::shared_ptr<ShardSnapshot>> snapshots_;  // that preserve rows before they change
+  std::optional<TouchedRows> touched_;                     // since the save that increments may follow
+};
+
+}  // namespace capstan::ps

@@ -1,0 +1,157 @@
+// shard_factory.cpp -- checks, allocation in the order of the manifest's record, rollback.
+#include "ps/shard/shard_factory.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "capstan/error.hpp"
+#include "capstan/serialize.hpp"
+#include "protocol/descriptor.hpp"
+#include "ps/shard/device_shard.hpp"
+
+namespace capstan::ps {
+namespace {
+
+/// Repeats the checks of the coordinator: memory is laid out by these numbers.
+void check_size(const protocol::CreateShard& request) {
+  const std::uint64_t all = protocol::rows_of(request.shape);
+  protocol::check_bytes(request.name, request.dtype, request.shape, request.optimizer.kind);
+  protocol::check_shard_rows(request.name, request.shard, request.rows, all);
+  if (request.first_row <= all && request.rows <= all - request.first_row) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable \"{}\": shard {} has {} rows from row {} on, expected rows among {}",
+                          request.name, request.shard, request.rows, request.first_row, all));
+}
+
+PiecePlace place_of(const Piece& piece) { return {piece.region, piece.offset}; }
+
+protocol::ShardLocation location_of(int ps, const protocol::CreateShard& description, const Piece& values,
+                                    const Piece& words) {
+  return {ps,           description.first_row, description.rows, values.region, values.offset,
+          words.region, words.offset};
+}
+
+}  // namespace
+
+std::shared_ptr<Shard> ShardFactory::make(const protocol::CreateShard& request, bool restored) {
+  check_size(request);
+  protocol::check_optimizer(request.name, request.dtype, request.optimizer);
+  protocol::check_initializer(request.name, request.dtype, {request.shape.begin(), request.shape.end()},
+                              request.initializer);
+  const Mark before = mark();
+  try {
+    ShardRecord record{request, {}};
+    std::shared_ptr<Shard> made = allocate(request, record);
+    if (!restored) made->initialize();
+    if (persistent_ != nullptr) persistent_->append(PersistentState::Record::shard, to_bytes(record));
+    const bool further = newest_ && newest_->variable == request.variable && newest_->after == before;
+    newest_ = Newest{request.variable, further ? newest_->before : before, mark()};
+    return made;
+  } catch (const Error& error) {
+    roll_back(before);
+    if (error.code() != Code::resource_exhausted) throw;
+    throw_exhausted(request, error.what());
+  } catch (...) {
+    roll_back(before);
+    throw;
+  }
+}
+
+void ShardFactory::throw_exhausted(const protocol::CreateShard& request, const char* why) const {
+  std::uint64_t row = 0;
+  for (std::size_t slot = 0; slot < protocol::slots_of(request.optimizer.kind).size(); ++slot)
+    row += size_of(protocol::slot_dtype(request.dtype));
+  row = protocol::width_of(request.shape) * (row + size_of(request.dtype));
+  throw Error(Code::resource_exhausted,
+              fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
+                          "optimizer's slots: {}",
+                          request.name, ps_index_, protocol::name_of(request), request.rows,
+                          request.rows * row, why));
+}
+
+std::shared_ptr<Shard> ShardFactory::allocate(const protocol::CreateShard& request, ShardRecord& record) {
+  return request.memory == ShardMemory::device ? allocate_on_device(request, record)
+                                               : allocate_on_host(request, record);
+}
+
+std::shared_ptr<Shard> ShardFactory::allocate_on_host(const protocol::CreateShard& request,
+                                                      ShardRecord& record) {
+  const std::uint64_t elements = request.rows * protocol::width_of(request.shape);
+  const Piece values = heap_.allocate(elements * size_of(request.dtype));
+  std::vector<Piece> slots;
+  for (std::size_t slot = 0; slot < protocol::slots_of(request.optimizer.kind).size(); ++slot)
+    slots.push_back(heap_.allocate(elements * size_of(protocol::slot_dtype(request.dtype))));
+  const Piece words = allocate_words();
+  record.pieces = {place_of(values), place_of(words)};
+  std::vector<std::byte*> addresses;
+  for (const Piece& slot : slots) {
+    record.pieces.push_back(place_of(slot));
+    addresses.push_back(slot.data);
+  }
+  return host_shard(request, values, words, std::move(addresses));
+}
+
+std::shared_ptr<Shard> ShardFactory::allocate_on_device(const protocol::CreateShard& request,
+                                                        ShardRecord& record) {
+  const Piece words = allocate_words();
+  const Piece none{protocol::kNoRegion, 0, nullptr};
+  record.pieces = {place_of(none), place_of(words)};
+  return std::make_shared<DeviceShard>(request, location_of(ps_index_, request, none, words),
+                                       Shard::Words::at(words.data), device_);
+}
+
+std::shared_ptr<HostShard> ShardFactory::host_shard(const protocol::CreateShard& description,
+                                                    const Piece& values, const Piece& words,
+                                                    std::vector<std::byte*> slots) const {
+  return std::make_shared<HostShard>(description, location_of(ps_index_, description, values, words),
+                                     Shard::Words::at(words.data),
+                                     HostShard::Arrays{values.data, std::move(slots)}, chunks_,
+                                     persistent_ == nullptr ? nullptr : &persistent_->journal());
+}
+
+std::shared_ptr<HostShard> ShardFactory::recover(const ShardRecord& record) const {
+  const auto piece = [&](std::size_t number) {
+    const PiecePlace& place = record.pieces.at(number);
+    return heap_.at(place.region, place.offset);
+  };
+  std::vector<std::byte*> slots;
+  for (std::size_t slot = 2; slot < record.pieces.size(); ++slot) slots.push_back(piece(slot).data);
+  return host_shard(record.description, piece(0), piece(1), std::move(slots));
+}
+
+void ShardFactory::reclaim(std::uint32_t variable) {
+  if (newest_ && newest_->variable == variable && newest_->after == mark()) {
+    roll_back(newest_->before);
+  } else if (persistent_ != nullptr) {  // rings were allocated since
+    persistent_->append_words(PersistentState::Record::dropped, {variable});
+  }
+  newest_.reset();
+}
+
+ShardFactory::Mark ShardFactory::mark() const noexcept {
+  return {heap_.mark(), persistent_ == nullptr ? PersistentState::Mark{} : persistent_->mark(), versions_,
+          versions_used_};
+}
+
+/// Regions are unregistered before their memory is unmapped.
+void ShardFactory::roll_back(const Mark& mark) noexcept {
+  heap_.back_to(mark.heap);
+  if (persistent_ != nullptr) persistent_->back_to(mark.manifest);
+  versions_ = mark.versions;
+  versions_used_ = mark.versions_used;
+}
+
+Piece ShardFactory::allocate_words() {
+  constexpr std::uint64_t kPage = 4096;
+  if (versions_.data == nullptr || versions_used_ == kPage) {
+    versions_ = heap_.allocate(kPage);
+    versions_used_ = 0;
+  }
+  const Piece line{versions_.region, versions_.offset + versions_used_, versions_.data + versions_used_};
+  versions_used_ += protocol::kCacheLine;
+  return line;
+}
+
+}  // namespace capstan::ps
