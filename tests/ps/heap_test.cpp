@@ -63,7 +63,7 @@ TEST_F(HeapTest, GoesBackToWhereItWas) {
   std::memset(second.data, 7, 100);
   (void)heap_.allocate(3 * kSlab);
   for (int i = 0; i < 4; ++i) (void)heap_.allocate(kSlab / 2);  // a further slab
-  heap_.back_to(mark);
+  heap_.roll_back(mark);
   EXPECT_EQ(heap_.mark(), mark);
   EXPECT_EQ(heap_.bytes(), bytes);
   const Piece again = heap_.allocate(100);

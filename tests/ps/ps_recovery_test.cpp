@@ -88,7 +88,7 @@ class PersistentPs {
   void greet_coordinator() {
     close(kCoordinator);
     rings_.release(kCoordinator);
-    rings_.begin_anew(kCoordinator);
+    rings_.reset(kCoordinator);
   }
   void restore(const std::filesystem::path& folder, double value) {
     const Values all(4, value);

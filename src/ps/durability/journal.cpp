@@ -1,4 +1,4 @@
-// journal.cpp -- keeping and undoing. The fences are for the compiler alone.
+// journal.cpp -- logging and undoing. The fences only restrain the compiler.
 #include "ps/durability/journal.hpp"
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace capstan::ps {
 std::uint64_t Journal::bytes_for(std::uint64_t entry_bytes) noexcept {
   // An entry brings one value for each that it changes, of two bytes at least; slots are of four.
   const std::uint64_t groups = 2 + entry_bytes / protocol::kCacheLine;
-  return sizeof(Page) + 5 * entry_bytes + groups * sizeof(Kept);
+  return sizeof(Page) + 5 * entry_bytes + groups * sizeof(LoggedGroup);
 }
 
 void Journal::begin(const protocol::PushHeader& header, std::uint64_t position, std::int64_t steps,
@@ -25,29 +25,29 @@ void Journal::begin(const protocol::PushHeader& header, std::uint64_t position, 
   entry.position = position;
   entry.steps = steps;
   entry.entered = entered;
-  entry.kept = entry.last = 0;
+  entry.logged = entry.last = 0;
   signal_fence();
   page_->valid = 1;
   signal_fence();
 }
 
-void Journal::keep(const Group& group) {
+void Journal::log(const Group& group) {
   Entry& entry = page_->entry;
-  std::uint64_t end = sizeof(Page) + entry.kept + sizeof(Kept);
+  std::uint64_t end = sizeof(Page) + entry.logged + sizeof(LoggedGroup);
   for (std::size_t a = 0; a < kArrays; ++a) {
     if (group.bases[a] != nullptr) end += group.count * group.bytes[a];
   }
   end = protocol::round_up(end);
   if (end > bytes_) throw Error(Code::internal, "a push is larger than the journal of this ps");
-  std::byte* to = reinterpret_cast<std::byte*>(page_) + sizeof(Page) + entry.kept;
-  auto& kept = *reinterpret_cast<Kept*>(to);
-  to += sizeof(Kept);
-  kept.before = entry.last;
-  kept.count = group.count;
+  std::byte* to = reinterpret_cast<std::byte*>(page_) + sizeof(Page) + entry.logged;
+  auto& logged = *reinterpret_cast<LoggedGroup*>(to);
+  to += sizeof(LoggedGroup);
+  logged.before = entry.last;
+  logged.count = group.count;
   for (std::size_t a = 0; a < kArrays; ++a) {
-    kept.offsets[a] = group.offsets[a];
-    kept.bytes[a] = group.bases[a] != nullptr ? group.bytes[a] : 0;
-    if (kept.bytes[a] == 0) continue;
+    logged.offsets[a] = group.offsets[a];
+    logged.bytes[a] = group.bases[a] != nullptr ? group.bytes[a] : 0;
+    if (logged.bytes[a] == 0) continue;
     const std::byte* from = group.bases[a] + group.offsets[a];
     if (group.rows == nullptr) {
       std::memcpy(to, from, group.bytes[a]);
@@ -57,13 +57,13 @@ void Journal::keep(const Group& group) {
     to += group.count * group.bytes[a];
   }
   if (group.rows != nullptr) {
-    std::memcpy(kept.rows, group.rows, group.count * sizeof *group.rows);
+    std::memcpy(logged.rows, group.rows, group.count * sizeof *group.rows);
   } else {
-    kept.rows[0] = 0;
+    logged.rows[0] = 0;
   }
   signal_fence();
-  entry.last = entry.kept;
-  entry.kept = end - sizeof(Page);
+  entry.last = entry.logged;
+  entry.logged = end - sizeof(Page);
   signal_fence();
 }
 
@@ -76,19 +76,19 @@ Journal::Entry Journal::last() const noexcept { return page_->valid != 0 ? page_
 
 void Journal::undo(std::byte* const (&bases)[kArrays]) const noexcept {
   const Entry& entry = page_->entry;
-  // `last` may be ahead of `kept`, of a group that had not begun: it is as it was.
-  if (entry.kept == 0) return;
+  // `last` may be ahead of `logged`, for a group whose rows have not changed yet.
+  if (entry.logged == 0) return;
   for (std::uint64_t at = entry.last;;) {
     const std::byte* from = reinterpret_cast<const std::byte*>(page_) + sizeof(Page) + at;
-    const auto& kept = *reinterpret_cast<const Kept*>(from);
-    from += sizeof(Kept);
+    const auto& logged = *reinterpret_cast<const LoggedGroup*>(from);
+    from += sizeof(LoggedGroup);
     for (std::size_t a = 0; a < kArrays; ++a) {
-      for (std::uint64_t i = 0; i < kept.count && kept.bytes[a] != 0; ++i, from += kept.bytes[a]) {
-        std::memcpy(bases[a] + kept.offsets[a] + kept.rows[i] * kept.bytes[a], from, kept.bytes[a]);
+      for (std::uint64_t i = 0; i < logged.count && logged.bytes[a] != 0; ++i, from += logged.bytes[a]) {
+        std::memcpy(bases[a] + logged.offsets[a] + logged.rows[i] * logged.bytes[a], from, logged.bytes[a]);
       }
     }
     if (at == 0) return;
-    at = kept.before;
+    at = logged.before;
   }
 }
 

@@ -1,4 +1,4 @@
-// part_saver.cpp -- one thread a save, and what it tells.
+// part_saver.cpp -- one thread per save, and its reports.
 #include "ps/durability/part_saver.hpp"
 
 #include <filesystem>
@@ -66,8 +66,9 @@ void PartSaver::write(Save& save, const std::stop_token& stop) {
   wake_();
 }
 
-/// Each where it is to be, or in the fast level if there is one that has room. Without a rest: each row that
-/// changes before it has been copied costs its push more than the copy costs this thread.
+/// Writes each file to the fast level if there is one with enough space, else to the checkpoint's directory.
+/// The fast level has no rate limit: each row that changes before it has been copied costs its push more than
+/// the copy costs this thread.
 void PartSaver::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
   SaveRateLimiter as_fast_as_it_goes(0), bounded(bytes_a_second_);
   SaveRateLimiter* pace = nullptr;
@@ -101,16 +102,16 @@ bool PartSaver::advance() {
   });
   if (saves_.empty()) return any;
   Save& last = *saves_.back();
-  // An earlier one may be at a file of the same name.
-  if (take_whole(last) && saves_.size() == 1 && !last.thread.joinable()) {
+  // An earlier save may still be writing a file of the same name.
+  if (take_consistent(last) && saves_.size() == 1 && !last.thread.joinable()) {
     last.thread = std::jthread([this, &last](const std::stop_token& stop) { write(last, stop); });
     any = true;
   }
   return any;
 }
 
-/// True when all shards have been taken. Without memory for that the save fails, not the ps.
-bool PartSaver::take_whole(Save& save) {
+/// Returns true if all shards have been taken. If memory is exhausted, the save fails, not the ps.
+bool PartSaver::take_consistent(Save& save) {
   if (!save.snapshot || save.written) return false;
   try {
     return save.snapshot->advance();
@@ -123,7 +124,7 @@ bool PartSaver::take_whole(Save& save) {
   }
 }
 
-/// As soon as they have been copied; true when there was something to do.
+/// Releases the rows once they have been copied. Returns true if there was anything to do.
 bool PartSaver::release_rows(Save& save) {
   if (!save.snapshot || !save.copied.load(std::memory_order_acquire)) return false;
   save.snapshot.reset();

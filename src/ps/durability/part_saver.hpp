@@ -1,4 +1,4 @@
-// part_saver.hpp -- a ps writes its part of a checkpoint while it goes on.
+// part_saver.hpp -- writes the part of a ps in a checkpoint, in the background.
 #pragma once
 
 #include <atomic>
@@ -18,24 +18,24 @@
 
 namespace capstan::ps {
 
-/// Used by the ps's thread. The files are written by a thread of their own, one save at a time.
+/// Used by the thread of the ps. Another thread writes the files, one save at a time.
 class PartSaver {
  public:
-  /// What has become of a save: reports of its files, or the text of an error; and before that, that they
-  /// are in the fast level.
+  /// Reports the result of a save: its files, or an error; and before that, that the files are in the fast
+  /// level.
   using Report = std::function<void(const protocol::PartSaved& saved, std::span<const std::byte> payload)>;
 
-  /// `bytes_a_second`, to the checkpoint's folder: 0 = as fast as it goes. `wake` is called by another thread
-  /// when there is something for `advance`; `report` by `advance`.
+  /// `bytes_a_second`: rate limit of writes to the checkpoint's directory; 0: none. `wake` is called by
+  /// another thread when `advance` has work; `report` is called by `advance`.
   PartSaver(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake, Report report);
   ~PartSaver();
   PartSaver(const PartSaver&) = delete;
   PartSaver& operator=(const PartSaver&) = delete;
 
-  /// From now on what is pushed is not part of it, as far as shards are whole. An earlier save that is under
-  /// way has been given up by who asked for it: it ends, and is not reported.
+  /// Begins a save of the shards as they are, or as soon as they are consistent. Cancels an earlier save
+  /// without a report.
   void begin(const protocol::SavePart& save, int ps_count);
-  /// True when there was something to do.
+  /// Returns true if there was anything to do.
   bool advance();
   /// Returns true if the next `advance` may take seconds.
   bool advance_copies_rows() const {
@@ -47,20 +47,20 @@ class PartSaver {
   struct Save {
     protocol::SavePart request;
     int ps_count;
-    std::uint64_t attempt = 0;  // in the names of its files
+    std::uint64_t attempt = 0;  // part of the names of its files
     std::unique_ptr<StoreSnapshot> snapshot;
     bool given_up = false;
     std::vector<io::PartReport> reports;
-    bool in_fast_level = false;  // all of it, and the coordinator sees it
+    bool in_fast_level = false;  // all files, where the coordinator sees them
     std::exception_ptr error;
-    std::atomic<bool> copied{false};  // the rows; reports and in_fast_level are there
+    std::atomic<bool> copied{false};  // the rows; reports and in_fast_level are set
     std::atomic<bool> written{false};
-    std::jthread thread;  // last: it uses the rest
+    std::jthread thread;  // last: it uses the other members
   };
 
   void write(Save& save, const std::stop_token& stop);
   void write_files(Save& save, FastParts& fast, const std::stop_token& stop);
-  bool take_whole(Save& save);
+  bool take_consistent(Save& save);
   bool release_rows(Save& save);
   void report(Save& save);
 
@@ -69,8 +69,8 @@ class PartSaver {
   std::uint64_t bytes_a_second_;
   std::function<void()> wake_;
   Report report_;
-  bool warned_ = false;                       // of the fast level; the thread's that writes
-  std::vector<std::unique_ptr<Save>> saves_;  // all but the last are given up
+  bool warned_ = false;                       // about the fast level; used by the writing thread
+  std::vector<std::unique_ptr<Save>> saves_;  // all but the last are cancelled
 };
 
 }  // namespace capstan::ps

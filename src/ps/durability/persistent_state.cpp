@@ -32,20 +32,20 @@ constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8
 }  // namespace
 
 PersistentState::PersistentState(std::shared_ptr<transport::PersistentMemory> memory,
-                                 transport::Fabric& fabric, std::uint64_t places, std::uint64_t entry_bytes,
+                                 transport::Fabric& fabric, std::uint64_t ranks, std::uint64_t entry_bytes,
                                  const ClosureLedger::Capacity& ledger)
-    : memory_(std::move(memory)), fabric_(fabric), layout_(places) {
+    : memory_(std::move(memory)), fabric_(fabric), layout_(ranks) {
   const std::uint64_t journal_bytes = Journal::bytes_for(entry_bytes);
   const std::uint64_t journal_at = kPageBytes;
   const std::uint64_t ledger_at = journal_at + to_pages(journal_bytes);
-  const std::uint64_t ledger_bytes = ClosureLedger::bytes_for(places, ledger);
-  const std::uint64_t middles_at = ledger_at + to_pages(ledger_bytes);
-  const std::uint64_t manifest_at = middles_at + to_pages(places * sizeof(UnfinishedUpdates));
+  const std::uint64_t ledger_bytes = ClosureLedger::bytes_for(ranks, ledger);
+  const std::uint64_t partial_at = ledger_at + to_pages(ledger_bytes);
+  const std::uint64_t manifest_at = partial_at + to_pages(ranks * sizeof(PartialPushes));
   board_at_ = manifest_at + kManifestBytes;
   std::byte* at = memory_->map(transport::PersistentMemory::kFirst, board_at_).data();
   head_ = reinterpret_cast<Head*>(at);
   journal_ = Journal(at + journal_at, journal_bytes);
-  middles_ = {reinterpret_cast<UnfinishedUpdates*>(at + middles_at), places};
+  partial_ = {reinterpret_cast<PartialPushes*>(at + partial_at), ranks};
   ledger_ = {at + ledger_at, ledger_bytes};
   manifest_ = at + manifest_at;
   board_at_ += transport::PersistentMemory::kFirst;
@@ -64,12 +64,12 @@ std::vector<PersistentState::Item> PersistentState::items() const {
   return items;
 }
 
-std::optional<TakenPlace> PersistentState::place() const {
-  std::optional<TakenPlace> place;
+std::optional<AssumedRole> PersistentState::assumed_role() const {
+  std::optional<AssumedRole> role;
   for (const Item& item : items()) {
-    if (item.record == Record::place) place = from_bytes<TakenPlace>(item.bytes);
+    if (item.record == Record::assumed_role) role = from_bytes<AssumedRole>(item.bytes);
   }
-  return place;
+  return role;
 }
 
 void PersistentState::append(Record record, transport::Bytes bytes) {
@@ -98,31 +98,31 @@ std::unique_ptr<transport::Region> PersistentState::board(std::uint64_t bytes) {
 }
 
 std::uint64_t PersistentState::applied(std::uint64_t rank) const noexcept {
-  if (rank >= middles_.size()) return 0;
+  if (rank >= partial_.size()) return 0;
   return transport::word_at(board_ + layout_.applied(rank)).load(std::memory_order_relaxed);
 }
 
 void PersistentState::set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept {
-  if (rank >= middles_.size()) return;
+  if (rank >= partial_.size()) return;
   transport::word_at(board_ + layout_.applied(rank)).store(bytes, std::memory_order_release);
 }
 
-void PersistentState::begin_anew(std::uint64_t rank) noexcept {
-  if (rank >= middles_.size()) return;
+void PersistentState::reset(std::uint64_t rank) noexcept {
+  if (rank >= partial_.size()) return;
   // The positions of the earlier process mean nothing from here on: a committed entry that began at 0 would
   // look cut off.
   if (journal_.last().header.rank == rank) journal_.retire();
-  middles_[rank] = {};
+  partial_[rank] = {};
   std::atomic_signal_fence(std::memory_order_seq_cst);
   set_applied(rank, 0);
 }
 
 void PersistentState::begin(const protocol::PushHeader& header, std::int64_t steps,
                             std::uint64_t entered) noexcept {
-  if (header.rank >= middles_.size()) return;
+  if (header.rank >= partial_.size()) return;
   const std::uint64_t position = applied(header.rank);
   journal_.begin(header, position, steps, entered);
-  Middle(&of)[2] = middles_[header.rank].of;
+  PartialPush(&of)[2] = partial_[header.rank].of;
   // One that lies ahead is of this entry, begun before and cut off.
   const bool first =
       of[0].applied > position || (of[1].applied <= position && of[0].applied <= of[1].applied);
@@ -140,9 +140,9 @@ std::optional<Journal::Entry> PersistentState::cut_off() const noexcept {
 protocol::UnfinishedPush PersistentState::unfinished(std::uint64_t rank) const noexcept {
   const std::uint64_t now = applied(rank);
   if (now == protocol::kFenced) return {};
-  const Middle* latest = nullptr;
-  for (const Middle& middle : middles_[rank].of) {
-    if (middle.applied <= now && (latest == nullptr || middle.applied > latest->applied)) latest = &middle;
+  const PartialPush* latest = nullptr;
+  for (const PartialPush& partial : partial_[rank].of) {
+    if (partial.applied <= now && (latest == nullptr || partial.applied > latest->applied)) latest = &partial;
   }
   protocol::UnfinishedPush push;
   if (latest != nullptr && latest->open != 0) push.set(latest->variable, latest->shard);
@@ -151,7 +151,7 @@ protocol::UnfinishedPush PersistentState::unfinished(std::uint64_t rank) const n
 
 std::map<int, protocol::UnfinishedPush> PersistentState::unfinished_pushes() const {
   std::map<int, protocol::UnfinishedPush> pushes;
-  for (std::uint64_t rank = 0; rank < middles_.size(); ++rank) {
+  for (std::uint64_t rank = 0; rank < partial_.size(); ++rank) {
     if (const auto push = unfinished(rank); push.open()) pushes.emplace(static_cast<int>(rank), push);
   }
   return pushes;
@@ -168,23 +168,23 @@ std::unique_ptr<transport::Region> PersistentState::allocate(std::uint64_t bytes
     next_region_ = at + to_pages(bytes);
     return region;
   } catch (...) {
-    back_to(mark());
+    roll_back(mark());
     throw;
   }
 }
 
-void PersistentState::back_to(const Mark& mark) noexcept {
+void PersistentState::roll_back(const Mark& mark) noexcept {
   head_->manifest_bytes = mark.manifest_bytes;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  std::vector<std::span<std::byte>> gone;
+  std::vector<std::span<std::byte>> freed;
   for (auto at = regions_.lower_bound(mark.regions_end); at != regions_.end(); at = regions_.erase(at)) {
-    gone.push_back(at->second);
+    freed.push_back(at->second);
   }
-  memory_->unmap(mark.regions_end, gone);
+  memory_->unmap(mark.regions_end, freed);
   next_region_ = mark.regions_end;
 }
 
-std::unique_ptr<transport::Region> PersistentState::again(std::uint64_t offset, std::uint64_t bytes) {
+std::unique_ptr<transport::Region> PersistentState::adopt(std::uint64_t offset, std::uint64_t bytes) {
   const std::span<std::byte> memory = memory_->map(offset, bytes);
   topology::advise_huge_pages(memory);
   regions_[offset] = memory;

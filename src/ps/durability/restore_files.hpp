@@ -1,4 +1,4 @@
-// restore_files.hpp -- the files that a ps reads its part of a checkpoint from.
+// restore_files.hpp -- files of a checkpoint, opened as a restore needs them.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,14 +14,15 @@
 
 namespace capstan::ps {
 
-/// Each file is opened when its first bytes are read, and one at a time.
+/// Keeps one file open at a time. `names` must outlive this object.
 class RestoreFiles {
  public:
-  RestoreFiles(const std::string& folder, const std::vector<std::string>& names)
-      : folder_(folder), names_(names) {}
+  RestoreFiles(const std::string& directory, const std::vector<std::string>& names)
+      : directory_(directory), names_(names) {}
+  /// Opens a file by its index in `names`. Throws Error(failed_precondition) if this host does not see it.
   const io::FileDescriptor& open(std::uint32_t number) {
     if (number_ == number && file_) return file_;
-    path_ = folder_ / names_.at(number);
+    path_ = directory_ / names_.at(number);
     try {
       file_ = io::open_to_read(path_);
     } catch (const Error& error) {
@@ -35,11 +36,11 @@ class RestoreFiles {
     number_ = number;
     return file_;
   }
-  /// Of the file that was opened last.
+  /// Path of the file that was opened last.
   const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   const std::vector<std::string>& names_;
   std::filesystem::path path_;
   io::FileDescriptor file_;

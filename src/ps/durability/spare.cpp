@@ -68,15 +68,15 @@ cluster::Member as_ps(const cluster::Runtime& runtime, int rank, int index) {
 
 /// Started again by the agent, after a process that was a ps.
 void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
-  std::optional<TakenPlace> place;
+  std::optional<AssumedRole> role;
   {
-    const PersistentState kept(runtime->persistent_memory(), runtime->control(),
-                               static_cast<std::uint64_t>(runtime->table().places()),
-                               PsServer::entry_bytes(*runtime), PsServer::ledger_capacity(*runtime));
-    place = kept.place();
+    const PersistentState persistent(runtime->persistent_memory(), runtime->control(),
+                                     static_cast<std::uint64_t>(runtime->table().places()),
+                                     PsServer::entry_bytes(*runtime), PsServer::ledger_capacity(*runtime));
+    role = persistent.assumed_role();
   }
-  if (!place) throw Error(Code::unavailable, "this spare died before it had the shards of a ps; it ends");
-  runtime->become(as_ps(*runtime, place->rank, place->index));
+  if (!role) throw Error(Code::unavailable, "this spare died before it had the shards of a ps; it ends");
+  runtime->become(as_ps(*runtime, role->rank, role->index));
   PsServer(runtime).run();
 }
 

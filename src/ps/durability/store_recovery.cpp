@@ -16,7 +16,7 @@ std::map<Store::Key, ShardRecord> Store::replay_manifest() {
     switch (item.record) {
       case PersistentState::Record::region: {
         const auto words = from_bytes<std::array<std::uint64_t, 2>>(item.bytes);
-        heap_.add(persistent_->again(words[0], words[1]));
+        heap_.add(persistent_->adopt(words[0], words[1]));
         break;
       }
       case PersistentState::Record::shard: {
@@ -30,7 +30,7 @@ std::map<Store::Key, ShardRecord> Store::replay_manifest() {
         std::erase_if(shards, [&](const auto& entry) { return entry.first.first == variable; });
         break;
       }
-      case PersistentState::Record::gone:
+      case PersistentState::Record::dead:
         ledger_.close(static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
         break;
       case PersistentState::Record::group:

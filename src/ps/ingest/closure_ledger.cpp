@@ -33,12 +33,12 @@ ClosureLedger::ClosureLedger(Capacity capacity, std::span<std::byte> memory) : c
     open_ = {own_open_.get(), slots};
   } else {
     open_ = {reinterpret_cast<OpenCount*>(memory.data()), slots};
-    kept_ = memory.subspan(open_bytes(capacity_));
+    memory_ = memory.subspan(open_bytes(capacity_));
   }
 }
 
 std::size_t ClosureLedger::ranks() const noexcept {
-  return kept_.empty() ? own_.size() : kept_.size() / row_bytes(capacity_);
+  return memory_.empty() ? own_.size() : memory_.size() / row_bytes(capacity_);
 }
 
 ClosureLedger::Row ClosureLedger::row_at(std::byte* at) const {
@@ -47,7 +47,7 @@ ClosureLedger::Row ClosureLedger::row_at(std::byte* at) const {
 }
 
 ClosureLedger::Row ClosureLedger::row(std::size_t rank) {
-  if (!kept_.empty()) return row_at(kept_.data() + rank * row_bytes(capacity_));
+  if (!memory_.empty()) return row_at(memory_.data() + rank * row_bytes(capacity_));
   if (rank >= own_.size()) own_.resize(rank + 1);
   if (!own_[rank]) own_[rank] = std::make_unique<std::byte[]>(row_bytes(capacity_));
   return row_at(own_[rank].get());
@@ -55,8 +55,8 @@ ClosureLedger::Row ClosureLedger::row(std::size_t rank) {
 
 /// Without counts where it has begun none.
 ClosureLedger::Row ClosureLedger::row_or_none(std::size_t rank) const {
-  if (rank >= ranks() || (kept_.empty() && !own_[rank])) return {};
-  const Row row = row_at(kept_.empty() ? own_[rank].get() : kept_.data() + rank * row_bytes(capacity_));
+  if (rank >= ranks() || (memory_.empty() && !own_[rank])) return {};
+  const Row row = row_at(memory_.empty() ? own_[rank].get() : memory_.data() + rank * row_bytes(capacity_));
   return *row.begun == 0 ? Row{} : row;
 }
 
@@ -69,7 +69,7 @@ ClosureLedger::OpenCount* ClosureLedger::open_slot(const protocol::PushHeader& h
 
 bool ClosureLedger::enter(const protocol::PushHeader& header) {
   if (header.closure == 0) return true;
-  if (!kept_.empty() && header.rank >= ranks()) return true;  // no rank of this cluster
+  if (!memory_.empty() && header.rank >= ranks()) return true;  // no rank of this cluster
   const Row counts = row(header.rank);
   const std::uint64_t before = entered(header);
   Count* count = counts.find(header);
@@ -129,7 +129,7 @@ void ClosureLedger::close(int rank) {
     if (added) order_.push_back(entry->first);
   }
   for (; order_.size() > kMostOfTheDead * size; order_.pop_front()) of_the_dead_.erase(order_.front());
-  if (kept_.empty()) own_[at].reset();
+  if (memory_.empty()) own_[at].reset();
 }
 
 }  // namespace capstan::ps

@@ -104,9 +104,9 @@ class ClosureLedger {
   OpenCount* open_slot(const protocol::PushHeader& header) const;
 
   Capacity capacity_;
-  std::unique_ptr<OpenCount[]> own_open_;               // null: in kept memory
+  std::unique_ptr<OpenCount[]> own_open_;               // null: in persistent memory
   std::span<OpenCount> open_;                           // by closure and replica
-  std::span<std::byte> kept_;                           // rows; empty: `own_`
+  std::span<std::byte> memory_;                         // rows; empty: `own_`
   std::vector<std::unique_ptr<std::byte[]>> own_;       // by rank
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // closure, replica
   // Copied from rows of dead workers, which do not change any more.

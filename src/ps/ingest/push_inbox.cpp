@@ -30,12 +30,13 @@ void PushInbox::receive(const transport::Message& message) {
 
 PushInbox::Pusher& PushInbox::pusher(int rank) {
   const auto [found, added] = pushers_.try_emplace(rank);
-  if (added && kept_ != nullptr) found->second.applied = kept_->applied(static_cast<std::uint64_t>(rank));
+  if (added && persistent_ != nullptr)
+    found->second.applied = persistent_->applied(static_cast<std::uint64_t>(rank));
   return found->second;
 }
 
 void PushInbox::recover(const std::function<bool(int rank)>& has_ring) {
-  for (const auto& [rank, push] : kept_->unfinished_pushes()) {
+  for (const auto& [rank, push] : persistent_->unfinished_pushes()) {
     if (!has_ring(rank)) pusher(rank).unfinished = push;
   }
 }
@@ -60,7 +61,7 @@ void PushInbox::apply(int rank, Pusher& pusher, const protocol::PushHeader& head
     pusher.unfinished.note(header, sink_);
   }
   pusher.applied += header.bytes;
-  if (kept_ != nullptr) kept_->set_applied(static_cast<std::uint64_t>(rank), pusher.applied);
+  if (persistent_ != nullptr) persistent_->set_applied(static_cast<std::uint64_t>(rank), pusher.applied);
   if (header.acknowledge != 0) pusher.acknowledge = news_ = true;
 }
 

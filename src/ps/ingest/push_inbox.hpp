@@ -1,4 +1,4 @@
-// push_inbox.hpp -- the ps's end of pushes that come as messages, from ranks that cannot write its memory.
+// push_inbox.hpp -- pushes that arrive as messages, from ranks that cannot write the memory of the ps.
 #pragma once
 
 #include <cstdint>
@@ -15,39 +15,39 @@
 
 namespace capstan::ps {
 
-/// An entry is applied straight from the message. Its pusher never has more bytes under way than a ring would
-/// hold, so what has to wait here is bounded by that.
+/// Entries are applied straight from the message if possible. A pusher has at most as many bytes in flight as
+/// a ring would hold, which bounds the entries that wait here.
 class PushInbox {
  public:
-  /// Says to a rank how many bytes of its entries have been applied.
+  /// Tells a rank how many bytes of its entries have been applied.
   using Acknowledge = std::function<void(int rank, std::uint64_t bytes)>;
 
-  /// How far each rank's entries have been applied is noted in `kept`, too. What comes is told to `replica`,
-  /// and applied when it is safe there.
-  PushInbox(protocol::PushSink& sink, Acknowledge acknowledge, PersistentState* kept = nullptr,
+  /// Positions are recorded in `persistent`, if any. Entries are sent to `replica`, if any, and applied once
+  /// it has them.
+  PushInbox(protocol::PushSink& sink, Acknowledge acknowledge, PersistentState* persistent = nullptr,
             ReplicaStream* replica = nullptr)
-      : sink_(sink), acknowledge_(std::move(acknowledge)), kept_(kept), replica_(replica) {}
+      : sink_(sink), acknowledge_(std::move(acknowledge)), persistent_(persistent), replica_(replica) {}
 
-  /// Pushes that ranks were in the middle of when the earlier process died: their closures run again, or they
-  /// are closed. `has_ring`: the rank's pushes come by its ring.
+  /// Recovers the unfinished pushes of ranks without a ring: their closures run again, or the ranks are
+  /// closed.
   void recover(const std::function<bool(int rank)>& has_ring);
-  /// The rank has pushed.
+  /// Returns true if the rank has pushed.
   bool knows(int rank) const { return pushers_.contains(rank); }
-  /// Bytes of the rank's entries that have been applied, after all that has come.
+  /// Applies all entries of the rank that have arrived. Returns how many bytes have been applied.
   std::uint64_t settle(int rank);
 
-  /// A kPushEntry message; runs inside progress().
+  /// Handles a kPushEntry message; called inside progress().
   void receive(const transport::Message& message);
-  /// Applies what had to wait, and acknowledges; true when there was something.
+  /// Applies entries that had to wait, and acknowledges. Returns true if there was anything to do.
   bool apply_some();
-  /// The rank counts as dead: what has arrived whole is applied. False when it has never pushed.
+  /// Applies the complete entries of a dead rank that have arrived. Returns false if it never pushed.
   bool close(int rank);
 
  private:
   struct Entry {
     protocol::PushHeader header;
     std::vector<std::byte> payload;
-    std::uint64_t record = 0;  // what the replica was told
+    std::uint64_t record = 0;  // number of the replica's record
   };
   struct Pusher {
     std::uint64_t applied = 0;  // bytes
@@ -57,8 +57,8 @@ class PushInbox {
   };
 
   Pusher& pusher(int rank);
-  /// A push that its pusher has given up ends with the next entry, whatever that begins: a read that waits
-  /// for the end must not hold it back.
+  /// The next entry ends a push that its pusher has given up, so a read that waits for the end must not block
+  /// it.
   bool ready(const Pusher& pusher, const protocol::PushHeader& header) {
     return pusher.unfinished.open() || sink_.ready(header);
   }
@@ -69,14 +69,14 @@ class PushInbox {
 
   protocol::PushSink& sink_;
   Acknowledge acknowledge_;
-  PersistentState* kept_;
+  PersistentState* persistent_;
   ReplicaStream* replica_;
   std::map<int, Pusher> pushers_;  // by rank
-  bool news_ = false;              // somebody waits for an acknowledgement, or an entry for its turn
+  bool news_ = false;              // an acknowledgement or an entry is pending
 };
 
-/// Applies what a dead rank has pushed whole, and fences it. Messages are applied first: applying one stores
-/// the rank's position, which would overwrite the fence that closing the ring stores.
+/// Applies the complete entries of a dead rank, and fences it. Messages are applied first: applying one
+/// stores the rank's position, which would overwrite the fence that closing the ring stores.
 void close_pusher(int rank, PushInbox& inbox, RingReader& rings);
 
 }  // namespace capstan::ps

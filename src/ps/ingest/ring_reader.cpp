@@ -27,17 +27,17 @@ protocol::RingLocation RingReader::open(int rank, std::uint64_t bytes) {
   } else {
     ring.piece = heap_.allocate(ring.bytes);
   }
-  begin_anew(rank);
+  reset(rank);
   rings_.push_back(ring);
-  if (kept_ != nullptr) {
+  if (persistent_ != nullptr) {
     const auto number = static_cast<std::uint64_t>(rank);
-    kept_->append_words(PersistentState::Record::ring,
-                        {number, ring.piece.region, ring.piece.offset, ring.bytes});
+    persistent_->append_words(PersistentState::Record::ring,
+                              {number, ring.piece.region, ring.piece.offset, ring.bytes});
   }
   return place(ring);
 }
 
-void RingReader::replay(const PersistentState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
+void RingReader::replay(const PersistentState& persistent, std::vector<Ring>& open, std::vector<Ring>& closed,
                         std::vector<Ring>& unused) {
   const auto move = [](std::vector<Ring>& from, std::vector<Ring>& to, int rank) {
     for (const Ring& ring : from) {
@@ -45,15 +45,15 @@ void RingReader::replay(const PersistentState& kept, std::vector<Ring>& open, st
     }
     std::erase_if(from, [rank](const Ring& ring) { return ring.rank == rank; });
   };
-  for (const PersistentState::Item& item : kept.items()) {
+  for (const PersistentState::Item& item : persistent.items()) {
     if (item.record == PersistentState::Record::ring) {
       const auto words = from_bytes<std::array<std::uint64_t, 4>>(item.bytes);
       const Piece piece{words[1], words[2], nullptr};
       std::erase_if(unused, [&](const Ring& ring) {
         return ring.piece.region == piece.region && ring.piece.offset == piece.offset;
       });
-      open.push_back(
-          {static_cast<int>(words[0]), piece, words[3], kept.applied(words[0]), kept.unfinished(words[0])});
+      open.push_back({static_cast<int>(words[0]), piece, words[3], persistent.applied(words[0]),
+                      persistent.unfinished(words[0])});
     } else if (item.record == PersistentState::Record::ring_closed) {
       move(open, closed, static_cast<int>(from_bytes<std::uint64_t>(item.bytes)));
     } else if (item.record == PersistentState::Record::ring_released) {
@@ -63,7 +63,7 @@ void RingReader::replay(const PersistentState& kept, std::vector<Ring>& open, st
 }
 
 void RingReader::recover() {
-  replay(*kept_, rings_, closed_, unused_);
+  replay(*persistent_, rings_, closed_, unused_);
   for (auto* rings : {&rings_, &closed_, &unused_}) {
     for (Ring& ring : *rings) ring.piece = heap_.at(ring.piece.region, ring.piece.offset);
   }
@@ -91,8 +91,8 @@ void RingReader::close(int rank) {
     while (apply_from(*found, /*whatever_waits=*/true)) {
     }
     found->unfinished.abandon(sink_);
-    if (kept_ != nullptr)
-      kept_->append_words(PersistentState::Record::ring_closed, {static_cast<std::uint64_t>(rank)});
+    if (persistent_ != nullptr)
+      persistent_->append_words(PersistentState::Record::ring_closed, {static_cast<std::uint64_t>(rank)});
     closed_.push_back(*found);
     rings_.erase(found);
   }
@@ -102,19 +102,19 @@ void RingReader::close(int rank) {
 
 void RingReader::release(int rank) {
   const auto is_of = [rank](const Ring& ring) { return ring.rank == rank; };
-  if (kept_ != nullptr && std::any_of(closed_.begin(), closed_.end(), is_of))
-    kept_->append_words(PersistentState::Record::ring_released, {static_cast<std::uint64_t>(rank)});
+  if (persistent_ != nullptr && std::any_of(closed_.begin(), closed_.end(), is_of))
+    persistent_->append_words(PersistentState::Record::ring_released, {static_cast<std::uint64_t>(rank)});
   for (const Ring& ring : closed_) {
     if (ring.rank == rank) unused_.push_back(ring);
   }
   std::erase_if(closed_, [rank](const Ring& ring) { return ring.rank == rank; });
 }
 
-void RingReader::begin_anew(int rank) {
+void RingReader::reset(int rank) {
   const auto number = static_cast<std::uint64_t>(rank);
   transport::word_at(board_ + layout_.tail(number)).store(0, std::memory_order_release);
-  if (kept_ != nullptr) {
-    kept_->begin_anew(number);
+  if (persistent_ != nullptr) {
+    persistent_->reset(number);
   } else {
     transport::word_at(board_ + layout_.applied(number)).store(0, std::memory_order_release);
   }
@@ -191,7 +191,7 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
   const std::uint64_t end = whatever_waits ? tail : safe;
   auto applied = transport::word_at(board_ + layout_.applied(static_cast<std::uint64_t>(ring.rank)));
   int entries = 0;
-  int most = kMaxBatchInRooms;
+  int most = kMaxStagedBatch;
   for (; ring.applied < end && entries < most; ++entries) {
     const auto entry = entry_at(ring, ring.applied, tail);
     if (!entry) {

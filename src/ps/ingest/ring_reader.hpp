@@ -16,40 +16,40 @@
 
 namespace capstan::ps {
 
+/// Used by the thread of the ps.
 class RingReader {
  public:
-  /// `board` is this ps's board for `ranks` ranks.
-  /// Rings that are in `kept` are noted there. What is published is told to `replica`, and applied when it is
-  /// safe there.
+  /// `board`: that of this ps, for `ranks` ranks. Rings are recorded in the manifest of `persistent`, if any.
+  /// Published entries are sent to `replica`, if any, and applied once it has them.
   RingReader(std::byte* board, std::uint64_t ranks, Heap& heap, protocol::PushSink& sink,
-             PersistentState* kept = nullptr, ReplicaStream* replica = nullptr)
-      : board_(board), layout_(ranks), heap_(heap), sink_(sink), kept_(kept), replica_(replica) {}
+             PersistentState* persistent = nullptr, ReplicaStream* replica = nullptr)
+      : board_(board), layout_(ranks), heap_(heap), sink_(sink), persistent_(persistent), replica_(replica) {}
 
-  /// The rings of an earlier process, with what lies in them. REQUIRES: the heap has been recovered.
+  /// Recovers the rings of the process before this one, with their entries. REQUIRES: the heap was recovered.
   void recover();
 
-  /// A ring of `bytes` for one rank; the one that it has when it asks again. A ring that was released is used
-  /// again.
+  /// Opens a ring of `bytes` for a rank, reusing a released one. Returns the ring that it has if it has one.
   protocol::RingLocation open(int rank, std::uint64_t bytes);
-  /// Applies what the rank has published, then takes the ring back. Nothing of its unpublished entries
-  /// counts, and a push of which only a part was published stays a part. A rank that lives learns it from its
-  /// word on the board: protocol::kFenced.
+  /// Applies what the rank has published, closes its ring and fences the rank: its word on the board becomes
+  /// protocol::kFenced. Unpublished entries are lost; a push of which only a part was published stays
+  /// incomplete.
   void close(int rank);
-  /// Nothing writes into the closed ring of that rank any more: the connection to it has ended.
+  /// Lets another rank reuse the closed ring of a rank. REQUIRES: its connection has ended, so that it writes
+  /// no more.
   void release(int rank);
 
-  /// That rank is another process now, which has no ring. REQUIRES: the earlier one's was closed and
-  /// released.
-  void begin_anew(int rank);
+  /// Resets the words of a rank whose process was replaced. REQUIRES: the ring of the earlier process was
+  /// closed and released.
+  void reset(int rank);
 
-  /// Applies what the rank has published.
+  /// Applies everything that the rank has published.
   void settle(int rank);
-  /// How many bytes of its entries have been applied, where it has a ring.
+  /// Returns how many bytes of the rank's entries have been applied, if it has a ring.
   std::optional<std::uint64_t> applied(int rank) const;
 
-  /// Applies what lies in the rings, at most `kMaxBatch` entries a ring; true when there was something.
+  /// Applies published entries, at most `kMaxBatch` per ring. Returns true if there were any.
   bool apply_some();
-  /// Something is published that has not been applied.
+  /// Returns true if published entries can be applied.
   bool has_work() const;
   std::size_t open_rings() const noexcept { return rings_.size(); }
 
@@ -64,23 +64,23 @@ class RingReader {
     std::uint64_t told = 0;                                           // bytes
     std::deque<std::pair<std::uint64_t, std::uint64_t>> unsafe = {};  // where an entry begins; its record
   };
-  /// An entry as it lies in a ring.
+  /// An entry in a ring.
   struct Entry {
     protocol::PushHeader header;
     const std::byte* rest = nullptr;  // what follows the header
   };
-  /// Then the next ring, so that one pusher cannot starve the others.
+  /// Entries applied before the next ring has its turn, so that one pusher cannot starve the others.
   static constexpr int kMaxBatch = 16;
-  /// The same of entries whose gradients are in the GPU's memory, of which so many take no longer.
-  static constexpr int kMaxBatchInRooms = 256;
+  /// The same for entries whose gradients are in GPU memory, of which so many take no longer.
+  static constexpr int kMaxStagedBatch = 256;
 
-  static void replay(const PersistentState& kept, std::vector<Ring>& open, std::vector<Ring>& closed,
+  static void replay(const PersistentState& persistent, std::vector<Ring>& open, std::vector<Ring>& closed,
                      std::vector<Ring>& unused);
   bool apply_from(Ring& ring, bool whatever_waits);
-  /// The entry at `position`, of which `tail` is the end of the last; nothing where none makes sense.
+  /// Returns the entry at `position`, or nothing if its size is impossible. `tail`: end of the last entry.
   static std::optional<Entry> entry_at(const Ring& ring, std::uint64_t position, std::uint64_t tail);
   void tell(Ring& ring, std::uint64_t tail);
-  /// How far entries may be applied.
+  /// Returns the end of the entries that may be applied.
   std::uint64_t safe_tail(Ring& ring, std::uint64_t tail);
   std::uint64_t tail_of(const Ring& ring) const noexcept;
 
@@ -88,7 +88,7 @@ class RingReader {
   protocol::BoardLayout layout_;
   Heap& heap_;
   protocol::PushSink& sink_;
-  PersistentState* kept_;
+  PersistentState* persistent_;
   ReplicaStream* replica_;
   std::vector<Ring> rings_;
   std::vector<Ring> closed_;

@@ -20,9 +20,9 @@ std::chrono::milliseconds period_of(const cluster::Runtime& runtime) {
 
 }  // namespace
 
-PsHeartbeat::PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& life)
+PsHeartbeat::PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& incarnation)
     : runtime_(runtime),
-      life_(life),
+      incarnation_(incarnation),
       period_(period_of(runtime)),
       coordinator_rank_(runtime.member(Role::coordinator, 0).rank),
       coordinator_detector_(cluster::FailureDetector::of_one_that_answers(period_, runtime.patience())) {
@@ -42,7 +42,7 @@ void PsHeartbeat::take(const transport::Message& message) {
 }
 
 void PsHeartbeat::send(bool busy) {
-  const protocol::PsHeartbeatHeader beat{busy ? 1 : 0, life_};
+  const protocol::PsHeartbeatHeader beat{busy ? 1 : 0, incarnation_};
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
       .send(transport::kHeartbeat, transport::as_bytes(beat));
 }

@@ -15,8 +15,8 @@ class PsHeartbeat {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `life` may change, and outlives this object.
-  PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& life);
+  /// `incarnation` may change, and must outlive this object.
+  PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& incarnation);
   /// Handler of kHeartbeat: it has heard this ps, or will listen no more.
   void take(const transport::Message& message);
   /// Sends a heartbeat once a period; called in each turn. The agent kills a ps that stops beating as soon as
@@ -37,7 +37,7 @@ class PsHeartbeat {
   void send(bool busy);
 
   cluster::Runtime& runtime_;
-  const std::uint32_t& life_;
+  const std::uint32_t& incarnation_;
   std::chrono::milliseconds period_;
   std::chrono::milliseconds most_silence_{0};  // for the agent
   int coordinator_rank_;

@@ -39,30 +39,31 @@ std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
 PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<protocol::TakeOver> takeover)
     : runtime_(std::move(runtime)),
       fabric_(runtime_->control()),
-      kept_(runtime_->persistent_memory() == nullptr || runtime_->ps_have_replicas()
-                ? nullptr
-                : std::make_unique<PersistentState>(runtime_->persistent_memory(), fabric_, places(),
-                                                    entry_bytes(*runtime_), ledger_capacity(*runtime_))),
-      regions_(kept_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
+      persistent_(runtime_->persistent_memory() == nullptr || runtime_->ps_have_replicas()
+                      ? nullptr
+                      : std::make_unique<PersistentState>(runtime_->persistent_memory(), fabric_, max_ranks(),
+                                                          entry_bytes(*runtime_),
+                                                          ledger_capacity(*runtime_))),
+      regions_(persistent_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
       board_(allocate_board()),
-      layout_(places()),
+      layout_(max_ranks()),
       store_(
           fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
           [this](std::uint32_t group, std::uint64_t steps) {
             transport::word_at(board_->memory().data() + layout_.group(group))
                 .store(steps, std::memory_order_release);
           },
-          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, kept_.get(),
+          [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, persistent_.get(),
           regions_.get(), ledger_capacity(*runtime_)),
       replica_(replica_of(*runtime_)),
-      rings_(board_->memory().data(), places(), store_.heap(), store_, kept_.get(), replica_.get()),
+      rings_(board_->memory().data(), max_ranks(), store_.heap(), store_, persistent_.get(), replica_.get()),
       inbox_(
           store_,
           [this](int rank, std::uint64_t bytes) {
-            const protocol::PushApplied applied{bytes, life_};
+            const protocol::PushApplied applied{bytes, incarnation_};
             client(rank).send(transport::kPushApplied, transport::as_bytes(applied));
           },
-          kept_.get(), replica_.get()),
+          persistent_.get(), replica_.get()),
       // Clients ask from their data fabrics, and want the answer there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
       saver_(
@@ -82,7 +83,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<prot
           [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
           [this](const protocol::ReplicaProgress& progress) { say_progress(progress); }),
       coordinator_(*runtime_),
-      pulse_(*runtime_, life_) {
+      pulse_(*runtime_, incarnation_) {
   store_.device()->configure([this] { return cluster::own_gpus(*runtime_, 1).front(); },
                              runtime_->settings().flag("gpu-deterministic"));
   serve_requests();
@@ -90,14 +91,14 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<prot
   serve_replica();
   if (takeover) {
     take_over(*takeover);
-  } else if (kept_ && kept_->found()) {
+  } else if (persistent_ && persistent_->found()) {
     recover();
   }
 }
 
 /// What else there is to know is noted as if this process had been the ps from the start.
 void PsServer::take_over(const protocol::TakeOver& takeover) {
-  life_ = takeover.life;
+  incarnation_ = takeover.life;
   switch (takeover.source) {
     case protocol::TakeOver::Source::checkpoint:
       for (const protocol::CreateShard& shard : takeover.shards)
@@ -108,29 +109,29 @@ void PsServer::take_over(const protocol::TakeOver& takeover) {
     case protocol::TakeOver::Source::replica:
       following_ = false;
       replicated_.end();
-      for (int rank = 0; rank < runtime_->table().places(); ++rank) rings_.begin_anew(rank);
+      for (int rank = 0; rank < runtime_->table().places(); ++rank) rings_.reset(rank);
       break;
   }
   for (const cluster::Member& member : takeover.members) take_member(to_bytes(member));
-  for (const std::int32_t rank : takeover.gone) take_gone({rank, 0});
-  if (!kept_) return;
+  for (const std::int32_t rank : takeover.gone) mark_dead({rank, 0});
+  if (!persistent_) return;
   // The table that the agent keeps has the first one's address.
-  kept_->append(PersistentState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
-  const TakenPlace place{takeover.rank, takeover.index, takeover.life};  // last: all is there
-  kept_->append(PersistentState::Record::place, transport::as_bytes(place));
+  persistent_->append(PersistentState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
+  const AssumedRole role{takeover.rank, takeover.index, takeover.life};  // last: the shards are there
+  persistent_->append(PersistentState::Record::assumed_role, transport::as_bytes(role));
 }
 
 std::unique_ptr<transport::Region> PsServer::allocate_board() {
-  const std::uint64_t bytes = protocol::BoardLayout(places()).bytes();
-  if (kept_) return kept_->board(bytes);
+  const std::uint64_t bytes = protocol::BoardLayout(max_ranks()).bytes();
+  if (persistent_) return persistent_->board(bytes);
   return regions_ ? regions_->allocate(bytes) : fabric_.allocate(bytes);
 }
 
 void PsServer::recover() {
-  for (const PersistentState::Item& item : kept_->items()) {
-    if (item.record == PersistentState::Record::gone) {
+  for (const PersistentState::Item& item : persistent_->items()) {
+    if (item.record == PersistentState::Record::dead) {
       const auto rank = static_cast<int>(from_bytes<std::uint64_t>(item.bytes));
-      gone_.insert(rank);
+      dead_.insert(rank);
       rpc_.refuse(rank);
     }
     if (item.record == PersistentState::Record::member)
@@ -138,7 +139,7 @@ void PsServer::recover() {
     if (item.record == PersistentState::Record::coordinator)
       runtime_->coordinator_returned(from_bytes<cluster::Member>(item.bytes));
   }
-  if (const auto place = kept_->place()) life_ = place->life;
+  if (const auto role = persistent_->assumed_role()) incarnation_ = role->incarnation;
   undo_cut_off_count();
   store_.recover();
   rings_.recover();
@@ -150,11 +151,11 @@ void PsServer::say_that_it_is_back() {
   const cluster::Member& self = runtime_->self();
   const auto bytes = to_bytes(self);
   const cluster::Member& coordinator = runtime_->member(Role::coordinator, 0);
-  const protocol::PsReturned returned{life_};
+  const protocol::PsReturned returned{incarnation_};
   runtime_->control_peer(coordinator).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
   client(coordinator.rank).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
   for (const int rank : runtime_->worker_ranks()) {
-    if (gone_.contains(rank)) continue;
+    if (dead_.contains(rank)) continue;
     client(rank).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
   }
 }
@@ -169,7 +170,7 @@ void PsServer::serve_requests() {
                                  fabric_.bell(),
                                  0,
                                  rings_.applied(from).value_or(by_message),
-                                 life_,
+                                 incarnation_,
                                  replica_ ? 1U : 0U,
                                  protocol::round_up(runtime_->settings().bytes("push-ring-bytes"))};
     if (runtime_->in_process())
@@ -208,7 +209,7 @@ void PsServer::serve_requests() {
   });
   serve_change(transport::kCreateGroup, [this](int, transport::Bytes request) {
     auto group = from_bytes<protocol::CreateGroup>(request);
-    std::erase_if(group.workers, [this](std::int32_t rank) { return gone_.contains(rank); });
+    std::erase_if(group.workers, [this](std::int32_t rank) { return dead_.contains(rank); });
     store_.create_group(group);
     return std::vector<std::byte>{};
   });
@@ -274,15 +275,15 @@ void add(std::byte* at, std::uint64_t delta, std::uint64_t by) {
 
 void PsServer::count(std::uint32_t counter, std::uint64_t delta) {
   if (counter >= protocol::BoardLayout::kCounters) return;
-  if (!kept_) {
+  if (!persistent_) {
     add_to_counter(counter, delta);
   } else {
-    add(board_->memory().data() + layout_.counter(counter), delta, kept_->journal().last().number);
+    add(board_->memory().data() + layout_.counter(counter), delta, persistent_->journal().last().number);
   }
 }
 
 void PsServer::undo_cut_off_count() {
-  const auto entry = kept_->cut_off();
+  const auto entry = persistent_->cut_off();
   if (!entry || entry->header.kind != protocol::PushKind::count) return;
   if (entry->header.variable >= protocol::BoardLayout::kCounters) return;
   std::byte* at = board_->memory().data() + layout_.counter(entry->header.variable);
@@ -296,7 +297,7 @@ std::uint64_t PsServer::add_to_counter(std::uint64_t counter, std::uint64_t delt
 void PsServer::serve_fabric() {
   fabric_.on_message(transport::kReadRows, [this](const transport::Message& m) { rows_.receive(m); });
   fabric_.on_message(transport::kPushEntry, [this](const transport::Message& m) {
-    if (!gone_.contains(m.from)) inbox_.receive(m);
+    if (!dead_.contains(m.from)) inbox_.receive(m);
   });
   fabric_.on_message(transport::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(transport::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
@@ -308,12 +309,12 @@ void PsServer::serve_fabric() {
     if (!header || fenced_) return;  // the answer of another process counts
     const protocol::WorkerGone worker = *header;
     const bool fenced = inbox_.knows(worker.rank) && worker.may_live != 0;
-    take_gone(worker);
+    mark_dead(worker);
     // UCX 1.13 may abort a process that sends to one that has just been killed.
     if (fenced)
       client(worker.rank)
           .send(transport::kPushApplied,
-                transport::as_bytes(protocol::PushApplied{protocol::kFenced, life_}));
+                transport::as_bytes(protocol::PushApplied{protocol::kFenced, incarnation_}));
     when_safe([this, worker] {
       runtime_->control_peer(runtime_->member(Role::coordinator, 0))
           .send(transport::kWorkerClosed, transport::as_bytes(worker));
@@ -362,11 +363,12 @@ void PsServer::report(const transport::Message& message) {
 
 /// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
 /// and its ring, which it may write to, is kept until the connection ends.
-void PsServer::take_gone(const protocol::WorkerGone& worker) {
-  gone_.insert(worker.rank);
+void PsServer::mark_dead(const protocol::WorkerGone& worker) {
+  dead_.insert(worker.rank);
   rpc_.refuse(worker.rank);
   forget(worker.rank);
-  if (kept_) kept_->append_words(PersistentState::Record::gone, {static_cast<std::uint64_t>(worker.rank)});
+  if (persistent_)
+    persistent_->append_words(PersistentState::Record::dead, {static_cast<std::uint64_t>(worker.rank)});
 }
 
 void PsServer::take_member(transport::Bytes bytes) {
@@ -374,7 +376,7 @@ void PsServer::take_member(transport::Bytes bytes) {
   if (runtime_->knows(member.rank)) return;  // this process's predecessor was told
   runtime_->add(member);
   store_.add_worker(member.rank);
-  if (kept_) kept_->append(PersistentState::Record::member, bytes);
+  if (persistent_) persistent_->append(PersistentState::Record::member, bytes);
   if (replica_) replica_->call(transport::kMemberJoined, member.rank, bytes);
 }
 
@@ -389,17 +391,17 @@ void PsServer::greet_coordinator() {
   forget(rank);
   rings_.release(rank);
   store_.device()->release_staging_buffers(rank);
-  rings_.begin_anew(rank);
+  rings_.reset(rank);
   rpc_.forget(rank);
   const cluster::CoordinatorBack back = coordinator_.take_up();
-  if (kept_) kept_->append(PersistentState::Record::coordinator, to_bytes(back.coordinator));
+  if (persistent_) persistent_->append(PersistentState::Record::coordinator, to_bytes(back.coordinator));
   for (const cluster::Member& worker : back.workers) {
     if (runtime_->knows(worker.rank)) continue;
     take_member(to_bytes(worker));
     introduce(worker.rank);
   }
   for (const std::int32_t lost : back.lost) {
-    if (!gone_.contains(lost)) take_gone({lost, 0});
+    if (!dead_.contains(lost)) mark_dead({lost, 0});
   }
   pulse_.excuse();
   coordinator_.answer();
@@ -417,7 +419,7 @@ const std::string& PsServer::lost() {
 void PsServer::introduce(std::int32_t rank) {
   // It was made from the table of the job's start.
   if (came_back()) {
-    client(rank).send(transport::kPsReturned, transport::as_bytes(protocol::PsReturned{life_}),
+    client(rank).send(transport::kPsReturned, transport::as_bytes(protocol::PsReturned{incarnation_}),
                       to_bytes(runtime_->self()));
   }
   client(rank).send(transport::kHello, {});
@@ -439,7 +441,7 @@ void PsServer::forget(int rank) {
 
 void PsServer::run() {
   log::set_rank_tag(runtime_->log_tag());
-  if (kept_ && kept_->found()) coordinator_.expect_greeting();
+  if (persistent_ && persistent_->found()) coordinator_.expect_greeting();
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
   transport::word_at(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// row_sender.hpp -- reads that the ps serves: rows go out in pieces, a bounded number of them at a time.
+// row_sender.hpp -- reads that the ps serves: sends rows in pieces, a bounded number of them at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace capstan::ps {
 
-/// For clients that do not map the ps's memory, and for consistent reads whose writers never pause. Gathering
-/// a piece, sending it and its scattering at the client overlap. Several reads take turns, piece by piece.
+/// Serves clients that do not map the memory of the ps, and consistent reads that find no pause between
+/// writes. Gathering a piece, sending it and scattering it at the client overlap. Reads take turns by piece.
 class RowSender {
  public:
   using FindPeer = std::function<transport::Peer&(int rank)>;
@@ -26,20 +26,20 @@ class RowSender {
   RowSender(const RowSender&) = delete;
   RowSender& operator=(const RowSender&) = delete;
 
-  /// A kReadRows message; runs inside progress().
+  /// Handles a kReadRows message; called inside progress().
   void receive(const transport::Message& message);
-  /// Sends what may be sent now; true when there was something.
+  /// Sends as many pieces as possible. Returns true if any was sent.
   bool advance();
-  /// Something is to be sent, or its sending has not been confirmed.
+  /// Returns true while pieces are pending or in flight.
   bool busy() const noexcept { return !reads_.empty() || in_flight_ != 0; }
-  /// The rank has died.
+  /// Drops the reads of a dead rank.
   void close(int rank);
 
  private:
   struct Segment {
     protocol::ReadSegment what;
     Store::RowsView from;
-    std::vector<std::uint32_t> rows;  // of a sparse one
+    std::vector<std::uint32_t> rows;  // of a sparse segment
   };
   /// A part of a segment that is copied at once and sent from there: the whole of it for a consistent read,
   /// or as much as is copied from a GPU at a time.
@@ -55,26 +55,26 @@ class RowSender {
     int client = -1;
     std::vector<Segment> segments;
     std::size_t at = 0;                // segment
-    std::uint64_t begin = 0;           // row (sparse) or byte (dense) that comes next
-    bool waiting = false;              // for its segment's shard to get whole
-    std::shared_ptr<Stretch> stretch;  // null: none, or all of it is sent
+    std::uint64_t begin = 0;           // next row (sparse) or byte (dense)
+    bool waiting = false;              // for the shard of its segment to be consistent
+    std::shared_ptr<Stretch> stretch;  // null: none, or all of it was sent
   };
-  /// A piece on its way: the memory it is sent from.
+  /// Memory of a piece in flight.
   struct Piece {
     std::uint32_t in_flight = 0;
     std::vector<std::byte> bytes;
     std::shared_ptr<Stretch> stretch;
   };
-  /// Pieces on their way, all reads together: some 4 MB, more than a connection takes at once.
+  /// Most pieces in flight, over all reads: about 4 MB, more than a connection accepts at once.
   static constexpr std::uint32_t kPieces = 64;
 
   Read parse(const transport::Message& message, const protocol::ReadRequest& request) const;
   Piece* free_piece();
-  /// Sends one piece; false when the read has to wait.
+  /// Sends one piece. Returns false if the read has to wait.
   bool send_piece(Read& read, transport::Peer& peer);
   bool take_snapshot(Read& read, const Segment& segment);
   void copy_from_shard(Read& read, const Segment& segment);
-  /// One that nothing is sent from.
+  /// Returns a stretch that no piece in flight uses.
   std::shared_ptr<Stretch> free_stretch();
   void gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out);
   void stop_waiting(Read& read);

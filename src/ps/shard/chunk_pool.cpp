@@ -21,7 +21,7 @@ ChunkPool::Chunk ChunkPool::take(std::size_t bytes) {
   if (const auto found = free_.find(bytes); found != free_.end() && !found->second.empty()) {
     Chunk chunk = std::move(found->second.back());
     found->second.pop_back();
-    kept_ -= bytes;
+    free_bytes_ -= bytes;
     return chunk;
   }
   if (allowed_ < bytes)
@@ -40,9 +40,9 @@ void ChunkPool::give_back(std::vector<Chunk> chunks, std::size_t bytes) noexcept
     const std::lock_guard lock(mutex_);
     std::vector<Chunk>& free = free_[bytes];
     for (Chunk& chunk : chunks) {
-      if (kept_ + bytes > most) return;
+      if (free_bytes_ + bytes > most) return;
       free.push_back(std::move(chunk));
-      kept_ += bytes;
+      free_bytes_ += bytes;
     }
   } catch (const std::bad_alloc&) {
     // There is no memory to say what is free: the system gets the rest back.

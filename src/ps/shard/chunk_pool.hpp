@@ -1,4 +1,4 @@
-// chunk_pool.hpp -- the memory that a save takes for rows that change meanwhile, used again by the next one.
+// chunk_pool.hpp -- memory for the rows that a save preserves, reused by the next save.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace capstan::ps {
 
-/// Pages that nobody has touched yet are slow to come, and a save wants many at once: so those of an earlier
-/// save are kept, up to a quarter of what this host has left. Not with MADV_FREE: such pages count as memory
-/// that is left even when they are written to again. Any thread.
+/// First use of a page is slow, and a save needs many at once, so the pages of a save are cached for the next
+/// one, up to a quarter of the free memory of this host. Not with MADV_FREE: such pages count as free even
+/// after they are written to again. Thread-safe.
 class ChunkPool {
  public:
-  /// One huge page.
+  /// Size of a huge page.
   static constexpr std::size_t kBytes = std::size_t{2} << 20;
 
   struct Free {
@@ -24,16 +24,17 @@ class ChunkPool {
   };
   using Chunk = std::unique_ptr<std::byte[], Free>;
 
-  /// REQUIRES: a multiple of kBytes. Throws Error(resource_exhausted) when this host has not so much left.
+  /// Throws Error(resource_exhausted) if this host has too little free memory. REQUIRES: a multiple of
+  /// kBytes.
   Chunk take(std::size_t bytes);
-  /// Chunks of `bytes` each.
+  /// Returns chunks of `bytes` each.
   void give_back(std::vector<Chunk> chunks, std::size_t bytes) noexcept;
 
  private:
   std::mutex mutex_;
   std::map<std::size_t, std::vector<Chunk>> free_;  // by size
-  std::uint64_t kept_ = 0;                          // bytes of those
-  std::uint64_t allowed_ = 0;                       // of new memory, before somebody has to look again
+  std::uint64_t free_bytes_ = 0;
+  std::uint64_t allowed_ = 0;  // bytes of new memory before the free memory of the host is read again
 };
 
 }  // namespace capstan::ps

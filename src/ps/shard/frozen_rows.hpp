@@ -1,4 +1,4 @@
-// frozen_rows.hpp -- rows of a shard as they were at one moment, whatever keeps them.
+// frozen_rows.hpp -- interface of a snapshot of a shard: rows as of one moment.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +7,22 @@
 
 namespace capstan::ps {
 
+/// After construction, used by one thread, which may differ from the one that made it.
 class FrozenRows {
  public:
   virtual ~FrozenRows() = default;
 
-  /// Before the next four, by the thread that calls these; needs no mutex.
+  /// Lists the rows of the snapshot. REQUIRES: called before the functions below.
   virtual void list_rows() = 0;
-  /// Values and slots.
+  /// Number of arrays: values and slots.
   virtual std::size_t arrays() const noexcept = 0;
-  /// How many there are.
+  /// Number of rows in the snapshot.
   virtual std::uint64_t rows() const noexcept = 0;
-  /// The number in the shard of the i-th of them.
+  /// Number within the shard of the i-th row of the snapshot.
   virtual std::uint64_t row(std::uint64_t i) const noexcept = 0;
-  /// The first-th row of those that there are and the next ones, of an array, as they were, while the rows
-  /// themselves go on changing. The caller must not have the store's mutex. One thread. REQUIRES: the arrays
-  /// in their order, of each the first rows first, each row once. Throws Error.
+  /// Copies rows [first, first + count) of the snapshot of an array, while the rows of the shard change.
+  /// Throws Error. REQUIRES: arrays and their rows are copied in order, each once; the caller does not hold
+  /// `store_mutex`.
   virtual void copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out,
                     std::mutex& store_mutex) = 0;
 };

@@ -33,8 +33,8 @@ Piece Heap::allocate(std::uint64_t bytes) {
   return piece;
 }
 
-void Heap::back_to(const Mark& mark) noexcept {
-  // Zeroed is what the next piece has to be.
+void Heap::roll_back(const Mark& mark) noexcept {
+  // The next piece must be zeroed.
   if (mark.open_slab != kNone) {
     const std::uint64_t end = open_slab_ == mark.open_slab ? used_ : slab_bytes_;
     std::memset(regions_[mark.open_slab]->memory().data() + mark.used, 0, end - mark.used);

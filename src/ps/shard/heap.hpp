@@ -1,4 +1,4 @@
-// heap.hpp -- a ps's registered memory: few large regions, cut into pieces.
+// heap.hpp -- registered memory of a ps: few large regions, divided into pieces.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,15 @@
 
 namespace capstan::ps {
 
-/// A piece of a region. Zeroed.
+/// A zeroed piece of a region.
 struct Piece {
   std::uint64_t region = 0;
   std::uint64_t offset = 0;
   std::byte* data = nullptr;
 };
 
-/// Regions are registered as they are needed: small pieces share slabs, a piece larger than a slab gets a
-/// region of its own. Pieces live as long as the heap, or until it goes back to where it was before them. One
-/// thread.
+/// Regions are registered on demand: small pieces share slabs, a piece larger than half a slab has its own
+/// region. Pieces live as long as the heap, or until it is rolled back. Not thread-safe.
 class Heap {
  public:
   using Allocate = std::function<std::unique_ptr<transport::Region>(std::uint64_t bytes)>;
@@ -29,15 +28,17 @@ class Heap {
   Heap(Allocate allocate, std::uint64_t slab_bytes)
       : allocate_(std::move(allocate)), slab_bytes_(slab_bytes) {}
 
-  /// Aligned to a page, so that no two pieces share a cache line or a memory policy. Throws
+  /// Pieces are aligned to pages, so that no two share a cache line or a memory policy. Throws
   /// Error(resource_exhausted).
   Piece allocate(std::uint64_t bytes);
+  /// Throws Error(not_found).
   transport::RegionKey key(std::uint64_t region) const;
-  /// A region from an earlier life; they are added in the order in which they came into being, before
-  /// anything is allocated. No new piece comes from one.
+  /// Adds a region of the process before this one, from which no new piece is allocated. REQUIRES: regions
+  /// are added in the order of their allocation, before `allocate`.
   void add(std::unique_ptr<transport::Region> region);
-  /// REQUIRES: the piece was allocated.
+  /// Returns a piece by its location. REQUIRES: it was allocated.
   Piece at(std::uint64_t region, std::uint64_t offset) const;
+  /// A position in the heap.
   struct Mark {
     std::uint64_t regions = 0;
     std::uint64_t open_slab = 0;
@@ -45,9 +46,9 @@ class Heap {
     bool operator==(const Mark&) const = default;
   };
   Mark mark() const noexcept { return {regions_.size(), open_slab_, used_}; }
-  /// What was allocated since is given back. REQUIRES: nobody uses it, and nobody has a key of it.
-  void back_to(const Mark& mark) noexcept;
-  /// Registered so far.
+  /// Frees what was allocated after the mark. REQUIRES: nothing uses it, and no client has a key to it.
+  void roll_back(const Mark& mark) noexcept;
+  /// Bytes registered so far.
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
@@ -56,7 +57,7 @@ class Heap {
   Allocate allocate_;
   std::uint64_t slab_bytes_;
   std::vector<std::unique_ptr<transport::Region>> regions_;
-  std::uint64_t open_slab_ = kNone;  // index of the region that small pieces come from
+  std::uint64_t open_slab_ = kNone;  // index of the region for small pieces
   std::uint64_t used_ = 0;           // of the open slab
   std::uint64_t bytes_ = 0;
 };

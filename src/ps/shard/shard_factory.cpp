@@ -25,7 +25,7 @@ void check_size(const protocol::CreateShard& request) {
                           request.name, request.shard, request.rows, request.first_row, all));
 }
 
-PiecePlace place_of(const Piece& piece) { return {piece.region, piece.offset}; }
+PieceLocation location_of_piece(const Piece& piece) { return {piece.region, piece.offset}; }
 
 protocol::ShardLocation location_of(int ps, const protocol::CreateShard& description, const Piece& values,
                                     const Piece& words) {
@@ -84,10 +84,10 @@ std::shared_ptr<Shard> ShardFactory::allocate_on_host(const protocol::CreateShar
   for (std::size_t slot = 0; slot < protocol::slots_of(request.optimizer.kind).size(); ++slot)
     slots.push_back(heap_.allocate(elements * size_of(protocol::slot_dtype(request.dtype))));
   const Piece words = allocate_words();
-  record.pieces = {place_of(values), place_of(words)};
+  record.pieces = {location_of_piece(values), location_of_piece(words)};
   std::vector<std::byte*> addresses;
   for (const Piece& slot : slots) {
-    record.pieces.push_back(place_of(slot));
+    record.pieces.push_back(location_of_piece(slot));
     addresses.push_back(slot.data);
   }
   return host_shard(request, values, words, std::move(addresses));
@@ -97,7 +97,7 @@ std::shared_ptr<Shard> ShardFactory::allocate_on_device(const protocol::CreateSh
                                                         ShardRecord& record) {
   const Piece words = allocate_words();
   const Piece none{protocol::kNoRegion, 0, nullptr};
-  record.pieces = {place_of(none), place_of(words)};
+  record.pieces = {location_of_piece(none), location_of_piece(words)};
   return std::make_shared<DeviceShard>(request, location_of(ps_index_, request, none, words),
                                        Shard::Words::at(words.data), device_);
 }
@@ -113,8 +113,8 @@ std::shared_ptr<HostShard> ShardFactory::host_shard(const protocol::CreateShard&
 
 std::shared_ptr<HostShard> ShardFactory::recover(const ShardRecord& record) const {
   const auto piece = [&](std::size_t number) {
-    const PiecePlace& place = record.pieces.at(number);
-    return heap_.at(place.region, place.offset);
+    const PieceLocation& at = record.pieces.at(number);
+    return heap_.at(at.region, at.offset);
   };
   std::vector<std::byte*> slots;
   for (std::size_t slot = 2; slot < record.pieces.size(); ++slot) slots.push_back(piece(slot).data);
@@ -137,8 +137,8 @@ ShardFactory::Mark ShardFactory::mark() const noexcept {
 
 /// Regions are unregistered before their memory is unmapped.
 void ShardFactory::roll_back(const Mark& mark) noexcept {
-  heap_.back_to(mark.heap);
-  if (persistent_ != nullptr) persistent_->back_to(mark.manifest);
+  heap_.roll_back(mark.heap);
+  if (persistent_ != nullptr) persistent_->roll_back(mark.manifest);
   versions_ = mark.versions;
   versions_used_ = mark.versions_used;
 }

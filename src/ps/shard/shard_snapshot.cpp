@@ -1,4 +1,4 @@
-// shard_snapshot.cpp -- keeping rows, and putting them in place of what has come since.
+// shard_snapshot.cpp -- preserving rows, and merging them into copies of the arrays.
 #include "ps/shard/shard_snapshot.hpp"
 
 #include <fmt/format.h>
@@ -15,9 +15,9 @@ namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kCacheLine = 64;
-/// Rows of which the next ones are fetched while the last ones are copied: they lie anywhere.
+/// Prefetch distance in rows, which are scattered.
 constexpr std::size_t kAhead = 16;
-/// A longer copy in one goes past the cache, from which its checksum is taken next.
+/// Most bytes of a single copy: a longer one bypasses the cache, from which the checksum is computed next.
 constexpr std::uint64_t kCachedCopy = std::uint64_t{256} << 10;
 
 template <class T>
@@ -32,38 +32,38 @@ ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
                              std::optional<TouchedRows> touched, std::shared_ptr<ChunkPool> pool)
     : rows_(rows), touched_(std::move(touched)), pool_(std::move(pool)) {
   for (const Array& array : arrays) {
-    arrays_.push_back({array, kept_bytes_});
-    kept_bytes_ += array.row_bytes;
+    arrays_.push_back({array, preserved_bytes_});
+    preserved_bytes_ += array.row_bytes;
   }
   constexpr std::uint64_t kChunk = ChunkPool::kBytes;
-  rows_a_chunk_ = std::max<std::uint64_t>(1, kChunk / std::max<std::uint64_t>(1, kept_bytes_));
-  chunk_bytes_ = (rows_a_chunk_ * kept_bytes_ + kChunk - 1) / kChunk * kChunk;
-  // Zeros that cost nothing before they are needed.
+  rows_per_chunk_ = std::max<std::uint64_t>(1, kChunk / std::max<std::uint64_t>(1, preserved_bytes_));
+  chunk_bytes_ = (rows_per_chunk_ * preserved_bytes_ + kChunk - 1) / kChunk * kChunk;
+  // calloc: pages of zeros are not allocated before their first use.
   const std::size_t words = rows / 64 + 1;
-  is_kept_.reset(checked(static_cast<std::uint64_t*>(std::calloc(words, sizeof(std::uint64_t)))));
-  kept_rows_.resize(rows / kRowsTogether + 1);
+  is_preserved_.reset(checked(static_cast<std::uint64_t*>(std::calloc(words, sizeof(std::uint64_t)))));
+  preserved_rows_.resize(rows / kNeighborhood + 1);
 }
 
 void ShardSnapshot::list_rows() {
   if (touched_) listed_ = touched_->list();
 }
 
-std::byte* ShardSnapshot::place_of(std::uint32_t number) const noexcept {
+std::byte* ShardSnapshot::address_of(std::uint32_t number) const noexcept {
   const std::uint64_t at = number - 1;
-  return chunks_[at / rows_a_chunk_].get() + at % rows_a_chunk_ * kept_bytes_;
+  return chunks_[at / rows_per_chunk_].get() + at % rows_per_chunk_ * preserved_bytes_;
 }
 
-ShardSnapshot::~ShardSnapshot() { give_chunks_back(); }
+ShardSnapshot::~ShardSnapshot() { return_chunks(); }
 
-void ShardSnapshot::give_chunks_back() { pool_->give_back(std::exchange(chunks_, {}), chunk_bytes_); }
+void ShardSnapshot::return_chunks() { pool_->give_back(std::exchange(chunks_, {}), chunk_bytes_); }
 
-void ShardSnapshot::keep(std::uint64_t row) {
+void ShardSnapshot::preserve_row(std::uint64_t row) {
   try {
-    if (kept_ % rows_a_chunk_ == 0) chunks_.push_back(pool_->take(chunk_bytes_));
-    kept_rows_[row / kRowsTogether].push_back({static_cast<std::uint32_t>(row), kept_ + 1});
+    if (preserved_ % rows_per_chunk_ == 0) chunks_.push_back(pool_->take(chunk_bytes_));
+    preserved_rows_[row / kNeighborhood].push_back({static_cast<std::uint32_t>(row), preserved_ + 1});
   } catch (const std::exception& error) {
     const std::lock_guard lock(memory_);
-    give_chunks_back();
+    return_chunks();
     lost_.emplace(
         Code::resource_exhausted,
         fmt::format("no room for rows that were pushed to while a checkpoint was saved: {}; leave "
@@ -72,19 +72,19 @@ void ShardSnapshot::keep(std::uint64_t row) {
                     error.what()));
     return;
   }
-  is_kept_[row / 64] |= std::uint64_t{1} << row % 64;
-  std::byte* place = place_of(++kept_);
+  is_preserved_[row / 64] |= std::uint64_t{1} << row % 64;
+  std::byte* place = address_of(++preserved_);
   for (const Copying& of : arrays_)
     std::memcpy(place + of.at, of.array.data + row * of.array.row_bytes, of.array.row_bytes);
 }
 
 void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {
-  if (rests()) return;
+  if (is_idle()) return;
   const auto fetch_bit = [&](std::size_t i) {
-    if (i < rows.size()) __builtin_prefetch(&is_kept_[rows[i] / 64], 1);
+    if (i < rows.size()) __builtin_prefetch(&is_preserved_[rows[i] / 64], 1);
   };
   const auto fetch_row = [&](std::size_t i) {
-    if (i >= rows.size() || !wants(rows[i])) return;
+    if (i >= rows.size() || !must_preserve(rows[i])) return;
     for (const Copying& of : arrays_) {
       const std::byte* data = of.array.data + rows[i] * of.array.row_bytes;
       for (std::uint64_t at = 0; at < of.array.row_bytes; at += kCacheLine) __builtin_prefetch(data + at);
@@ -95,15 +95,15 @@ void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     fetch_bit(i + 2 * kAhead);
     fetch_row(i + kAhead);
-    if (wants(rows[i])) keep(rows[i]);
+    if (must_preserve(rows[i])) preserve_row(rows[i]);
     if (lost_) return;
   }
 }
 
 void ShardSnapshot::preserve(std::uint64_t first, std::uint64_t count) {
-  if (rests()) return;
+  if (is_idle()) return;
   for (std::uint64_t row = first; row < first + count && !lost_; ++row) {
-    if (wants(row)) keep(row);
+    if (must_preserve(row)) preserve_row(row);
   }
 }
 
@@ -119,9 +119,9 @@ void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t c
   const bool any = count != 0 && of.array.row_bytes != 0;
   std::unique_lock lock(store_mutex, std::defer_lock);
   if (any) {
-    if (!listed_ && (first < looked_from_ || first + count > looked_to_)) {
+    if (!listed_ && (first < bits_from_ || first + count > bits_to_)) {
       lock.lock();
-      look(first, count);
+      read_bits(first, count);
       lock.unlock();
     }
     copy_live(of, first, count, out);
@@ -130,19 +130,20 @@ void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t c
   if (lost_) throw *lost_;
   of.copied = first + count == rows() ? rows_ : row(first + count);
   if (!any) return;
-  // A row that changed while it was copied had been kept before it did.
-  find_kept(row(first), row(first + count - 1) + 1);
-  // For the next call, as the store's mutex is waited for: pushes have it nearly all the time.
-  if (!listed_) look(first + count, std::min(count, rows_ - first - count));
+  // A row that changed during the copy was preserved before it changed.
+  find_preserved(row(first), row(first + count - 1) + 1);
+  // For the next call, to lock the store's mutex once: pushes hold it nearly all the time.
+  if (!listed_) read_bits(first + count, std::min(count, rows_ - first - count));
   const std::lock_guard chunks_stay(memory_);
   lock.unlock();
-  copy_kept(of, first, count, out);
+  copy_preserved(of, first, count, out);
 }
 
-void ShardSnapshot::look(std::uint64_t first, std::uint64_t count) {
-  looked_from_ = first / 64 * 64;
-  looked_to_ = first + count;
-  were_kept_.assign(&is_kept_[first / 64], &is_kept_[first / 64] + (looked_to_ - looked_from_ + 63) / 64);
+void ShardSnapshot::read_bits(std::uint64_t first, std::uint64_t count) {
+  bits_from_ = first / 64 * 64;
+  bits_to_ = first + count;
+  were_preserved_.assign(&is_preserved_[first / 64],
+                         &is_preserved_[first / 64] + (bits_to_ - bits_from_ + 63) / 64);
 }
 
 void ShardSnapshot::copy_live(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) {
@@ -151,40 +152,43 @@ void ShardSnapshot::copy_live(const Copying& of, std::uint64_t first, std::uint6
   if (detached_) return;
   if (listed_) return protocol::gather_rows(of.array.data, row_bytes, {&(*listed_)[first], count}, {}, out);
   const std::uint64_t end = first + count;
-  const auto was_kept = [&](std::uint64_t row) {
-    return (were_kept_[(row - looked_from_) / 64] >> row % 64 & 1) != 0;
+  const auto was_preserved = [&](std::uint64_t row) {
+    return (were_preserved_[(row - bits_from_) / 64] >> row % 64 & 1) != 0;
   };
   for (std::uint64_t row = first; row < end;) {
-    if (was_kept(row)) {
+    if (was_preserved(row)) {
       ++row;
       continue;
     }
     const std::uint64_t begin = row;
     do {
       ++row;
-    } while (row < end && !was_kept(row) && (row - begin) * row_bytes < kCachedCopy);
+    } while (row < end && !was_preserved(row) && (row - begin) * row_bytes < kCachedCopy);
     protocol::copy_bytes(of.array.data + begin * row_bytes, (row - begin) * row_bytes,
                          out + (begin - first) * row_bytes);
   }
 }
 
-void ShardSnapshot::find_kept(std::uint64_t begin, std::uint64_t end) {
+void ShardSnapshot::find_preserved(std::uint64_t begin, std::uint64_t end) {
   found_.clear();
-  for (std::uint64_t together = begin / kRowsTogether; together * kRowsTogether < end; ++together) {
-    for (const Kept& kept : kept_rows_[together]) {
-      if (kept.row >= begin && kept.row < end) found_.push_back({kept.row, place_of(kept.number)});
+  for (std::uint64_t neighborhood = begin / kNeighborhood; neighborhood * kNeighborhood < end;
+       ++neighborhood) {
+    for (const Preserved& preserved : preserved_rows_[neighborhood]) {
+      if (preserved.row >= begin && preserved.row < end)
+        found_.push_back({preserved.row, address_of(preserved.number)});
     }
   }
 }
 
-void ShardSnapshot::copy_kept(const Copying& of, std::uint64_t first, std::uint64_t count,
-                              std::byte* out) const {
+void ShardSnapshot::copy_preserved(const Copying& of, std::uint64_t first, std::uint64_t count,
+                                   std::byte* out) const {
   const std::uint64_t row_bytes = of.array.row_bytes;
-  const auto place_in_copy = [&](std::uint64_t row) {
+  const auto position_of = [&](std::uint64_t row) {
     if (!listed_) return row - first;
     const auto begin = listed_->begin() + static_cast<std::ptrdiff_t>(first);
     const auto end = begin + static_cast<std::ptrdiff_t>(count);
-    return static_cast<std::uint64_t>(std::lower_bound(begin, end, row) - begin);  // all that are kept are
+    return static_cast<std::uint64_t>(std::lower_bound(begin, end, row) -
+                                      begin);  // preserved rows are listed
   };
   const std::uint64_t fetched = std::min<std::uint64_t>(row_bytes, 16 * kCacheLine);
   for (std::size_t i = 0; i < found_.size(); ++i) {
@@ -192,7 +196,7 @@ void ShardSnapshot::copy_kept(const Copying& of, std::uint64_t first, std::uint6
       const std::byte* next = found_[i + kAhead].bytes + of.at;
       for (std::uint64_t at = 0; at < fetched; at += kCacheLine) __builtin_prefetch(next + at);
     }
-    std::memcpy(out + place_in_copy(found_[i].row) * row_bytes, found_[i].bytes + of.at, row_bytes);
+    std::memcpy(out + position_of(found_[i].row) * row_bytes, found_[i].bytes + of.at, row_bytes);
   }
 }
 

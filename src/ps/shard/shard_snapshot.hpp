@@ -1,4 +1,4 @@
-// shard_snapshot.hpp -- the rows of a shard as they were at one moment, while pushes go on.
+// shard_snapshot.hpp -- rows of a shard in host memory as of one moment, while pushes continue.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@
 
 namespace capstan::ps {
 
-/// Copy on write, a row at a time: a row that is about to change, and has not been copied out yet, is kept as
-/// it is first. A push so costs at most one more copy of the rows that it changes, and memory at most the
-/// shard once more; when that is not to be had the snapshot is lost, not the push. Under the store's mutex,
-/// but for `copy`, which rows go on changing beside.
+/// Copy on write by row: a row that is about to change and has not been copied out is preserved first. So a
+/// push copies each row that it changes at most once more, and memory at most doubles; if it is exhausted,
+/// the snapshot is lost, not the push. Calls require the store's mutex, except `copy`, during which rows
+/// change.
 class ShardSnapshot final : public FrozenRows {
  public:
-  /// Values or a slot.
+  /// Memory of the values or of a slot.
   struct Array {
     const std::byte* data = nullptr;
     std::uint64_t row_bytes = 0;
   };
 
-  /// Of the rows that have been touched, or of all. Memory for those that change comes from `pool`.
+  /// Snapshot of the touched rows, or of all. Preserved rows are stored in chunks of `pool`.
   ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
                 std::optional<TouchedRows> touched = std::nullopt,
                 std::shared_ptr<ChunkPool> pool = std::make_shared<ChunkPool>());
@@ -43,78 +43,79 @@ class ShardSnapshot final : public FrozenRows {
   std::uint64_t rows() const noexcept override { return listed_ ? listed_->size() : rows_; }
   std::uint64_t row(std::uint64_t i) const noexcept override { return listed_ ? (*listed_)[i] : i; }
 
-  /// Before these rows change. REQUIRES: row numbers within the shard.
+  /// Preserves rows that are about to change. REQUIRES: row numbers within the shard.
   void preserve(std::span<const std::uint32_t> rows);
   void preserve(std::uint64_t first, std::uint64_t count);
-  /// Before the arrays' memory goes.
+  /// Preserves all rows: the memory of the arrays is about to be overwritten or freed.
   void preserve_all();
 
-  /// Takes the store's mutex for no longer than it looks up what is kept. Throws Error(resource_exhausted)
-  /// when there was no room for rows that have changed.
+  /// Holds the store's mutex only to look up preserved rows. Throws Error(resource_exhausted) if there was no
+  /// memory for rows that changed.
   void copy(std::size_t array, std::uint64_t first, std::uint64_t count, std::byte* out,
             std::mutex& store_mutex) override;
 
  private:
   struct Copying {
     Array array;
-    std::uint64_t at = 0;      // within a kept row
-    std::uint64_t copied = 0;  // rows before this one have been
+    std::uint64_t at = 0;      // offset in a preserved row
+    std::uint64_t copied = 0;  // first row that has not been copied
   };
-  /// In the order in which they changed.
-  struct Kept {
+  /// A preserved row. Numbers are in the order of preservation.
+  struct Preserved {
     std::uint32_t row;
-    std::uint32_t number;  // among all, from 1 on
+    std::uint32_t number;  // from 1
   };
-  static constexpr std::uint64_t kRowsTogether = 4096;
+  static constexpr std::uint64_t kNeighborhood = 4096;
   struct Free {
     void operator()(void* memory) const noexcept { std::free(memory); }
   };
 
-  /// Nothing has to be kept any more, or can be.
-  bool rests() const noexcept { return detached_ || lost_ || kept_bytes_ == 0; }
-  bool is_kept(std::uint64_t row) const noexcept { return (is_kept_[row / 64] >> row % 64 & 1) != 0; }
-  bool wants(std::uint64_t row) const noexcept {
-    return !is_kept(row) && row >= arrays_.back().copied && (!touched_ || touched_->has(row));
+  /// Returns true if rows need not be preserved any more, or cannot be.
+  bool is_idle() const noexcept { return detached_ || lost_ || preserved_bytes_ == 0; }
+  bool is_preserved(std::uint64_t row) const noexcept {
+    return (is_preserved_[row / 64] >> row % 64 & 1) != 0;
   }
-  void keep(std::uint64_t row);
-  void give_chunks_back();
-  std::byte* place_of(std::uint32_t number) const noexcept;
+  bool must_preserve(std::uint64_t row) const noexcept {
+    return !is_preserved(row) && row >= arrays_.back().copied && (!touched_ || touched_->has(row));
+  }
+  void preserve_row(std::uint64_t row);
+  void return_chunks();
+  std::byte* address_of(std::uint32_t number) const noexcept;
   struct Found {
     std::uint64_t row;
     const std::byte* bytes;
   };
-  /// Which of these rows are kept, into `were_kept_`.
-  void look(std::uint64_t first, std::uint64_t count);
-  /// Rows [begin, end) that are kept, into `found_`.
-  void find_kept(std::uint64_t begin, std::uint64_t end);
-  /// Rows as they are, some of which may be changing; none that were_kept_ says is kept.
+  /// Copies the bits of these rows to `were_preserved_`.
+  void read_bits(std::uint64_t first, std::uint64_t count);
+  /// Finds the preserved rows in [begin, end), for `found_`.
+  void find_preserved(std::uint64_t begin, std::uint64_t end);
+  /// Copies rows from the arrays while some may be changing, except those in `were_preserved_`.
   void copy_live(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out);
-  /// Those of found_.
-  void copy_kept(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
+  /// Copies the rows of `found_`.
+  void copy_preserved(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
   std::uint64_t rows_;                                // of the shard
-  std::optional<TouchedRows> touched_;                // those that there are; or all
-  std::optional<std::vector<std::uint32_t>> listed_;  // the same
+  std::optional<TouchedRows> touched_;                // rows of the snapshot; none: all
+  std::optional<std::vector<std::uint32_t>> listed_;  // the same, as a list
   std::vector<Copying> arrays_;
-  std::uint64_t kept_bytes_ = 0;  // of a kept row: its part of every array
-  std::uint64_t rows_a_chunk_;
+  std::uint64_t preserved_bytes_ = 0;  // of a preserved row, over all arrays
+  std::uint64_t rows_per_chunk_;
   std::size_t chunk_bytes_;
-  // A bit a row, and lists of those that are kept, by neighbourhood: what is looked up at random is small, as
-  // new pages come slowly and a save wants them at once.
-  std::unique_ptr<std::uint64_t[], Free> is_kept_;
-  std::vector<std::vector<Kept>> kept_rows_;
-  std::uint32_t kept_ = 0;
+  // One bit per row, and lists of preserved rows by neighborhood: random accesses stay within little memory,
+  // since the first use of a page is slow.
+  std::unique_ptr<std::uint64_t[], Free> is_preserved_;
+  std::vector<std::vector<Preserved>> preserved_rows_;
+  std::uint32_t preserved_ = 0;
   std::shared_ptr<ChunkPool> pool_;
-  std::vector<ChunkPool::Chunk> chunks_;  // of kept rows, in the order of their numbers
-  std::optional<Error> lost_;             // why rows that have changed are not among those kept
-  // Held while something is copied: neither the arrays' memory nor a chunk goes then. Taken after the store's
-  // mutex by who has both.
+  std::vector<ChunkPool::Chunk> chunks_;  // of preserved rows, by number
+  std::optional<Error> lost_;             // why rows that changed were not preserved
+  // Held during a copy, so that neither the arrays nor the chunks are freed. Locked after the store's mutex.
   std::mutex memory_;
-  bool detached_ = false;  // everything that was left is kept; changes under both
-  // The copying thread's.
-  std::vector<std::uint64_t> were_kept_;  // of rows [looked_from_, looked_to_), a bit each
-  std::uint64_t looked_from_ = 0;         // a multiple of 64
-  std::uint64_t looked_to_ = 0;
+  bool detached_ = false;  // all rows were preserved; changes under both mutexes
+  // Used by the copying thread only:
+  std::vector<std::uint64_t> were_preserved_;  // bits of rows [bits_from_, bits_to_)
+  std::uint64_t bits_from_ = 0;                // a multiple of 64
+  std::uint64_t bits_to_ = 0;
   std::vector<Found> found_;
 };
 

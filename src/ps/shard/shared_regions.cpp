@@ -1,4 +1,4 @@
-// shared_regions.cpp -- one after the other.
+// shared_regions.cpp -- regions one behind the other in a file.
 #include "ps/shard/shared_regions.hpp"
 
 #include <array>
@@ -13,7 +13,7 @@ SharedRegions::SharedRegions(transport::Fabric& fabric) : fabric_(fabric) {
   try {
     memory_ = transport::PersistentMemory::create();
   } catch (const Error& error) {
-    log::debug("regions lie in no file: {}", error.what());
+    log::debug("regions are in no file: {}", error.what());
   }
 }
 

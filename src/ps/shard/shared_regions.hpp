@@ -1,4 +1,4 @@
-// shared_regions.hpp -- regions of a ps that keeps nothing beyond its process.
+// shared_regions.hpp -- regions of a ps whose state ends with its process.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@
 
 namespace capstan::ps {
 
-/// Memory that UCX allocates can be mapped by a process of this host that connected to this one, and not
-/// always by one that this one connected to. So regions lie in a file, as those of a ps that may come back,
-/// and go with the process.
+/// A process of this host that connected to this one can map memory that UCX allocated; one that this process
+/// connected to cannot always. So regions are allocated in an unnamed file, like those of a persistent ps,
+/// and freed with the process.
 class SharedRegions {
  public:
   explicit SharedRegions(transport::Fabric& fabric);
 
-  /// Zeroed. From the fabric itself where the system has no such files. Throws Error(resource_exhausted).
+  /// Allocates a zeroed region, from the fabric if the system has no such files. Throws
+  /// Error(resource_exhausted).
   std::unique_ptr<transport::Region> allocate(std::uint64_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// touched_rows.hpp -- which rows of a shard have been written to since its last whole checkpoint.
+// touched_rows.hpp -- which rows of a shard have changed since a save.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace capstan::ps {
 
-/// A bit a row. One thread at a time, such as the one that has the store's mutex.
+/// One bit per row. Not thread-safe.
 class TouchedRows {
  public:
-  /// None, since the save with this mark.
+  /// No row has changed since the save with this mark.
   TouchedRows(std::uint64_t mark, std::uint64_t rows) : mark_(mark), rows_(rows), bits_((rows + 63) / 64) {}
 
   std::uint64_t mark() const noexcept { return mark_; }
@@ -20,7 +20,7 @@ class TouchedRows {
   void add(std::uint64_t first, std::uint64_t count) noexcept;
   void add_all() noexcept { add(0, rows_); }
   bool has(std::uint64_t row) const noexcept { return (bits_[row / 64] >> row % 64 & 1) != 0; }
-  /// Rising.
+  /// Numbers of the rows, in ascending order.
   std::vector<std::uint32_t> list() const;
 
  private:

@@ -1,4 +1,4 @@
-// update_in_groups.hpp -- an update in parts, each of which the journal has first.
+// update_in_groups.hpp -- applies an update in groups of rows, each logged to the journal first.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,9 @@
 
 namespace capstan::ps {
 
-/// Calls `apply` with parts of `whole`, in order. `values` and `slots` are where the shard's arrays begin; no
-/// slots: they do not change. All that is done to rows is done element by element, so a row may be cut, too.
+/// Calls `apply` with parts of `whole`, in order. `values` and `slots` are the beginnings of the shard's
+/// arrays; without slots, these do not change. Updates work element by element, so a long row is divided,
+/// too.
 template <class T, class Apply>
 void apply_in_groups(const Update<T>& whole, T* values, const std::vector<std::byte*>& slots,
                      Journal& journal, const Apply& apply) {
@@ -37,7 +38,7 @@ void apply_in_groups(const Update<T>& whole, T* values, const std::vector<std::b
       part.rows = group.rows = whole.rows + first;
       part.count = group.count = std::min(most, whole.count - first);
       part.gradient += first * whole.width;
-      journal.keep(group);
+      journal.log(group);
       apply(part);
     }
     return;
@@ -56,7 +57,7 @@ void apply_in_groups(const Update<T>& whole, T* values, const std::vector<std::b
       part.gradient += i * whole.width + begin;
       measure(part.width);
       lie_at(static_cast<std::uint64_t>(part.values - values));
-      journal.keep(group);
+      journal.log(group);
       apply(part);
     }
   }
