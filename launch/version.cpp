@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "capstan/version.hpp"
 #include "launch/build_info.hpp"
 #include "mpi/version.hpp"
 #include "transport/ucx/version.hpp"
@@ -25,7 +26,7 @@ std::string version_text() {
       "  MPI   built with {}, runs with {}\n"
       "  UCX   built with {}, runs with {}\n"
       "  HDF5  built with {}\n",
-      CAPSTAN_VERSION, CAPSTAN_COMMIT, CAPSTAN_BUILD_TYPE, mpi::header_version(),
+      to_string(version()), CAPSTAN_COMMIT, CAPSTAN_BUILD_TYPE, mpi::header_version(),
       beginning_of(mpi::library_version()), CAPSTAN_BUILT_WITH_UCX, transport::ucx_version(),
       CAPSTAN_BUILT_WITH_HDF5);
 }

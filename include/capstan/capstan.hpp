@@ -44,3 +44,4 @@
 #include "capstan/update_group.hpp"
 #include "capstan/variable.hpp"
 #include "capstan/variable_options.hpp"
+#include "capstan/version.hpp"

@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "capstan/error.hpp"
 #include "capstan/partitioners.hpp"
+#include "capstan/version.hpp"
 #include "io/checksum.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/layout.hpp"
@@ -270,7 +271,7 @@ std::string to_json(const Manifest& manifest) {
       {"user_state", user_state_of(manifest)},
       {"positions", positions_of(manifest)},
       {"counters", manifest.counters},
-      {"written_by", {{"capstan", CAPSTAN_VERSION}, {"commit", CAPSTAN_COMMIT}}},
+      {"written_by", {{"capstan", CAPSTAN_VERSION_STRING}, {"commit", CAPSTAN_COMMIT}}},
       {"settings", settings_of(manifest)}};
   if (manifest.base)
     json["base"] = {{"checkpoint", manifest.base->checkpoint},

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "launch/build_info.hpp"
+#include "capstan/version.hpp"
 #include "launch/doctor/checks.hpp"
 #include "launch/exit_codes.hpp"
 
@@ -88,7 +88,7 @@ int Report::exit_code() const {
 }
 
 std::string Report::text() const {
-  std::string text = fmt::format("capstan doctor {}: {} {} on {}\n\n", CAPSTAN_VERSION, ranks,
+  std::string text = fmt::format("capstan doctor {}: {} {} on {}\n\n", CAPSTAN_VERSION_STRING, ranks,
                                  ranks == 1 ? "process" : "ranks", named(hosts));
   for (const Line* line : in_order(lines)) {
     const Finding& finding = line->finding;
@@ -111,7 +111,7 @@ nlohmann::json Report::json() const {
     if (!line->hosts.empty()) one["hosts"] = line->hosts;
     checks.push_back(std::move(one));
   }
-  return {{"version", CAPSTAN_VERSION},
+  return {{"version", CAPSTAN_VERSION_STRING},
           {"ranks", ranks},
           {"hosts", hosts},
           {"checks", std::move(checks)},

@@ -17,6 +17,7 @@
 #include "base/json.hpp"
 #include "base/settings.hpp"
 #include "capstan/cluster.hpp"
+#include "capstan/version.hpp"
 #include "cluster/runtime.hpp"
 #include "launch/build_info.hpp"
 #include "perf/bench/options.hpp"
@@ -73,7 +74,7 @@ json context_of(const Options& o) {
       {"huge_pages",
        {{"private", first_line("/sys/kernel/mm/transparent_hugepage/enabled")},
         {"shared", first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled")}}},
-      {"capstan", CAPSTAN_VERSION},
+      {"capstan", CAPSTAN_VERSION_STRING},
       {"commit", CAPSTAN_COMMIT},
       {"build", CAPSTAN_BUILD_TYPE},
       {"compiler", __VERSION__},

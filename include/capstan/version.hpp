@@ -1,0 +1,37 @@
+// version.hpp -- the version of the headers, as macros, and that of the library that a program runs with.
+#pragma once
+
+#include <compare>
+#include <string>
+
+#include "capstan/export.hpp"
+
+// The configuration of a build fails if these are not the version of the project in CMakeLists.txt.
+#define CAPSTAN_VERSION_MAJOR 0
+#define CAPSTAN_VERSION_MINOR 1
+#define CAPSTAN_VERSION_PATCH 0
+#define CAPSTAN_VERSION_STRING "0.1.0"
+
+/// One number for comparisons: `#if CAPSTAN_VERSION >= 10203` requires version 1.2.3.
+#define CAPSTAN_VERSION (CAPSTAN_VERSION_MAJOR * 10000 + CAPSTAN_VERSION_MINOR * 100 + CAPSTAN_VERSION_PATCH)
+
+namespace capstan {
+
+struct Version {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  friend constexpr auto operator<=>(const Version&, const Version&) = default;
+};
+
+/// Version of the headers that a source is compiled with.
+inline constexpr Version kHeaderVersion{CAPSTAN_VERSION_MAJOR, CAPSTAN_VERSION_MINOR, CAPSTAN_VERSION_PATCH};
+
+/// Version of the library that the program runs with. Its patch number may differ from kHeaderVersion's; its
+/// minor number may not before version 1.0, nor its major number after that.
+CAPSTAN_API Version version() noexcept;
+
+/// "0.1.0"
+CAPSTAN_API std::string to_string(const Version& version);
+
+}  // namespace capstan
