@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "capstan/export.hpp"
+
 namespace capstan {
 
 namespace strategy {
@@ -16,7 +18,7 @@ class ReadCache;
 ///
 /// For the thread that opened it, which must also end it; one in a closure ends with the closure at the
 /// latest.
-class CachingScope {
+class CAPSTAN_API CachingScope {
  public:
   /// Throws Error(invalid_argument) inside of another one of the same thread.
   CachingScope();

@@ -11,14 +11,16 @@
 #include <functional>
 #include <stop_token>
 
+#include "capstan/export.hpp"
+
 namespace capstan {
 
 /// Returns true once the function that the calling thread runs is cancelled. False on any other thread but
 /// those of its replicas, and in functions of schedule_on, which errors leave alone. A relaxed atomic load.
-bool cancelled() noexcept;
+CAPSTAN_API bool cancelled() noexcept;
 
 /// Throws Error(cancelled) if cancelled().
-void throw_if_cancelled();
+CAPSTAN_API void throw_if_cancelled();
 
 /// Calls a function once when the function that the calling thread runs is cancelled: on a thread of the
 /// worker, or in the constructor if it is cancelled already. That is shortly after cancelled() becomes true:
@@ -26,7 +28,7 @@ void throw_if_cancelled();
 ///
 /// The callback must not throw, must return soon, and must not use variables: it is for waking what waits.
 /// The destructor waits for a callback that runs, so it must hold no lock that the callback takes.
-class CancellationCallback {
+class CAPSTAN_API CancellationCallback {
  public:
   explicit CancellationCallback(std::function<void()> callback);
   CancellationCallback(const CancellationCallback&) = delete;

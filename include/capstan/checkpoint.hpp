@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/export.hpp"
 #include "capstan/save_schedule.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/user_state.hpp"
@@ -73,7 +74,7 @@ struct RestoreOptions {
 };
 
 /// The checkpoint that was restored last.
-class LastRestored {
+class CAPSTAN_API LastRestored {
  public:
   /// What was given to `save`: JSON.
   const std::string& user_state() const noexcept { return user_state_; }
@@ -105,7 +106,7 @@ class LastRestored {
 
 /// One checkpoint in a folder of its own, which the program names; none is ever deleted. On the coordinator,
 /// by the thread that made the strategy.
-class Checkpoint : public LastRestored {
+class CAPSTAN_API Checkpoint : public LastRestored {
  public:
   /// `settings` as in CheckpointOptions.
   explicit Checkpoint(ParameterServerStrategy& strategy, std::string settings = {})
@@ -134,7 +135,7 @@ class Checkpoint : public LastRestored {
 /// pieces, and keeps for the checkpoint those that change before their turn. With a SplitDataset every save
 /// is `global`: a checkpoint has what the splits that are done pushed, which ones these are, and nothing of
 /// any other.
-class CheckpointManager : public LastRestored {
+class CAPSTAN_API CheckpointManager : public LastRestored {
  public:
   /// Throws Error at once: permission_denied when the directory cannot be written, failed_precondition when
   /// another job has it, saying which. It is this process's as long as the manager lives.

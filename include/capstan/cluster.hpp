@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "capstan/export.hpp"
+
 namespace capstan {
 
 class ClusterResolver;
@@ -24,10 +26,10 @@ class Runtime;
 /// Sent over the wire: add at the end, never renumber.
 enum class Role : std::uint8_t { coordinator = 0, ps = 1, worker = 2, evaluator = 3, spare = 4 };
 
-std::string_view to_string(Role role) noexcept;
+CAPSTAN_API std::string_view to_string(Role role) noexcept;
 
 /// One rank's place in the cluster. Movable; the last copy that anything holds ends this rank's membership.
-class Cluster {
+class CAPSTAN_API Cluster {
  public:
   /// Finds out how the program was started and takes its place:
   ///  * by mpirun or srun with three ranks or more: the process splits into an agent, which

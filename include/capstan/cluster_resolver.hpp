@@ -19,11 +19,12 @@
 
 #include "capstan/cluster.hpp"
 #include "capstan/cluster_spec.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
 /// What a resolver asks of the process that it is in. It asks when it is made, and not again.
-struct Environment {
+struct CAPSTAN_API Environment {
   std::function<std::optional<std::string>(const std::string& name)> variable;
   std::function<int()> gpus;  ///< of this host; asked where no variable says how many
 
@@ -49,7 +50,7 @@ using ListDevices = std::function<std::vector<std::string>(const std::string& ma
 
 /// A description of a cluster, and of which of its tasks this process is. Derive from it for a source that is
 /// none of those below.
-class ClusterResolver {
+class CAPSTAN_API ClusterResolver {
  public:
   virtual ~ClusterResolver() = default;
 
@@ -111,7 +112,7 @@ struct SimpleOptions {
 };
 
 /// What the program says.
-class SimpleClusterResolver final : public ClusterResolver {
+class CAPSTAN_API SimpleClusterResolver final : public ClusterResolver {
  public:
   explicit SimpleClusterResolver(ClusterSpec spec, SimpleOptions options = {});
 
@@ -129,7 +130,7 @@ class SimpleClusterResolver final : public ClusterResolver {
 /// Several clusters as one: the tasks of a job that several have stand one behind the other, in the order of
 /// the resolvers. Everything else, where neither the constructor nor a setter says it, is the first one's:
 /// master() too, when it is not asked for a task.
-class UnionClusterResolver final : public ClusterResolver {
+class CAPSTAN_API UnionClusterResolver final : public ClusterResolver {
  public:
   /// Throws Error(invalid_argument) without a resolver, and for a null one.
   explicit UnionClusterResolver(std::vector<std::shared_ptr<const ClusterResolver>> resolvers,
@@ -162,7 +163,7 @@ struct TFConfigOptions {
 ///    "task": {"type": "worker", "index": 0}, "rpc_layer": "grpc", "session_master": "h0:2222"}
 /// All parts are optional; without the variable, or with an empty one, the cluster is empty.
 /// master() is session_master where that is given, and "" where the cluster has no task or one.
-class TFConfigClusterResolver final : public ClusterResolver {
+class CAPSTAN_API TFConfigClusterResolver final : public ClusterResolver {
  public:
   /// Throws Error(invalid_argument) that names the place in TF_CONFIG and what was expected there.
   explicit TFConfigClusterResolver(TFConfigOptions options = {});
@@ -182,7 +183,7 @@ class TFConfigClusterResolver final : public ClusterResolver {
 };
 
 /// The one to use when the program names none: TF_CONFIG's where that is set and not empty, else null.
-std::unique_ptr<ClusterResolver> default_cluster_resolver(
+CAPSTAN_API std::unique_ptr<ClusterResolver> default_cluster_resolver(
     const Environment& process = Environment::of_process());
 
 /// So many tasks on a host.
@@ -211,7 +212,7 @@ struct SlurmOptions {
 /// Jobs are sorted by name and take the ranks one after the other: {{"ps", 1}, {"worker", 2}} makes rank 0
 /// the ps. A task's port is port_base plus its number on its host. Ranks lie on hosts as SLURM_DISTRIBUTION
 /// says.
-class SlurmClusterResolver final : public ClusterResolver {
+class CAPSTAN_API SlurmClusterResolver final : public ClusterResolver {
  public:
   /// Throws Error: failed_precondition outside of Slurm, under an mpirun within it, and where what Slurm has
   /// assigned is not what was asked for; invalid_argument for a list or number that is none.
@@ -248,7 +249,7 @@ struct MpiOptions {
 /// Addresses are host names without ports, of which the ranks need none; tasks of one host have the same. A
 /// ps is where it is now. Workers that came late stand in it too, with "" for one of which this rank has not
 /// heard. Spare ranks have no task until they take the place of a ps.
-class MpiClusterResolver final : public ClusterResolver {
+class CAPSTAN_API MpiClusterResolver final : public ClusterResolver {
  public:
   explicit MpiClusterResolver(Cluster cluster, MpiOptions options = {});
 
@@ -265,6 +266,6 @@ class MpiClusterResolver final : public ClusterResolver {
 };
 
 /// validate_cluster of the resolver's spec and task (cluster_spec.hpp).
-void validate_cluster(const ClusterResolver& resolver);
+CAPSTAN_API void validate_cluster(const ClusterResolver& resolver);
 
 }  // namespace capstan

@@ -14,6 +14,7 @@
 #include "capstan/cluster.hpp"
 #include "capstan/coordinator_statistics.hpp"
 #include "capstan/dataset.hpp"
+#include "capstan/export.hpp"
 #include "capstan/per_worker.hpp"
 #include "capstan/remote_function.hpp"
 #include "capstan/remote_value.hpp"
@@ -86,7 +87,7 @@ struct Split {
   std::int64_t count = 1;
 };
 /// All of them. Throws Error(invalid_argument) for a count below 0.
-std::vector<Split> splits(std::int64_t count);
+CAPSTAN_API std::vector<Split> splits(std::int64_t count);
 
 /// Schedules functions on workers. Used by the thread that made the strategy. Several of one strategy are the
 /// same coordinator.
@@ -96,7 +97,7 @@ std::vector<Split> splits(std::int64_t count);
 /// after that everything is usable again. A closure whose worker dies runs again on another; what it had
 /// pushed before is not applied again, so each push counts once if both runs push the same things in the same
 /// order. When a ps dies, schedule, join and done throw Error(unavailable) naming it, at once and every time.
-class ClusterCoordinator {
+class CAPSTAN_API ClusterCoordinator {
  public:
   /// Throws Error(failed_precondition) when an earlier one of this strategy has ended, and with it the
   /// workers.
@@ -261,6 +262,6 @@ class ClusterCoordinator {
 };
 
 /// The number of the worker that runs the calling closure. Throws Error(failed_precondition) elsewhere.
-int current_worker_index();
+CAPSTAN_API int current_worker_index();
 
 }  // namespace capstan

@@ -19,6 +19,7 @@
 #include "capstan/data/rebatch.hpp"
 #include "capstan/data/shuffle.hpp"
 #include "capstan/data/sources.hpp"
+#include "capstan/export.hpp"
 #include "capstan/iterator.hpp"
 #include "capstan/remote_function.hpp"
 
@@ -407,6 +408,6 @@ Dataset<std::pair<A, B>> detail::ZipMaker<A, B>::zip(const Dataset<A>& a, const 
 }
 
 /// Names of files, for an interleave or flat_map that opens them: sharding by file shards these names.
-Dataset<std::filesystem::path> list_files(data::Paths files);
+CAPSTAN_API Dataset<std::filesystem::path> list_files(data::Paths files);
 
 }  // namespace capstan

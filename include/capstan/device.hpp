@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
@@ -20,11 +21,11 @@ class Memory;
 ///
 /// Not before Cluster::join: this initialises CUDA, join forks the process that goes on, and no GPU works in
 /// a process that was forked after CUDA was initialised.
-int device_count() noexcept;
+CAPSTAN_API int device_count() noexcept;
 
 /// Work that a GPU does one piece after another, while the calling thread goes on. Used by one thread at a
 /// time. Throws Error: unimplemented where there is no GPU, out_of_range, internal.
-class DeviceStream {
+class CAPSTAN_API DeviceStream {
  public:
   explicit DeviceStream(int device);
   ~DeviceStream();
@@ -74,7 +75,7 @@ class DeviceSpan {
 namespace detail {
 
 /// Bytes in a GPU's memory.
-class DeviceBytes {
+class CAPSTAN_API DeviceBytes {
  public:
   DeviceBytes(int device, std::size_t bytes);
   ~DeviceBytes();
@@ -86,8 +87,8 @@ class DeviceBytes {
   std::unique_ptr<gpu::Memory> memory_;
 };
 
-void copy_bytes(const DeviceStream& stream, void* to, const void* from, std::size_t bytes);
-void require_same_size(std::size_t to, std::size_t from);
+CAPSTAN_API void copy_bytes(const DeviceStream& stream, void* to, const void* from, std::size_t bytes);
+CAPSTAN_API void require_same_size(std::size_t to, std::size_t from);
 
 }  // namespace detail
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/export.hpp"
 #include "capstan/norm.hpp"
 #include "capstan/ragged_ids.hpp"
 #include "capstan/slice.hpp"
@@ -29,15 +30,16 @@ namespace capstan {
 namespace embedding {
 
 /// Each id once, in the order of first appearance, and for each id that was given its place among them.
-struct Distinct {
+struct CAPSTAN_API Distinct {
   std::vector<std::int64_t> ids;
   std::vector<std::size_t> places;
   explicit Distinct(std::span<const std::int64_t> given);
 };
 
-void check_ids(const std::string& table, std::span<const std::int64_t> ids, std::uint64_t rows);
-void check_max_norm(const std::string& table, std::optional<double> max_norm, bool floating_point);
-void check_gradient(const std::string& table, const Shape& gradient, const Shape& looked_up);
+CAPSTAN_API void check_ids(const std::string& table, std::span<const std::int64_t> ids, std::uint64_t rows);
+CAPSTAN_API void check_max_norm(const std::string& table, std::optional<double> max_norm,
+                                bool floating_point);
+CAPSTAN_API void check_gradient(const std::string& table, const Shape& gradient, const Shape& looked_up);
 
 /// All checks; returns the shape of what is looked up.
 template <class Table>

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "capstan/export.hpp"
+
 namespace capstan {
 
 /// The canonical codes of the field (gRPC, TensorFlow), with their numbers.
@@ -31,7 +33,7 @@ enum class Code : std::uint8_t {
 };
 
 /// "invalid_argument", "unavailable", ...
-std::string_view to_string(Code code) noexcept;
+CAPSTAN_API std::string_view to_string(Code code) noexcept;
 
 /// Where a check failed. Used as a default argument, so the caller's line is recorded.
 struct Where {
@@ -44,7 +46,7 @@ struct Where {
 
 /// The one exception of Capstan. `what()` is a sentence for the user: what was found, what was expected, what
 /// to do. `where()` is the line of Capstan that noticed.
-class Error : public std::runtime_error {
+class CAPSTAN_API Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message, Where where = Where::here())
       : std::runtime_error(message), code_(code), where_(where) {}
@@ -58,7 +60,7 @@ class Error : public std::runtime_error {
 };
 
 /// A C library refused: "ucp_init: No such device (context.cpp:41)". Code::internal unless said otherwise.
-Error call_failed(std::string_view call, std::string_view reason, Where where = Where::here(),
-                  Code code = Code::internal);
+CAPSTAN_API Error call_failed(std::string_view call, std::string_view reason, Where where = Where::here(),
+                              Code code = Code::internal);
 
 }  // namespace capstan

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/export.hpp"
 #include "capstan/reduce.hpp"
 
 namespace capstan::detail {
@@ -38,7 +39,7 @@ T gather_parts(Parts<T> parts, std::int64_t axis) {
 }
 
 /// The shape of the whole. Throws Error(invalid_argument) for parts that do not fit together.
-Shape gathered_shape(std::span<const Shape* const> shapes, std::int64_t axis);
+CAPSTAN_API Shape gathered_shape(std::span<const Shape* const> shapes, std::int64_t axis);
 
 template <class T>
 struct Gathering<Array<T>> {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "capstan/device.hpp"
+#include "capstan/export.hpp"
 #include "capstan/variable.hpp"
 
 namespace capstan {
@@ -30,7 +31,7 @@ struct HotRowsStatistics {
 
 namespace detail {
 
-class HotRowBytes {
+class CAPSTAN_API HotRowBytes {
  public:
   /// Rows of the variable `ids`, into `out` on the stream's GPU.
   using Read = std::function<void(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out)>;

@@ -16,6 +16,7 @@
 
 #include "capstan/array.hpp"
 #include "capstan/dtype.hpp"
+#include "capstan/export.hpp"
 #include "capstan/initializers.hpp"
 
 namespace capstan {
@@ -32,9 +33,9 @@ namespace detail {
 /// Fills a shard whose elements, row-major, begin at `out`.
 using Fill = void (*)(const Partition& partition, void* out);
 /// Its number, from 1 on. Called while the program is loaded, so every rank of one binary gives the same.
-std::uint32_t register_fill(Fill fill);
+CAPSTAN_API std::uint32_t register_fill(Fill fill);
 /// Throws Error(internal) for a number that no function has.
-Fill registered_fill(std::uint32_t number);
+CAPSTAN_API Fill registered_fill(std::uint32_t number);
 
 template <class T, auto fn>
 void fill_partition(const Partition& partition, void* out) {

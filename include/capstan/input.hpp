@@ -22,6 +22,7 @@
 #include "capstan/data/batch_of.hpp"
 #include "capstan/data/steps.hpp"
 #include "capstan/dataset.hpp"
+#include "capstan/export.hpp"
 #include "capstan/per_replica.hpp"
 #include "capstan/replica.hpp"
 
@@ -30,7 +31,7 @@ namespace capstan {
 /// What a function that makes a dataset is told of the place where it is read. The numbers are independent: a
 /// synchronous job of 2 workers with 2 replicas each has 2 pipelines and 4 replicas in sync, an asynchronous
 /// one 2 pipelines and 2 replicas in sync.
-struct InputContext {
+struct CAPSTAN_API InputContext {
   std::int64_t num_input_pipelines = 1;
   std::int64_t input_pipeline_id = 0;
   std::int64_t num_replicas_in_sync = 1;
@@ -78,16 +79,17 @@ struct InputPlace {
 /// worker w has the same, rotated left by w * replicas. So each worker's sizes add up to the global batch,
 /// those of each step over all workers too, and no two differ by more than 1.
 /// {global 7, 2 workers, 2 replicas}: [2, 2, 2, 1] and [2, 1, 2, 2].
-std::vector<std::int64_t> batch_sizes_for_worker(std::int64_t global_batch_size, const InputPlace& place);
+CAPSTAN_API std::vector<std::int64_t> batch_sizes_for_worker(std::int64_t global_batch_size,
+                                                             const InputPlace& place);
 
 namespace data {
 
 /// `root` as pipeline `index` of `count` is to read it. `pieces` is how many replicas share a batch, for a
 /// rebatch that is sharded by data; 0: all of `count`.
-OperatorPointer auto_sharded(const OperatorPointer& root, AutoShardPolicy policy, std::int64_t count,
-                             std::int64_t index, std::int64_t pieces);
-void check(const InputOptions& options);
-void check(const InputPlace& place);
+CAPSTAN_API OperatorPointer auto_sharded(const OperatorPointer& root, AutoShardPolicy policy,
+                                         std::int64_t count, std::int64_t index, std::int64_t pieces);
+CAPSTAN_API void check(const InputOptions& options);
+CAPSTAN_API void check(const InputPlace& place);
 
 }  // namespace data
 
@@ -170,7 +172,7 @@ DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset, const InputP
 namespace data {
 
 /// Throws Error(invalid_argument) for numbers that make no sense.
-void check(const InputContext& context, std::int64_t replicas);
+CAPSTAN_API void check(const InputContext& context, std::int64_t replicas);
 
 /// What make(context) gives for `replicas` replicas, by replica; per_replica: for each replica by a call of
 /// its own.

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/export.hpp"
 #include "capstan/serialize.hpp"
 #include "capstan/variable.hpp"
 
@@ -87,7 +88,7 @@ class Values {
 /// Used by the thread that runs the program, or the function. All calls throw Error: unavailable naming a ps
 /// that is dead, deadline_exceeded; updates also throw invalid_argument for values whose sizes do not fit,
 /// and for NaN and infinity under --nan-gradients=refuse. Nothing has been added then.
-class Metric {
+class CAPSTAN_API Metric {
  public:
   const std::string& name() const { return state_.name(); }
   /// Makes the metric as it was when it was created. Updates that are in flight may be applied before or
@@ -110,7 +111,7 @@ class Metric {
 };
 
 /// The weighted sum of all values.
-class Sum : public Metric {
+class CAPSTAN_API Sum : public Metric {
  public:
   explicit Sum(std::string name) : Metric(std::move(name), 1) {}
   /// `sample_weight` is one number, or its shape is that of `values` or of their leading axes.
@@ -124,7 +125,7 @@ class Sum : public Metric {
 };
 
 /// The weighted mean of all values.
-class Mean : public Metric {
+class CAPSTAN_API Mean : public Metric {
  public:
   explicit Mean(std::string name) : Metric(std::move(name), 2) {}
   /// `sample_weight` as in Sum; where it has the shape of the leading axes, a sample is the mean over the
@@ -141,7 +142,7 @@ class Mean : public Metric {
 };
 
 /// How often predictions equal labels. Of arrays with several axes a sample is the mean over the last one.
-class Accuracy : public Mean {
+class CAPSTAN_API Accuracy : public Mean {
  public:
   explicit Accuracy(std::string name) : Mean(std::move(name)) {}
   /// Both of one shape, but for a last axis of size 1 that one of them may lack; `sample_weight` is one
@@ -154,7 +155,7 @@ class Accuracy : public Mean {
 };
 
 /// The mean of (y_true - y_pred)^2. Of arrays with several axes a sample is the mean over the last one.
-class MeanSquaredError : public Mean {
+class CAPSTAN_API MeanSquaredError : public Mean {
  public:
   explicit MeanSquaredError(std::string name) : Mean(std::move(name)) {}
   /// Both of one shape, but for a last axis of size 1 that one of them may lack; `sample_weight` is one
@@ -198,7 +199,7 @@ struct ConfusionCounts {
 };
 
 /// The area under a curve, approximated at fixed thresholds as tf.keras.metrics.AUC does it.
-class AUC : public Metric {
+class CAPSTAN_API AUC : public Metric {
  public:
   /// Throws Error(invalid_argument) for fewer than 2 thresholds and for one outside of [0, 1].
   explicit AUC(std::string name, const AUCOptions& options = {});
@@ -233,7 +234,7 @@ struct Serializer<M> {
 };
 
 template <>
-struct Serializer<metrics::AUC> {
+struct CAPSTAN_API Serializer<metrics::AUC> {
   static void write(Writer& out, const metrics::AUC& metric);
   static metrics::AUC read(Reader& in);
 };

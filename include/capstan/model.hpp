@@ -10,6 +10,7 @@
 
 #include "capstan/array.hpp"
 #include "capstan/dtype.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
@@ -18,7 +19,7 @@ namespace capstan {
 ///
 /// The file must stay as it is while it is open. To replace it, rename another over it and open that: who has
 /// the old one open goes on with it. A file that is truncated instead ends the process (SIGBUS).
-class Model {
+class CAPSTAN_API Model {
  public:
   /// Reads and checks the index alone, however large the tables are. Throws Error: not_found, data_loss
   /// naming file and fault.

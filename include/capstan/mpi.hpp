@@ -6,18 +6,20 @@
 #include <memory>
 
 #include "capstan/cluster.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
 namespace mpi {
 class Communicator;
 /// Does not link in a program that is compiled with another MPI than Capstan.
-std::shared_ptr<const Communicator> share(MPI_Comm communicator);
+CAPSTAN_API std::shared_ptr<const Communicator> share(MPI_Comm communicator);
 }  // namespace mpi
 
 /// What cluster_from calls.
-Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks);
-Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings);
+CAPSTAN_API Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks);
+CAPSTAN_API Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks,
+                                     const Settings& settings);
 
 /// Makes a cluster of the ranks of `communicator`, by the rules of Cluster::join. Collective. MPI stays the
 /// program's own: it is used for one exchange and neither finalized nor called afterwards. There is no agent,

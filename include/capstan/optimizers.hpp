@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "capstan/export.hpp"
+
 namespace capstan {
 
 /// Sent over the wire and stored in checkpoints: add at the end, never renumber.
@@ -17,7 +19,7 @@ enum class OptimizerKind : std::uint8_t {
   ftrl = 7
 };
 
-std::string_view to_string(OptimizerKind kind) noexcept;
+CAPSTAN_API std::string_view to_string(OptimizerKind kind) noexcept;
 
 /// Any optimizer, as it travels. Fields that a kind has no use for are ignored.
 struct Optimizer {

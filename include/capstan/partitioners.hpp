@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capstan/dtype.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
@@ -33,7 +34,7 @@ struct Partitions {
 using Partitioner = std::function<Partitions(std::span<const std::int64_t> shape, DType dtype)>;
 
 /// min(num_shards, rows).
-struct FixedShardsPartitioner {
+struct CAPSTAN_API FixedShardsPartitioner {
   std::int64_t num_shards = 1;
   std::int64_t operator()(std::span<const std::int64_t> shape, DType dtype) const;
 };
@@ -41,7 +42,7 @@ struct FixedShardsPartitioner {
 /// As many shards as make each about `min_shard_bytes`, at most `max_shards`:
 /// max(1, min(rows, max_shards, ceil(bytes / min_shard_bytes))). Rounding up makes shards that are smaller
 /// than min_shard_bytes: of 1.5 times as many bytes, two shards of 0.75 times.
-struct MinSizePartitioner {
+struct CAPSTAN_API MinSizePartitioner {
   std::int64_t min_shard_bytes = 256 << 10;
   std::int64_t max_shards = 1;
   std::int64_t operator()(std::span<const std::int64_t> shape, DType dtype) const;
@@ -49,7 +50,7 @@ struct MinSizePartitioner {
 
 /// As few shards as keep each within `max_shard_bytes` (a row that is larger is a shard by itself), at most
 /// `max_shards`: ceil(rows / max(1, floor(max_shard_bytes / row_bytes))).
-struct MaxSizePartitioner {
+struct CAPSTAN_API MaxSizePartitioner {
   std::int64_t max_shard_bytes = 0;
   std::int64_t max_shards = std::numeric_limits<std::int64_t>::max();
   std::int64_t operator()(std::span<const std::int64_t> shape, DType dtype) const;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/export.hpp"
 #include "capstan/remote_value.hpp"
 #include "capstan/serialize.hpp"
 
@@ -39,15 +40,15 @@ class ResourceHandle {
 
 /// This worker's object, made now if need be. Throws what its function throws, and Error(failed_precondition)
 /// elsewhere than in a closure, or when the coordinator has freed it.
-std::shared_ptr<void> worker_resource(const ResourceHandle& handle);
+CAPSTAN_API std::shared_ptr<void> worker_resource(const ResourceHandle& handle);
 
 /// The calling thread is in a strategy's scope.
-bool in_scope() noexcept;
+CAPSTAN_API bool in_scope() noexcept;
 /// A new object of the workers of the strategy whose scope this is. `kind` and `name` are for errors:
 /// "table", "words". Throws Error: failed_precondition outside of a scope, invalid_argument for a name that
 /// no checkpoint could hold.
-ResourceHandle add_worker_resource(const std::string& kind, const std::string& name, std::uint32_t function,
-                                   PackedArguments arguments);
+CAPSTAN_API ResourceHandle add_worker_resource(const std::string& kind, const std::string& name,
+                                               std::uint32_t function, PackedArguments arguments);
 
 }  // namespace detail
 

@@ -15,6 +15,7 @@
 #include "capstan/const_span.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/dtype.hpp"
+#include "capstan/export.hpp"
 #include "capstan/initial_value.hpp"
 #include "capstan/per_worker.hpp"
 
@@ -35,10 +36,10 @@ struct CopyRecipe {
   std::vector<std::byte> values;  // in place of an initializer, when there are any
 };
 /// `shape` is null when the initial value has one. Throws Error(invalid_argument) for what does not fit.
-CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
-                       const AnyInitialValue& initial);
+CAPSTAN_API CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
+                                   const AnyInitialValue& initial);
 /// The first values, into an array of the recipe's shape and dtype.
-void fill_copy(const CopyRecipe& recipe, void* out);
+CAPSTAN_API void fill_copy(const CopyRecipe& recipe, void* out);
 
 template <class T>
 class PerWorkerCopy {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
@@ -18,7 +19,7 @@ enum class Combiner : std::uint8_t {
 };
 
 /// Row r has ids[row_splits[r]] up to, not including, ids[row_splits[r + 1]]; it may have none.
-struct RaggedIds {
+struct CAPSTAN_API RaggedIds {
   std::vector<std::int64_t> row_splits = {0};
   std::vector<std::int64_t> ids = {};
   /// One for each id; none at all: all are 1.

@@ -15,11 +15,12 @@
 #include "capstan/array.hpp"
 #include "capstan/data/batch_of.hpp"
 #include "capstan/dataset.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
 /// Lines without their ends (LF or CRLF); empty ones too.
-Dataset<std::string> text_lines(data::Paths files);
+CAPSTAN_API Dataset<std::string> text_lines(data::Paths files);
 
 /// One line of libsvm text: `label id:value id:value ...`.
 struct SparseExample {
@@ -41,7 +42,7 @@ struct SparseBatch {
 };
 
 template <>
-struct BatchOf<SparseBatch> {
+struct CAPSTAN_API BatchOf<SparseBatch> {
   static std::int64_t size(const SparseBatch& batch) { return batch.size(); }
   static SparseBatch slice(const SparseBatch& batch, std::int64_t from, std::int64_t to);
   static void append(SparseBatch& batch, SparseBatch part);
@@ -58,10 +59,10 @@ struct LibsvmOptions {
 };
 
 /// Blank lines and what follows a # are left out.
-Dataset<SparseExample> libsvm(data::Paths files, LibsvmOptions options = {});
+CAPSTAN_API Dataset<SparseExample> libsvm(data::Paths files, LibsvmOptions options = {});
 /// `size` examples at a time, across the ends of files: twice as fast as single examples that are batched.
-Dataset<SparseBatch> libsvm_batches(data::Paths files, std::int64_t size, LibsvmOptions options = {},
-                                    bool drop_remainder = false);
+CAPSTAN_API Dataset<SparseBatch> libsvm_batches(data::Paths files, std::int64_t size,
+                                                LibsvmOptions options = {}, bool drop_remainder = false);
 
 struct SeparatedOptions {
   char separator = ',';
@@ -76,7 +77,7 @@ struct SeparatedOptions {
 inline constexpr SeparatedOptions kTabSeparated{.separator = '\t', .quote = '\0'};
 
 /// The fields of each record; blank lines are left out.
-Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions options = {});
+CAPSTAN_API Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions options = {});
 
 /// One line of Criteo's click logs: label, 13 integers, 26 categories of up to 8 hexadecimal digits, between
 /// tabs. A field that is missing is 0, and its bit is not set. The label is 0 or 1.
@@ -91,24 +92,24 @@ struct CriteoExample {
   friend bool operator==(const CriteoExample&, const CriteoExample&) = default;
 };
 /// `has_label` is false for the days that were to be predicted.
-Dataset<CriteoExample> criteo(data::Paths files, bool has_label = true);
+CAPSTAN_API Dataset<CriteoExample> criteo(data::Paths files, bool has_label = true);
 
 struct RecordOptions {
   std::int64_t header_bytes = 0;  ///< before the first record of a file
   std::int64_t footer_bytes = 0;  ///< behind the last
 };
 /// Records of `record_bytes` bytes each. A file whose rest is no whole record is Error(data_loss).
-Dataset<std::vector<std::byte>> fixed_records(data::Paths files, std::int64_t record_bytes,
-                                              RecordOptions options = {});
+CAPSTAN_API Dataset<std::vector<std::byte>> fixed_records(data::Paths files, std::int64_t record_bytes,
+                                                          RecordOptions options = {});
 
 /// The items of IDX files (MNIST): an image has the shape (28, 28), a label (). T must be the file's type:
 /// std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float or double.
 template <class T>
-Dataset<Array<T>> idx(data::Paths files);
+CAPSTAN_API Dataset<Array<T>> idx(data::Paths files);
 
 /// The rows of a dataset in HDF5 files, as arrays of one dimension less. T is float, double, std::uint8_t,
 /// std::int32_t or std::int64_t, whatever numbers the file holds: they are converted.
 template <class T>
-Dataset<Array<T>> hdf5_rows(data::Paths files, std::string name);
+CAPSTAN_API Dataset<Array<T>> hdf5_rows(data::Paths files, std::string name);
 
 }  // namespace capstan

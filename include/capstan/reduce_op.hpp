@@ -12,12 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/export.hpp"
+
 namespace capstan {
 
 /// What becomes of the values of several replicas. `ReduceOp::SUM` and `ReduceOp::MEAN` are known to the
 /// compiler: the sum of integers is an integer, their mean a double, as in TensorFlow. An operation that is
 /// known only at run time, a ReduceOp or a word, gives a double for integers in both cases.
-class ReduceOp {
+class CAPSTAN_API ReduceOp {
  public:
   struct Sum {};
   struct Mean {};
@@ -41,7 +43,7 @@ class ReduceOp {
 
 /// One axis, or several: `0`, `-1`, `{0, 1}`, `std::tuple{0, 2}`. Negative ones count from the last. An axis
 /// that is no integer does not compile.
-class Axes {
+class CAPSTAN_API Axes {
  public:
   template <std::integral I>
   requires(!std::is_same_v<I, bool>) Axes(I axis) : axes_{static_cast<std::int64_t>(axis)} {}

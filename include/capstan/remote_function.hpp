@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/export.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan::detail {
@@ -24,9 +25,9 @@ struct RemoteFunction {
 };
 
 /// Its number. Called while the program is loaded.
-std::uint32_t register_function(const RemoteFunction& function);
+CAPSTAN_API std::uint32_t register_function(const RemoteFunction& function);
 /// Throws Error(internal) for a number that no function has.
-const RemoteFunction& registered_function(std::uint32_t number);
+CAPSTAN_API const RemoteFunction& registered_function(std::uint32_t number);
 
 template <class F>
 struct Signature : Signature<decltype(&F::operator())> {};

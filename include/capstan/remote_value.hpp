@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/export.hpp"
 #include "capstan/remote_function.hpp"
 #include "capstan/serialize.hpp"
 
@@ -23,8 +24,8 @@ struct Result;
 namespace detail {
 
 /// Waits for a closure's result. Throws the closure's Error, or Error(cancelled).
-std::vector<std::byte> fetch_bytes(const coordinator::Result& result);
-bool is_ready(const coordinator::Result& result);
+CAPSTAN_API std::vector<std::byte> fetch_bytes(const coordinator::Result& result);
+CAPSTAN_API bool is_ready(const coordinator::Result& result);
 
 /// An argument, or a part of one, that another closure makes: its bytes belong at `at`.
 struct ArgumentInput {

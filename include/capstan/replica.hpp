@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "capstan/data/batch_of.hpp"
+#include "capstan/export.hpp"
 #include "capstan/replica_context.hpp"
 #include "capstan/select_replica.hpp"
 
@@ -54,7 +55,7 @@ struct RunOptions {
 /// coordinator's own threads, and log a warning once.
 ///
 /// All calls throw Error(failed_precondition) inside `run`: they are for the thread that calls it.
-class Replicas {
+class CAPSTAN_API Replicas {
  public:
   explicit Replicas(strategy::ReplicaGroup& group) noexcept : group_(&group) {}
 
@@ -301,7 +302,7 @@ class Replicas {
 
 /// The calling thread's rank's. Throws Error(failed_precondition) on a thread that neither made a strategy
 /// nor runs a closure.
-Replicas get_replicas();
+CAPSTAN_API Replicas get_replicas();
 
 /// The strategy that is in use, as tf.distribute.get_strategy() gives it: inside `run` that of the replica;
 /// else that of the innermost scope of this thread; else, in a function on a worker, the strategy that
@@ -309,9 +310,9 @@ Replicas get_replicas();
 /// and variables that stay in the process; its `run` is for one thread at a time.
 ///
 /// A ParameterServerStrategy is a Replicas, so `get_strategy() == strategy` in its scope.
-Replicas get_strategy();
+CAPSTAN_API Replicas get_strategy();
 /// Whether get_strategy() gives another than the default strategy.
-bool has_strategy() noexcept;
+CAPSTAN_API bool has_strategy() noexcept;
 
 namespace detail {
 

@@ -16,6 +16,7 @@
 
 #include "capstan/device.hpp"
 #include "capstan/dtype.hpp"
+#include "capstan/export.hpp"
 #include "capstan/gather.hpp"
 #include "capstan/per_replica.hpp"
 #include "capstan/reduce.hpp"
@@ -38,7 +39,8 @@ struct Collective {
   std::function<std::shared_ptr<const void>(std::span<const void* const>)> combine;
 };
 
-std::shared_ptr<const void> meet(strategy::ReplicaGroup& group, int replica, const Collective& call);
+CAPSTAN_API std::shared_ptr<const void> meet(strategy::ReplicaGroup& group, int replica,
+                                             const Collective& call);
 
 /// The op as far as the compiler knows it.
 template <class Op>
@@ -47,7 +49,7 @@ using OpOf =
                        std::conditional_t<std::is_same_v<Op, ReduceOp::Mean>, ReduceOp::Mean, ReduceOp>>;
 
 /// While it lives the calling thread is in no replica: a merge_call's function runs on behalf of all.
-class CrossReplicaScope {
+class CAPSTAN_API CrossReplicaScope {
  public:
   CrossReplicaScope() noexcept;
   ~CrossReplicaScope();
@@ -58,7 +60,7 @@ class CrossReplicaScope {
   ReplicaContext* replica_;
 };
 
-Replicas replicas_of(strategy::ReplicaGroup& group);
+CAPSTAN_API Replicas replicas_of(strategy::ReplicaGroup& group);
 
 /// What GPUs share; they add those that are numbers.
 template <class T>
@@ -85,12 +87,15 @@ struct OnGpu {
   std::size_t room = 0;
 };
 
-int device_of(strategy::ReplicaGroup& group, int replica);
-const DeviceStream& stream_of(strategy::ReplicaGroup& group, int replica);
-void wait_for_gpu(strategy::ReplicaGroup& group, int replica);
-void all_reduce_on_gpus(strategy::ReplicaGroup& group, bool mean, DType dtype, std::span<const OnGpu> arrays);
-void all_gather_on_gpus(strategy::ReplicaGroup& group, DType dtype, std::span<const OnGpu> arrays);
-void broadcast_on_gpus(strategy::ReplicaGroup& group, int root, DType dtype, std::span<const OnGpu> arrays);
+CAPSTAN_API int device_of(strategy::ReplicaGroup& group, int replica);
+CAPSTAN_API const DeviceStream& stream_of(strategy::ReplicaGroup& group, int replica);
+CAPSTAN_API void wait_for_gpu(strategy::ReplicaGroup& group, int replica);
+CAPSTAN_API void all_reduce_on_gpus(strategy::ReplicaGroup& group, bool mean, DType dtype,
+                                    std::span<const OnGpu> arrays);
+CAPSTAN_API void all_gather_on_gpus(strategy::ReplicaGroup& group, DType dtype,
+                                    std::span<const OnGpu> arrays);
+CAPSTAN_API void broadcast_on_gpus(strategy::ReplicaGroup& group, int root, DType dtype,
+                                   std::span<const OnGpu> arrays);
 
 /// In place, by replica.
 template <class T>
@@ -271,7 +276,7 @@ class ReplicaContext {
 };
 
 /// The calling thread's. Throws Error(failed_precondition) outside of `run`, and in a merge_call's function.
-ReplicaContext& get_replica_context();
-bool in_replica_context() noexcept;
+CAPSTAN_API ReplicaContext& get_replica_context();
+CAPSTAN_API bool in_replica_context() noexcept;
 
 }  // namespace capstan

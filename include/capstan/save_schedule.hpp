@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "capstan/export.hpp"
+
 namespace capstan {
 
 /// What makes a checkpoint due, whichever comes first. 0: not for this reason.
@@ -18,7 +20,7 @@ struct SaveInterval {
 };
 
 /// One thread, but for the requests.
-class SaveSchedule {
+class CAPSTAN_API SaveSchedule {
  public:
   using Clock = std::chrono::steady_clock;
 

@@ -9,6 +9,7 @@
 
 #include "capstan/array.hpp"
 #include "capstan/dtype.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
@@ -17,7 +18,7 @@ class CheckpointReader;
 }
 
 /// Values of variables as they were saved, whatever the number of ps. Movable; one thread at a time.
-class SavedCheckpoint {
+class CAPSTAN_API SavedCheckpoint {
  public:
   /// Opens one checkpoint, <directory>/checkpoint-00000012, and compares every byte with its checksums.
   /// Throws Error: not_found, data_loss naming file and fault.

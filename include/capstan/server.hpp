@@ -2,11 +2,12 @@
 #pragma once
 
 #include "capstan/cluster.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
 /// A ps serves its shards, a worker runs closures, until the coordinator says that the job is over.
-class Server {
+class CAPSTAN_API Server {
  public:
   explicit Server(const Cluster& cluster) : cluster_(cluster) {}
 

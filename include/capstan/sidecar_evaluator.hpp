@@ -16,6 +16,7 @@
 #include <string>
 
 #include "capstan/cluster.hpp"
+#include "capstan/export.hpp"
 #include "capstan/saved_checkpoint.hpp"
 
 namespace capstan {
@@ -45,7 +46,7 @@ struct SidecarEvaluatorOptions {
 /// Checkpoints are evaluated in the order of their steps, each once. One that is damaged is named in the log
 /// and passed over, and so is one that is deleted before its turn, or while it is read
 /// (CheckpointOptions::max_to_keep).
-class SidecarEvaluator {
+class CAPSTAN_API SidecarEvaluator {
  public:
   using Evaluate = std::function<void(const SavedCheckpoint&)>;
 

@@ -16,6 +16,7 @@
 
 #include "capstan/array.hpp"
 #include "capstan/const_span.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
@@ -36,7 +37,7 @@ inline constexpr NewAxis newaxis{};  // NOLINT(readability-identifier-naming)
 
 /// A slice of an axis of known size: the positions start, start + step, ..., `count` of them, all on the
 /// axis.
-struct AxisRange {
+struct CAPSTAN_API AxisRange {
   std::int64_t start = 0;
   std::int64_t step = 1;
   std::int64_t count = 0;
@@ -73,7 +74,7 @@ class Index {
 };
 
 /// Which rows an indexing needs, and which of their elements. "Pieces" are equally long runs of elements.
-struct Selection {
+struct CAPSTAN_API Selection {
   Shape shape;  ///< of the result
   /// Rows to read: [first_row, first_row + row_count) when `rows` is empty, else `rows`, each named once.
   std::int64_t first_row = 0;
@@ -133,7 +134,7 @@ Array<typename V::value_type> read_slice(const V& variable, const I&... indices)
 
 /// The shape of what rows `ids` make: ids.shape + variable.shape[1:]. Throws Error(invalid_argument) for a
 /// scalar variable, which has no rows.
-Shape shape_of_rows(const std::string& variable, const Shape& of, const Shape& ids);
+CAPSTAN_API Shape shape_of_rows(const std::string& variable, const Shape& of, const Shape& ids);
 
 /// The rows `ids`, in that order, in the shape ids.shape + variable.shape[1:]. Throws Error: out_of_range for
 /// a row that is not there (nothing has been sent then), invalid_argument for a scalar variable.
@@ -149,7 +150,7 @@ Array<typename V::value_type> sparse_read(const V& variable, ConstSpan<std::int6
 }
 
 /// What gather_nd reads.
-struct GatherPlan {
+struct CAPSTAN_API GatherPlan {
   Shape shape;                       ///< of the result
   std::vector<std::int64_t> rows;    ///< each once, ascending
   std::vector<std::int64_t> starts;  ///< of the pieces, in elements of `rows`

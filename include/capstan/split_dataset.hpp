@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "capstan/dataset.hpp"
+#include "capstan/export.hpp"
 #include "capstan/remote_function.hpp"
 #include "capstan/remote_value.hpp"
 
@@ -65,7 +66,7 @@ struct SplitOptions {
 ///
 /// Checkpoints that a CheckpointManager of the strategy saves hold the position; restore_latest() sets it, so
 /// make the dataset before.
-class SplitDataset {
+class CAPSTAN_API SplitDataset {
  public:
   /// fn(split, args...) for each split of an epoch that is not done and not under way; of the next epoch when
   /// there is none. Empty when all epochs are handed out. Blocks and throws as ClusterCoordinator::schedule.
@@ -119,6 +120,6 @@ Dataset<T> examples_of(const Dataset<T>& dataset, const DataSplit& split) {
 }
 /// The lines that begin in a split of a file. Throws as text_lines of a file; Error(invalid_argument) from
 /// the iterator for a part of a gzip file.
-Dataset<std::string> text_lines(const DataSplit& split);
+CAPSTAN_API Dataset<std::string> text_lines(const DataSplit& split);
 
 }  // namespace capstan

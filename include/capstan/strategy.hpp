@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capstan/cluster.hpp"
+#include "capstan/export.hpp"
 #include "capstan/partitioners.hpp"
 #include "capstan/replica.hpp"
 #include "capstan/variable.hpp"
@@ -63,7 +64,7 @@ struct PsLoad {
 /// several processes has one strategy, until the program ends. In an embedded cluster another strategy may
 /// follow, which begins with new ps and workers: nothing of the earlier one's variables is left. Strategies
 /// of different embedded clusters may live side by side.
-class ParameterServerStrategy : public Replicas {
+class CAPSTAN_API ParameterServerStrategy : public Replicas {
  public:
   /// Throws Error: failed_precondition on another rank than the coordinator, while the cluster has another
   /// strategy, and in a job of several processes also after that one has ended; invalid_argument for options

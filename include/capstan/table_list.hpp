@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/export.hpp"
 #include "capstan/slice.hpp"
 #include "capstan/variable.hpp"
 
@@ -22,7 +23,7 @@ enum class PartitionStrategy : std::uint8_t {
 };
 
 /// The arithmetic of it.
-class TableMap {
+class CAPSTAN_API TableMap {
  public:
   struct Place {
     std::size_t table;

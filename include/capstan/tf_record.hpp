@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "capstan/dataset.hpp"
+#include "capstan/export.hpp"
 
 namespace capstan {
 
@@ -30,8 +31,8 @@ enum class TFRecordCompression : std::uint8_t {
 /// data_loss for a damaged length and for a file that ends within a record, every time, since what follows
 /// cannot be found; not_found for a missing file. A position holds that byte; in a packed file going back to
 /// it unpacks all that is before it.
-Dataset<std::vector<std::byte>> tf_records(data::Paths files,
-                                           TFRecordCompression compression = TFRecordCompression::automatic);
+CAPSTAN_API Dataset<std::vector<std::byte>> tf_records(
+    data::Paths files, TFRecordCompression compression = TFRecordCompression::automatic);
 
 struct TFRecordWriterOptions {
   TFRecordCompression compression = TFRecordCompression::automatic;
@@ -41,7 +42,7 @@ struct TFRecordWriterOptions {
 
 /// Writes one file, which has its name once `close` has returned and does not exist before; a writer that is
 /// destroyed without it leaves nothing. One thread at a time.
-class TFRecordWriter {
+class CAPSTAN_API TFRecordWriter {
  public:
   /// Throws Error: already_exists, not_found (no such directory), permission_denied.
   explicit TFRecordWriter(std::filesystem::path path, TFRecordWriterOptions options = {});

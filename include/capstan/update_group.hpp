@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "capstan/export.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan {
@@ -32,7 +33,7 @@ using Synchronization = std::variant<Asynchronous, StaleSynchronous, Synchronous
 /// Variables whose workers keep step. Made on the coordinator, in a strategy's scope; given to variables as
 /// VariableOptions::group; handed to closures as an argument. Every worker of the cluster takes part, until
 /// it leaves or dies. docs/consistency.md says what each mode promises.
-class UpdateGroup {
+class CAPSTAN_API UpdateGroup {
  public:
   /// Throws Error: failed_precondition outside of a scope, invalid_argument for a negative bound, backup
   /// workers that leave no worker to wait for, or a name that no variable could have.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/export.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan::detail {
@@ -78,10 +79,10 @@ template <class K, class V>
 struct StateType<std::unordered_map<K, V>> : StateType<std::map<K, V>> {};
 
 /// {"capstan-value": "<the bytes in hexadecimal digits>", "type": type}.
-std::string to_user_state(const std::string& type, const std::vector<std::byte>& bytes);
+CAPSTAN_API std::string to_user_state(const std::string& type, const std::vector<std::byte>& bytes);
 /// Throws Error(failed_precondition) when the user state is JSON of the program's own, or a value of another
 /// type.
-std::vector<std::byte> from_user_state(const std::string& user_state, const std::string& type);
+CAPSTAN_API std::vector<std::byte> from_user_state(const std::string& user_state, const std::string& type);
 
 /// Not a JSON text.
 template <class T>

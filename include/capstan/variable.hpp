@@ -15,6 +15,7 @@
 #include "capstan/const_span.hpp"
 #include "capstan/device.hpp"
 #include "capstan/dtype.hpp"
+#include "capstan/export.hpp"
 #include "capstan/initial_value.hpp"
 #include "capstan/serialize.hpp"
 #include "capstan/slice.hpp"
@@ -57,7 +58,7 @@ enum class ReadMode : std::uint8_t {
 
 /// A read that has been started. Its `out` must live until `wait` has returned, or this object is gone. Used
 /// by the thread that started it.
-class Pending {
+class CAPSTAN_API Pending {
  public:
   Pending() = default;
   Pending(Pending&& other) noexcept { swap(other); }
@@ -99,7 +100,7 @@ struct ShardInfo {
 };
 
 /// What all variables have, whatever their dtype. A handle: copies are the same variable.
-class AnyVariable {
+class CAPSTAN_API AnyVariable {
  public:
   const std::string& name() const;
   DType dtype() const;
@@ -455,7 +456,7 @@ struct Serializer<Variable<T>> {
 };
 
 /// A 64-bit number on a ps that any rank may add to: a global step.
-class Counter {
+class CAPSTAN_API Counter {
  public:
   /// REQUIRES: a strategy's scope. Starts at 0. Throws Error: already_exists for a name that is taken,
   /// invalid_argument for one that no variable could have.

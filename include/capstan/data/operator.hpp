@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "capstan/export.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan {
@@ -58,7 +59,7 @@ enum class Kind : std::uint8_t {
   side_by_side = 24,
 };
 
-std::string_view to_string(Kind kind) noexcept;
+CAPSTAN_API std::string_view to_string(Kind kind) noexcept;
 
 /// What is known of a pipeline's elements without reading one.
 struct BatchInfo {
@@ -77,7 +78,7 @@ struct Recipe {
   std::function<void(Writer&)> write_arguments = {};
 };
 
-class Operator : public std::enable_shared_from_this<Operator> {
+class CAPSTAN_API Operator : public std::enable_shared_from_this<Operator> {
  public:
   virtual ~Operator();
 
@@ -223,7 +224,7 @@ class ManyInputs : public Node<Out> {
 };
 
 /// What is known of elements of which each is made of one element of every input, or is one of theirs.
-BatchInfo batches_of(const std::vector<OperatorPointer>& inputs);
+CAPSTAN_API BatchInfo batches_of(const std::vector<OperatorPointer>& inputs);
 
 /// For operators that let batches pass as they are.
 template <class Derived, class T>
@@ -246,6 +247,6 @@ class OneInputCursor : public Cursor<Out> {
 };
 
 /// Error(invalid_argument) "batch: the size is 0; it must be 1 or more".
-void require_at_least(std::int64_t value, std::int64_t least, const char* what);
+CAPSTAN_API void require_at_least(std::int64_t value, std::int64_t least, const char* what);
 
 }  // namespace capstan::data
