@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Ranks that do not fit together are refused at the start: in one message, with no rank left waiting."""
 import pathlib
+import re
 import shutil
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -38,6 +40,20 @@ class Refusal(JobTest):
         command = train(self.graph())
         job = self.start([*command, ":", "-n", 1, copy, *command[1:]], 3)
         self.refused(job, 2, "rank 3 on", "runs another build than rank 0")
+
+    def test_a_rank_with_another_library(self):
+        program = BIN / "example_hello"
+        linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        library = re.search(r"(libcapstan\.so\S*) => (\S+)", linked)
+        if not library:
+            self.skipTest("the programs contain the library (BUILD_SHARED_LIBS=OFF)")
+        copy = self.folder / library[1]
+        shutil.copy(library[2], copy)
+        with open(copy, "ab") as file:
+            file.write(b"x")
+        job = self.start([program, ":", "-n", 1, "env", f"LD_LIBRARY_PATH={self.folder}", program], 3)
+        self.assertNotEqual(self.exit_code(job), 0)
+        self.assertIn("runs another build than rank 0", job.stderr)
 
     def test_ranks_that_were_told_other_roles(self):
         command = train(self.graph())

@@ -1,6 +1,8 @@
 // mpi_bootstrap.cpp -- launch variables, the hash of the binary, and the roll-call of the ranks.
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -38,19 +40,34 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-std::uint64_t hash_of_binary() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  if (!file)
-    throw Error(Code::internal, "cannot read /proc/self/exe, which is needed to compare the ranks' binaries");
-  XXH3_state_t* state = XXH3_createState();
-  XXH3_64bits_reset(state);
+/// Path of the shared library that contains this code; empty if the program contains it.
+std::string own_library() {
+  Dl_info info{};
+  void* loaded = nullptr;
+  const void* here = reinterpret_cast<const void*>(&own_library);
+  if (dladdr1(here, &info, &loaded, RTLD_DL_LINKMAP) == 0 || loaded == nullptr) return {};
+  return static_cast<const link_map*>(loaded)->l_name;
+}
+
+void hash_file(XXH3_state_t& state, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw Error(Code::internal,
+                fmt::format("cannot read {}, which is needed to compare the ranks' binaries", path));
+  }
   std::vector<char> block(1 << 20);
   while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
-    XXH3_64bits_update(state, block.data(), static_cast<std::size_t>(file.gcount()));
+    XXH3_64bits_update(&state, block.data(), static_cast<std::size_t>(file.gcount()));
   }
-  const std::uint64_t hash = XXH3_64bits_digest(state);
-  XXH3_freeState(state);
-  return hash;
+}
+
+/// Of the program and, where that is a file of its own, of Capstan's library.
+std::uint64_t hash_of_binary() {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  hash_file(*state, "/proc/self/exe");
+  if (const std::string library = own_library(); !library.empty()) hash_file(*state, library);
+  return XXH3_64bits_digest(state.get());
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ int launched_rank();
 /// tasks of a Slurm step that were given no way to MPI.
 void refuse_lonely_step();
 
-/// This process's hello; `build` is the XXH3 of the binary on disk, `roles` is left to the caller.
+/// This process's hello; `build` is the XXH3 of the binary on disk, and of libcapstan.so if that is
+/// a file of its own; `roles` is left to the caller.
 Hello make_hello();
 
 }  // namespace capstan::cluster

@@ -18,7 +18,7 @@ namespace capstan::cluster {
 struct Hello {
   std::string host;
   std::int64_t pid = 0;
-  std::uint64_t build = 0;  // hash of the binary
+  std::uint64_t build = 0;  // hash of the binary and of libcapstan.so
   RoleRequest roles;        // what the role map is made from, which must agree
   std::vector<std::byte> control_address;
   std::vector<std::byte> data_address;
