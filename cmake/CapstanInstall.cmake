@@ -1,51 +1,18 @@
-# What `cmake --install` writes besides the program: headers, one static library per layer, and two ways to find them:
-# find_package(capstan), or Capstan, with the target capstan::capstan, and pkg-config capstan.
+# What `cmake --install` writes besides the program: headers, the library, and two ways to find them: find_package(Capstan),
+# or capstan, with the target capstan::capstan, and pkg-config capstan.
 #
-# The layers are static, so whatever they link privately has to be found again by whoever links them. The list is
-# read off the targets, and a dependency that an outside project would not find stops the configure here.
+# With a shared library the static one is no part of that: `cmake --build BUILD --target capstan_static` and
+# `cmake --install BUILD --component capstan_static` add it. The headers are the component capstan_development, which
+# either library needs.
+#
+# Who links the static library links all that the layers link. The list is read off the targets, and a dependency that
+# an outside project would not find stops the configure here.
 include(CMakePackageConfigHelpers)
 
-get_property(capstan_layers GLOBAL PROPERTY CAPSTAN_LAYERS)
-
-# In-tree users link capstan::capstan too. The target's own name leaves `capstan` to the program, which launch/ installs.
-add_library(capstan_all INTERFACE)
-add_library(capstan::capstan ALIAS capstan_all)
-set_target_properties(capstan_all PROPERTIES EXPORT_NAME capstan)
-target_link_libraries(capstan_all INTERFACE ${capstan_layers})
-
-# capstan_collect(<layer>): appends the layer to capstan_link_order after all that it links, and what is not a
-# layer to capstan_outside.
-function(capstan_collect target)
-  if(target IN_LIST capstan_link_order)
-    return()
-  endif()
-  get_target_property(linked ${target} LINK_LIBRARIES)
-  foreach(item IN LISTS linked)
-    string(REGEX REPLACE "^\\$<INSTALL_INTERFACE:(capstan::.*)>$" "\\1" item "${item}")
-    string(REGEX REPLACE "^capstan::" "capstan_" item "${item}")
-    if(item IN_LIST capstan_layers)
-      capstan_collect(${item})
-    elseif(item AND NOT item MATCHES "^\\$<BUILD_INTERFACE:")
-      list(APPEND capstan_outside ${item})
-    endif()
-  endforeach()
-  list(APPEND capstan_link_order ${target})
-  set(capstan_link_order ${capstan_link_order} PARENT_SCOPE)
-  set(capstan_outside ${capstan_outside} PARENT_SCOPE)
-endfunction()
-
-set(capstan_link_order)
-set(capstan_outside)
-foreach(layer IN LISTS capstan_layers)
-  capstan_collect(${layer})
-endforeach()
-list(REMOVE_DUPLICATES capstan_outside)
-
-# How an outside project finds what the layers link.
 set(CAPSTAN_FIND_CALLS "")
 set(CAPSTAN_PC_REQUIRES "")
 set(CAPSTAN_PC_LIBS "")
-foreach(item IN LISTS capstan_outside)
+foreach(item IN LISTS CAPSTAN_OUTSIDE)
   set(call "")
   if(item MATCHES "^PkgConfig::(.+)$")
     set(prefix ${CMAKE_MATCH_1})
@@ -66,16 +33,13 @@ foreach(item IN LISTS capstan_outside)
   elseif(item MATCHES "^(fmt|spdlog)::")
     set(call "find_dependency(${CMAKE_MATCH_1})")
     list(APPEND CAPSTAN_PC_REQUIRES ${CMAKE_MATCH_1})
-  elseif(item MATCHES "^(CLI11|nlohmann_json|tomlplusplus)::")
-    set(call "find_dependency(${CMAKE_MATCH_1})")  # headers that only sources of ours include
   elseif(item STREQUAL "CUDA::cudart_static")
     set(call "find_dependency(CUDAToolkit)")
-    list(APPEND CAPSTAN_PC_LIBS -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -ldl -pthread)
+    list(APPEND CAPSTAN_PC_LIBS -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -ldl)
   elseif(item STREQUAL "Eigen3::Eigen")
     set(call "find_dependency(Eigen3)")
   elseif(item STREQUAL "Threads::Threads")
-    set(call "find_dependency(Threads)")
-    list(APPEND CAPSTAN_PC_LIBS -pthread)
+    # capstan-config.cmake.in and capstan.pc.in have it: either library needs it.
   elseif(item MATCHES "^(dl|m|rt|util|atomic)$" OR item MATCHES "^-")
     list(APPEND CAPSTAN_PC_LIBS "${item}")
   elseif(item STREQUAL "\${CMAKE_DL_LIBS}" OR IS_ABSOLUTE "${item}")
@@ -84,20 +48,13 @@ foreach(item IN LISTS capstan_outside)
     message(FATAL_ERROR "A layer links '${item}': say in cmake/CapstanInstall.cmake how an outside project finds it")
   endif()
   if(call)
-    string(APPEND CAPSTAN_FIND_CALLS "${call}\n")
+    string(APPEND CAPSTAN_FIND_CALLS "  ${call}\n")
   endif()
 endforeach()
-
-# pkg-config: the highest layer comes first on a link line; a plain name becomes -lname.
-list(REVERSE capstan_link_order)
-list(TRANSFORM capstan_link_order PREPEND "-l" OUTPUT_VARIABLE capstan_pc_layers)
 list(REMOVE_DUPLICATES CAPSTAN_PC_LIBS)
-list(TRANSFORM CAPSTAN_PC_LIBS REPLACE "^([a-z]+)$" "-l\\1")
+list(TRANSFORM CAPSTAN_PC_LIBS REPLACE "^([a-z]+)$" "-l\\1")  # a plain name
 list(JOIN CAPSTAN_PC_REQUIRES ", " CAPSTAN_PC_REQUIRES)
 list(JOIN CAPSTAN_PC_LIBS " " CAPSTAN_PC_LIBS)
-list(JOIN capstan_pc_layers " " CAPSTAN_PC_LAYERS)
-string(REGEX REPLACE "[^/]+" ".." CAPSTAN_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")  # "../.." or deeper
-configure_file(cmake/capstan.pc.in ${PROJECT_BINARY_DIR}/capstan.pc @ONLY)
 
 set(CAPSTAN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/capstan)
 # CMake tries NAMEConfig.cmake as it is written and name-config.cmake in lower case, so this name serves
@@ -105,11 +62,35 @@ set(CAPSTAN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/capstan)
 configure_package_config_file(cmake/capstan-config.cmake.in ${PROJECT_BINARY_DIR}/capstan-config.cmake
                               INSTALL_DESTINATION ${CAPSTAN_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/capstan-config-version.cmake COMPATIBILITY SameMinorVersion)
-
-install(TARGETS capstan_all ${capstan_layers} EXPORT capstanTargets)
-install(EXPORT capstanTargets NAMESPACE capstan:: DESTINATION ${CAPSTAN_PACKAGE_DIR})
 install(FILES ${PROJECT_BINARY_DIR}/capstan-config.cmake ${PROJECT_BINARY_DIR}/capstan-config-version.cmake
-        DESTINATION ${CAPSTAN_PACKAGE_DIR})
-install(FILES ${PROJECT_BINARY_DIR}/capstan.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(DIRECTORY include/capstan DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+        DESTINATION ${CAPSTAN_PACKAGE_DIR} COMPONENT capstan_development)
+install(DIRECTORY include/capstan DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT capstan_development
+        FILES_MATCHING PATTERN "*.hpp")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT capstan_development)
+
+string(REGEX REPLACE "[^/]+" ".." CAPSTAN_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")  # "../.." or deeper
+# capstan_install(<kind> <library> [EXCLUDE_FROM_ALL]): the library of that kind, with all that only it needs.
+function(capstan_install kind library)
+  install(TARGETS capstan_${kind} EXPORT capstan_${kind}_targets COMPONENT capstan_${kind} ${ARGN})
+  install(EXPORT capstan_${kind}_targets NAMESPACE capstan:: FILE capstan-${kind}-targets.cmake DESTINATION ${CAPSTAN_PACKAGE_DIR}
+          COMPONENT capstan_${kind} ${ARGN})
+  set(CAPSTAN_PC_LIBRARY ${library})
+  if(kind STREQUAL "shared")
+    set(CAPSTAN_PC_REQUIRES "")
+    set(CAPSTAN_PC_LIBS "")
+  endif()
+  set(file ${PROJECT_BINARY_DIR}/capstan-${kind}.pc)
+  configure_file(cmake/capstan.pc.in ${file} @ONLY)
+  if(kind STREQUAL "static")
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT capstan_static ${ARGN})
+  endif()
+  if(NOT ARGN)
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig RENAME capstan.pc COMPONENT capstan_${kind})
+  endif()
+endfunction()
+if(BUILD_SHARED_LIBS)
+  capstan_install(shared "-L\${libdir} -lcapstan")
+  capstan_install(static "\${libdir}/libcapstan.a" EXCLUDE_FROM_ALL)
+else()
+  capstan_install(static "\${libdir}/libcapstan.a")
+endif()

@@ -1,6 +1,7 @@
-# capstan_layer(<layer> SOURCES ... [USES <lower layers>] [LINK <targets>] [PUBLIC_LINK <targets>])
+# capstan_layer(<layer> SOURCES ... [USES <lower layers>] [LINK <targets>] [PUBLIC_LINK <targets>] [NOT_IN_LIBRARY])
 # One static library per layer: a dependency that was not declared is a link error, and tests/check_layers.py
-# refuses the include.
+# refuses the include. cmake/CapstanLibrary.cmake makes the library for other programs of their objects, but for those
+# of a layer that is NOT_IN_LIBRARY. So all are position-independent, and hide what CAPSTAN_API does not mark.
 
 # A compiler cache would know nothing of what includes a precompiled header, and saves more.
 if(CMAKE_CXX_COMPILER_LAUNCHER)
@@ -8,9 +9,11 @@ if(CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 # capstan_headers(<name> OPTIONS ... HEADERS ... [LINK ...]): what most files of some targets include, made once, for their
 # target_precompile_headers(... REUSE_FROM <name>). They have the same options, and fmt's definitions, which the headers
-# read; none of their other definitions.
+# read; none of their other definitions. FOR_LAYERS: with what a layer is compiled with.
+set(CAPSTAN_LAYER_PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+                             VISIBILITY_INLINES_HIDDEN ON)
 function(capstan_headers name)
-  cmake_parse_arguments(arg "" "" "OPTIONS;HEADERS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "FOR_LAYERS" "" "OPTIONS;HEADERS;LINK" ${ARGN})
   file(CONFIGURE OUTPUT ${name}.cpp CONTENT "")
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
@@ -18,27 +21,32 @@ function(capstan_headers name)
   target_compile_options(${name} PRIVATE ${CAPSTAN_WARNINGS} ${arg_OPTIONS})
   target_link_libraries(${name} PRIVATE fmt::fmt ${arg_LINK})
   target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+  if(arg_FOR_LAYERS)
+    set_target_properties(${name} PROPERTIES ${CAPSTAN_LAYER_PROPERTIES})
+  endif()
 endfunction()
 
 # A fifth of what layers take to compile.
-capstan_headers(capstan_layer_headers OPTIONS -fPIC HEADERS <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>
+capstan_headers(capstan_layer_headers FOR_LAYERS HEADERS <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>
   <cstring> <exception> <filesystem> <fmt/format.h> <functional> <map> <memory> <mutex> <optional> <random> <ranges> <set> <span>
   <sstream> <stop_token> <string> <string_view> <system_error> <thread> <tuple> <unordered_map> <utility> <variant> <vector>)
 # Of programs on the public headers: benchmarks, and those that tests start.
 capstan_headers(capstan_program_headers HEADERS <capstan/capstan.hpp> <fmt/format.h>)
 
 function(capstan_layer name)
-  cmake_parse_arguments(arg "" "" "SOURCES;USES;LINK;PUBLIC_LINK" ${ARGN})
+  cmake_parse_arguments(arg "NOT_IN_LIBRARY" "" "SOURCES;USES;LINK;PUBLIC_LINK" ${ARGN})
   add_library(capstan_${name} STATIC ${arg_SOURCES})
-  add_library(capstan::${name} ALIAS capstan_${name})
-  set_target_properties(capstan_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  # CAPSTAN_LINKS: see cmake/CapstanLibrary.cmake.
+  set_target_properties(capstan_${name} PROPERTIES ${CAPSTAN_LAYER_PROPERTIES} INTERFACE_CAPSTAN_LINKS "single layers"
+                                                   COMPATIBLE_INTERFACE_STRING CAPSTAN_LINKS)
   target_compile_features(capstan_${name} PUBLIC cxx_std_20)
   target_include_directories(capstan_${name}
-    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-    PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+    PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_compile_options(capstan_${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${CAPSTAN_WARNINGS}>")
   target_precompile_headers(capstan_${name} REUSE_FROM capstan_layer_headers)
   list(TRANSFORM arg_USES PREPEND capstan_)
   target_link_libraries(capstan_${name} PUBLIC ${arg_USES} ${arg_PUBLIC_LINK} PRIVATE ${arg_LINK})
-  set_property(GLOBAL APPEND PROPERTY CAPSTAN_LAYERS capstan_${name})
+  if(NOT arg_NOT_IN_LIBRARY)
+    set_property(GLOBAL APPEND PROPERTY CAPSTAN_LIBRARY_LAYERS capstan_${name})
+  endif()
 endfunction()

@@ -1,41 +1,108 @@
-# One step of the install test: cmake -DSTEP=install|find_package|pkg_config ... -P run_step.cmake
+# One step of the install test: cmake -DSTEP=... -DKIND=shared|static ... -P run_step.cmake
+#   install       of the library of that kind, into a prefix of its own
+#   find_package  an outside project, with CMake
+#   pkg_config    an outside program, with the command of docs/running.md
+#   components    requests that find_package refuses
+#   exports       what libcapstan.so exports
 function(run)
   list(JOIN ARGV " " words)
   message("+ ${words}")
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
+# build_outside(<folder> <languages> <package> <components>): configures and builds the outside project, and runs its program.
+function(build_outside folder languages package components)
+  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${folder} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX}
+      -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} -DOUTSIDE_LANGUAGES=${languages}
+      -DOUTSIDE_PACKAGE=${package} -DOUTSIDE_VERSION=${VERSION} "-DOUTSIDE_COMPONENTS=${components}")
+  run(${CMAKE_COMMAND} --build ${folder})
+  run(${folder}/outside)
+endfunction()
+
+# A program contains what its templates make, and nothing of the library.
+function(require_small program)
+  run(${STRIP} -o ${program}.stripped ${program})
+  file(SIZE ${program}.stripped bytes)
+  message("${program}, stripped: ${bytes} bytes")
+  if(bytes GREATER_EQUAL 1000000)
+    message(FATAL_ERROR "a program that links the shared library has ${bytes} bytes, expected less than 1 MB")
+  endif()
+endfunction()
+
+# find_package with these components must fail, for a reason that matches the pattern.
+function(require_refusal components pattern)
+  execute_process(COMMAND ${CMAKE_COMMAND} -DDIRECTORY=${PREFIX}/${LIBDIR}/cmake/capstan "-DCOMPONENTS=${components}"
+                          -P ${SOURCE}/components.cmake
+                  RESULT_VARIABLE failed ERROR_VARIABLE reason)
+  string(REGEX REPLACE "[ \n]+" " " reason "${reason}")
+  message("COMPONENTS ${components}: ${reason}")
+  if(failed EQUAL 0 OR NOT reason MATCHES "${pattern}")
+    message(FATAL_ERROR "find_package(Capstan COMPONENTS ${components}): expected an error that matches '${pattern}'")
+  endif()
+endfunction()
+
 if(STEP STREQUAL "install")
   file(REMOVE_RECURSE ${PREFIX} ${SCRATCH})
-  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX})
+  if(KIND STREQUAL "shared" OR NOT SHARED)
+    run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX})
+  else()
+    foreach(component development static)
+      run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} --component capstan_${component})
+    endforeach()
+  endif()
   if(EXISTS ${PREFIX}/bin/capstan)
     run(${PREFIX}/bin/capstan --version)
   endif()
 
 elseif(STEP STREQUAL "find_package")
-  set(all_languages CXX "C CXX")
-  set(all_packages Capstan capstan)
   # C++ alone, which is the harder way: MPI and HDF5 are C libraries. Each with one spelling of the name.
-  foreach(languages package IN ZIP_LISTS all_languages all_packages)
-    string(REPLACE " " "_" folder ${SCRATCH}/${languages})
-    run(${CMAKE_COMMAND} -S ${SOURCE} -B ${folder} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX}
-        -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} -DOUTSIDE_LANGUAGES=${languages}
-        -DOUTSIDE_PACKAGE=${package} -DOUTSIDE_VERSION=${VERSION})
-    run(${CMAKE_COMMAND} --build ${folder})
-    run(${folder}/outside)
-  endforeach()
+  if(KIND STREQUAL "shared")
+    build_outside(${SCRATCH}/CXX CXX Capstan "shared;mpi")
+    build_outside(${SCRATCH}/C_CXX "C CXX" capstan "")
+    require_small(${SCRATCH}/CXX/outside)
+  else()
+    build_outside(${SCRATCH}/static CXX Capstan static)
+  endif()
 
 elseif(STEP STREQUAL "pkg_config")
   file(MAKE_DIRECTORY ${SCRATCH})
   set(ENV{PKG_CONFIG_PATH} "${PREFIX}/${LIBDIR}/pkgconfig:$ENV{PKG_CONFIG_PATH}")
-  run(${PKG_CONFIG} --exact-version=${VERSION} capstan)
+  set(module capstan)
+  if(KIND STREQUAL "static" AND SHARED)
+    set(module capstan-static)
+  endif()
+  run(${PKG_CONFIG} --exact-version=${VERSION} ${module})
   # The command that docs/running.md gives, with this compiler and these files.
   file(STRINGS ${RUNNING_MD} command REGEX "^    c\\+\\+ program\\.cpp .*pkg-config")
-  string(REPLACE "c++ program.cpp" "${CXX} ${CXX_FLAGS} ${SOURCE}/main.cpp" command "${command}")
+  set(program ${SCRATCH}/outside_pkg_config)
+  # The static library links what find_package has compiled.
+  set(file ${SOURCE}/main.cpp)
+  if(KIND STREQUAL "static")
+    set(file ${SCRATCH}/static/CMakeFiles/outside.dir/main.cpp.o)
+  endif()
+  string(REPLACE "c++ program.cpp" "${CXX} ${CXX_FLAGS} ${file}" command "${command}")
   string(REPLACE "$(pkg-config" "$(${PKG_CONFIG}" command "${command}")
-  string(REPLACE "-o program" "-o ${SCRATCH}/outside_pkg_config" command "${command}")
+  string(REGEX REPLACE " capstan\\)" " ${module})" command "${command}")
+  string(REPLACE "-o program" "-o ${program}" command "${command}")
   run(sh -c "${command}")
-  run(${SCRATCH}/outside_pkg_config)
+  run(${program})
+  if(KIND STREQUAL "shared")
+    require_small(${program})
+  endif()
+
+elseif(STEP STREQUAL "components")
+  require_refusal("gpus" "component 'gpus': Capstan has no such component; its components are shared, static, mpi and gpu")
+  if(KIND STREQUAL "shared")
+    require_refusal("static" "component 'static': no static library is installed in ")
+  else()
+    require_refusal("shared" "component 'shared': no shared library is installed in ")
+  endif()
+  if(NOT GPU)
+    require_refusal("gpu" "component 'gpu': the installation in .* was built without CUDA")
+  endif()
+
+elseif(STEP STREQUAL "exports")
+  run(${PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/check_exports.py ${NM} ${PREFIX}/${LIBDIR}/libcapstan.so)
 
 else()
   message(FATAL_ERROR "no such step: ${STEP}")

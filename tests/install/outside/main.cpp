@@ -1,5 +1,7 @@
-// main.cpp -- a program outside of Capstan's tree: a cluster in one process, a variable, a function on its
-// worker.
+// main.cpp -- a program outside of Capstan's tree: a cluster in one process, a variable, functions on its
+// worker, errors that cross the border of the library in both directions, and a dataset that the library
+// begins and the program goes on with.
+#include <algorithm>
 #include <capstan/capstan.hpp>
 #include <cstdio>
 
@@ -11,6 +13,26 @@ float add_one(cs::Variable<float> w) {
   return w.pull()[0];
 }
 
+void fail() { throw cs::Error(cs::Code::aborted, "as it should"); }
+
+template <class Call>
+cs::Code code_of(const Call& call) {
+  try {
+    call();
+  } catch (const cs::Error& error) {
+    return error.code();
+  }
+  return cs::Code::ok;
+}
+
+std::size_t longest_line(const char* file) {
+  std::size_t longest = 0;
+  auto lengths =
+      cs::text_lines(cs::data::Paths{file}).map([](const std::string& line) { return line.size(); });
+  for (const std::size_t length : lengths) longest = std::max(longest, length);
+  return longest;
+}
+
 int main(int argc, char** argv) {
   cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
@@ -19,6 +41,14 @@ int main(int argc, char** argv) {
   cs::Variable<float> w("w", cs::Shape{3}, cs::initializers::constant(4), {cs::optimizers::SGD{1}});
   cs::ClusterCoordinator coordinator(strategy);
   const float five = coordinator.schedule<&add_one>(w).fetch();
-  std::printf("%g\n", static_cast<double>(five));
-  return five == 5 ? 0 : 1;
+  coordinator.schedule<&fail>();
+  const cs::Code aborted = code_of([&] { coordinator.join(); });
+  const cs::Code not_found = code_of([] { cs::Model("/nonexistent"); });
+  const std::size_t longest = longest_line(__FILE__);
+  std::printf("Capstan %s: %g, %s, %s, %zu\n", to_string(cs::version()).c_str(), static_cast<double>(five),
+              std::string(to_string(aborted)).c_str(), std::string(to_string(not_found)).c_str(), longest);
+  return cs::version() == cs::kHeaderVersion && five == 5 && aborted == cs::Code::aborted &&
+                 not_found == cs::Code::not_found && longest > 80
+             ? 0
+             : 1;
 }

@@ -13,6 +13,7 @@ class Capstan(CMakePackage):
     version("0.1.0")
     tags = ["e4s"]
 
+    variant("shared", default=True, description="Build a shared library; without it a static one")
     variant("tests", default=False, description="Build the tests")
 
     depends_on("c", type="build")
@@ -44,6 +45,7 @@ class Capstan(CMakePackage):
 
     def cmake_args(self):
         return [
+            self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define_from_variant("CAPSTAN_BUILD_TESTS", "tests"),
             self.define("CAPSTAN_BUILD_PERF", False),
             self.define("CAPSTAN_BUILD_EXAMPLES", False),

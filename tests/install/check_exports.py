@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""check_exports.py NM LIBRARY -- the library exports the public API and no internals.
+
+A symbol belongs to the namespace in which it is declared; types of its parameters may be internal, as programs pass them on as
+pointers. Instances of the standard library's templates are exported too, where all their arguments are public.
+"""
+import collections
+import re
+import subprocess
+import sys
+
+# Of capstan::. The public headers declare and use what lies in these.
+PUBLIC = {"data", "detail", "embedding", "initializers", "metrics", "optimizers"}
+# Symbols of internal namespaces that a public header calls.
+ALSO = {"capstan::mpi::share"}
+SPECIAL = re.compile(r"^(?:typeinfo for|typeinfo name for|vtable for|VTT for|construction vtable for|guard variable for|"
+                     r"(?:non-virtual|virtual) thunk to|reference temporary #\d+ for) ")  # fmt: skip
+
+
+def without_brackets(text, opening, closing):
+    """The text outside of these brackets."""
+    depth, kept = 0, []
+    for i, letter in enumerate(text):
+        if letter == opening:
+            depth += 1
+        elif letter == closing and text[i - 1] != "-":
+            depth -= 1
+        elif depth == 0:
+            kept.append(letter)
+    return "".join(kept)
+
+
+def name_of(symbol):
+    """capstan::data::batches_of of `capstan::data::batches_of(std::vector<...> const&)`."""
+    text = SPECIAL.sub("", symbol).replace("(anonymous namespace)", "anonymous").replace("operator()", "operator")
+    text = re.sub(r"operator(<=>|<<|>>|<=|>=|<|>|->)", "operator", text)
+    text = re.sub(r"\[abi:\w+\]", "", without_brackets(text, "<", ">"))
+    head = text.split("(")[0]
+    return head if "operator " in head else head.split(" ")[-1]
+
+
+def complaint(symbol):
+    """Why the library must not export the symbol, or None."""
+    parts = name_of(symbol).split("::")
+    if parts[0] in ("std", "__gnu_cxx"):
+        return None if "capstan" not in parts else "is no name of the standard library"
+    if parts[0] != "capstan":
+        return "is no name of Capstan"
+    namespace = parts[1] if len(parts) > 2 and re.match(r"[a-z]", parts[1]) else None
+    if namespace is None or namespace in PUBLIC or "::".join(parts) in ALSO:
+        return None
+    return f"is internal: namespace capstan::{namespace}"
+
+
+def main(nm, library):
+    listed = subprocess.run([nm, "--dynamic", "--defined-only", "--demangle", library], capture_output=True, text=True, check=True)
+    symbols = sorted({line.split(" ", 2)[2] for line in listed.stdout.splitlines() if line.count(" ") >= 2})
+    complaints = [f"{symbol}: {why}" for symbol in symbols if (why := complaint(symbol))]
+    count = collections.Counter(name_of(symbol).split("::")[0] for symbol in symbols)
+    print("\n".join(complaints) or f"{library} exports {count['capstan']} names of Capstan and {count['std']} of std")
+    if not count["capstan"]:
+        print(f"{library} exports no name of Capstan")
+    return bool(complaints) or not count["capstan"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
