@@ -1,15 +1,35 @@
 // context.cpp -- one configuration and one set of features for all of Capstan.
 #include "transport/ucx/context.hpp"
 
+#include <ucs/debug/log_def.h>
+
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 namespace capstan::transport {
 
 namespace {
 
-/// Sets defaults of UCX's TCP transport in the environment. A variable that the user has set stays; UCX takes
-/// it before a value of ucx.conf.
+/// Writes a message of UCX to standard error: UCX's own handler writes to standard output, where the
+/// program's results are. A file that the user has named in UCX_LOG_FILE is left to UCX.
+ucs_log_func_rc_t log_to_stderr(const char* file, unsigned line, const char* /*function*/,
+                                ucs_log_level_t level, const ucs_log_component_config_t* /*component*/,
+                                const char* format, va_list values) {
+  if (const char* given = std::getenv("UCX_LOG_FILE"); given != nullptr && *given != '\0')
+    return UCS_LOG_FUNC_RC_CONTINUE;
+  char text[1024];
+  (void)std::vsnprintf(text, sizeof text, format, values);
+  const char* const slash = std::strrchr(file, '/');
+  std::fprintf(stderr, "%16s:%-4u UCX  %-5s %s\n", slash != nullptr ? slash + 1 : file, line,
+               ucs_log_level_names[level], text);
+  return UCS_LOG_FUNC_RC_STOP;
+}
+
+/// Sets UCX's log handler, and defaults of its TCP transport in the environment. A variable that the user has
+/// set stays; UCX takes it before a value of ucx.conf.
 void set_defaults() {
   static const bool once = [] {
     // UCX 1.13 closes a TCP connection that was silent for 16 s while the link was cut, at one end first.
@@ -19,6 +39,7 @@ void set_defaults() {
     // event of the same poll that reports that death would then abort the process (tcp_iface.c,
     // "conn_state").
     setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
+    ucs_log_push_handler(log_to_stderr);
     return true;
   }();
   (void)once;

@@ -1,0 +1,49 @@
+// context_test.cpp -- where UCX writes its log in a process that uses Capstan.
+#include "transport/ucx/context.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/log_def.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace capstan::transport {
+namespace {
+
+using testing::HasSubstr;
+
+struct Output {
+  std::string out;
+  std::string err;
+};
+
+Output output_of_a_warning() {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  ucs_log_dispatch("/somewhere/sock.c", 325, "connect", UCS_LOG_LEVEL_WARN, &ucs_global_opts.log_component,
+                   "port %d was refused", 7);
+  ucs_log_flush();
+  return {testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+TEST(UcxContext, WarningsOfUcxGoToStandardErrorInItsFormat) {
+  (void)open_context();
+  const Output output = output_of_a_warning();
+  EXPECT_EQ(output.out, "");
+  EXPECT_THAT(output.err, HasSubstr("sock.c:325"));
+  EXPECT_THAT(output.err, HasSubstr(" UCX  WARN  port 7 was refused\n"));
+}
+
+TEST(UcxContext, AFileThatTheUserHasNamedIsLeftToUcx) {
+  (void)open_context();
+  setenv("UCX_LOG_FILE", "stdout", /*overwrite=*/1);
+  const Output output = output_of_a_warning();
+  unsetenv("UCX_LOG_FILE");
+  EXPECT_EQ(output.err, "");
+}
+
+}  // namespace
+}  // namespace capstan::transport
