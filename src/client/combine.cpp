@@ -1,4 +1,4 @@
-// combine.cpp -- a bit a row tells whether there is anything to combine; a hash table tells what.
+// combine.cpp -- one bit per row finds out whether any id repeats; a hash table finds out which.
 #include "client/combine.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 /// The bits of a table with more rows would not stay in a core's cache.
 constexpr std::uint64_t kMostRowsWithBits = std::uint64_t{8} << 20;
-/// Ids ahead of the one in work whose bit or slot is fetched.
+/// How many ids ahead a slot is prefetched.
 constexpr std::size_t kAhead = 16;
 
 template <class T>
@@ -35,7 +35,7 @@ std::size_t slot_of(std::int64_t id, int bits) noexcept {
 bool Combiner::all_different(std::uint64_t rows, std::span<const std::int64_t> ids) {
   if (strictly_increasing(ids)) return true;
   if (rows > kMostRowsWithBits) {
-    find_places(ids);
+    find_indices(ids);
     return ids_.size() == ids.size();
   }
   if (seen_.size() < rows / 64 + 1) seen_.resize(rows / 64 + 1);
@@ -52,25 +52,25 @@ bool Combiner::all_different(std::uint64_t rows, std::span<const std::int64_t> i
   return !twice;
 }
 
-void Combiner::find_places(std::span<const std::int64_t> ids) {
-  const std::size_t room = std::bit_ceil(2 * ids.size());
-  const int bits = std::countr_zero(room);
-  if (slots_.size() != room || ++call_ == 0) {
-    slots_.assign(room, Slot{0, 0, 0});
+void Combiner::find_indices(std::span<const std::int64_t> ids) {
+  const std::size_t capacity = std::bit_ceil(2 * ids.size());
+  const int bits = std::countr_zero(capacity);
+  if (slots_.size() != capacity || ++call_ == 0) {
+    slots_.assign(capacity, Slot{0, 0, 0});
     call_ = 1;
   }
   ids_.clear();
-  places_.resize(ids.size());
+  indices_.resize(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (i + kAhead < ids.size()) __builtin_prefetch(&slots_[slot_of(ids[i + kAhead], bits)], 1);
     std::size_t at = slot_of(ids[i], bits);
-    while (slots_[at].call == call_ && slots_[at].id != ids[i]) at = (at + 1) & (room - 1);
+    while (slots_[at].call == call_ && slots_[at].id != ids[i]) at = (at + 1) & (capacity - 1);
     Slot& slot = slots_[at];
     if (slot.call != call_) {
       slot = {ids[i], call_, static_cast<std::uint32_t>(ids_.size())};
       ids_.push_back(ids[i]);
     }
-    places_[i] = slot.place;
+    indices_[i] = slot.index;
   }
 }
 
@@ -78,13 +78,13 @@ Combiner::Rows Combiner::combine(DType dtype, std::uint64_t width, std::uint64_t
                                  std::span<const std::int64_t> ids, const void* values) {
   const auto* from = static_cast<const std::byte*>(values);
   if (all_different(rows, ids)) return {ids, from};
-  find_places(ids);
+  find_indices(ids);
   const std::uint64_t row_bytes = width * size_of(dtype);
   values_.resize(ids_.size() * row_bytes);
   std::size_t begun = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    std::byte* sum = values_.data() + places_[i] * row_bytes;
-    if (places_[i] == begun) {  // places are given in the order in which ids appear
+    std::byte* sum = values_.data() + indices_[i] * row_bytes;
+    if (indices_[i] == begun) {  // indices are given in the order in which ids appear
       std::memcpy(sum, from + i * row_bytes, row_bytes);
       ++begun;
     } else {

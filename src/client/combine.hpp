@@ -1,4 +1,4 @@
-// combine.hpp -- one row for each id: gradients of ids that are named twice are summed.
+// combine.hpp -- sums the gradient rows of ids that repeat, so that each id has one row.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline bool strictly_increasing(std::span<const std::int64_t> ids) noexcept {
   return true;
 }
 
-/// Finds ids that are named twice, and sums their rows. Keeps its memory from call to call. One thread.
+/// Finds ids that repeat, and sums their rows. Reuses its memory. Used by one thread at a time.
 class Combiner {
  public:
   struct Rows {
@@ -26,28 +26,28 @@ class Combiner {
   };
 
   /// `values` has one row of `width` elements for each id, ids are in [0, rows). Returns the arguments
-  /// themselves when no id is named twice, which costs a nanosecond or two an id; else what lives until the
-  /// next call. Sums are formed in the order of the call, so the result does not depend on anything else.
+  /// themselves if no id repeats, which costs a nanosecond or two per id; otherwise memory that is valid
+  /// until the next call. Rows are summed in the order of the call, so the result depends on nothing else.
   Rows combine(DType dtype, std::uint64_t width, std::uint64_t rows, std::span<const std::int64_t> ids,
                const void* values);
-  /// No id is named twice, of a variable with so many rows.
+  /// Returns true if no id repeats, of a variable with `rows` rows.
   bool all_different(std::uint64_t rows, std::span<const std::int64_t> ids);
 
  private:
-  /// The place of an id among the different ones.
+  /// The index of an id among the distinct ones.
   struct Slot {
     std::int64_t id;
     std::uint32_t call;  // slots of earlier calls are free
-    std::uint32_t place;
+    std::uint32_t index;
   };
 
-  /// For each id its place; fills ids_.
-  void find_places(std::span<const std::int64_t> ids);
+  /// Finds the index of each id; fills ids_.
+  void find_indices(std::span<const std::int64_t> ids);
 
   std::vector<std::uint64_t> seen_;  // a bit a row, all zero between calls
   std::vector<Slot> slots_;          // open addressing, a power of two
   std::uint32_t call_ = 0;
-  std::vector<std::uint32_t> places_;
+  std::vector<std::uint32_t> indices_;
   std::vector<std::int64_t> ids_;
   std::vector<std::byte> values_;
 };

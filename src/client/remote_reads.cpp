@@ -1,4 +1,4 @@
-// remote_reads.cpp -- one request a ps, pieces in any order.
+// remote_reads.cpp -- one request for each ps; pieces arrive in any order.
 #include "client/remote_reads.hpp"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::stri
   const Read& read = found->second;
   const bool ended = transport::progress_until(fabric_, transport::deadline_in(timeout),
                                                [&] { return read.ended() || cancelled(); });
-  const auto ours = reads_.extract(id);  // gone, whatever happens below
+  const auto ours = reads_.extract(id);  // removed, whatever happens below
   if (read.missing == 0) return;
   throw_if_cancelled();
   if (!read.error.empty()) throw Error(read.code, read.error);
@@ -96,7 +96,7 @@ void RemoteReads::take_piece(const transport::Message& message) {
   if (header->segment >= read.segments.size()) return;
   const Segment& segment = read.segments[header->segment];
   const transport::Bytes piece = message.payload;
-  // A piece of rows begins at a row, and consists of whole ones; another at a byte.
+  // A piece of a sparse segment consists of complete rows; a dense one begins at any byte.
   const std::uint64_t unit = segment.rows.empty() ? 1 : segment.row_bytes;
   const std::uint64_t units = segment.rows.empty() ? segment.count * segment.row_bytes : segment.count;
   const bool fits = header->begin <= units && piece.size() / unit <= units - header->begin;

@@ -1,4 +1,4 @@
-// remote_reads.hpp -- reads that a ps serves by messages: asking, and putting what comes in its place.
+// remote_reads.hpp -- reads that a ps serves by messages.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace capstan::client {
 
-/// Several may be under way; one read may ask several ps, each with one message. Belongs to the thread that
-/// owns the fabric.
+/// Several reads may be in flight; one read sends one message to each ps that it needs. Used by the thread
+/// that owns the fabric.
 class RemoteReads {
  public:
   using Id = std::uint64_t;  // 0 is no read
@@ -34,14 +34,15 @@ class RemoteReads {
 
   explicit RemoteReads(transport::Fabric& fabric);
 
-  /// Asks. `out` of every segment must live until `wait` or `cancel`. Throws Error(unavailable).
+  /// Sends the requests. `out` of every segment must live until `wait` or `cancel`. Throws
+  /// Error(unavailable).
   Id start(std::vector<Segment> segments, bool consistent);
-  /// `wait` would not wait: everything is there, or it would throw.
+  /// Returns true if `wait` would not block: all rows have arrived, or it would throw.
   bool ready(Id id) const;
-  /// Returns when everything is there. Throws what the ps said, unavailable, or deadline_exceeded; then the
-  /// read is cancelled.
+  /// Blocks until all rows have arrived. Throws the error that the ps answered, unavailable, or
+  /// deadline_exceeded; then the read is cancelled.
   void wait(Id id, std::chrono::milliseconds timeout, const std::string& what);
-  /// What still comes is dropped.
+  /// Rows that arrive later are dropped.
   void cancel(Id id) noexcept { reads_.erase(id); }
 
  private:
@@ -51,7 +52,7 @@ class RemoteReads {
     Code code{};
     std::string error;
 
-    /// One of the ps that have died; nullptr when none has.
+    /// Returns a ps that has died; nullptr if none has.
     const transport::Peer* dead() const;
     bool ended() const { return missing == 0 || !error.empty() || dead() != nullptr; }
   };

@@ -1,4 +1,5 @@
-// path.hpp -- the ways from a client to a ps, which of them is taken, and which --require-transport accepts.
+// path.hpp -- the paths from a client to a ps: which one is chosen, and which ones --require-transport
+// accepts.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace capstan::client {
 
-/// How a client reaches a ps. Chosen once, when they meet.
+/// How a client reaches a ps. Chosen when the client connects to it.
 enum class Path : std::uint8_t {
   in_process,  // the ps is a thread of this process: its store is called
   mapped,      // its memory is mapped here: loads and stores
@@ -17,12 +18,13 @@ enum class Path : std::uint8_t {
 };
 std::string_view to_string(Path path) noexcept;
 
-/// How the window onto a ps's board is to be opened, by the setting "window". Mapped, it decides the path.
+/// Returns how to open the window onto a ps's board, by the setting "window". If it is mapped, so is the
+/// path.
 transport::WindowPath window_path(std::string_view wanted) noexcept;
-/// The path where it is not mapped.
+/// Returns the path to a ps whose board is not mapped.
 Path path_without_mapping(std::string_view wanted, bool hardware_rma) noexcept;
 
-/// Whether `required`, the setting "require-transport", accepts a path. Emulated RMA is no RDMA.
+/// Returns true if `required`, the setting "require-transport", accepts a path. Emulated RMA is not RDMA.
 bool good_enough(std::string_view required, Path path, bool same_host, bool hardware_rma) noexcept;
 
 }  // namespace capstan::client
