@@ -45,10 +45,10 @@ Findings find_ways() {
     Way way{fmt::format("{} {}", to_string(self.role), self.index), self.host, fmt::format("ps {}", ps),
             member.host};
     try {
-      client::PsLink& link = client.link(ps);
-      way.path = link.path();
-      way.transports = link.peer().transports();
-      way.hardware_rma = link.peer().has_hardware_rma();
+      client::PsConnection& connection = client.connections().at(ps);
+      way.path = connection.path();
+      way.transports = connection.peer().transports();
+      way.hardware_rma = connection.peer().has_hardware_rma();
     } catch (const Error& error) {
       way.failure = error.what();
       way.code = static_cast<std::int32_t>(error.code());

@@ -83,7 +83,7 @@ void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor
 
 void check_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.checks());
-  strategy.context().client().retry([&] {
+  strategy.context().client().connections().retry([&] {
     strategy.ask_each_ps(transport::kCheckRestore, requests, strategy::disk_timeout(strategy, plan.bytes()),
                          "compare its part of a checkpoint with its checksums");
   });

@@ -1,4 +1,4 @@
-// route.cpp -- a counting sort.
+// route.cpp -- counting sort.
 #include "client/route.hpp"
 
 namespace capstan::client {
@@ -19,7 +19,7 @@ void ByShard::sort(const Route& route, std::span<const std::int64_t> ids) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::size_t at = next_[shard_of_[i]]++;
     rows_[at] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(ids[i]) -
-                                           route.shards[shard_of_[i]].place.first_row);
+                                           route.shards[shard_of_[i]].location.first_row);
     order_[at] = static_cast<std::uint32_t>(i);
   }
 }

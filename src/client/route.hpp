@@ -1,27 +1,29 @@
 // route.hpp -- a variable's shards as one client reaches them, and the ids of a call sorted by shard.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "client/channel/ps_link.hpp"
+#include "client/channel/ps_connection.hpp"
 #include "protocol/descriptor.hpp"
 #include "protocol/partition.hpp"
 
 namespace capstan::client {
 
+/// Valid until the memory of the shard's ps is lost.
 struct ShardRoute {
-  protocol::ShardLocation place;
+  protocol::ShardLocation location;
   std::uint32_t number = 0;
-  PsLink* link = nullptr;
-  // Where the ps's memory is mapped:
-  const std::byte* values = nullptr;  // row 0 of the shard
+  PsConnection* connection = nullptr;
+  std::uint64_t relocations = 0;      // of the connection, when the route was made
+  const std::byte* values = nullptr;  // row 0 of the shard; nullptr where it is not mapped
   const std::uint64_t* version = nullptr;
 
-  bool reads_by_rma() const noexcept {
-    return link->path() == Path::rma && place.region != protocol::kNoRegion;
-  }
+  /// Returns true if the shard is in the host memory of its ps, where channels reach it.
+  bool in_host_memory() const noexcept { return location.region != protocol::kNoRegion; }
+  bool valid() const noexcept { return connection->relocations() == relocations; }
 };
 
 struct Route {
@@ -30,13 +32,16 @@ struct Route {
 
   protocol::DivPartition partition;
   std::vector<ShardRoute> shards;
-  bool mapped = true;       // all of them
-  std::uint64_t moves = 0;  // of all links, when it was made
-  /// If so, by shard: where the variable's row 0 would be; row r of it is r * row_bytes further on.
+  bool mapped = true;  // all shards
+  /// If so, by shard: the address that row 0 of the variable would have; row r is r * row_bytes behind it.
   std::vector<std::uintptr_t> origins;
+
+  bool valid() const noexcept {
+    return std::all_of(shards.begin(), shards.end(), [](const ShardRoute& shard) { return shard.valid(); });
+  }
 };
 
-/// The ids of a call, shard by shard, in the order of the call within each. Keeps its memory.
+/// Sorts the ids of a call by shard, and keeps the order of the call within each shard. Reuses its memory.
 class ByShard {
  public:
   void sort(const Route& route, std::span<const std::int64_t> ids);
@@ -46,10 +51,9 @@ class ByShard {
   std::span<const std::uint32_t> rows(std::size_t shard) const noexcept {
     return {rows_.data() + begins_[shard], count(shard)};
   }
-  /// Of all shards, one after the other.
+  /// Positions in the call of all shards' ids, one shard after the other.
   std::span<const std::uint32_t> order() const noexcept { return order_; }
-  std::size_t first(std::size_t shard) const noexcept { return begins_[shard]; }
-  /// Positions in the call.
+  /// Those of one shard's ids, a part of order().
   std::span<const std::uint32_t> order(std::size_t shard) const noexcept {
     return {order_.data() + begins_[shard], count(shard)};
   }

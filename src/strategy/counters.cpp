@@ -61,7 +61,7 @@ bool Strategy::set_counter(const std::string& name, std::int64_t value) {
   if (!created_counters_.contains(name)) return false;
   const auto number = std::find(counters_.begin(), counters_.end(), name) - counters_.begin();
   const auto [ps, index] = place_of_counter(static_cast<std::size_t>(number));
-  context_.client().retry([&, ps = ps, index = index] {
+  context_.client().connections().retry([&, ps = ps, index = index] {
     const std::uint64_t now = context_.client().fetch_add(ps, index, 0);
     (void)context_.client().fetch_add(ps, index, static_cast<std::uint64_t>(value) - now);
   });

@@ -133,8 +133,9 @@ void Recovery::drop_replica_of(int rank) {
 void Recovery::list_shards(client::Client& client) {
   std::uint64_t count = 0;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
-    const auto answer = client.rpc().call(client.link(ps).peer(), transport::kListShards, {},
-                                          runtime_.patience(), "list its shards");
+    const auto answer =
+        client.connections().rpc().call(client.connections().at(ps).peer(), transport::kListShards, {},
+                                        runtime_.patience(), "list its shards");
     for (auto& shard : from_bytes<std::vector<protocol::ListedShard>>(answer)) {
       last_variable_ = std::max(last_variable_, shard.description.variable);
       // Of an attempt to create it that failed there may be shards under an earlier number.

@@ -228,14 +228,14 @@ void Strategy::check_new(const std::string& name, const Shape& shape) const {
 Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descriptor,
                                           const detail::AnyInitialValue& initial) {
   Created created;
-  const std::uint64_t moves = context_.client().moves();
+  const std::uint64_t moves = context_.client().connections().relocations();
   const Shape shape(descriptor.shape.begin(), descriptor.shape.end());
   const std::uint64_t shards = shards_of(descriptor.name, descriptor.dtype, shape);
   const protocol::DivPartition partition(descriptor.rows(), shards);
   protocol::check_shard_rows(descriptor.name, 0, partition.rows_of(0), descriptor.rows());
   const std::uint64_t slots_width = protocol::slots_of(descriptor.optimizer.kind).size() *
                                     descriptor.width() * size_of(protocol::slot_dtype(descriptor.dtype));
-  auto& rpc = context_.client().rpc();
+  auto& rpc = context_.client().connections().rpc();
   struct Call {
     transport::RpcClient::Id id;
     std::uint32_t shard;
@@ -268,10 +268,10 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     created.requests.emplace_back(ps, request);
     log::debug("variable \"{}\": shard {} of {}, {} rows on ps {}", shard_name(descriptor.name, s, shards), s,
                shards, partition.rows_of(s), ps);
-    client::PsLink& link = context_.client().link(ps);
-    link.require_alive();
+    client::PsConnection& connection = context_.client().connections().at(ps);
+    connection.require_alive();
     auto bytes = to_bytes(request);
-    const auto id = rpc.start(link.peer(), transport::kCreateVariable, bytes);
+    const auto id = rpc.start(connection.peer(), transport::kCreateVariable, bytes);
     calls.push_back({id, static_cast<std::uint32_t>(s), ps, std::move(bytes)});
   }
   std::optional<Error> failed;
@@ -288,14 +288,14 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
         place = wait();
       } catch (const Error& error) {
         // Asked again where the ps comes back; it has the shard once, whether or not it had made it before.
-        if (error.code() == Code::unavailable && context_.client().ps_came_back())
-          call.id =
-              rpc.start(context_.client().link(call.ps).peer(), transport::kCreateVariable, call.request);
+        if (error.code() == Code::unavailable && context_.client().ps_restarted())
+          call.id = rpc.start(context_.client().connections().at(call.ps).peer(), transport::kCreateVariable,
+                              call.request);
         throw;
       }
     };
     try {
-      context_.client().retry(create);
+      context_.client().connections().retry(create);
       there[call.shard] = from_bytes<protocol::ShardLocation>(place);
       any_made = true;
     } catch (const Error& error) {
@@ -311,7 +311,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     }
     throw *failed;
   }
-  if (context_.client().moves() != moves) {
+  if (context_.client().connections().relocations() != moves) {
     throw Error(Code::unavailable, "a spare took the place of a ps while variable \"" + descriptor.name +
                                        "\" was made; make it again");
   }
@@ -489,27 +489,28 @@ std::shared_ptr<const BoundVariable> Strategy::find_variable(const std::string& 
 std::vector<std::vector<std::byte>> Strategy::ask_every_ps(std::uint16_t type, transport::Bytes request,
                                                            std::chrono::milliseconds timeout,
                                                            const std::string& what) {
-  auto& client = context_.client();
+  client::PsConnections& connections = context_.client().connections();
   std::vector<transport::RpcClient::Id> calls;
   for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
-    calls.push_back(client.rpc().start(client.living_link(ps).peer(), type, request));
+    calls.push_back(connections.rpc().start(connections.live(ps).peer(), type, request));
   }
   std::vector<std::vector<std::byte>> answers;
-  for (const auto call : calls) answers.push_back(client.rpc().wait(call, timeout, what));
+  for (const auto call : calls) answers.push_back(connections.rpc().wait(call, timeout, what));
   return answers;
 }
 
 void Strategy::ask_each_ps(std::uint16_t type, const std::vector<std::vector<std::byte>>& requests,
                            std::chrono::milliseconds timeout, const std::string& what) {
-  auto& client = context_.client();
+  client::PsConnections& connections = context_.client().connections();
   std::vector<transport::RpcClient::Id> calls;
   for (std::size_t ps = 0; ps < requests.size(); ++ps) {
-    calls.push_back(client.rpc().start(client.living_link(static_cast<int>(ps)).peer(), type, requests[ps]));
+    calls.push_back(
+        connections.rpc().start(connections.live(static_cast<int>(ps)).peer(), type, requests[ps]));
   }
   std::optional<Error> refused;
   for (const auto call : calls) {
     try {
-      (void)client.rpc().wait(call, timeout, what);
+      (void)connections.rpc().wait(call, timeout, what);
     } catch (const Error& error) {
       if (error.code() == Code::unavailable || error.code() == Code::deadline_exceeded) throw;
       if (!refused) refused = error;

@@ -40,10 +40,10 @@ void Strategy::set_restore_point(std::unique_ptr<RestorePoint> point,
 PsContents::Counters Strategy::at_rest(const std::function<void()>& move_all) {
   client::Client& client = context_.client();
   while (true) {
-    const std::uint64_t moves = client.moves();
+    const std::uint64_t moves = client.connections().relocations();
     auto counters = read_counters();
-    client.retry(move_all);
-    if (client.moves() == moves) return counters;
+    client.connections().retry(move_all);
+    if (client.connections().relocations() == moves) return counters;
   }
 }
 

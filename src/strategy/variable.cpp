@@ -276,7 +276,7 @@ void AnyVariable::push_dense(const void* gradient, std::size_t elements) const {
   check_push(*bound_);
   const auto client = client_of(*bound_);
   auto& filter = bound_->context->gradients();
-  if (!filter.passes_all() && !filter.dense(bound_->descriptor, gradient)) return client->leave_out_push();
+  if (!filter.passes_all() && !filter.dense(bound_->descriptor, gradient)) return client->skip_push();
   client->push_dense(bound_->descriptor, gradient);
 }
 
@@ -302,14 +302,14 @@ UpdateGroup::UpdateGroup(std::string name, const Synchronization& synchronizatio
       name_(std::move(name)) {}
 
 std::int64_t UpdateGroup::end_step() const {
-  return static_cast<std::int64_t>(worker_context("end_step").use_client()->end_step(id_, name_));
+  return static_cast<std::int64_t>(worker_context("end_step").use_client()->steps().end_step(id_, name_));
 }
 
 void UpdateGroup::restart() const {
   scope_strategy("update group \"" + name_ + "\"").restart_group(id_, name_);
 }
 
-void UpdateGroup::leave() const { worker_context("leave").use_client()->leave(id_); }
+void UpdateGroup::leave() const { worker_context("leave").use_client()->steps().leave(id_); }
 
 Counter::Counter(std::string name) {
   Strategy& strategy = scope_strategy("counter \"" + name + "\"");

@@ -3,6 +3,7 @@
 
 #include "capstan/error.hpp"
 #include "capstan/variable.hpp"
+#include "client/checks.hpp"
 #include "strategy/bound_checks.hpp"
 #include "strategy/context.hpp"
 
@@ -47,11 +48,11 @@ void read_rows(const BoundVariable& bound, const DeviceStream& stream, void* out
 void AnyVariable::lookup_to_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out,
                                 std::size_t room, ReadMode mode) const {
   strategy::check_elements(*bound_, room, ids.size(), "lookup");
-  client::Client::check(bound_->descriptor, ids);
+  client::check_ids(bound_->descriptor, ids);
   const ClientUse client = bound_->context->use_client();
   if (mode == ReadMode::relaxed && may_go_direct(*bound_) &&
-      client->lookup_on_gpu(bound_->descriptor, ids, static_cast<std::byte*>(out), stream.implementation(),
-                            bound_->context->staging(stream.device()))) {
+      client->gpu().lookup(bound_->descriptor, ids, static_cast<std::byte*>(out), stream.implementation(),
+                           bound_->context->staging(stream.device()))) {
     return;
   }
   const std::uint64_t row_bytes = bound_->descriptor.row_bytes();
@@ -67,8 +68,8 @@ void AnyVariable::pull_to_gpu(const DeviceStream& stream, std::uint64_t first_ro
   strategy::check_elements(*bound_, elements, rows, "pull");
   const ClientUse client = bound_->context->use_client();
   if (mode == ReadMode::relaxed && may_go_direct(*bound_) &&
-      client->pull_on_gpu(bound_->descriptor, first_row, rows, static_cast<std::byte*>(out),
-                          stream.implementation())) {
+      client->gpu().pull(bound_->descriptor, first_row, rows, static_cast<std::byte*>(out),
+                         stream.implementation())) {
     return;
   }
   if (mode == ReadMode::relaxed && goes_direct(*bound_, client, "pull")) {
@@ -87,8 +88,8 @@ void AnyVariable::push_from_gpu(const DeviceStream& stream, std::span<const std:
   strategy::check_push(*bound_);
   const ClientUse client = bound_->context->use_client();
   if (bound_->context->gradients().passes_all() && may_go_direct(*bound_) &&
-      client->push_on_gpu(bound_->descriptor, ids, static_cast<const std::byte*>(gradient),
-                          stream.implementation(), bound_->context->staging(stream.device()))) {
+      client->gpu().push(bound_->descriptor, ids, static_cast<const std::byte*>(gradient),
+                         stream.implementation(), bound_->context->staging(stream.device()))) {
     return;
   }
   gpu::Staging& staging = bound_->context->staging(stream.device());
@@ -106,8 +107,8 @@ void AnyVariable::push_dense_from_gpu(const DeviceStream& stream, const void* gr
   const ClientUse client = bound_->context->use_client();
   const bool unseen = bound_->context->gradients().passes_all();
   if (unseen && may_go_direct(*bound_) &&
-      client->push_on_gpu(bound_->descriptor, std::nullopt, static_cast<const std::byte*>(gradient),
-                          stream.implementation(), bound_->context->staging(stream.device()))) {
+      client->gpu().push(bound_->descriptor, std::nullopt, static_cast<const std::byte*>(gradient),
+                         stream.implementation(), bound_->context->staging(stream.device()))) {
     return;
   }
   if (unseen && goes_direct(*bound_, client, "push_dense")) {

@@ -56,7 +56,7 @@ class ClientFailureTest : public ClientFixture {
   void stall(int ps, std::size_t time) {
     const int before = stalls;
     may_go_on = false;
-    client().link(ps).peer().send(kStall, {}, std::vector<std::byte>(time));
+    client().connections().at(ps).peer().send(kStall, {}, std::vector<std::byte>(time));
     ASSERT_TRUE(transport::progress_until(ranks_->runtime().data(),
                                           transport::deadline_in(std::chrono::seconds(20)),
                                           [before] { return stalls != before; }));
@@ -93,7 +93,7 @@ TEST_P(ClientFailureTest, APsThatHangsIsADeadlineThatNamesItAndTheOtherIsReached
   });
   expect_error(Code::deadline_exceeded, waited + "apply pushes", [&] { client().flush(); });
   client().push_dense(w, ones.data());
-  client().link(w.shards[0].ps).flush();
+  client().connections().at(w.shards[0].ps).flush();
   EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
   may_go_on = true;
 }
@@ -111,7 +111,7 @@ TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
   runtime.control_peer(runtime.member(Role::ps, dead)).send(transport::kShutdown, {});
   runtime.control().progress();
   ASSERT_TRUE(transport::progress_until(runtime.data(), transport::deadline_in(std::chrono::seconds(20)),
-                                        [&] { return client().link(dead).peer().failed(); }));
+                                        [&] { return client().connections().at(dead).peer().failed(); }));
   const std::vector<std::int64_t> ids{5};
   const auto gone = ps_name(dead) + " is gone";
   expect_error(Code::unavailable, gone, [&] { client().lookup(v, ids, ones.data()); });

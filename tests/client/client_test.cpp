@@ -264,13 +264,13 @@ TEST_P(ClientTest, APushThatIsLeftOutInOneRunDoesNotMoveTheOthers) {
   const auto v = create("v", DType::float32, {9, 1});
   const auto push_one = [&](float value) { push<float>(v, {0, 4, 8}, {value, value, value}); };
   client().begin({.id = 5});
-  client().leave_out_push();
+  client().skip_push();
   push_one(10);
   push<float>(v, {}, {});
   push_one(100);
   client().begin({.id = 5, .again = true});
   push_one(1);  // it was left out, and is lost
-  client().leave_out_push();
+  client().skip_push();
   push<float>(v, {}, {});
   push_one(100);
   push_one(1000);

@@ -40,8 +40,8 @@ class PushOnGpu : public ClientFixture {
     gpu::Staging staging(0);
     std::optional<std::span<const std::int64_t>> named;
     if (ids) named = *ids;
-    const bool went = client().push_on_gpu(v, named, reinterpret_cast<const std::byte*>(pushed.data()),
-                                           stream.implementation(), staging);
+    const bool went = client().gpu().push(v, named, reinterpret_cast<const std::byte*>(pushed.data()),
+                                          stream.implementation(), staging);
     // It may be used again.
     gpu::fill_with_zeros(stream.implementation(), pushed.data(), gradient.size() * sizeof(float));
     stream.wait();

@@ -60,7 +60,7 @@ class RingReaderTest : public testing::Test {
   static constexpr std::uint64_t kRanks = 4;
   static constexpr std::uint64_t kRing = 4096;
 
-  /// The pusher's end of a ring, as ps_link.cpp writes it but for the waiting.
+  /// The pusher's end of a ring, as RingPushChannel writes it but for the waiting.
   struct Pusher {
     int rank;
     protocol::RingLocation place;

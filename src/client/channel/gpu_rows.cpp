@@ -1,4 +1,4 @@
-// gpu_rows.cpp -- row numbers, or where rows lie, go to the GPU, rows within it.
+// gpu_rows.cpp -- copies row numbers or row addresses to the GPU, then rows within it.
 #include "client/channel/gpu_rows.hpp"
 
 #include <algorithm>
@@ -29,11 +29,11 @@ std::uint64_t multiple_of(std::span<const GpuRows::Part> table, std::uint64_t ro
 
 }  // namespace
 
-GpuRows::GpuRows(int gpu) : gpu_(gpu), first_bad_(gpu, 1), used_(gpu) {}
+GpuRows::GpuRows(int gpu) : gpu_(gpu), first_bad_(gpu, 1), used_(std::make_shared<gpu::Event>(gpu)) {}
 
 void GpuRows::gather(const gpu::Stream& stream, gpu::Staging& staging, std::span<const Part> table,
                      std::uint64_t row_bytes, std::span<const std::int64_t> ids, std::byte* out) {
-  stream.begin_after(used_);
+  stream.begin_after(*used_);
   if (table.size() == 1) {
     gpu::grow(rows_, gpu_, ids.size());
     send(stream, staging, rows_, ids.size(),
@@ -51,20 +51,21 @@ void GpuRows::gather(const gpu::Stream& stream, gpu::Staging& staging, std::span
   });
   gpu::gather(stream, {addresses_.data(), static_cast<std::uint32_t>(ids.size()), row_bytes,
                        multiple_of(table, row_bytes), out});
-  used_.record(stream);
+  used_->record(stream);
 }
 
 void GpuRows::copy(const gpu::Stream& stream, const std::byte* from, std::uint64_t bytes, std::byte* out) {
-  stream.begin_after(used_);
+  stream.begin_after(*used_);
   gpu::copy(stream, out, from, bytes);
-  used_.record(stream);
+  used_->record(stream);
 }
 
-void GpuRows::name(const gpu::Stream& stream, gpu::Staging& staging, std::span<const std::uint32_t> order) {
-  stream.begin_after(used_);
+void GpuRows::upload_order(const gpu::Stream& stream, gpu::Staging& staging,
+                           std::span<const std::uint32_t> order) {
+  stream.begin_after(*used_);
   gpu::grow(rows_, gpu_, order.size());
   send(stream, staging, rows_, order.size(), [&](std::size_t i) { return order[i]; });
-  used_.record(stream);
+  used_->record(stream);
 }
 
 void GpuRows::take(const gpu::Stream& stream, const Part& from, std::uint64_t row_bytes, std::uint64_t first,
@@ -73,7 +74,7 @@ void GpuRows::take(const gpu::Stream& stream, const Part& from, std::uint64_t ro
   gpu::gather(stream, gpu::RowCopy{const_cast<std::byte*>(from.values), static_cast<std::uint32_t>(from.rows),
                                    row_bytes, rows_.data() + first, static_cast<std::uint32_t>(count), to,
                                    first_bad_.data()});
-  used_.record(stream);
+  used_->record(stream);
 }
 
 std::byte* GpuRows::scratch(std::uint64_t bytes) {

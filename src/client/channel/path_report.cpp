@@ -1,4 +1,4 @@
-// path_report.cpp -- the line, the warning, the refusal.
+// path_report.cpp -- one line and one warning for each kind of path.
 #include "client/channel/path_report.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace capstan::client {
 namespace {
 
-/// True for the first of its kind in this process.
+/// Returns true for the first call with these arguments in this process.
 bool first_of_its_kind(bool same_host, Path path) {
   static std::mutex mutex;
   static std::set<std::pair<bool, Path>> seen;
@@ -44,20 +44,20 @@ void report_path(const cluster::Runtime& runtime, const cluster::Member& ps, Pat
   require(runtime.settings().text("require-transport"), ps, same_host, path, peer, line);
   if (path == Path::in_process || !first_of_its_kind(same_host, path)) return;
   log::info("ps on {} host: {}", same_host ? "this" : "another", line);
-  // Every worker sees the same, so one of them says it.
+  // Every worker sees the same, so only one of them logs it.
   const cluster::Member& self = runtime.self();
-  const bool speaks = self.role == Role::coordinator || (self.role == Role::worker && self.index == 0);
-  if (speaks && path == Path::rma && !peer.has_hardware_rma()) {
+  const bool logs = self.role == Role::coordinator || (self.role == Role::worker && self.index == 0);
+  if (logs && path == Path::rma && !peer.has_hardware_rma()) {
     log::warn(
         "memory access to {} is emulated over {}: the ps's CPU does it, at a quarter of what active messages "
         "move. Leave --window at auto; a UCX with rc or dc transports (ucx_info -d) has the real thing",
         ps.name(), peer.transports());
-  } else if (speaks && path == Path::messages && !same_host) {
+  } else if (logs && path == Path::messages && !same_host) {
     log::warn(
         "no RDMA to {}: lookups, pulls and pushes are active messages over {} and take the ps's CPU. A UCX "
         "with rc or dc transports (ucx_info -d), or another UCX_TLS or UCX_NET_DEVICES, would spare it",
         ps.name(), peer.transports());
-  } else if (speaks && path == Path::messages) {
+  } else if (logs && path == Path::messages) {
     log::warn(
         "the memory of {} is not mapped though it is on this host (--window, or another IPC namespace): "
         "active messages over {} move a tenth of what loads and stores do",

@@ -1,4 +1,4 @@
-// push_rows.cpp -- entries that both ends can keep in their caches.
+// push_rows.cpp -- entries are small enough for the caches of both ends.
 #include "client/channel/push_rows.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +33,21 @@ void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count
   }
 }
 
+void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
+  if (push.sparse()) {
+    copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(to));
+    to += protocol::round_up(count * sizeof(std::uint32_t));
+  }
+  copy_rows(push, first, count, to);
+}
+
+std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector<std::uint32_t>& memory) {
+  if (push.ids.empty()) return push.rows;
+  memory.resize(push.count);
+  copy_numbers(push, 0, push.count, memory.data());
+  return memory;
+}
+
 protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank) {
   protocol::PushHeader header;
   header.rank = static_cast<std::uint32_t>(rank);
@@ -49,7 +64,7 @@ protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::u
 }
 
 std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes) {
-  // Where a quarter of the ring is less than a piece, the ring is what keeps both ends at work.
+  // At most a quarter of the ring, so that both ends work at the same time.
   const std::uint64_t most = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
   const std::uint64_t row_cost = push.row_bytes + (push.sparse() ? sizeof(std::uint32_t) : 0);
   const std::uint64_t rows = std::max<std::uint64_t>(1, (most - 3 * protocol::kCacheLine) / row_cost);

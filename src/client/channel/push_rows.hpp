@@ -1,20 +1,20 @@
-// push_rows.hpp -- one push to one shard, and the entries that it is cut into.
+// push_rows.hpp -- one push to one shard, and the entries that it is split into.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "protocol/push_format.hpp"
 
 namespace capstan::client {
 
-/// A gradient that is still on its way to where it will be: waits until its first `bytes` are there. Throws
-/// Error.
+/// Blocks until the first `bytes` bytes of a gradient that is still being copied have arrived. Throws Error.
 using Arrival = std::function<void(std::uint64_t bytes)>;
 
-/// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or consecutive where
-/// `order` is empty. Row numbers within the shard are `rows`, or `ids` less `first_row`; a push with neither
+/// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or rows are consecutive if
+/// `order` is empty. Row numbers within the shard are `rows`, or `ids` minus `first_row`; a push with neither
 /// is dense, from `first_row` on.
 struct PushRows {
   std::uint32_t variable = 0;
@@ -27,22 +27,27 @@ struct PushRows {
   std::uint64_t count = 0;
   const std::byte* gradient = nullptr;
   protocol::RowOp op = protocol::RowOp::gradient;
-  const Arrival* arrival = nullptr;  // of the gradient; null: it is there
+  const Arrival* arrival = nullptr;  // of the gradient; nullptr: all of it has arrived
   bool on_gpu = false;               // REQUIRES: a dense push, by RMA
 
   bool sparse() const noexcept { return !rows.empty() || !ids.empty(); }
 };
 
-/// Gradient rows [first, first + count) of a push into consecutive memory.
+/// Copies gradient rows [first, first + count) of a push into consecutive memory.
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
-/// Their numbers within the shard.
+/// Copies their row numbers within the shard.
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to);
-/// Of the entry that brings them, but for what only its sender knows.
+/// Writes the part of an entry that follows its header: row numbers if the push is sparse, then rows.
+void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
+/// Returns the row numbers of the whole push, empty if it is dense. `memory` holds them where they have to be
+/// computed.
+std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector<std::uint32_t>& memory);
+/// Returns the header of the entry that carries these rows, all but its numbers (PushNumbering).
 protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank);
 
-/// Rows that make one entry of a push by rings of so many bytes, at least one. The same on every path:
-/// entries are what a ClosureLedger counts, and a closure's second run may come by another one. Throws
-/// Error(resource_exhausted) where a row does not fit the ring.
+/// Returns the number of rows in one entry of a push through rings of `ring_bytes` bytes, at least 1. It is
+/// the same on every path, because a ClosureLedger counts entries and the second run of a closure may take
+/// another path. Throws Error(resource_exhausted) if a row does not fit the ring.
 std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes);
 
 }  // namespace capstan::client

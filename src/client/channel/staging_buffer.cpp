@@ -1,4 +1,4 @@
-// staging_buffer.cpp -- places are aligned as allocations are, and do not go over the end.
+// staging_buffer.cpp -- slots are aligned like allocations and do not wrap around the end.
 #include "client/channel/staging_buffer.hpp"
 
 namespace capstan::client {

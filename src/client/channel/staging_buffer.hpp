@@ -1,5 +1,4 @@
-// staging_buffer.hpp -- a pusher's memory in the GPU of a ps, used round and round as its ring in the host's
-// is.
+// staging_buffer.hpp -- a pusher's memory in the GPU of a ps, used cyclically like its ring in host memory.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +15,42 @@ namespace capstan::client {
 class StagingBuffer {
  public:
   static constexpr std::uint64_t kBytes = std::uint64_t{16} << 20;
-  /// What is put there at once: a quarter, so that the ps works on some while the next is put.
+  /// Most bytes that are copied at once: a quarter, so that the ps applies one part while the next is copied.
   static constexpr std::uint64_t kPutBytes = kBytes / 4;
 
-  /// Not there where the ps has none to give, or that GPU of this process does not reach it.
+  /// Maps the memory that the ps answered with, for kernels of `gpu`.
   StagingBuffer(int gpu, const protocol::StagingBufferKey& answer)
       : memory_(answer.key.empty() ? gpu::MappedMemory() : gpu::MappedMemory(gpu, answer.key)),
         number_(answer.number) {}
 
+  /// Returns false if the ps has no buffer to give, if that GPU cannot reach it, and after release().
   bool is_there() const noexcept { return memory_.data() != nullptr; }
-  std::byte* at(const protocol::BufferSlot& place) const noexcept { return memory_.data() + place.at; }
+  std::byte* at(const protocol::BufferSlot& slot) const noexcept { return memory_.data() + slot.at; }
 
-  /// A place for so many bytes, one after the other. Nothing while what lies there is not applied: the ps has
-  /// applied its ring's entries up to `applied`. REQUIRES: at most kBytes.
+  /// Unmaps the memory: the ps is dead.
+  void release() noexcept {
+    memory_ = {};
+    released_ = true;
+  }
+  bool released() const noexcept { return released_; }
+
+  /// Returns a contiguous slot of `bytes` bytes, or nothing if entries that are not applied yet use it. The
+  /// ps has applied its ring's entries up to `applied`. REQUIRES: bytes <= kBytes.
   std::optional<protocol::BufferSlot> take(std::uint64_t bytes, std::uint64_t applied);
-  /// What was taken is of entries that end there in the ring.
+  /// Slots that were taken before belong to entries that end at `tail` in the ring.
   void used_until(std::uint64_t tail) { uses_.push_back({tail, head_}); }
 
  private:
   struct Use {
     std::uint64_t tail;  // of the ring
-    std::uint64_t head;  // of the room
+    std::uint64_t head;  // of the buffer
   };
   gpu::MappedMemory memory_;
   std::uint32_t number_;
-  // Bytes since the beginning; a place lies at (bytes % kBytes).
+  bool released_ = false;
+  // Bytes since the beginning; a slot lies at (bytes % kBytes).
   std::uint64_t head_ = 0;
-  std::uint64_t free_from_ = 0;  // all before it has been applied
+  std::uint64_t free_from_ = 0;  // everything before it has been applied
   std::deque<Use> uses_;
 };
 

@@ -481,7 +481,7 @@ std::vector<std::byte> WorkerServer::run_until_no_ps_dies(const detail::RemoteFu
       client.flush();
       return result;
     } catch (const Error& error) {
-      if (error.code() != Code::unavailable || !client.ps_came_back()) throw;
+      if (error.code() != Code::unavailable || !client.ps_restarted()) throw;
     }
   }
 }

@@ -1,0 +1,67 @@
+// gpu_push_channel.hpp -- pushes of gradients that lie in a GPU, to shards in the ps's GPU, without a copy in
+// host memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/channel/gpu_gradient.hpp"
+#include "client/channel/ring_push_channel.hpp"
+
+namespace capstan::client {
+
+/// Shares the order of entries, and the lifetime, with a PushChannel to the same ps. Used by the thread that
+/// owns the data fabric. Throws what PushChannel does.
+class GpuPushChannel {
+ public:
+  virtual ~GpuPushChannel() = default;
+
+  /// Returns true if such a push can take its gradient from the memory of `gpu`, and holds what the push
+  /// needs. Throws Error(resource_exhausted).
+  virtual bool reserve(const PushRows& push, int gpu) = 0;
+  /// Sends a push; its `gradient` and `order` say which part of `gradient` it takes. The gradient may be
+  /// reused on return. REQUIRES: reserve(), since the last push to that shard; a shard without an update
+  /// group.
+  virtual void push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) = 0;
+};
+
+/// To a ps that is a thread of this process.
+class InProcessGpuPushChannel final : public GpuPushChannel {
+ public:
+  /// As of InProcessPushChannel.
+  InProcessGpuPushChannel(protocol::PushSink& sink, int rank, int ps) : sink_(sink), rank_(rank), ps_(ps) {}
+
+  bool reserve(const PushRows& push, int gpu) override {
+    return sink_.reserve_from_gpu(push.variable, push.shard, gpu, push.count);
+  }
+  void push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) override;
+
+ private:
+  protocol::PushSink& sink_;
+  int rank_;
+  int ps_;
+  std::vector<std::uint32_t> row_numbers_;
+};
+
+/// To another process of this host: kernels copy the gradient into a staging buffer in the ps's GPU, and
+/// entries in the mapped ring name its slots.
+class StagedGpuPushChannel final : public GpuPushChannel {
+ public:
+  /// REQUIRES: a mapped ring; both outlive the channel.
+  StagedGpuPushChannel(PsSession& session, RingPushChannel& channel) : session_(session), channel_(channel) {}
+
+  bool reserve(const PushRows& push, int gpu) override;
+  void push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) override;
+
+ private:
+  StagingBuffer& staging_buffer(int gpu);
+  protocol::BufferSlot take_slot(StagingBuffer& buffer, std::uint64_t bytes);
+  void write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count, PushNumbering& numbering,
+                   const StagingBuffer& buffer, const protocol::BufferSlot& slot);
+  void require_memory(const StagingBuffer& buffer) const;
+
+  PsSession& session_;
+  RingPushChannel& channel_;
+};
+
+}  // namespace capstan::client

@@ -1,0 +1,25 @@
+// in_process_push_channel.cpp -- one entry a push, however large it is.
+#include "client/channel/in_process_push_channel.hpp"
+
+namespace capstan::client {
+
+void InProcessPushChannel::push(const PushRows& push, PushNumbering& numbering, bool /*more*/) {
+  if (push.arrival != nullptr) (*push.arrival)(push.count * push.row_bytes);
+  const std::byte* values = push.gradient;
+  if (!push.order.empty()) {
+    gathered_.resize(push.count * push.row_bytes);
+    copy_rows(push, 0, push.count, gathered_.data());
+    values = gathered_.data();
+  }
+  protocol::PushHeader header = header_of(push, 0, push.count, rank_);
+  numbering.number(header, ps_);
+  sink_.apply(header, all_row_numbers(push, row_numbers_), values);
+}
+
+void InProcessPushChannel::send(protocol::PushHeader header) {
+  header.rank = static_cast<std::uint32_t>(rank_);
+  header.bytes = sizeof header;
+  sink_.apply(header, {}, nullptr);
+}
+
+}  // namespace capstan::client

@@ -1,0 +1,32 @@
+// in_process_push_channel.hpp -- pushes to a ps that is a thread of this process: calls of its store.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/channel/push_channel.hpp"
+
+namespace capstan::client {
+
+/// A push has been applied on return; what a GPU still does of it, flush() waits for.
+class InProcessPushChannel final : public PushChannel {
+ public:
+  /// `rank` is this client's, `ps` the index of the ps. `sink` outlives the channel.
+  InProcessPushChannel(protocol::PushSink& sink, int rank, int ps) : sink_(sink), rank_(rank), ps_(ps) {}
+
+  void push(const PushRows& push, PushNumbering& numbering, bool more) override;
+  void send(protocol::PushHeader header) override;
+  void publish() override {}
+  void flush() override { sink_.settle(); }
+  bool idle() const noexcept override { return !sink_.unsettled(); }
+  void require_accepted() override {}
+
+ private:
+  protocol::PushSink& sink_;
+  int rank_;
+  int ps_;
+  std::vector<std::byte> gathered_;  // gradient rows that were not consecutive
+  std::vector<std::uint32_t> row_numbers_;
+};
+
+}  // namespace capstan::client

@@ -1,0 +1,54 @@
+// message_push_channel.hpp -- pushes as active messages, with no more in flight than a ring would hold.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/channel/ps_session.hpp"
+#include "client/channel/push_channel.hpp"
+
+namespace capstan::client {
+
+/// A dense gradient of complete cache lines is sent from the caller's memory, other entries from buffers of
+/// this channel. The ps acknowledges entries by kPushApplied (PsSession::acknowledged).
+class MessagePushChannel final : public PushChannel {
+ public:
+  /// REQUIRES: `session` is connected, and outlives the channel.
+  explicit MessagePushChannel(PsSession& session)
+      : session_(session), capacity_(session.process().ring_bytes), tail_(session.process().applied) {}
+  /// Leaks the buffers that the transport still reads.
+  ~MessagePushChannel() override;
+  MessagePushChannel(const MessagePushChannel&) = delete;
+  MessagePushChannel& operator=(const MessagePushChannel&) = delete;
+
+  void push(const PushRows& push, PushNumbering& numbering, bool more) override;
+  void send(protocol::PushHeader header) override;
+  void publish() override {}
+  void flush() override;
+  bool idle() const noexcept override { return session_.acknowledged() == tail_; }
+  void require_accepted() override;
+
+ private:
+  /// The body of an entry in flight.
+  struct SendBuffer {
+    std::uint32_t in_flight = 0;
+    std::vector<std::byte> bytes;
+  };
+
+  void send_entries(const PushRows& push, PushNumbering& numbering);
+  void send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count, PushNumbering& numbering);
+  SendBuffer& free_send_buffer();
+  void reclaim_gradient();
+  void wait_for_capacity(std::uint64_t bytes);
+
+  PsSession& session_;
+  std::uint64_t capacity_;  // most bytes of entries in flight
+  std::uint64_t tail_;      // bytes of entries sent
+  std::vector<std::unique_ptr<SendBuffer>> send_buffers_;
+  /// Messages that the transport still reads from the caller's gradient. The transport may count it down
+  /// later than this object lives.
+  std::unique_ptr<std::uint32_t> from_gradient_ = std::make_unique<std::uint32_t>(0);
+};
+
+}  // namespace capstan::client

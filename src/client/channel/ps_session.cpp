@@ -1,0 +1,221 @@
+// ps_session.cpp -- connects, notices deaths, waits for the next process of the ps.
+#include "client/channel/ps_session.hpp"
+
+#include <thread>
+
+#include "base/backoff.hpp"
+#include "capstan/cancellation.hpp"
+#include "capstan/serialize.hpp"
+#include "client/channel/path_report.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::client {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a wait polls before it sleeps. A ps that is at work answers within this.
+constexpr std::chrono::microseconds kPollAlone{500};
+constexpr std::chrono::microseconds kPollOnASharedCore{500};
+/// Polls of mapped memory between two polls of the network, which take system calls.
+constexpr unsigned kPollsBetweenProgress = 64;
+
+}  // namespace
+
+PsSession::PsSession(cluster::Runtime& runtime, transport::RpcClient& rpc, int ps)
+    : runtime_(runtime), rpc_(rpc), ps_(ps), rank_(runtime.self().rank) {}
+
+void PsSession::connect_now() {
+  take_restarted();
+  if (process_.board) forget_memory();  // an earlier attempt to reconnect failed half-way
+  peer_ = &runtime_.data_peer(runtime_.member(Role::ps, ps_));
+  while (true) {
+    try {
+      begin(ask_to_connect());
+      break;
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable) throw;
+      await_restart();
+    }
+  }
+  report_path(runtime_, runtime_.member(Role::ps, ps_), process_.path, *peer_);
+  connected_ = true;
+}
+
+/// Directs the peer to the process that was announced, if any.
+bool PsSession::take_restarted() {
+  if (!restarted_) return false;
+  const cluster::Member process = *std::exchange(restarted_, std::nullopt);
+  runtime_.ps_returned_to_data(process);
+  return true;
+}
+
+protocol::ConnectReply PsSession::ask_to_connect() {
+  return from_bytes<protocol::ConnectReply>(rpc_.call(*peer_, transport::kConnect, {}, timeout(), "connect"));
+}
+
+void PsSession::begin(const protocol::ConnectReply& reply) {
+  if (reply.life != process_.incarnation) {
+    read_locations();
+    process_.incarnation = reply.life;
+  }
+  const std::string& wanted = runtime_.settings().text("window");
+  const bool same_host = runtime_.member(peer_->rank()).host == runtime_.self().host;
+  const protocol::BoardLayout layout(static_cast<std::uint64_t>(runtime_.table().places()));
+  process_.board = std::make_unique<PsBoard>(
+      peer_->open_window(reply.board,
+                         same_host || wanted == "mapped" ? window_path(wanted) : transport::WindowPath::rma),
+      layout, rank_, timeout());
+  process_.life_word = process_.board->life_word();
+  process_.applied = acknowledged_ = reply.applied;
+  process_.ring_bytes = reply.ring_bytes;
+  process_.doorbell = reply.bell;
+  process_.sink = reinterpret_cast<protocol::PushSink*>(reply.sink);
+  if (process_.board->mapped()) {
+    process_.path = process_.sink != nullptr ? Path::in_process : Path::mapped;
+  } else {
+    process_.path = path_without_mapping(wanted, peer_->has_hardware_rma());
+  }
+  // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which are not
+  // coherent: so the ps adds for all. It also does where it has a replica, which must be told.
+  process_.counts_by_call =
+      reply.counts_by_call != 0 || !runtime_.single_host() || process_.path == Path::messages;
+}
+
+void PsSession::read_locations() {
+  decltype(locations_) locations;
+  for (const auto& now : from_bytes<std::vector<protocol::PlaceNow>>(
+           rpc_.call(*peer_, transport::kCurrentLocations, {}, timeout(), "say where its shards lie"))) {
+    locations.emplace(std::pair(now.variable, now.shard), now.place);
+  }
+  locations_ = std::move(locations);
+}
+
+const protocol::ShardLocation& PsSession::current_location(std::uint32_t variable, std::uint32_t shard,
+                                                           const protocol::ShardLocation& original) const {
+  const auto now = locations_.find({variable, shard});
+  return now == locations_.end() ? original : now->second;
+}
+
+transport::Window& PsSession::window(std::uint64_t region) {
+  if (const auto known = windows_.find(region); known != windows_.end()) return *known->second;
+  const auto key = from_bytes<transport::RegionKey>(
+      call(transport::kRegionKey, transport::as_bytes(region), "hand out a region"));
+  auto window = peer_->open_window(
+      key, process_.board->mapped() ? transport::WindowPath::mapped : transport::WindowPath::rma);
+  return *windows_.emplace(region, std::move(window)).first->second;
+}
+
+void PsSession::note_restart(std::uint32_t incarnation, cluster::Member process) {
+  const std::pair announced(incarnation, process.pid);
+  if (incarnation < announced_.first || announced == announced_) return;
+  announced_ = announced;
+  // The process before may be cut off, which the transport does not notice.
+  runtime_.drop_data_peer(process.rank);
+  restarted_ = std::move(process);
+}
+
+/// The peer is the new process when this returns.
+void PsSession::await_restart() {
+  gpu_memory_.release();
+  const auto timeout = runtime_.ps_patience();
+  const bool may_return = runtime_.ps_may_be_replaced() && !runtime_.in_process();
+  const auto settled = [this] { return restarted_ || runtime_.ps_given_up() || cancelled(); };
+  if (may_return) transport::progress_until(fabric(), transport::deadline_in(timeout), settled);
+  if (!may_return || !restarted_) {
+    if (may_return) throw_if_cancelled();
+    std::string message = peer_->name() + " is gone";
+    if (may_return && runtime_.ps_given_up()) message += ", and nothing has taken its place";
+    if (may_return && !runtime_.ps_given_up())
+      message += ", and has not come back within " + std::to_string(timeout.count()) + " ms (--ps-wait)";
+    throw Error(Code::unavailable, message);
+  }
+  ++restarts_;
+  take_restarted();
+}
+
+void PsSession::reconnect() {
+  bool memory_kept = process_.path == Path::mapped;
+  bool moved = false;
+  while (true) {
+    await_restart();
+    try {
+      const protocol::ConnectReply reply = ask_to_connect();
+      moved = reply.life != process_.incarnation;
+      if (memory_kept && !moved) {
+        // The memory is as it was, with all entries in the ring.
+        process_.doorbell = reply.bell;
+        return;
+      }
+      memory_kept = false;
+      forget_memory();
+      begin(reply);
+      break;
+    } catch (const Error& error) {
+      if (error.code() == Code::unavailable) continue;  // it has died again
+      if (!memory_kept) {
+        forget_memory();
+        connected_ = false;
+      }
+      throw;
+    }
+  }
+  if (moved) report_path(runtime_, runtime_.member(peer_->rank()), process_.path, *peer_);
+  throw lost_pushes();
+}
+
+void PsSession::forget_memory() {
+  ++relocations_;
+  windows_.clear();
+}
+
+Error PsSession::lost_pushes() const {
+  return Error(Code::unavailable,
+               peer_->name() + " died and is back; what it had not applied by then is to be pushed again");
+}
+
+Error PsSession::fenced() const {
+  return Error(Code::aborted, "this rank counts as dead; " + peer_->name() + " takes nothing of it any more");
+}
+
+std::vector<std::byte> PsSession::call(std::uint16_t type, transport::Bytes request, const char* what) {
+  while (true) {
+    try {
+      return rpc_.call(*peer_, type, request, timeout(), what);
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable || alive()) throw;
+      reconnect();
+    }
+  }
+}
+
+bool PsSession::wait_until(const std::function<bool()>& done) {
+  Backoff backoff(kPollAlone, kPollOnASharedCore);
+  Clock::time_point deadline{};
+  for (unsigned polls = 1; !done(); ++polls) {
+    if (process_.life_word == nullptr || polls % kPollsBetweenProgress == 0) fabric().progress();
+    if (!alive()) {
+      reconnect();
+      deadline = {};
+      backoff.reset();
+    }
+    if (backoff.pause()) continue;
+    if (deadline == Clock::time_point{}) deadline = Clock::now() + timeout();
+    if (Clock::now() >= deadline) return false;
+    if (process_.life_word == nullptr) {
+      fabric().wait(std::chrono::milliseconds(1));
+    } else {
+      fabric().progress();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  return true;
+}
+
+void PsSession::wait_for(const char* what, const std::function<bool()>& done) {
+  if (wait_until(done)) return;
+  throw Error(Code::deadline_exceeded,
+              "waited " + std::to_string(timeout().count()) + " ms for " + peer_->name() + " to " + what);
+}
+
+}  // namespace capstan::client

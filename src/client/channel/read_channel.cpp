@@ -1,0 +1,14 @@
+// read_channel.cpp -- the call that every path shares.
+#include "client/channel/read_channel.hpp"
+
+#include "capstan/serialize.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::client {
+
+protocol::GroupClocks group_clocks(PsSession& session, std::uint32_t group) {
+  return from_bytes<protocol::GroupClocks>(
+      session.call(transport::kGroupClocks, transport::as_bytes(group), "say which steps have ended"));
+}
+
+}  // namespace capstan::client

@@ -1,0 +1,113 @@
+// ring_push_channel.cpp -- writes entries, publishes their end, and waits for capacity.
+#include "client/channel/ring_push_channel.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "capstan/cancellation.hpp"
+#include "capstan/serialize.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::client {
+
+void RingPushChannel::prepare() {
+  session_.require_alive();
+  if (ring_.is_open()) return;
+  const auto location = from_bytes<protocol::RingLocation>(
+      session_.call(transport::kOpenRing, transport::as_bytes(ring_.capacity()), "open a push ring"));
+  ring_.open(location, session_.window(location.region));
+}
+
+void RingPushChannel::push(const PushRows& push, PushNumbering& numbering, bool more) {
+  prepare();
+  const std::uint64_t part = rows_an_entry(push, ring_.capacity());
+  for (std::uint64_t first = 0; first < push.count; first += part) {
+    const std::uint64_t count = std::min(part, push.count - first);
+    if (push.arrival != nullptr) (*push.arrival)((first + count) * push.row_bytes);
+    write_entry(push, first, count, numbering);
+    if (!more) publish();
+  }
+}
+
+void RingPushChannel::write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count,
+                                  PushNumbering& numbering) {
+  protocol::PushHeader header = header_of(push, first, count, session_.rank());
+  numbering.number(header, session_.ps());
+  reserve(header.bytes);
+  if (push.on_gpu) {
+    ring_.put(0, transport::as_bytes(header));
+    ring_.put(sizeof header, {push.gradient + first * push.row_bytes, count * push.row_bytes});
+  } else if (std::byte* const entry = ring_.mapped(); entry != nullptr) {
+    std::memcpy(entry, &header, sizeof header);
+    copy_body(push, first, count, entry + sizeof header);
+  } else {
+    entry_.resize(header.bytes);
+    std::memcpy(entry_.data(), &header, sizeof header);
+    copy_body(push, first, count, entry_.data() + sizeof header);
+    ring_.put(0, entry_);
+  }
+  ring_.advance(header.bytes);
+}
+
+void RingPushChannel::send(protocol::PushHeader header) {
+  header.rank = static_cast<std::uint32_t>(session_.rank());
+  header.bytes = sizeof header;
+  prepare();
+  reserve(header.bytes);
+  ring_.put(0, transport::as_bytes(header));
+  ring_.advance(header.bytes);
+  publish();
+}
+
+void RingPushChannel::reserve(std::uint64_t bytes) {
+  if (const std::uint64_t to_end = ring_.to_end(); to_end < bytes) {
+    wait_for_capacity(to_end);
+    ring_.pad();
+  }
+  wait_for_capacity(bytes);
+}
+
+void RingPushChannel::wait_for_capacity(std::uint64_t bytes) {
+  if (ring_.fits(bytes)) return;
+  publish();
+  session_.wait_for("make room in its push ring", [this, bytes] {
+    refresh_applied();
+    return ring_.fits(bytes);
+  });
+}
+
+void RingPushChannel::publish() {
+  if (ring_.published()) return;
+  PsBoard& board = session_.board();
+  board.publish(ring_.tail());
+  ring_.note_published();
+  if (!board.mapped()) {
+    session_.peer().send(transport::kDoorbell, {});  // its flag costs a round trip to read
+  } else if (board.take_asleep()) {
+    signal_doorbell();
+  }
+}
+
+void RingPushChannel::signal_doorbell() {
+  transport::Fabric& fabric = session_.fabric();
+  if (fabric.ring(session_.process().doorbell)) return;
+  session_.peer().send(transport::kDoorbell, {});
+  fabric.progress();  // sends it now
+}
+
+void RingPushChannel::refresh_applied() {
+  ring_.note_applied(session_.board().applied());
+  if (ring_.applied() == protocol::kFenced) throw session_.fenced();
+}
+
+void RingPushChannel::flush() {
+  publish();
+  if (ring_.all_applied()) return;
+  session_.wait_for("apply pushes", [this] {
+    throw_if_cancelled();
+    refresh_applied();
+    return ring_.all_applied();
+  });
+}
+
+}  // namespace capstan::client

@@ -1,0 +1,47 @@
+// ring_push_channel.hpp -- pushes through a ring in the ps's memory, mapped or written by RMA.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/channel/ps_session.hpp"
+#include "client/channel/push_channel.hpp"
+#include "client/channel/push_ring.hpp"
+
+namespace capstan::client {
+
+/// Opens its ring with the first push. An entry beyond the published tail does not exist for the ps.
+class RingPushChannel final : public PushChannel {
+ public:
+  /// REQUIRES: `session` is connected, and outlives the channel.
+  explicit RingPushChannel(PsSession& session)
+      : session_(session), ring_(session.process().ring_bytes, session.process().applied) {}
+
+  void push(const PushRows& push, PushNumbering& numbering, bool more) override;
+  void send(protocol::PushHeader header) override;
+  void publish() override;
+  void flush() override;
+  bool idle() const noexcept override { return ring_.all_applied(); }
+  void require_accepted() override { refresh_applied(); }
+
+  // For StagedGpuPushChannel, whose entries travel in the same ring:
+
+  PushRing& ring() noexcept { return ring_; }
+  /// Requires a live ps and opens the ring.
+  void prepare();
+  /// Blocks until an entry of `bytes` bytes can be written at the tail.
+  void reserve(std::uint64_t bytes);
+  /// Reads from the board how far the ps has come.
+  void refresh_applied();
+
+ private:
+  void write_entry(const PushRows& push, std::uint64_t first, std::uint64_t count, PushNumbering& numbering);
+  void wait_for_capacity(std::uint64_t bytes);
+  void signal_doorbell();
+
+  PsSession& session_;
+  PushRing ring_;
+  std::vector<std::byte> entry_;  // for a ring that is not mapped
+};
+
+}  // namespace capstan::client

@@ -1,0 +1,103 @@
+// ps_connections.cpp -- messages that concern a connection, and calls that concern all of them.
+#include "client/ps_connections.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "capstan/serialize.hpp"
+#include "transport/bytes.hpp"
+
+namespace capstan::client {
+
+PsConnections::PsConnections(cluster::Runtime& runtime) : runtime_(runtime), rpc_(runtime.data()) {
+  for (int ps = 0; ps < runtime.count(Role::ps); ++ps) connections_.emplace_back(runtime, rpc_, ps);
+  runtime.data().on_message(transport::kPsReturned,
+                            [this](const transport::Message& message) { take_restart(message); });
+  runtime.data().on_message(transport::kPushApplied,
+                            [this](const transport::Message& message) { take_acknowledgment(message); });
+}
+
+void PsConnections::take_restart(const transport::Message& message) {
+  const auto header = transport::read_header<protocol::PsReturned>(message);
+  if (!header) return;
+  auto process = from_bytes<cluster::Member>(message.payload);
+  if (!runtime_.knows(process.rank)) return;
+  const cluster::Member& known = runtime_.member(process.rank);
+  if (known.role != Role::ps) return;
+  connections_[static_cast<std::size_t>(known.index)].note_restart(header->life, std::move(process));
+}
+
+void PsConnections::take_acknowledgment(const transport::Message& message) {
+  const auto applied = transport::read_header<protocol::PushApplied>(message);
+  const cluster::Member& from = runtime_.member(message.from);
+  if (!applied || from.role != Role::ps) return;
+  connections_.at(static_cast<std::size_t>(from.index)).note_acknowledged(*applied);
+}
+
+PsConnection& PsConnections::live(int ps) {
+  PsConnection& connection = at(ps);
+  const bool idle = connection.idle();
+  try {
+    connection.require_alive();
+  } catch (const Error& error) {
+    if (error.code() != Code::unavailable || !idle || !connection.alive()) throw;
+  }
+  return connection;
+}
+
+bool PsConnections::reconnect() {
+  runtime_.data().progress();
+  for (PsConnection& connection : connections_) {
+    if (!connection.connected() || connection.alive()) continue;
+    try {
+      connection.require_alive();
+    } catch (const Error&) {
+      if (!connection.alive()) return false;
+    }
+  }
+  return true;
+}
+
+void PsConnections::retry(const std::function<void()>& read) {
+  while (true) {
+    const std::uint64_t before = restarts();
+    try {
+      return read();
+    } catch (const Error& error) {
+      if (error.code() != Code::unavailable) throw;
+      (void)reconnect();
+      if (restarts() == before) throw;
+    }
+  }
+}
+
+std::uint64_t PsConnections::restarts() const noexcept {
+  std::uint64_t sum = 0;
+  for (const PsConnection& connection : connections_) sum += connection.restarts();
+  return sum;
+}
+
+std::uint64_t PsConnections::relocations() const noexcept {
+  std::uint64_t sum = 0;
+  for (const PsConnection& connection : connections_) sum += connection.relocations();
+  return sum;
+}
+
+bool PsConnections::idle() {
+  return std::all_of(connections_.begin(), connections_.end(),
+                     [](PsConnection& connection) { return !connection.connected() || connection.idle(); });
+}
+
+void PsConnections::publish() {
+  for (PsConnection& connection : connections_) {
+    if (connection.connected()) connection.publish();
+  }
+}
+
+void PsConnections::flush() {
+  for (PsConnection& connection : connections_) {
+    if (connection.connected()) connection.flush();
+  }
+}
+
+}  // namespace capstan::client

@@ -1,0 +1,78 @@
+// step_clock.cpp -- the end of a worker's step, and the wait for the others.
+#include "client/step_clock.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/cancellation_request.hpp"
+#include "capstan/cancellation.hpp"
+
+namespace capstan::client {
+
+StepClock::Group& StepClock::join(std::uint32_t group) {
+  const auto found = groups_.find(group);
+  if (found != groups_.end()) return found->second;
+  const protocol::GroupClocks clocks = connections_.at(0).clocks(group);
+  return groups_[group] = {clocks.mode, static_cast<std::uint64_t>(clocks.bound), clocks.steps};
+}
+
+std::uint64_t StepClock::end_step(std::uint32_t id, const std::string& name) {
+  throw_if_cancelled();
+  Group& group = join(id);
+  const std::uint64_t step = ++group.steps;
+  const int ps = runtime_.count(Role::ps);
+  for (int i = 0; i < ps; ++i) connections_.at(i).end_step(id, step);
+  for (int i = 0; i < ps; ++i) connections_.at(i).flush();
+  if (group.mode == protocol::GroupMode::asynchronous) return step;
+
+  const std::uint64_t needed =
+      step - std::min(step, group.mode == protocol::GroupMode::synchronous ? 0 : group.bound);
+  std::uint64_t most = 0;
+  for (int i = 0; i < ps; ++i) {
+    std::uint64_t steps = 0;
+    PsConnection& connection = connections_.at(i);
+    const bool ended = connection.wait_until([&] {
+      throw_if_cancelled();
+      return (steps = connection.reads().steps(id)) >= needed;
+    });
+    if (!ended) {
+      throw Error(Code::deadline_exceeded,
+                  fmt::format("waited {} ms in update group \"{}\", after step {}, for {}",
+                              runtime_.patience().count(), name, step, slowest(id)));
+    }
+    most = std::max(most, steps);
+  }
+  // Steps that the others have ended without this rank are over for it, too.
+  if (group.mode == protocol::GroupMode::synchronous) group.steps = std::max(step, most);
+  return group.steps;
+}
+
+void StepClock::leave(std::uint32_t group) {
+  const CancellationScope cleaning_up(nullptr);
+  for (int i = 0; i < runtime_.count(Role::ps); ++i) {
+    connections_.at(i).end_step(group, protocol::kLeave);
+    connections_.at(i).flush();
+  }
+  groups_.erase(group);  // the next step begins where the others are then
+}
+
+std::string StepClock::slowest(std::uint32_t group) {
+  std::vector<std::string> names;
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int i = 0; i < runtime_.count(Role::ps); ++i) {
+    for (const auto& [rank, clock] : connections_.at(i).clocks(group).clocks) {
+      if (clock > least) continue;
+      if (clock < least) names.clear();
+      least = clock;
+      const std::string name = runtime_.name_of(rank);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return fmt::format("{}, which {} ended {} steps", fmt::join(names, " and "),
+                     names.size() == 1 ? "has" : "have", least);
+}
+
+}  // namespace capstan::client
