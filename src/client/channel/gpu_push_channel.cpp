@@ -15,7 +15,7 @@ void InProcessGpuPushChannel::push(const PushRows& push, PushNumbering& numberin
   gradient.ready().wait();  // here, and not while the store is locked
   protocol::PushHeader header = header_of(push, 0, push.count, rank_);
   numbering.number(header, ps_);
-  sink_.apply_from_gpu(header, rows, values, gradient.ready());
+  sink_.device()->apply(header, rows, values, gradient.ready());
 }
 
 /// Asked for once, also where the ps has none to give.

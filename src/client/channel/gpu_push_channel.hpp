@@ -7,6 +7,7 @@
 
 #include "client/channel/gpu_gradient.hpp"
 #include "client/channel/ring_push_channel.hpp"
+#include "protocol/device_push_sink.hpp"
 
 namespace capstan::client {
 
@@ -32,7 +33,8 @@ class InProcessGpuPushChannel final : public GpuPushChannel {
   InProcessGpuPushChannel(protocol::PushSink& sink, int rank, int ps) : sink_(sink), rank_(rank), ps_(ps) {}
 
   bool reserve(const PushRows& push, int gpu) override {
-    return sink_.reserve_from_gpu(push.variable, push.shard, gpu, push.count);
+    protocol::DevicePushSink* const device = sink_.device();
+    return device != nullptr && device->reserve(push.variable, push.shard, gpu, push.count);
   }
   void push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) override;
 

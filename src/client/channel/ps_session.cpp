@@ -84,7 +84,7 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
 
 void PsSession::read_locations() {
   decltype(locations_) locations;
-  for (const auto& now : from_bytes<std::vector<protocol::PlaceNow>>(
+  for (const auto& now : from_bytes<std::vector<protocol::CurrentLocation>>(
            rpc_.call(*peer_, transport::kCurrentLocations, {}, timeout(), "say where its shards lie"))) {
     locations.emplace(std::pair(now.variable, now.shard), now.place);
   }
