@@ -1,4 +1,13 @@
 // client_test.cpp -- reads and writes against a plain array, by every way to a ps.
+// Tests: src/client/channel/message_push_channel.cpp
+// Tests: src/client/channel/ps_connection.cpp
+// Tests: src/client/channel/ps_session.cpp
+// Tests: src/client/channel/push_channel.hpp
+// Tests: src/client/channel/read_channel.cpp
+// Tests: src/client/channel/ring_push_channel.cpp
+// Tests: src/client/checks.cpp
+// Tests: src/client/ps_connections.cpp
+// Tests: src/client/routes.cpp
 #include "client/client.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,9 @@
 // push_on_gpu_test.cpp -- gradients in a GPU's memory that kernels put into the ps's GPU.
+// Tests: src/client/channel/gpu_gradient.cpp
+// Tests: src/client/channel/gpu_push_channel.cpp
+// Tests: src/client/channel/ps_gpu_memory.cpp
+// Tests: src/client/gpu_client.cpp
+// Tests: src/protocol/device_push_sink.hpp
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -2,6 +2,7 @@
 // process.
 //
 // The seed system is asynchronous only.
+// Tests: src/client/step_clock.cpp
 #include <algorithm>
 #include <array>
 #include <atomic>

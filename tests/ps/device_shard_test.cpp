@@ -1,5 +1,7 @@
 // device_shard_test.cpp -- a shard in a GPU's memory against the same one in the host's: same pushes, same
 // values.
+// Tests: src/ps/shard/device_context.cpp
+// Tests: src/ps/shard/store_device.cpp
 #include "ps/shard/device_shard.hpp"
 
 #include <gmock/gmock.h>

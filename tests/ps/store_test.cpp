@@ -1,4 +1,6 @@
 // store_test.cpp -- shards against a plain array that follows the update rules one element at a time.
+// Tests: src/ps/shard/shard.cpp
+// Tests: src/ps/shard/shard_factory.cpp
 #include "ps/shard/store.hpp"
 
 #include <gmock/gmock.h>
