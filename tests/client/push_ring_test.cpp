@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "client/channel/ps_board.hpp"
@@ -154,11 +155,13 @@ TEST_P(PushRingTest, OnlyOneSignalReachesAPsThatSleeps) {
   EXPECT_FALSE(board_.take_asleep());
 }
 
+std::string window_name(const testing::TestParamInfo<transport::WindowPath>& path) {
+  return path.param == transport::WindowPath::mapped ? "mapped" : "rma";
+}
+
 INSTANTIATE_TEST_SUITE_P(Windows, PushRingTest,
                          testing::Values(transport::WindowPath::mapped, transport::WindowPath::rma),
-                         [](const auto& info) {
-                           return info.param == transport::WindowPath::mapped ? "mapped" : "rma";
-                         });
+                         window_name);
 
 }  // namespace
 }  // namespace capstan::client
