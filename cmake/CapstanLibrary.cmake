@@ -49,11 +49,11 @@ if(BUILD_SHARED_LIBS)
   if(PROJECT_VERSION_MAJOR EQUAL 0)
     set(capstan_soversion 0.${PROJECT_VERSION_MINOR})
   endif()
+  set(capstan_map ${PROJECT_SOURCE_DIR}/cmake/libcapstan.map)
+  target_link_options(capstan_shared PRIVATE LINKER:--version-script=${capstan_map})
   # The linker of a program looks up what libcapstan.so needs by its run path.
   set_target_properties(capstan_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${capstan_soversion}
-                                                  INSTALL_RPATH_USE_LINK_PATH ON)
-  # Static libraries that it contains, such as CUDA's runtime, were not compiled with hidden visibility.
-  target_link_options(capstan_shared PRIVATE LINKER:--exclude-libs,ALL)
+                                                  LINK_DEPENDS ${capstan_map} INSTALL_RPATH_USE_LINK_PATH ON)
   add_library(capstan::capstan ALIAS capstan_shared)
 endif()
 
@@ -63,3 +63,10 @@ if(NOT BUILD_SHARED_LIBS)
 elseif(NOT CAPSTAN_BUILD_TESTS OR NOT CAPSTAN_BUILD_JOB_TESTS)
   set_target_properties(capstan_static PROPERTIES EXCLUDE_FROM_ALL ON)  # tests/install installs it
 endif()
+
+# For programs that include <mpi.h>; cmake/capstan-config.cmake.in has the same for the installed library. <mpi.h> includes
+# MPI's C++ bindings, which need a library of their own, unless told otherwise.
+add_library(capstan_and_mpi INTERFACE)
+target_link_libraries(capstan_and_mpi INTERFACE capstan::capstan MPI::MPI_C)
+target_compile_definitions(capstan_and_mpi INTERFACE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
+add_library(capstan::mpi ALIAS capstan_and_mpi)

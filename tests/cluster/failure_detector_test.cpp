@@ -24,6 +24,11 @@ class FailureDetectorTest : public testing::Test {
     }
     return suspected;
   }
+  /// Before the first look no time counts.
+  void begin(const FailureDetector& detector) {
+    detector_ = detector;
+    (void)detector_.look(now_);
+  }
   void hear(const Ranks& ranks) {
     for (const int rank : ranks) detector_.heard(rank, now_);
   }
@@ -117,11 +122,11 @@ TEST_F(FailureDetectorTest, SuspectsNoRankWithoutATimeout) {
 }
 
 TEST_F(FailureDetectorTest, OneThatAnswersHasTenPeriodsAtLeast) {
-  detector_ = FailureDetector::of_one_that_answers(milliseconds(200), seconds(1));
+  begin(FailureDetector::of_one_that_answers(milliseconds(200), seconds(1)));
   hear({0});
   EXPECT_EQ(pass(milliseconds(1800)), Ranks{});
   EXPECT_EQ(pass(milliseconds(200)), Ranks{0});
-  detector_ = FailureDetector::of_one_that_answers(milliseconds(200), seconds(3));
+  begin(FailureDetector::of_one_that_answers(milliseconds(200), seconds(3)));
   hear({0});
   EXPECT_EQ(pass(milliseconds(2800)), Ranks{});
   EXPECT_EQ(pass(milliseconds(200)), Ranks{0});
