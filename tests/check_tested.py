@@ -101,7 +101,8 @@ def check(root):
     listed = read_list(root)
     for path in untested:
         if path not in listed:
-            found.append(f"{path}: no test; add one, or, if it was moved, run {sys.argv[0]} --fix {root}")
+            found.append(f'{path}: no test; add one, or a "Tests:" line to one that there is; if the source was moved, run '
+                         f"{sys.argv[0]} --fix {root}; if it was renamed, rename its line in {LIST}")
     for number, path in enumerate(listed, 1):
         if path not in untested:
             reason = "is tested" if (root / path).is_file() else "does not exist"

@@ -1,5 +1,10 @@
 // settings_test.cpp -- values, precedence, and that each refusal says what was wrong, where, and what is
 // allowed.
+// Tests: src/base/settings_print.cpp
+// Tests: src/base/settings_refusal.cpp
+// Tests: src/base/settings_sources.cpp
+// Tests: src/base/settings_table.cpp
+// Tests: src/base/settings_value.cpp
 #include "base/settings.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // checkpoint_contents_test.cpp -- what a checkpoint holds besides variables, and one under a name of the
 // program's.
+// Tests: src/checkpoint/user_state.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // checkpoint_manager_test.cpp -- N ps save, M ps restore; what does not fit is refused with a list.
 // Tests: src/checkpoint/checkpoint_writer.cpp
 // Tests: src/strategy/save_progress.cpp
+// Tests: src/strategy/ps_contents.cpp
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // binding_test.cpp -- ranks on machines that are not here: two sockets, two adapters, four GPUs.
+// Tests: src/base/available_resources.cpp
 #include "cluster/roles/binding.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 // join_listener_test.cpp -- what is said at the door, who is turned away, and the file that says where it is.
+// Tests: src/cluster/bootstrap/socket.cpp
 #include "cluster/bootstrap/join_listener.hpp"
 
 #include <gtest/gtest.h>

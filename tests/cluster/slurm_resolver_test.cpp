@@ -1,5 +1,6 @@
 // slurm_resolver_test.cpp -- the variables that Slurm 22.05 has set in steps on nodes n1, n2 and n10, and
 // what else may stand in them.
+// Tests: src/cluster/resolvers/slurm_layout.cpp
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -1,5 +1,7 @@
 // coordinator_test.cpp -- the coordinator as TensorFlow's ClusterCoordinator, whose ranks are threads:
 // arguments that are not there yet, options, errors, lost workers, statistics, exact evaluation.
+// Tests: src/base/stacks.cpp
+// Tests: src/coordinator/scheduling/task_states.cpp
 #include "capstan/coordinator.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 // metrics_test.cpp -- metric objects against Keras's documented values and against plain computations.
+// Tests: src/strategy/metrics_auc.cpp
 #include "capstan/metrics.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,6 @@
 // reduce_gather_test.cpp -- the values of all replicas as one: reduce, gather, all_reduce, all_gather.
+// Tests: src/strategy/gather.cpp
+// Tests: src/strategy/reduce_op.cpp
 #include <gmock/gmock.h>
 
 #include <map>

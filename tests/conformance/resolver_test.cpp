@@ -1,5 +1,6 @@
 // resolver_test.cpp -- what describes a cluster, and what is refused of it. No test changes the process's
 // environment.
+// Tests: src/cluster/resolvers/cluster_spec.cpp
 #include <gmock/gmock.h>
 
 #include "capstan/cluster_resolver.hpp"

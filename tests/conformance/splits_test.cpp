@@ -1,5 +1,8 @@
 // splits_test.cpp -- each example exactly once an epoch: splits, their order and position, exact evaluation,
 // and the evaluator beside a job.
+// Tests: src/checkpoint/saved_checkpoint.cpp
+// Tests: src/coordinator/scheduling/split_dataset.cpp
+// Tests: src/coordinator/scheduling/split_keeper.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

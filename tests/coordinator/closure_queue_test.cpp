@@ -1,5 +1,8 @@
 // closure_queue_test.cpp -- the rules of TensorFlow's closure queue, with its cases.
 // Tests: src/strategy/closure_scheduler.hpp
+// Tests: src/coordinator/scheduling/closure.cpp
+// Tests: src/coordinator/scheduling/result.hpp
+// Tests: src/coordinator/scheduling/waiting_closures.cpp
 #include "coordinator/scheduling/closure_queue.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // failover_manager_test.cpp -- which spare is told to take the place of which ps, and whose word counts.
+// Tests: src/protocol/failover.hpp
 #include "coordinator/recovery/failover_manager.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,7 @@
 // figures_test.cpp -- records and the summary, of figures that were made up by hand.
+// Tests: src/telemetry/job_metrics_json.cpp
+// Tests: src/telemetry/job_metrics_prometheus.cpp
+// Tests: src/telemetry/job_metrics_text.cpp
 #include "telemetry/job_metrics.hpp"
 
 #include <gmock/gmock.h>

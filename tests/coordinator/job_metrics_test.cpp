@@ -1,4 +1,5 @@
 // job_metrics_test.cpp -- the figures of a whole job, against what its functions are known to have done.
+// Tests: src/coordinator/metrics.cpp
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """The coordinator dies by SIGKILL and is started again: the job goes on from its last recorded step, and what closures add counts exactly once."""
+# Tests: src/coordinator/recovery/coordinator_recovery.cpp
+# Tests: src/strategy/recovery.cpp
 import os
 import pathlib
 import random

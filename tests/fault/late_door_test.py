@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The late door: strangers disturb nothing, workers join and leave, and nothing is left behind."""
+# Tests: src/coordinator/recovery/late_workers.cpp
 import json
 import os
 import pathlib

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A worker that dies is started again by its agent: it takes part again, and what closures add counts exactly once."""
+# Tests: src/coordinator/recovery/restarted_workers.cpp
 import os
 import pathlib
 import random

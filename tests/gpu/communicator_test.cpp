@@ -1,5 +1,8 @@
 // communicator_test.cpp -- groups of GPUs, or of their stand-ins, against a plain loop; and what becomes of
 // a group one of whose GPUs is late, or fails.
+// Tests: src/gpu/communicator_nccl.cpp
+// Tests: src/gpu/communicator_none.cpp
+// Tests: src/gpu/group_stand_in.cpp
 #include "gpu/communicator.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,6 @@
 // device_test.cpp -- arrays on a GPU as a program sees them.
+// Tests: src/gpu/gpu_cuda.cpp
+// Tests: src/gpu/gpu_none.cpp
 #include "capstan/device.hpp"
 
 #include <array>

@@ -1,4 +1,5 @@
 // gemm_test.cpp -- products of matrices against a plain loop, at sizes that fit no tile.
+// Tests: src/gpu/gemm_body.hpp
 #include "gpu/gemm.hpp"
 
 #include <gtest/gtest.h>

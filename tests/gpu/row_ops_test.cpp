@@ -1,4 +1,9 @@
 // row_ops_test.cpp -- rows in a GPU's memory: copied, and updated by each optimizer, against the CPU.
+// Tests: src/gpu/row_copy.cu
+// Tests: src/gpu/row_sort_cub.cu
+// Tests: src/gpu/row_update.cu
+// Tests: src/gpu/row_update_double.cu
+// Tests: src/gpu/row_update_half.cu
 #include "gpu/row_ops.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 // checkpoint_damage_test.cpp -- a checkpoint that is not what was written is refused by name, never read as
 // zeros.
+// Tests: io/hdf5/find_checkpoint.cpp
+// Tests: io/hdf5/verify.cpp
 #include <gmock/gmock.h>
 #include <hdf5.h>
 #include <sys/resource.h>

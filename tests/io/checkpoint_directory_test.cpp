@@ -1,5 +1,6 @@
 // checkpoint_directory_test.cpp -- what is published, what is kept, and what is refused before it is
 // published.
+// Tests: io/hdf5/coverage.cpp
 #include "io/hdf5/checkpoint_directory.hpp"
 
 #include <gmock/gmock.h>

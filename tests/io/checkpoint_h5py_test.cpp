@@ -1,4 +1,6 @@
 // checkpoint_h5py_test.cpp -- Python with h5py reads the master as it is.
+// Tests: io/hdf5/hdf5_layout.cpp
+// Tests: io/hdf5/master.cpp
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,6 @@
 // model_test.cpp -- a model is read from its one file: whole, by rows, by ids, and refused when it is
 // damaged.
+// Tests: io/hdf5/model_file.cpp
 #include "capstan/model.hpp"
 
 #include <fmt/format.h>

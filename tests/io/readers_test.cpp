@@ -1,5 +1,13 @@
 // readers_test.cpp -- each reader: what it reads, what it refuses and where, and that its positions are
 // exact.
+// Tests: io/data/byte_stream.cpp
+// Tests: io/data/criteo.cpp
+// Tests: io/data/hdf5_rows.cpp
+// Tests: io/data/libsvm.cpp
+// Tests: io/data/line_cursor.hpp
+// Tests: io/data/line_reader.cpp
+// Tests: io/data/records.cpp
+// Tests: io/data/text.cpp
 #include "capstan/readers.hpp"
 
 #include <gmock/gmock.h>

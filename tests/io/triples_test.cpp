@@ -1,4 +1,5 @@
 // triples_test.cpp -- tab-separated graphs: what is read, and what is refused with file and line.
+// Tests: io/data/graph.hpp
 #include "io/data/triples.hpp"
 
 #include <gmock/gmock.h>

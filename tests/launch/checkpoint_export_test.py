@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
 """`capstan checkpoint export`: every format read back by h5py, numpy and zipfile; outputs that are refused."""
+# Tests: io/export/keras.cpp
+# Tests: io/export/npz.cpp
+# Tests: io/export/zip.cpp
+# Tests: launch/checkpoint/export.cpp
 import os
 import shutil
 import subprocess

@@ -1,5 +1,15 @@
 #!/usr/bin/env python3
 """`capstan checkpoint list`, `show`, `verify` and `diff`, on checkpoints that are whole and that are damaged."""
+# Tests: launch/checkpoint/command_line.cpp
+# Tests: launch/checkpoint/compare.cpp
+# Tests: launch/checkpoint/diff.cpp
+# Tests: launch/checkpoint/find.cpp
+# Tests: launch/checkpoint/list.cpp
+# Tests: launch/checkpoint/norms.cpp
+# Tests: launch/checkpoint/output.cpp
+# Tests: launch/checkpoint/run.cpp
+# Tests: launch/checkpoint/show.cpp
+# Tests: launch/checkpoint/verify.cpp
 import json
 import os
 import shutil

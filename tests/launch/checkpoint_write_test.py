@@ -1,5 +1,10 @@
 #!/usr/bin/env python3
 """`capstan checkpoint reshard` and `import`: what was written is a checkpoint like any other."""
+# Tests: io/hdf5/foreign_dataset.cpp
+# Tests: launch/checkpoint/compact.cpp
+# Tests: launch/checkpoint/copy.cpp
+# Tests: launch/checkpoint/import_source.cpp
+# Tests: launch/checkpoint/reshard.cpp
 import fcntl
 import json
 import os

@@ -1,5 +1,11 @@
 #!/usr/bin/env python3
 """`capstan doctor`: alone and under mpirun, as a table and as JSON; faults that are put there are found."""
+# Tests: launch/doctor/command_line.cpp
+# Tests: launch/doctor/finding.cpp
+# Tests: launch/doctor/gathering.cpp
+# Tests: launch/doctor/gathering_mpi.cpp
+# Tests: launch/doctor/pair_measure.cpp
+# Tests: launch/doctor/pair_work.cpp
 import json
 import os
 import pathlib

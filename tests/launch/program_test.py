@@ -1,5 +1,11 @@
 #!/usr/bin/env python3
 """Runs the `capstan` program and looks at exit codes and texts. Arguments: program, source directory, mpiexec."""
+# Tests: io/hdf5/version.cpp
+# Tests: launch/failure.cpp
+# Tests: launch/main.cpp
+# Tests: launch/version.cpp
+# Tests: src/mpi/version.cpp
+# Tests: src/transport/ucx/version.cpp
 import json
 import os
 import pathlib

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 """`capstan run` on one host: the command that it prints, roles, signals, time-out, exit codes, and that nothing stays behind."""
+# Tests: launch/run/options.cpp
+# Tests: launch/run/run.cpp
+# Tests: launch/run/supervise.cpp
 import os
 import pathlib
 import re

@@ -1,5 +1,11 @@
 #!/usr/bin/env python3
 """What a job with --run-dir shows, and leaves for its reader: logs, figures, a table of ranks."""
+# Tests: launch/running_job.cpp
+# Tests: launch/top.cpp
+# Tests: launch/trace.cpp
+# Tests: src/cluster/bootstrap/run_files.cpp
+# Tests: src/telemetry/metrics_writer.cpp
+# Tests: src/telemetry/trace.cpp
 import json
 import os
 import pathlib

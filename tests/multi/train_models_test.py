@@ -1,5 +1,13 @@
 #!/usr/bin/env python3
 """`capstan train lr`, `fm` and `mlp` as one process and as ranks, on small data whose answer another way finds."""
+# Tests: src/train/epoch.hpp
+# Tests: src/train/mlp/closures.cpp
+# Tests: src/train/model.hpp
+# Tests: src/train/model_options.cpp
+# Tests: src/train/model_program.cpp
+# Tests: src/train/optimizer_choice.cpp
+# Tests: src/train/orders.hpp
+# Tests: src/train/sparse/closures.cpp
 import itertools
 import math
 import pathlib

@@ -3,6 +3,11 @@
 
 The graph is made here, so that the test always runs; UMLS joins in where its files are.
 """
+# Tests: launch/training_output.cpp
+# Tests: src/train/kge/known_graph.cpp
+# Tests: src/train/kge/program_options.cpp
+# Tests: src/train/kge/slice.cpp
+# Tests: src/train/kge/trainer.cpp
 import pathlib
 import sys
 import unittest

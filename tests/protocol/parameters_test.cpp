@@ -1,4 +1,5 @@
 // parameters_test.cpp -- ranges of the parameters of optimizers and initializers.
+// Tests: src/protocol/check_optimizer.cpp
 #include <gtest/gtest.h>
 
 #include <limits>

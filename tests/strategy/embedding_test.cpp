@@ -1,5 +1,6 @@
 // embedding_test.cpp -- lookups, combiners and their gradients on tables in this process; ragged batches;
 // lists of tables.
+// Tests: src/strategy/ragged_ids.cpp
 #include "capstan/embedding.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,7 @@
 // replicas_test.cpp -- replica threads: kept between runs, in step in collectives, and gone with the first
 // error.
+// Tests: src/strategy/current_replica.hpp
+// Tests: src/strategy/replica_group.cpp
 #include "capstan/replica.hpp"
 
 #include <gmock/gmock.h>

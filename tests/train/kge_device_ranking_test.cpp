@@ -1,5 +1,6 @@
 // kge_device_ranking_test.cpp -- do ranks by a GPU agree with their definition, ties, filters and broken
 // numbers included?
+// Tests: src/train/kge/device_ranking_bodies.hpp
 #include "train/kge/device_ranking.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,6 @@
 // kge_device_step_test.cpp -- does a GPU compute what the definition says, and every time the same?
+// Tests: src/train/kge/device_bodies.hpp
+// Tests: src/train/kge/device_plan.cpp
 #include "train/kge/device_step.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 // kge_ranking_test.cpp -- do filtered ranks agree with ten lines of brute force, ties and broken numbers
 // included?
+// Tests: src/train/kge/rank_metrics.cpp
+// Tests: src/train/kge/true_answers.cpp
 #include "train/kge/ranking.hpp"
 
 #include <gtest/gtest.h>
