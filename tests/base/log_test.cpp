@@ -1,5 +1,7 @@
 // log_test.cpp -- the file beside standard error: what goes where, and what happens when it cannot be
 // written.
+// Tests: src/base/log_file.cpp
+// Tests: src/base/open_to_append.cpp
 #include "base/log.hpp"
 
 #include <gmock/gmock.h>

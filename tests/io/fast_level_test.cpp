@@ -1,5 +1,6 @@
 // fast_level_test.cpp -- checkpoints that lie in the first of two levels, and are brought to the second.
 // Tests: io/hdf5/fast_directory.cpp
+// Tests: io/directory.cpp
 #include "io/hdf5/fast_level.hpp"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,81 @@
+// persistent_memory_test.cpp -- what a process has written is there when it is dead, for those who map it.
+#include "transport/memory/persistent_memory.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace capstan::transport {
+namespace {
+
+constexpr std::uint64_t kFirst = PersistentMemory::kFirst;
+constexpr std::uint64_t kPage = 4096;
+
+TEST(PersistentMemory, HasWhatAProcessWroteThatWasKilled) {
+  const auto memory = PersistentMemory::create();
+  EXPECT_FALSE(memory->used());
+  const pid_t writer = fork();
+  ASSERT_GE(writer, 0);
+  if (writer == 0) {
+    const auto mine = memory->map(kFirst, 2 * kPage);
+    mine[0] = std::byte{7};
+    mine[2 * kPage - 1] = std::byte{9};
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(writer, &status, 0), writer);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(memory->used());
+  const auto found = memory->map(kFirst, 2 * kPage);
+  EXPECT_EQ(found[0], std::byte{7});
+  EXPECT_EQ(found[1], std::byte{0});
+  EXPECT_EQ(found[2 * kPage - 1], std::byte{9});
+}
+
+TEST(PersistentMemory, IsSharedWithOthersOfTheHostByItsLocation) {
+  const auto memory = PersistentMemory::create();
+  const auto mine = memory->map(kFirst, 2 * kPage);
+  mine[kPage] = std::byte{5};
+  std::byte* theirs = map_kept(memory->place(kFirst + kPage), kPage);
+  ASSERT_NE(theirs, nullptr);
+  EXPECT_EQ(theirs[0], std::byte{5});
+  theirs[1] = std::byte{6};
+  EXPECT_EQ(mine[kPage + 1], std::byte{6});
+}
+
+TEST(PersistentMemory, IsNotMappedByTheLocationOfAnother) {
+  const auto memory = PersistentMemory::create();
+  (void)memory->map(kFirst, kPage);
+  FileLocation of_another = memory->place(kFirst);
+  ++of_another.id;  // a descriptor of that number that belongs to something else
+  EXPECT_EQ(map_kept(of_another, kPage), nullptr);
+  FileLocation nowhere = memory->place(kFirst);
+  nowhere.path = "/proc/self/fd/no-such-descriptor";
+  EXPECT_EQ(map_kept(nowhere, kPage), nullptr);
+  EXPECT_EQ(map_kept({}, kPage), nullptr);
+}
+
+TEST(PersistentMemory, IsZeroAgainWhereItWasUnmapped) {
+  const auto memory = PersistentMemory::create();
+  const auto kept = memory->map(kFirst, kPage);
+  const std::array<std::span<std::byte>, 1> dropped{memory->map(kFirst + kPage, kPage)};
+  kept[0] = std::byte{1};
+  std::fill(dropped[0].begin(), dropped[0].end(), std::byte{2});
+  memory->unmap(kFirst + kPage, dropped);
+  EXPECT_EQ(kept[0], std::byte{1});
+  const auto again = memory->map(kFirst + kPage, kPage);
+  EXPECT_TRUE(std::all_of(again.begin(), again.end(), [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+TEST(PersistentMemory, HasAnIdOfItsOwn) {
+  const auto one = PersistentMemory::create();
+  const auto other = PersistentMemory::create();
+  EXPECT_NE(one->place(kFirst).id, other->place(kFirst).id);
+}
+
+}  // namespace
+}  // namespace capstan::transport
