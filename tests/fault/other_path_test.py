@@ -42,8 +42,8 @@ class OtherPath(JobTest):
     def test_through_pinned_memory_and_not(self):
         job = self.check("CAPSTAN_GPU_TRANSFER=auto", "CAPSTAN_GPU_TRANSFER=staged", "--capstan-log-level=debug",
                          *gpu_flags(prefix="--capstan-"), **ON_GPU)
-        self.assertRegex(job.stderr, r"worker 0\S* \[debug\] GPU 0 puts gradients into the GPU of ps 0")
-        self.assertNotRegex(job.stderr, r"worker 1\S* \[debug\] GPU 0 puts gradients")
+        self.assertRegex(job.stderr, r"worker 0\S* \[debug\] GPU 0 copies gradients into the GPU of ps 0")
+        self.assertNotRegex(job.stderr, r"worker 1\S* \[debug\] GPU 0 copies gradients")
 
 
 if __name__ == "__main__":
