@@ -465,6 +465,24 @@ TEST_F(DeviceShardTest, WhatGoesWrongOnTheGpuIsKnownWhoeverWasTold) {
               HasSubstr("no kernel"));
 }
 
+TEST_F(DeviceShardTest, AcceptsPushesFromTheMemoryOfItsOwnGpuOnly) {
+  OneStore host(ShardMemory::host);
+  host.create(one_shard<float>(1, {4, 1}, optimizers::SGD{}));
+  EXPECT_FALSE(host.store().device()->reserve(1, 0, 0, 4));
+  EXPECT_TRUE(host.store().device()->key(1, 0).empty());
+  OneStore gpu(ShardMemory::device);
+  gpu.create(one_shard<float>(1, {4, 1}, optimizers::SGD{}));
+  EXPECT_TRUE(gpu.store().device()->reserve(1, 0, 0, 4));
+  EXPECT_FALSE(gpu.store().device()->reserve(1, 0, 1, 4));
+  EXPECT_FALSE(gpu.store().device()->key(1, 0).empty());
+  gpu.store().create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .workers = {2}});
+  protocol::CreateShard grouped = one_shard<float>(2, {4, 1}, optimizers::SGD{});
+  grouped.group = 1;
+  gpu.create(grouped);
+  EXPECT_FALSE(gpu.store().device()->reserve(2, 0, 0, 4)) << "a group holds pushes in host memory";
+  (void)refusal([&] { (void)gpu.store().device()->reserve(9, 0, 0, 1); }, Code::not_found);
+}
+
 TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNothingHasChanged) {
   stream_.reset();
   if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";

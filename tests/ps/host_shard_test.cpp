@@ -189,14 +189,14 @@ TEST_F(HostShardTest, CountsPartsThatAnEarlierRunHadApplied) {
   EXPECT_EQ(shard.rows_moved(), 1U);
 }
 
-TEST_F(HostShardTest, RenewsItsVersionForReadersOfTheProcessBefore) {
+TEST_F(HostShardTest, ResumesWithAVersionThatTheProcessBeforeDidNotPublish) {
   HostShard& shard = make(4, optimizers::SGD{});
   line_[0] = 7;  // killed while it wrote
-  shard.renew_version();
+  shard.resume(0);
   EXPECT_EQ(version(), 8U);
-  shard.add_unfinished();
-  shard.renew_version();
+  shard.resume(1);
   EXPECT_EQ(version(), 11U);
+  EXPECT_FALSE(shard.is_consistent());
 }
 
 TEST_F(HostShardTest, FreezesValuesAndSlotsBeforeLaterPushes) {

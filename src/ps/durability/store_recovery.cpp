@@ -58,25 +58,21 @@ void Store::recover() {
     }
     recovered.emplace(key, factory_.recover(record));
   }
-  const auto find = [&](std::uint32_t variable, std::uint32_t shard) {
-    const auto found = recovered.find({variable, shard});
-    return found == recovered.end() ? nullptr : found->second.get();
-  };
-  // The pusher of an unfinished entry, or the closure that runs again, has it applied once more.
+  // The pusher of an uncommitted entry, or the closure that runs again, has it applied once more.
   if (const auto entry = persistent_->cut_off()) {
     const protocol::PushHeader& header = entry->header;
     ledger_.set_entered(header, entry->entered);
     const bool changes_rows =
         header.kind == protocol::PushKind::sparse || header.kind == protocol::PushKind::dense;
-    HostShard* const shard = find(header.variable, header.shard);
-    if (changes_rows && shard != nullptr) shard->undo(entry->steps);
+    const auto shard = recovered.find({header.variable, header.shard});
+    if (changes_rows && shard != recovered.end()) shard->second->undo(entry->steps);
     // A restore changes rows without the journal, so the next process must not undo the entry again.
     persistent_->journal().retire();
   }
-  for (const auto& [rank, push] : persistent_->unfinished_pushes()) {
-    if (HostShard* const shard = find(push.variable(), push.shard())) shard->add_unfinished();
-  }
-  for (const auto& [key, shard] : recovered) shard->renew_version();
+  std::map<Key, int> unfinished;
+  for (const auto& [rank, push] : persistent_->unfinished_pushes())
+    ++unfinished[{push.variable(), push.shard()}];
+  for (const auto& [key, shard] : recovered) shard->resume(unfinished[key]);
   shards_.insert(recovered.begin(), recovered.end());
 }
 

@@ -87,7 +87,7 @@ void HostShard::update_as(const protocol::PushHeader& header, std::span<const st
 std::shared_ptr<FrozenRows> HostShard::freeze_rows(std::optional<TouchedRows> touched) {
   std::vector<ShardSnapshot::Array> arrays;
   for (std::uint32_t number = 0; number <= slots_.size(); ++number)
-    arrays.push_back({array(number), row_bytes(number)});
+    arrays.push_back({array(number), bytes_per_row(number)});
   auto snapshot = std::make_shared<ShardSnapshot>(arrays, rows(), std::move(touched), chunks_);
   attach(snapshot);
   return snapshot;

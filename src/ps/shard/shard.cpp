@@ -19,7 +19,7 @@ Shard::Shard(protocol::CreateShard description, const protocol::ShardLocation& l
 
 Shard::~Shard() = default;
 
-std::uint64_t Shard::row_bytes(std::uint32_t array) const noexcept {
+std::uint64_t Shard::bytes_per_row(std::uint32_t array) const noexcept {
   return array == 0 ? row_bytes() : width_ * size_of(protocol::slot_dtype(description_.dtype));
 }
 
@@ -108,11 +108,11 @@ void Shard::check_bounds(const protocol::RestoreShard& from) const {
                   fmt::format("rows for \"{}\" are not as long as its own", description_.name));
   };
   for (const protocol::RestorePiece& piece : from.pieces) {
-    const std::uint64_t all = description_.rows * row_bytes(piece.array);
+    const std::uint64_t all = description_.rows * bytes_per_row(piece.array);
     refuse_unless(piece.at <= all && piece.bytes <= all - piece.at);
   }
   for (const protocol::RestoreChanges& changes : from.changes)
-    refuse_unless(changes.rows.row_bytes == row_bytes(changes.array));
+    refuse_unless(changes.rows.row_bytes == bytes_per_row(changes.array));
 }
 
 void Shard::restore(const protocol::RestoreShard& from, RestoreFiles& files) {
@@ -124,7 +124,8 @@ void Shard::restore(const protocol::RestoreShard& from, RestoreFiles& files) {
   set_steps(from.steps);
 }
 
-void Shard::renew_version() noexcept {
+void Shard::resume(int unfinished) noexcept {
+  unfinished_ = unfinished;
   const std::atomic_ref<std::uint64_t> version(*words_.version);
   const std::uint64_t even = version.load(std::memory_order_relaxed) / 2 * 2 + 2;
   version.store(is_consistent() ? even : even + 1, std::memory_order_release);

@@ -23,8 +23,8 @@ class RestoreFiles;
 class ShardSnapshot;
 
 /// Holds what does not depend on where the rows are stored: the description, the words that clients read, and
-/// which pushes and snapshots are in progress. Derived classes hold the rows: HostShard, DeviceShard. Calls
-/// require the mutex of the store, but those for the description, the location and the sizes.
+/// the pushes and snapshots in progress. Derived classes hold the rows: HostShard, DeviceShard. Calls require
+/// the mutex of the store, except those for the description, the location and the sizes.
 class Shard {
  public:
   /// Two words of registered memory, in one cache line. The version is odd while the rows change; readers of
@@ -49,8 +49,6 @@ class Shard {
   /// Elements per row.
   std::uint64_t width() const noexcept { return width_; }
   std::uint64_t row_bytes() const noexcept { return width_ * size_of(description_.dtype); }
-  /// Bytes per row of the values (array 0) or of a slot (1 and up).
-  std::uint64_t row_bytes(std::uint32_t array) const noexcept;
 
   /// Sets the initial values and slots. REQUIRES: the shard was just constructed.
   virtual void initialize() = 0;
@@ -97,11 +95,10 @@ class Shard {
   /// Overwrites rows with those of a checkpoint. Throws Error(data_loss) if they do not fit the shard.
   void restore(const protocol::RestoreShard& from, RestoreFiles& files);
 
-  /// Counts an unfinished push that the process before this one had begun.
-  void add_unfinished() noexcept { ++unfinished_; }
-  /// Sets the version to another value than any that the process before this one published: a reader that
-  /// began before its death may have read rows that were undone.
-  void renew_version() noexcept;
+  /// Continues after the process before this one was killed, in which so many pushes were unfinished. Sets
+  /// the version to a value that that process did not publish: a reader that began before its death may have
+  /// read rows that were undone.
+  void resume(int unfinished) noexcept;
 
   /// Rows pushed to the shard and sent from it.
   std::uint64_t rows_moved() const noexcept { return rows_moved_; }
@@ -110,6 +107,8 @@ class Shard {
   virtual std::uint64_t device_bytes() const noexcept { return 0; }
 
  protected:
+  /// Bytes per row of the values (array 0) or of a slot (1 and up).
+  std::uint64_t bytes_per_row(std::uint32_t array) const noexcept;
   /// Runs `f`, which applies the rows of an entry, as one change that readers and snapshots can tell apart.
   template <class F>
   void change(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const F& f) {
