@@ -1,4 +1,4 @@
-// persistent_state.cpp -- head, journal, ledger, manifest, board, then regions one after the other.
+// persistent_state.cpp -- layout: head, journal, ledger, partial pushes, manifest, board, then regions.
 #include "ps/durability/persistent_state.hpp"
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-/// Some 100,000 shards, rings and members. Pages that are not touched do not exist.
+/// Enough for about 100,000 shards, rings and members. Unused pages take no memory.
 constexpr std::uint64_t kManifestBytes = std::uint64_t{256} << 20;
 
 constexpr std::uint64_t to_pages(std::uint64_t bytes) {
@@ -109,8 +109,7 @@ void PersistentState::set_applied(std::uint64_t rank, std::uint64_t bytes) const
 
 void PersistentState::reset(std::uint64_t rank) noexcept {
   if (rank >= partial_.size()) return;
-  // The positions of the earlier process mean nothing from here on: a committed entry that began at 0 would
-  // look cut off.
+  // Positions of the earlier process are void: a committed entry that began at 0 would look uncommitted.
   if (journal_.last().header.rank == rank) journal_.retire();
   partial_[rank] = {};
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -123,7 +122,7 @@ void PersistentState::begin(const protocol::PushHeader& header, std::int64_t ste
   const std::uint64_t position = applied(header.rank);
   journal_.begin(header, position, steps, entered);
   PartialPush(&of)[2] = partial_[header.rank].of;
-  // One that lies ahead is of this entry, begun before and cut off.
+  // A record ahead of the position is one of this entry, begun by a process that did not commit it.
   const bool first =
       of[0].applied > position || (of[1].applied <= position && of[0].applied <= of[1].applied);
   of[first ? 0 : 1] = {position + header.bytes, header.variable, header.shard,

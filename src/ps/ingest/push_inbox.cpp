@@ -22,7 +22,7 @@ void PushInbox::receive(const transport::Message& message) {
   }
   if (reinterpret_cast<std::uintptr_t>(message.payload.data()) % alignof(std::uint64_t) == 0) {
     apply(message.from, pusher, header, message.payload);
-  } else {  // the transport's buffer begins where it likes
+  } else {  // the buffer of the transport may have any alignment
     const std::vector<std::byte> aligned(message.payload.begin(), message.payload.end());
     apply(message.from, pusher, header, aligned);
   }
@@ -55,8 +55,8 @@ void PushInbox::apply(int rank, Pusher& pusher, const protocol::PushHeader& head
     log::error("dropped a push to variable {} shard {}: {} bytes came where its header says {}",
                header.variable, header.shard, payload.size() + sizeof header, header.bytes);
   } else {
-    // In this order a push that ends another, which it is the second run of, leaves the shard no moment in
-    // which it looks complete.
+    // Applied before it is noted: if the entry begins the second run of an unfinished push, the shard is at
+    // no moment consistent in between.
     protocol::apply_entry(header, payload.data(), sink_);
     pusher.unfinished.note(header, sink_);
   }

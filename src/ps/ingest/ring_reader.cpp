@@ -1,4 +1,4 @@
-// ring_reader.cpp -- polls tails, applies entries in order, publishes how far it has come.
+// ring_reader.cpp -- polls tails, applies entries in order, publishes the position.
 #include "ps/ingest/ring_reader.hpp"
 
 #include <algorithm>
@@ -128,7 +128,7 @@ std::uint64_t RingReader::tail_of(const Ring& ring) const noexcept {
 bool RingReader::has_work() const {
   return std::any_of(rings_.begin(), rings_.end(), [this](const Ring& ring) {
     if (tail_of(ring) == ring.applied) return false;
-    // A message of the replica's wakes the ps.
+    // Entries that only await the replica are no work: its message wakes the ps.
     const bool waits = !ring.unsafe.empty() && ring.unsafe.front().first == ring.applied &&
                        !replica_->safe(ring.unsafe.front().second);
     return !waits || ring.told != tail_of(ring);
@@ -145,7 +145,7 @@ bool RingReader::apply_some() {
 
 std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uint64_t position,
                                                       std::uint64_t tail) {
-  // Not even a header fits: the tail is nothing that a pusher writes.
+  // No pusher writes such a tail, and a header might not fit.
   if ((position | tail) % protocol::kCacheLine != 0) return std::nullopt;
   const std::uint64_t place = position % ring.bytes;
   const std::uint64_t room = std::min(ring.bytes - place, tail - position);
@@ -207,11 +207,11 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
     const protocol::PushHeader& header = entry->header;
     if (header.in_staging_buffer == 0) most = kMaxBatch;
     if (header.kind != protocol::PushKind::padding) {
-      // A push that its pusher has given up ends here, whatever this entry begins: a read that waits for the
-      // end must not hold it back.
+      // This entry ends a push that its pusher has given up, so a read that waits for the end must not block
+      // it.
       if (!whatever_waits && !ring.unfinished.open() && !sink_.ready(header)) break;
-      // In this order a push that ends another, which it is the second run of, leaves the shard no moment in
-      // which it looks complete.
+      // Applied before it is noted: if the entry begins the second run of an unfinished push, the shard is at
+      // no moment consistent in between.
       protocol::apply_entry(header, entry->rest, sink_);
       ring.unfinished.note(header, sink_);
     }

@@ -1,4 +1,4 @@
-// row_sender.cpp -- taking requests apart, gathering, sending.
+// row_sender.cpp -- parsing requests, gathering rows, sending pieces.
 #include "ps/server/row_sender.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ using transport::kPieceBytes;
 RowSender::~RowSender() {
   for (auto& piece : pieces_) {
     if (piece->in_flight != 0)
-      (void)piece.release();  // the transport reads it still, and there is no taking it back
+      (void)piece.release();  // leaked: the transport still reads it, and cannot be stopped
   }
 }
 
@@ -127,7 +127,7 @@ bool RowSender::take_snapshot(Read& read, const Segment& segment) {
   return true;
 }
 
-/// Rows that it has been asked for, or bytes.
+/// `begin` and `end` count rows of a sparse segment, or bytes of a dense one.
 void RowSender::gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out) {
   if (segment.what.sparse != 0) {
     store_.gather(segment.from, std::span(segment.rows).subspan(begin, end - begin), out);

@@ -1,4 +1,4 @@
-// chunk_pool.cpp -- chunks by size; a look at what is left now and then.
+// chunk_pool.cpp -- chunks by size, and a check of free memory now and then.
 #include "ps/shard/chunk_pool.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace capstan::ps {
 namespace {
 
-/// Between two looks, which take about as long as a chunk's pages.
+/// Bytes allocated between two checks of free memory, each of which takes as long as the pages of a chunk.
 constexpr std::uint64_t kAtOnce = std::uint64_t{64} << 20;
 
 }  // namespace
@@ -45,7 +45,7 @@ void ChunkPool::give_back(std::vector<Chunk> chunks, std::size_t bytes) noexcept
       free_bytes_ += bytes;
     }
   } catch (const std::bad_alloc&) {
-    // There is no memory to say what is free: the system gets the rest back.
+    // No memory to record free chunks: the rest is returned to the system.
   }
 }
 

@@ -29,7 +29,7 @@ class ShardFactory {
   /// Makes the object for a shard whose memory is that of the process before this one.
   std::shared_ptr<HostShard> recover(const ShardRecord& record) const;
   /// Reclaims the memory of the shards of a variable, which have been destroyed, if nothing has been
-  /// allocated since; else it stays unused, and the manifest records that the shards are gone.
+  /// allocated since; else it stays unused, and the manifest records that the shards were dropped.
   void reclaim(std::uint32_t variable);
 
  private:
