@@ -74,8 +74,8 @@ void never_end() {
 
 class Job {
  public:
-  Job(cs::ClusterCoordinator& coordinator, std::int64_t microseconds)
-      : coordinator_(coordinator), microseconds_(microseconds) {}
+  Job(const Sums& sums, cs::ClusterCoordinator& coordinator, std::int64_t microseconds)
+      : sums_(sums), coordinator_(coordinator), microseconds_(microseconds) {}
 
   void reach() { coordinator_.run_on_every_worker<&reach_all>(sums_.counter, sums_.sharded, sums_.other); }
 
@@ -112,7 +112,7 @@ class Job {
   }
 
  private:
-  Sums sums_;
+  const Sums sums_;
   cs::ClusterCoordinator& coordinator_;
   const std::int64_t microseconds_;
   std::int64_t scheduled_ = 0;
@@ -127,8 +127,9 @@ int main(int argc, char** argv) {
   cs::ParameterServerStrategy strategy(
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}, .memory = cs::shard_memory()});
   const auto scope = strategy.scope();
+  const Sums sums;
   cs::ClusterCoordinator coordinator(strategy);
-  Job job(coordinator, argc > 2 ? std::atoll(argv[2]) : 0);
+  Job job(sums, coordinator, argc > 2 ? std::atoll(argv[2]) : 0);
   job.reach();
   std::fprintf(stderr, "begins\n");
   if (until.is_file()) {

@@ -37,6 +37,8 @@ void PsHeartbeat::take(const transport::Message& message) {
   if (message.header.empty()) {
     excuse();
   } else if (transport::read_header<protocol::PsHeartbeatHeader>(message)) {
+    // The coordinator watches this ps from its first heartbeat on.
+    if (!coordinator_detector_.watches(coordinator_rank_)) next_ = {};
     coordinator_detector_.heard(coordinator_rank_, Clock::now());
   }
 }
