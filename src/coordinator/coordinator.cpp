@@ -30,6 +30,12 @@ constexpr ControlLoop::Looks kCoordinatorPolls{std::chrono::milliseconds(1), std
 /// How long the end of a job waits for the last figures of its ranks.
 constexpr std::chrono::milliseconds kLastFigures{300};
 
+/// Before anything is registered on its control fabric.
+strategy::Strategy& with_control_of(strategy::Strategy& strategy) {
+  strategy.take_control();
+  return strategy;
+}
+
 void take_inputs(ClosureQueue::Extras& extras, detail::PackedArguments& arguments) {
   if (arguments.inputs.empty()) return;
   if (!extras) extras = std::make_unique<ClosureExtras>();
@@ -39,7 +45,7 @@ void take_inputs(ClosureQueue::Extras& extras, detail::PackedArguments& argument
 }  // namespace
 
 Coordinator::Coordinator(strategy::Strategy& strategy)
-    : strategy_(strategy),
+    : strategy_(with_control_of(strategy)),
       runtime_(*strategy.runtime()),
       loop_(std::make_shared<ControlLoop>(
           runtime_.control(), [this] { return round(); }, kCoordinatorPolls)),
@@ -100,6 +106,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     // Where the replica has its place already, that ps counts as lost, and hears nothing.
     if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
   });
+  // A ps or worker opens the connection with it; its first heartbeat says more.
+  subscriptions_.on_message(transport::kHello, [](const transport::Message&) {});
   subscriptions_.on_message(transport::kHeartbeat,
                             [this](const transport::Message& message) { take_heartbeat(message); });
   subscriptions_.on_message(transport::kReport,
@@ -107,6 +115,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   subscriptions_.on_message(transport::kLeave,
                             [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   subscriptions_.on_failure([this](transport::Peer& peer) { on_failure(peer); });
+  runtime_.control().keep_unhandled(false);  // messages that were kept have handlers now
   queue_->number_from(runtime_.coordinator_memory().read().next_closure);
   add_workers();
   if (runtime_.life() > 0) come_back();

@@ -39,10 +39,8 @@ Recovery::Recovery(cluster::Runtime& runtime, client::Client& client)
 }
 
 Recovery::~Recovery() {
-  if (runtime_.life() > 0) {
-    for (const auto type : {transport::kCoordinatorKnown, transport::kReplicaLost})
-      runtime_.control().on_message(type, [](const transport::Message&) {});
-  }
+  if (runtime_.life() > 0)
+    runtime_.control().on_message(transport::kCoordinatorKnown, [](const transport::Message&) {});
 }
 
 /// The coordinator connects first: nobody else knows where it is.
@@ -52,8 +50,6 @@ void Recovery::call_out() {
     const auto life = transport::read_header<std::int32_t>(message);
     if (life == runtime_.life()) answered_.insert(message.from);
   });
-  fabric.on_message(transport::kReplicaLost,
-                    [this](const transport::Message& message) { drop_replica_of(message.from); });
   const cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
   const auto to_others = to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}});
   const auto to_ps =
@@ -103,31 +99,6 @@ void Recovery::await_workers() {
     });
     return workers_.empty();
   });
-}
-
-void Recovery::drop_replica_of(int rank) {
-  using State = cluster::SpareRecord::State;
-  const cluster::Member& ps = runtime_.member(rank);
-  if (ps.role != Role::ps || !runtime_.ps_have_replicas()) return;
-  const cluster::Member& replica = runtime_.member(Role::spare, ps.index);
-  bool dropped = false;
-  bool changed = false;
-  runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
-    if (record.spares.empty()) {
-      for (const cluster::Member& member : runtime_.members()) {
-        if (member.role == Role::spare) record.spares.push_back({.rank = member.rank});
-      }
-    }
-    for (cluster::SpareRecord& spare : record.spares) {
-      if (spare.rank != replica.rank) continue;
-      changed = spare.state == State::waits;
-      dropped = changed || (spare.state == State::gone && spare.life == 0);
-      if (changed) spare.state = State::gone;
-    }
-  });
-  if (!dropped) return;  // it was told to take the ps's place
-  if (changed) log::warn("{} goes on without {}", ps.name(), replica.name());
-  runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
 }
 
 void Recovery::list_shards(client::Client& client) {

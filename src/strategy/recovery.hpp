@@ -50,10 +50,6 @@ class Recovery {
   void call_out();
   void await_ps();
   void await_workers();
-  /// Answers a ps that has lost its replica. Workers that are awaited may wait for that ps, and the
-  /// Coordinator object, which answers later, does not exist yet; it reads from the record what was decided
-  /// here.
-  void drop_replica_of(int ps);
   void list_shards(client::Client& client);
 
   cluster::Runtime& runtime_;

@@ -82,10 +82,8 @@ std::shared_ptr<cluster::Runtime> as_coordinator(std::shared_ptr<cluster::Runtim
 
 Strategy::Job::Job(cluster::Runtime& runtime) : runtime_(runtime) {
   runtime_.begin_job();
-  // Ps and workers send these as soon as they run, which may be before a coordinator listens.
-  for (const auto type :
-       {transport::kHello, transport::kHeartbeat, transport::kJoin, transport::kReplicaLost})
-    runtime_.control().on_message(type, [](const transport::Message&) {});
+  // Ranks send messages as soon as they run, and may die; the Coordinator has the handlers.
+  runtime_.control().keep_unhandled(true);
 }
 
 Strategy::Job::~Job() {
@@ -103,6 +101,7 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
       options_(std::move(options)),
       of_this_process_(of_this_process),
       context_(runtime_),
+      interim_control_(*runtime_),
       recovery_(*runtime_, context_.client()),
       worker_resources_(runtime_->control()),
       next_variable_(recovery_.last_variable() + 1),
@@ -121,6 +120,7 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
   start_embedded_ps();
   if (of_this_process_) return;
   context_.replicas().run_in_scope_of(*this);
+  interim_control_.start();
   Context::add_of_this_thread(context_);
 }
 
@@ -150,6 +150,7 @@ void Strategy::start_embedded_ps() {
 
 Strategy::~Strategy() {
   // By now the coordinator's dispatcher has ended, so this thread drives the control fabric.
+  interim_control_.stop();
   if (!runtime_->in_process()) cluster::Heartbeat::be_the_last();  // whoever came back would find nobody
   const std::vector<int> workers = runtime_->worker_ranks();
   const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();

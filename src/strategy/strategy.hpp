@@ -18,6 +18,7 @@
 #include "strategy/checkpointed_state.hpp"
 #include "strategy/closure_scheduler.hpp"
 #include "strategy/context.hpp"
+#include "strategy/interim_control.hpp"
 #include "strategy/ps_contents.hpp"
 #include "strategy/recovery.hpp"
 #include "strategy/restore_point.hpp"
@@ -111,7 +112,9 @@ class Strategy {
   }
 
   SaveProgress& save_progress() noexcept { return save_; }
-  /// From now on `scheduler` progresses the control fabric.
+  /// The caller progresses the control fabric from now on.
+  void take_control() { interim_control_.stop(); }
+  /// From now on `scheduler` progresses the control fabric. REQUIRES: take_control was called.
   void begin_scheduler(std::shared_ptr<ClosureScheduler> scheduler);
   /// Waits for a save in progress; then the caller progresses the control fabric again. There will be no
   /// other scheduler, since this one tells every worker to end.
@@ -173,6 +176,7 @@ class Strategy {
   bool of_this_process_;  // for variables that no scope is open for
   std::vector<std::jthread> embedded_ps_;
   Context context_;
+  InterimControl interim_control_;
   Recovery recovery_;
   mutable std::mutex variables_mutex_;  // and of groups_
   std::vector<std::shared_ptr<const BoundVariable>> variables_;

@@ -76,14 +76,15 @@ std::shared_ptr<ClosureScheduler> Strategy::scheduler() const {
 
 bool Strategy::wait_for_control(const std::function<bool()>& done, transport::Deadline deadline) {
   if (const auto scheduler = this->scheduler()) return scheduler->wait_until(done, deadline);
-  // Without a scheduler this thread alone progresses the fabric, and looks for failures itself.
-  return transport::progress_until(runtime_->control(), deadline, [&] {
+  // Without a scheduler this thread looks for failures itself.
+  const auto done_or_lost = [&] {
     for (int ps = 0; ps < runtime_->count(Role::ps); ++ps) {
       const transport::Peer& peer = runtime_->control_peer(runtime_->member(Role::ps, ps));
       if (peer.failed()) save_.lose(ps, peer.name());
     }
     return done();
-  });
+  };
+  return interim_control_.wait(done_or_lost, deadline);
 }
 
 void Strategy::forget_recorded_step() {

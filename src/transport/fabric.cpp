@@ -56,12 +56,47 @@ void Fabric::silence() noexcept {
   handlers_.clear();
   failure_handler_ = nullptr;
   silent_ = true;
+  keeps_unhandled_ = false;
+  unhandled_messages_.clear();
+  unhandled_failures_.clear();
 }
 
-void Fabric::deliver(const Message& message) const noexcept {
+void Fabric::keep(const Message& message) {
+  UnhandledMessage kept{message.type,
+                        message.from,
+                        {message.header.begin(), message.header.end()},
+                        {message.payload.begin(), message.payload.end()}};
+  std::erase(unhandled_messages_, kept);
+  unhandled_messages_.push_back(std::move(kept));
+}
+
+unsigned Fabric::deliver_unhandled() noexcept {
+  unsigned delivered = 0;
+  for (std::size_t at = 0; at < unhandled_messages_.size();) {
+    if (!has_handler(unhandled_messages_[at].type)) {
+      ++at;
+      continue;
+    }
+    const UnhandledMessage message = std::move(unhandled_messages_[at]);
+    unhandled_messages_.erase(unhandled_messages_.begin() + static_cast<std::ptrdiff_t>(at));
+    deliver({message.type, message.from, message.header, message.payload});
+    ++delivered;
+  }
+  if (!failure_handler_ || unhandled_failures_.empty()) return delivered;
+  for (Peer* peer : std::exchange(unhandled_failures_, {})) {
+    if (!peer->failed()) continue;  // connected again since
+    report_failure(*peer);
+    ++delivered;
+  }
+  return delivered;
+}
+
+void Fabric::deliver(const Message& message) noexcept {
   try {
-    if (message.type < handlers_.size() && handlers_[message.type]) {
+    if (has_handler(message.type)) {
       handlers_[message.type](message);
+    } else if (keeps_unhandled_) {
+      keep(message);
     } else if (!silent_) {
       log::warn("message of type {} from rank {} has no handler here; dropped", message.type, message.from);
     }
@@ -70,9 +105,13 @@ void Fabric::deliver(const Message& message) const noexcept {
   }
 }
 
-void Fabric::report_failure(Peer& peer) const noexcept {
+void Fabric::report_failure(Peer& peer) noexcept {
   try {
-    if (failure_handler_) failure_handler_(peer);
+    if (failure_handler_) {
+      failure_handler_(peer);
+    } else if (keeps_unhandled_) {
+      unhandled_failures_.push_back(&peer);
+    }
   } catch (const std::exception& error) {
     log::error("failure handler for {} threw: {}", peer.name(), error.what());
   }

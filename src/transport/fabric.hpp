@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -200,25 +201,46 @@ class Fabric {
   /// Wakes the fabric whose `bell` that is. False when it cannot be reached this way: send a message.
   virtual bool ring(const std::string& /*bell*/) noexcept { return false; }
 
-  /// One handler a message type. A message without a handler is logged and dropped.
+  /// One handler a message type. A message without a handler is logged and dropped, unless it is kept.
   void on_message(std::uint16_t type, Handler handler);
   /// Runs inside progress(), once for each peer that dies.
   void on_failure(FailureHandler handler) { failure_handler_ = std::move(handler); }
-  /// Forgets all handlers; what still arrives is dropped. For the end of what the handlers belong to.
+  /// Whether messages and failures that have no handler are kept until they have one; the next progress()
+  /// then delivers them, in order. Of equal messages of one rank the last is kept, so that repeated ones take
+  /// no more memory.
+  void keep_unhandled(bool keep) noexcept { keeps_unhandled_ = keep; }
+  /// Forgets all handlers, and all that was kept; what still arrives is dropped. For the end of what the
+  /// handlers belong to.
   void silence() noexcept;
   /// The process ends soon after this object, and others may be connecting to it at any time: connections
   /// that are not this object's own are left to the end of the process.
   virtual void leave_the_rest_to_exit() noexcept {}
 
  protected:
-  void deliver(const Message& message) const noexcept;
-  void report_failure(Peer& peer) const noexcept;
+  void deliver(const Message& message) noexcept;
+  void report_failure(Peer& peer) noexcept;
+  /// First in progress(): what was kept and has a handler now. Returns their number.
+  unsigned deliver_unhandled() noexcept;
 
  private:
+  struct UnhandledMessage {
+    std::uint16_t type;
+    int from;
+    std::vector<std::byte> header;
+    std::vector<std::byte> payload;
+    bool operator==(const UnhandledMessage&) const = default;
+  };
+
+  bool has_handler(std::uint16_t type) const noexcept { return type < handlers_.size() && handlers_[type]; }
+  void keep(const Message& message);
+
   int rank_ = -1;
   std::vector<Handler> handlers_;
   FailureHandler failure_handler_;
   bool silent_ = false;
+  bool keeps_unhandled_ = false;
+  std::deque<UnhandledMessage> unhandled_messages_;
+  std::vector<Peer*> unhandled_failures_;
 };
 
 /// The handlers of one owner, which end with it; what arrives for them afterwards is dropped. To be used and

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
 from job import HOST, MPIEXEC, main
-from sums import ON_GPU, SumsTest
+from sums import ON_GPU, SUMS, SumsTest
 
 # Two workers and two ps: coordinator, workers, replicas, ps.
 REPLICAS, PS = {0: 4, 1: 3}, {0: 5, 1: 6}
@@ -73,6 +73,17 @@ class PsReplica(SumsTest):
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stderr, rf"ps 0 \(rank {PS[0]} on {HOST}\) is gone, its shards with it; no spare has taken its place: "
                                      "it has no replica any more")
+
+    def test_a_replica_dies_before_there_are_variables_and_a_coordinator_of_closures(self):
+        file = self.folder / "variables"
+        job = self.start([SUMS, 2000, 0, "--capstan-ps=2", "--capstan-replicas-of-ps=2"], 7, env={"VARIABLES_AFTER": str(file)})
+        self.assert_says(job, "waits")
+        self.kill(job, REPLICAS[1])
+        self.assert_says(job, rf"the replica of this ps, spare 1 .*, is gone")
+        file.touch()
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn(f"ps 1 (rank {PS[1]} on {HOST}) goes on without spare 1", job.stderr)
+        self.assert_sums(job)
 
     def test_a_replica_that_stands_still_is_given_up(self):
         job = self.begin("--capstan-heartbeat-timeout=1s")

@@ -37,6 +37,10 @@ class SumsTest(Connected, JobTest):
         """Tells the job to end; what it printed, by name. All that was scheduled has counted once in each place."""
         job.end.touch()
         self.assertEqual(self.exit_code(job, seconds), 0, job.stdout + job.stderr)
+        return self.assert_sums(job)
+
+    def assert_sums(self, job):
+        """Of a job that has ended."""
         figures = {name: int(figure) for name, figure in re.findall(r"^(\w+) (\d+)$", job.stdout, re.MULTILINE)}
         scheduled = figures["scheduled"]
         self.assertGreater(scheduled, 0)

@@ -9,7 +9,8 @@
 // Each closure takes MICROSECONDS, of which most are between two of its pushes; without them, one in 16 takes
 // 300. With `endless` a last one, whose result is not among the sums, has a deadline and no end. With LEAVE,
 // a file that is not there, the coordinator says "lingers" when it has printed the sums, and ends the job
-// once the file is there.
+// once the file is there. With VARIABLES_AFTER=FILE in the environment it says "waits" when it has a
+// strategy, and creates the variables once that file is there.
 //
 // Prints how many closures were scheduled, and what the sums are at the end: a counter, a sharded table (one
 // row of it, by turns), a table on the last ps, and a metric.
@@ -66,6 +67,11 @@ bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<s
   other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{0});
   counter.add(0);
   return true;
+}
+
+bool wait_for(const std::string& file) {
+  const Until there(file);
+  return cs::poll_until([&] { return there.reached(0); }, std::chrono::minutes(5));
 }
 
 void never_end() {
@@ -127,6 +133,10 @@ int main(int argc, char** argv) {
   cs::ParameterServerStrategy strategy(
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}, .memory = cs::shard_memory()});
   const auto scope = strategy.scope();
+  if (const char* file = std::getenv("VARIABLES_AFTER")) {
+    std::fprintf(stderr, "waits\n");
+    if (!wait_for(file)) return 1;
+  }
   const Sums sums;
   cs::ClusterCoordinator coordinator(strategy);
   Job job(sums, coordinator, argc > 2 ? std::atoll(argv[2]) : 0);
@@ -143,8 +153,7 @@ int main(int argc, char** argv) {
   if (const std::string last = argv[3]; last != "endless") {
     std::fflush(stdout);
     std::fprintf(stderr, "lingers\n");
-    const Until leave(last);
-    return cs::poll_until([&] { return leave.reached(0); }, std::chrono::minutes(5)) ? 0 : 1;
+    return wait_for(last) ? 0 : 1;
   }
   const auto endless = coordinator.schedule_with<&never_end>({.deadline = std::chrono::milliseconds(50)});
   try {

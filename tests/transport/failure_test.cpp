@@ -54,6 +54,18 @@ void expect_unavailable(const std::function<void()>& call, const std::string& na
   }
 }
 
+TEST_P(FailureTest, KeepsAFailureUntilThereIsAHandler) {
+  survivor_->on_failure({});
+  survivor_->keep_unhandled(true);
+  end(victim_);
+  ASSERT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return to_victim_->failed(); }));
+  survivor_->progress();
+  survivor_->on_failure([this](Peer& peer) { reported_.push_back(peer.name()); });
+  survivor_->progress();
+  survivor_->progress();
+  EXPECT_THAT(reported_, testing::ElementsAre(to_victim_->name()));
+}
+
 TEST_P(FailureTest, ARankThatEndsIsReportedOnceAndByName) {
   EXPECT_FALSE(to_victim_->failed());
   EXPECT_NO_THROW(to_victim_->require_alive());

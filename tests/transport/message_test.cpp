@@ -47,6 +47,36 @@ TEST_P(MessageTest, ArriveWholeAndInOrderWhateverTheirSize) {
   }
 }
 
+TEST_P(MessageTest, KeepsUnexpectedMessagesInOrderUntilTheyHaveAHandler) {
+  const auto a = open(0);
+  const auto b = open(1);
+  Peer& to_b = connect(*a, *b, "b");
+  b->keep_unhandled(true);
+  bool last = false;
+  b->on_message(9, [&](const Message&) { last = true; });
+  // Of the equal ones the last is kept.
+  for (const std::uint64_t header : {1, 2, 1, 3, 1}) to_b.send(7, value_bytes(header), pattern(100, 0));
+  to_b.send(8, value_bytes(std::uint64_t{4}));
+  to_b.send(9, {});
+  const Progressing sender(*a);
+  ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return last; }));
+
+  std::vector<std::uint64_t> seen;
+  const auto see = [&](const Message& message) {
+    EXPECT_EQ(message.from, 0);
+    seen.push_back(value_of<std::uint64_t>(message.header));
+  };
+  b->on_message(7, see);
+  EXPECT_TRUE(seen.empty());  // not in on_message: its caller may not be ready
+  b->progress();
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{2, 3, 1}));
+  b->on_message(8, see);
+  b->progress();
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{2, 3, 1, 4}));
+  b->progress();
+  EXPECT_EQ(seen.size(), 4U);
+}
+
 TEST_P(MessageTest, SeveralSendersAreEachHeardInOrder) {
   constexpr int kSenders = 4;
   constexpr std::uint64_t kMessages = 300;

@@ -49,16 +49,7 @@ void Coordinator::come_back() {
     }
     return peers;
   };
-  // Reported before there was a coordinator to hear of it.
-  for (int index = 0; index < dispatcher_.workers(); ++index) {
-    if (transport::Peer* peer = dispatcher_.worker(index); !queue_->lost(index) && peer->failed())
-      lose_worker(*peer);
-  }
-  for (const cluster::Member& member : runtime_.members()) {
-    if (member.role != Role::ps && !takeovers_.waits(member.rank)) continue;
-    if (transport::Peer& peer = runtime_.control_peer(runtime_.member(member.rank)); peer.failed())
-      on_failure(peer);
-  }
+  runtime_.control().progress();  // reports the failures of the time before there was a coordinator
   transport::progress_until(runtime_.control(), strategy_.recovery().deadline(),
                             [&] { return silent().empty() || queue_->broken(); });
   for (transport::Peer* peer : silent()) {

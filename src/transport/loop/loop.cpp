@@ -187,6 +187,7 @@ class LoopFabric : public Fabric {
   std::unique_ptr<Region> allocate(std::size_t bytes) override { return std::make_unique<LoopRegion>(bytes); }
 
   unsigned progress() override {
+    const unsigned kept = deliver_unhandled();
     // Who has ended is found out before the inbox is emptied, so that last words come before the end.
     std::vector<LoopPeer*> ended;
     for (const auto& peer : peers_) {
@@ -203,7 +204,7 @@ class LoopFabric : public Fabric {
       peer->set_failed();
       report_failure(*peer);
     }
-    return static_cast<unsigned>(arrived.size());
+    return kept + static_cast<unsigned>(arrived.size());
   }
   bool arm() override { return true; }
   void sleep(std::chrono::milliseconds timeout) override {

@@ -234,7 +234,8 @@ ucs_status_t UcxFabric::receive(void* arg, const void* header, std::size_t heade
 }
 
 unsigned UcxFabric::progress() {
-  const unsigned events = ucp_worker_progress(worker_.get());
+  const unsigned kept = deliver_unhandled();
+  const unsigned events = kept + ucp_worker_progress(worker_.get());
   while (!newly_failed_.empty()) {
     UcxPeer* peer = newly_failed_.back();
     newly_failed_.pop_back();
