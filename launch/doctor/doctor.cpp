@@ -46,8 +46,8 @@ namespace {
   _exit(code);
 }
 
-/// UCX logs to standard output. What this returns is that; what others write there goes to standard error
-/// from now on.
+/// Returns standard output, for the report; what others write there goes to standard error from now on, as
+/// MPI and UCX before Capstan has set its log handler do.
 int keep_output_for_the_report() {
   const int output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) throw call_failed("dup2", std::strerror(errno));

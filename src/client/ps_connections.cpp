@@ -66,9 +66,14 @@ void PsConnections::retry(const std::function<void()>& read) {
     } catch (const Error& error) {
       if (error.code() != Code::unavailable) throw;
       (void)reconnect();
-      if (restarts() == before) throw;
+      if (restarts() == before || lost_pushes()) throw;  // the read alone may be repeated
     }
   }
+}
+
+bool PsConnections::lost_pushes() const noexcept {
+  return std::any_of(connections_.begin(), connections_.end(),
+                     [](const PsConnection& connection) { return connection.lost_pushes(); });
 }
 
 std::uint64_t PsConnections::restarts() const noexcept {
@@ -96,7 +101,7 @@ void PsConnections::publish() {
 
 void PsConnections::flush() {
   for (PsConnection& connection : connections_) {
-    if (connection.connected()) connection.flush();
+    if (connection.connected() || connection.lost_pushes()) connection.flush();
   }
 }
 

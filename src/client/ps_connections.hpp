@@ -33,7 +33,8 @@ class PsConnections {
   PsConnection& live(int ps);
   /// Waits for every dead ps that this client has connected to; returns false if one does not return.
   bool reconnect();
-  /// Runs `read`, and again if it failed because a ps died that has been restarted since.
+  /// Runs `read`, and again if it failed because a ps died that has been restarted since, unless pushes that
+  /// were in flight to it are lost.
   void retry(const std::function<void()>& read);
   /// Number of times that a ps was restarted or replaced, as far as this client has noticed.
   std::uint64_t restarts() const noexcept;
@@ -46,6 +47,7 @@ class PsConnections {
   void flush();
 
  private:
+  bool lost_pushes() const noexcept;
   void take_restart(const transport::Message& message);
   void take_acknowledgment(const transport::Message& message);
 

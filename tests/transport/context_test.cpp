@@ -6,9 +6,8 @@
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/log_def.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
+#include <utility>
 
 namespace capstan::transport {
 namespace {
@@ -37,11 +36,12 @@ TEST(UcxContext, WarningsOfUcxGoToStandardErrorInItsFormat) {
   EXPECT_THAT(output.err, HasSubstr(" UCX  WARN  port 7 was refused\n"));
 }
 
-TEST(UcxContext, AFileThatTheUserHasNamedIsLeftToUcx) {
+TEST(UcxContext, AFileThatUcxLogFileNamesIsLeftToUcx) {
   (void)open_context();
-  setenv("UCX_LOG_FILE", "stdout", /*overwrite=*/1);
+  std::string name = "stdout";
+  char* const before = std::exchange(ucs_global_opts.log_file, name.data());
   const Output output = output_of_a_warning();
-  unsetenv("UCX_LOG_FILE");
+  ucs_global_opts.log_file = before;
   EXPECT_EQ(output.err, "");
 }
 

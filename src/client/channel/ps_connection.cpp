@@ -40,6 +40,14 @@ PsConnection::Channels PsConnection::choose_channels() {
   return chosen;
 }
 
+void PsConnection::connect_now() {
+  const bool lost = lost_pushes();
+  session_.connect();
+  if (!lost) return;
+  channels_ = choose_channels();
+  throw session_.lost_pushes();
+}
+
 void PsConnection::count(std::uint32_t counter, std::uint64_t delta, PushNumbering& numbering) {
   protocol::PushHeader header;
   header.kind = protocol::PushKind::count;

@@ -21,7 +21,9 @@ class PsConnection {
   PsConnection(cluster::Runtime& runtime, transport::RpcClient& rpc, int ps) : session_(runtime, rpc, ps) {}
 
   // PsSession describes these:
-  void connect() { session_.connect(); }
+  void connect() {
+    if (!session_.connected()) connect_now();
+  }
   bool connected() const noexcept { return session_.connected(); }
   transport::Peer& peer() noexcept { return session_.peer(); }
   Path path() const noexcept { return session_.process().path; }
@@ -41,12 +43,22 @@ class PsConnection {
     return session_.current_location(variable, shard, original);
   }
 
+  /// Returns true if the ps's memory was lost with entries of this client in flight, until the next call that
+  /// uses a channel.
+  bool lost_pushes() const noexcept {
+    return channels_.pushes != nullptr && channels_.relocations != session_.relocations() &&
+           !channels_.pushes->idle();
+  }
+
   // PushChannel describes these:
   void push(const PushRows& push, PushNumbering& numbering, bool more = false) {
     if (push.count != 0 && push.row_bytes != 0) pushes().push(push, numbering, more);
   }
   void publish() { pushes().publish(); }
-  void flush() { pushes().flush(); }
+  void flush() {
+    connect();
+    pushes().flush();
+  }
   bool idle() { return pushes().idle(); }
 
   /// Adds to a counter of the ps, in order with the pushes; once, if a closure runs again.
@@ -80,6 +92,8 @@ class PsConnection {
   }
   PushChannel& pushes() { return *channels().pushes; }
   Channels choose_channels();
+  /// Throws Error(unavailable) if pushes were lost, and that was not reported: the reconnect before failed.
+  void connect_now();
 
   PsSession session_;
   /// Replaced by the first call after a relocation. The call that met the relocation may still be inside the

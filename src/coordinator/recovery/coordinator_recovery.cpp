@@ -100,6 +100,7 @@ void Coordinator::record_step(std::int64_t step) {
 }
 
 void Coordinator::look_at_open_closures() {
+  if (lacks_start_ && !runtime_.coordinator_memory().read().too_much_open) lacks_start_ = false;
   const auto is_too_much = [this] { return queue_->since_recorded() > cluster::kMostOpenClosures; };
   const bool too_much = is_too_much();
   if (too_much == std::exchange(too_much_open_, too_much) || !too_much) return;

@@ -295,6 +295,7 @@ void WorkerServer::take_up_coordinator() {
     return;
   }
   const cluster::CoordinatorBack back = watch_.take_up();
+  coordinator_detector_.forget(coordinator_->rank());  // it has not sent anything yet
   // For the process that its agent starts when this one dies.
   if (runtime_->persistent_memory())
     cluster::PersistentRecord(runtime_->persistent_memory()).write(to_bytes(back));

@@ -1,7 +1,9 @@
 // context.cpp -- one configuration and one set of features for all of Capstan.
 #include "transport/ucx/context.hpp"
 
+#include <ucs/config/global_opts.h>
 #include <ucs/debug/log_def.h>
+#include <unistd.h>
 
 #include <cstdarg>
 #include <cstdio>
@@ -13,18 +15,20 @@ namespace capstan::transport {
 
 namespace {
 
-/// Writes a message of UCX to standard error: UCX's own handler writes to standard output, where the
-/// program's results are. A file that the user has named in UCX_LOG_FILE is left to UCX.
+/// Writes a message of UCX to standard error: UCX's own handler writes to standard output, where the results
+/// of the program are. A file that UCX_LOG_FILE names is left to UCX.
 ucs_log_func_rc_t log_to_stderr(const char* file, unsigned line, const char* /*function*/,
                                 ucs_log_level_t level, const ucs_log_component_config_t* /*component*/,
                                 const char* format, va_list values) {
-  if (const char* given = std::getenv("UCX_LOG_FILE"); given != nullptr && *given != '\0')
+  if (ucs_global_opts.log_file != nullptr && *ucs_global_opts.log_file != '\0')
     return UCS_LOG_FUNC_RC_CONTINUE;
   char text[1024];
   (void)std::vsnprintf(text, sizeof text, format, values);
+  char host[256] = "";
+  (void)gethostname(host, sizeof host - 1);
   const char* const slash = std::strrchr(file, '/');
-  std::fprintf(stderr, "%16s:%-4u UCX  %-5s %s\n", slash != nullptr ? slash + 1 : file, line,
-               ucs_log_level_names[level], text);
+  std::fprintf(stderr, "[%s:%d] %s:%u UCX  %-5s %s\n", host, static_cast<int>(getpid()),
+               slash != nullptr ? slash + 1 : file, line, ucs_log_level_names[level], text);
   return UCS_LOG_FUNC_RC_STOP;
 }
 

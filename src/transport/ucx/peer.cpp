@@ -169,7 +169,7 @@ void UcxPeer::open(Bytes address) {
   if (status != UCS_OK) {
     // It may have died since it gave its address: a failed peer like any other, not an error of this rank.
     log::warn(
-        "cannot connect to {}: ucp_ep_create: {}; UCX has {} here, and says more in standard output or "
+        "cannot connect to {}: ucp_ep_create: {}; UCX has {} here, and says more in standard error or "
         "UCX_LOG_FILE",
         name_, ucs_status_string(status), fmt::join(fabric_.transports(), ", "));
     endpoint_ = nullptr;
