@@ -64,7 +64,7 @@ class FailoverManagerTest : public testing::Test {
     shard.shape = {10, 2};
     shard.rows = 10;
     contents_->add(1, shard);
-    contents_->set_checkpoint({.folder = "/checkpoints/3", .step = 3, .last_variable = 1});
+    contents_->set_checkpoint({.folder = "/checkpoints/3", .step = 3, .last_variable = 1, .counters = {}});
   }
   void deliver() {
     for (const auto& rank : ranks_) rank->control().progress();
