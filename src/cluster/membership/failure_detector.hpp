@@ -15,7 +15,8 @@ namespace capstan::cluster {
 ///   unknown --heard--> alive --look--> suspected --heard--> alive
 ///   any state --forget--> unknown      any state --mark_dead--> dead, for good
 ///
-/// Time in which nobody called `look` is no rank's silence: this process was stopped, or busy. One thread.
+/// Time without a call of `look` does not count as silence: this process was stopped, or busy. Used by one
+/// thread.
 class FailureDetector {
  public:
   using Clock = std::chrono::steady_clock;
