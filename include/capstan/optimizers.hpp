@@ -1,8 +1,11 @@
-// optimizers.hpp -- what a ps does with a gradient. Chosen per variable, applied where the shard lies.
+// optimizers.hpp -- what a ps does with a gradient, and learning rates that change. Chosen per variable,
+// applied where the shard is stored.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "capstan/export.hpp"
 
@@ -21,10 +24,136 @@ enum class OptimizerKind : std::uint8_t {
 
 CAPSTAN_API std::string_view to_string(OptimizerKind kind) noexcept;
 
+/// Sent over the wire and stored: add at the end, never renumber.
+enum class ScheduleKind : std::uint8_t {
+  constant = 0,
+  exponential_decay = 1,
+  inverse_time_decay = 2,
+  polynomial_decay = 3,
+  cosine_decay = 4,
+  piecewise_constant_decay = 5
+};
+
+CAPSTAN_API std::string_view to_string(ScheduleKind kind) noexcept;
+
+/// How a learning rate follows the update steps of a shard, as it travels: the structs of `schedules`
+/// describe the fields. Fields that a kind does not use are ignored.
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::constant;
+  double decay_steps = 1;
+  double decay_rate = 1;
+  bool staircase = false;
+  double end = 0;
+  double power = 1;
+  bool cycle = false;
+  double warmup_steps = 0;
+  double warmup_target = 0;
+  std::vector<double> boundaries = {};
+  std::vector<double> values = {};
+};
+
+/// A number, or one of the structs of `schedules`.
+struct LearningRate {
+  LearningRate(double rate) : initial(rate) {}  // NOLINT(google-explicit-constructor)
+  LearningRate(double first, Schedule then) : initial(first), schedule(std::move(then)) {}
+  double initial;
+  Schedule schedule;
+};
+
+/// Learning rates that depend on s, the number of update steps that the shard has applied before, from 0 on
+/// (each shard counts the pushes that name its rows). The ps computes the rate. Names, formulas and defaults
+/// are those of tf.keras.optimizers.schedules.
+///
+/// The creation of a variable throws Error(invalid_argument) for a parameter that is not finite or out of
+/// range: decay_steps is above 0; decay_rate, power and warmup_steps are at least 0; boundaries ascend. An
+/// integer variable takes a constant rate only, and FTRL none that may reach 0.
+namespace schedules {
+
+/// initial decay_rate^(s / decay_steps); with staircase, s / decay_steps is rounded down.
+struct ExponentialDecay {
+  double initial_learning_rate = 0.01;
+  double decay_steps = 1;
+  double decay_rate = 1;
+  bool staircase = false;
+  operator LearningRate() const {
+    return {initial_learning_rate,
+            {.kind = ScheduleKind::exponential_decay,
+             .decay_steps = decay_steps,
+             .decay_rate = decay_rate,
+             .staircase = staircase}};
+  }
+};
+
+/// initial / (1 + decay_rate s / decay_steps); with staircase, s / decay_steps is rounded down.
+struct InverseTimeDecay {
+  double initial_learning_rate = 0.01;
+  double decay_steps = 1;
+  double decay_rate = 1;
+  bool staircase = false;
+  operator LearningRate() const {
+    return {initial_learning_rate,
+            {.kind = ScheduleKind::inverse_time_decay,
+             .decay_steps = decay_steps,
+             .decay_rate = decay_rate,
+             .staircase = staircase}};
+  }
+};
+
+/// (initial - end) (1 - min(s, decay_steps) / decay_steps)^power + end. With cycle, decay_steps is multiplied
+/// by the smallest whole number, from 1 on, with which it is at least s.
+struct PolynomialDecay {
+  double initial_learning_rate = 0.01;
+  double decay_steps = 1;
+  double end_learning_rate = 0.0001;
+  double power = 1;
+  bool cycle = false;
+  operator LearningRate() const {
+    return {initial_learning_rate,
+            {.kind = ScheduleKind::polynomial_decay,
+             .decay_steps = decay_steps,
+             .end = end_learning_rate,
+             .power = power,
+             .cycle = cycle}};
+  }
+};
+
+/// initial ((1 - alpha) (1 + cos(pi min(s, decay_steps) / decay_steps)) / 2 + alpha)
+/// (Loshchilov, Hutter 2017). With warmup_steps, the rate first rises linearly from initial to warmup_target,
+/// and then decays from there, with s counted from the end of the warm-up.
+struct CosineDecay {
+  double initial_learning_rate = 0.01;
+  double decay_steps = 1;
+  double alpha = 0;
+  double warmup_target = 0;
+  double warmup_steps = 0;
+  operator LearningRate() const {
+    return {initial_learning_rate,
+            {.kind = ScheduleKind::cosine_decay,
+             .decay_steps = decay_steps,
+             .end = alpha,
+             .warmup_steps = warmup_steps,
+             .warmup_target = warmup_target}};
+  }
+};
+
+/// values[0] while s <= boundaries[0], values[1] while s <= boundaries[1], ..., then the last value, of which
+/// there is one more than there are boundaries.
+struct PiecewiseConstantDecay {
+  std::vector<double> boundaries;
+  std::vector<double> values;
+  operator LearningRate() const {
+    return {values.empty() ? 0 : values.front(),
+            {.kind = ScheduleKind::piecewise_constant_decay, .boundaries = boundaries, .values = values}};
+  }
+};
+
+}  // namespace schedules
+
 /// Any optimizer, as it travels. Fields that a kind has no use for are ignored.
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::sgd;
-  double learning_rate = 0.01;
+  double learning_rate = 0.01;  ///< with a schedule, where that begins
+  Schedule schedule = {};
   double initial_accumulator = 0.1;
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -40,6 +169,10 @@ struct Optimizer {
   double beta = 0;
 };
 
+/// The learning rate of an update that `steps` others precede. REQUIRES: an optimizer with which a variable
+/// may be created.
+CAPSTAN_API double learning_rate_after(std::int64_t steps, const Optimizer& optimizer) noexcept;
+
 /// Update rules, with w the value and g the gradient of one element; every other letter is a slot, kept
 /// beside w and 0 at first unless the rule says otherwise. A sparse push touches the rows it names and no
 /// others; rows named twice in one push count as one with the sum of their gradients.
@@ -52,20 +185,25 @@ namespace optimizers {
 
 /// w -= learning_rate g
 struct SGD {
-  double learning_rate = 0.01;
-  operator Optimizer() const { return {.kind = OptimizerKind::sgd, .learning_rate = learning_rate}; }
+  LearningRate learning_rate = 0.01;
+  operator Optimizer() const {
+    return {.kind = OptimizerKind::sgd,
+            .learning_rate = learning_rate.initial,
+            .schedule = learning_rate.schedule};
+  }
 };
 
 /// v = momentum v - learning_rate g;  w += v       (Polyak 1964)
 /// With nesterov:  w += momentum v - learning_rate g       (Sutskever et al. 2013, in the form of Keras)
 /// A row keeps its velocity, and does not move, while pushes do not name it.
 struct Momentum {
-  double learning_rate = 0.01;
+  LearningRate learning_rate = 0.01;
   double momentum = 0.9;
   bool nesterov = false;
   operator Optimizer() const {
     return {.kind = OptimizerKind::momentum,
-            .learning_rate = learning_rate,
+            .learning_rate = learning_rate.initial,
+            .schedule = learning_rate.schedule,
             .momentum = momentum,
             .nesterov = nesterov};
   }
@@ -74,12 +212,13 @@ struct Momentum {
 /// a += g^2;  w -= learning_rate g / (sqrt(a) + epsilon)       (Duchi, Hazan, Singer 2011; defaults of Keras)
 /// a starts at initial_accumulator.
 struct Adagrad {
-  double learning_rate = 0.001;
+  LearningRate learning_rate = 0.001;
   double initial_accumulator = 0.1;
   double epsilon = 1e-7;
   operator Optimizer() const {
     return {.kind = OptimizerKind::adagrad,
-            .learning_rate = learning_rate,
+            .learning_rate = learning_rate.initial,
+            .schedule = learning_rate.schedule,
             .initial_accumulator = initial_accumulator,
             .epsilon = epsilon};
   }
@@ -88,11 +227,15 @@ struct Adagrad {
 /// a = rho a + (1-rho) g^2;  w -= learning_rate g / sqrt(a + epsilon)       (Hinton 2012; form and defaults
 /// of Keras, without its momentum and centered)
 struct RMSProp {
-  double learning_rate = 0.001;
+  LearningRate learning_rate = 0.001;
   double rho = 0.9;
   double epsilon = 1e-7;
   operator Optimizer() const {
-    return {.kind = OptimizerKind::rmsprop, .learning_rate = learning_rate, .epsilon = epsilon, .rho = rho};
+    return {.kind = OptimizerKind::rmsprop,
+            .learning_rate = learning_rate.initial,
+            .schedule = learning_rate.schedule,
+            .epsilon = epsilon,
+            .rho = rho};
   }
 };
 
@@ -102,13 +245,14 @@ struct RMSProp {
 /// are
 /// ("lazy Adam"), so a push costs what it touches.
 struct Adam {
-  double learning_rate = 0.001;
+  LearningRate learning_rate = 0.001;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-7;
   operator Optimizer() const {
     return {.kind = OptimizerKind::adam,
-            .learning_rate = learning_rate,
+            .learning_rate = learning_rate.initial,
+            .schedule = learning_rate.schedule,
             .beta1 = beta1,
             .beta2 = beta2,
             .epsilon = epsilon};
@@ -118,14 +262,15 @@ struct Adam {
 /// w -= learning_rate weight_decay w, then Adam's rule       (Loshchilov, Hutter 2019; defaults of Keras)
 /// Rows that a sparse push does not name do not decay.
 struct AdamW {
-  double learning_rate = 0.001;
+  LearningRate learning_rate = 0.001;
   double weight_decay = 0.004;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-7;
   operator Optimizer() const {
     return {.kind = OptimizerKind::adamw,
-            .learning_rate = learning_rate,
+            .learning_rate = learning_rate.initial,
+            .schedule = learning_rate.schedule,
             .beta1 = beta1,
             .beta2 = beta2,
             .epsilon = epsilon,
@@ -140,7 +285,7 @@ struct AdamW {
 /// divisor is 0, for want of any gradient, w stays. A learning_rate_power other than -0.5 is many times
 /// slower.
 struct FTRL {
-  double learning_rate = 0.001;
+  LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;
   double initial_accumulator = 0.1;
   double l1 = 0;
@@ -149,7 +294,8 @@ struct FTRL {
   double beta = 0;
   operator Optimizer() const {
     return {.kind = OptimizerKind::ftrl,
-            .learning_rate = learning_rate,
+            .learning_rate = learning_rate.initial,
+            .schedule = learning_rate.schedule,
             .initial_accumulator = initial_accumulator,
             .learning_rate_power = learning_rate_power,
             .l1 = l1,

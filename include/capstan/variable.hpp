@@ -26,6 +26,7 @@ namespace capstan {
 namespace strategy {
 struct BoundVariable;
 class Context;
+class PendingCall;
 }  // namespace strategy
 
 /// Some rows of a variable, copied: row i is `[i * width, (i + 1) * width)` of `values`.
@@ -56,34 +57,26 @@ enum class ReadMode : std::uint8_t {
   consistent,
 };
 
-/// A read that has been started. Its `out` must live until `wait` has returned, or this object is gone. Used
-/// by the thread that started it.
+/// A read or a push that has been started. Used by the thread that started it. The `out` of a read must live
+/// until `wait` has returned or this object is destroyed.
 class CAPSTAN_API Pending {
  public:
-  Pending() = default;
-  Pending(Pending&& other) noexcept { swap(other); }
-  Pending& operator=(Pending&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  /// What has not come is not waited for, and dropped.
+  Pending();
+  Pending(Pending&& other) noexcept;
+  Pending& operator=(Pending&& other) noexcept;
+  /// Cancels a read that has not ended. A push is applied all the same.
   ~Pending();
 
-  /// `wait` would return or throw at once. Never blocks.
+  /// Returns true once `wait` would not block for the rows, or a ps is dead. Never blocks.
   bool ready() const;
-  /// Returns when the rows are there. Throws Error: unavailable, deadline_exceeded.
+  /// Blocks until the rows have been read, or the ps have applied the push. Throws Error: unavailable,
+  /// deadline_exceeded.
   void wait();
 
  private:
   friend class AnyVariable;
-  Pending(strategy::Context* context, std::uint64_t reading) : context_(context), reading_(reading) {}
-  void swap(Pending& other) noexcept {
-    std::swap(context_, other.context_);
-    std::swap(reading_, other.reading_);
-  }
-
-  strategy::Context* context_ = nullptr;
-  std::uint64_t reading_ = 0;
+  explicit Pending(std::unique_ptr<strategy::PendingCall> call);
+  std::unique_ptr<strategy::PendingCall> call_;  // null: it has ended
 };
 
 template <class T>
@@ -119,6 +112,13 @@ class CAPSTAN_API AnyVariable {
   bool on_coordinator() const;
   /// Waits until every push that this rank has made, to any variable, has been applied.
   void flush() const;
+  /// Sets the learning rate of the optimizer, in place of the rate or schedule of the variable's creation.
+  /// Applied on each ps after what this rank has pushed before; when it returns, it holds for all pushes that
+  /// any rank begins. Of a synchronous update group, the step in progress has the new rate too. Checkpoints
+  /// store it, and a restore brings it back, or the rate of the creation. In a closure that runs again, it
+  /// takes effect once. Throws Error(invalid_argument) for a rate with which the variable could not be
+  /// created, and what other calls throw.
+  void set_learning_rate(double rate) const;
   /// Rows of gradients that this rank has left out because of NaN or infinity: --nan-gradients=skip.
   std::uint64_t skipped_rows() const;
 
@@ -148,6 +148,7 @@ class CAPSTAN_API AnyVariable {
     const void* gradient;
     std::size_t elements;
   };
+  static Pending pending_read(strategy::Context& context, std::uint64_t reading);
   static Pending start_lookups(std::span<const Part> parts, ReadMode mode);
   static void push_parts(std::span<const Part> parts);
 
@@ -158,6 +159,8 @@ class CAPSTAN_API AnyVariable {
   Pending pull_async(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
   void push_dense(const void* gradient, std::size_t elements) const;
+  /// What this rank has pushed to the ps of this variable so far.
+  Pending pushed() const;
   void lookup_to_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out,
                      std::size_t room, ReadMode mode) const;
   void pull_to_gpu(const DeviceStream& stream, std::uint64_t first_row, void* out, std::size_t elements,
@@ -293,6 +296,16 @@ class Variable : public AnyVariable {
   /// A gradient for every element.
   void push_dense(ConstSpan<element_type> gradient) const {
     AnyVariable::push_dense(gradient.data(), gradient.size());
+  }
+  /// The same as push and push_dense. The result waits for this push, and for those that this rank has made
+  /// before to the same ps; flush() waits for all of all variables.
+  [[nodiscard]] Pending push_async(ConstSpan<std::int64_t> ids, ConstSpan<element_type> gradient) const {
+    push(ids, gradient);
+    return pushed();
+  }
+  [[nodiscard]] Pending push_dense_async(ConstSpan<element_type> gradient) const {
+    push_dense(gradient);
+    return pushed();
   }
 
   // The same between the ps and a GPU's memory, in the order of the stream's work: what is given to it after

@@ -36,8 +36,9 @@ struct PartArray {
   std::function<void(std::uint64_t first, std::uint64_t count, std::byte* out)> read = {};
   /// Of an increment: how many of these rows are given, numbered by the variable's kChangedRows.
   std::optional<std::uint64_t> changed = {};
-  std::string optimizer = {};  // description of the variable's optimizer; of "value" alone
-  std::int64_t steps = 0;      // updates that this shard has seen (Adam's t); of "value" alone
+  std::string optimizer = {};                // description of the variable's optimizer; of "value" alone
+  std::int64_t steps = 0;                    // updates that this shard has seen (Adam's t); of "value" alone
+  std::optional<double> learning_rate = {};  // set during training; of "value" alone
 
   std::uint64_t stored() const noexcept { return changed.value_or(rows); }
 };
@@ -55,6 +56,7 @@ struct DatasetReport {
   std::string xxh3 = {};                      // XXH3-64 of the raw bytes, 16 hex digits
   std::string optimizer = {};
   std::int64_t steps = 0;
+  std::optional<double> learning_rate = {};
 
   std::uint64_t stored() const noexcept { return changed.value_or(rows); }
 };
@@ -67,11 +69,12 @@ struct PartReport {
   std::vector<DatasetReport> datasets = {};
 };
 
-/// How many updates the shard that held these rows had seen.
+/// The updates that the shard with these rows had applied, and its learning rate if one was set.
 struct ShardSteps {
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
   std::int64_t steps = 0;
+  std::optional<double> learning_rate = {};
 };
 
 struct SlotInfo {
@@ -93,6 +96,8 @@ struct VariableInfo {
 
   /// The most that any shard which held some of these rows had seen.
   std::int64_t steps_of(std::uint64_t first_row, std::uint64_t rows) const;
+  /// The learning rate that was set for the first shard which held some of these rows and had one.
+  std::optional<double> learning_rate_of(std::uint64_t first_row, std::uint64_t rows) const;
 };
 
 }  // namespace capstan::io

@@ -82,7 +82,7 @@ void add_values(VariableInfo& variable, const Pieces& pieces) {
   variable.shape = first.shape;
   variable.optimizer = first.optimizer;
   for (const auto& [part, dataset] : pieces) {
-    variable.shards.push_back({dataset->first_row, dataset->rows, dataset->steps});
+    variable.shards.push_back({dataset->first_row, dataset->rows, dataset->steps, dataset->learning_rate});
     variable.steps = std::max(variable.steps, dataset->steps);
     if (dataset->changed) variable.changed = variable.changed.value_or(0) + *dataset->changed;
   }
@@ -97,6 +97,14 @@ std::int64_t VariableInfo::steps_of(std::uint64_t first_row, std::uint64_t rows)
     if (overlaps) most = std::max(most, shard.steps);
   }
   return most;
+}
+
+std::optional<double> VariableInfo::learning_rate_of(std::uint64_t first_row, std::uint64_t rows) const {
+  for (const ShardSteps& shard : shards) {
+    const bool overlaps = shard.first_row < first_row + rows && first_row < shard.first_row + shard.rows;
+    if (overlaps && shard.learning_rate) return shard.learning_rate;
+  }
+  return std::nullopt;
 }
 
 std::vector<PartReport> in_order(std::span<const PartReport> parts) {

@@ -184,6 +184,11 @@ void write_attribute(hid_t object, const char* name, std::int64_t value) {
   write_scalar_or_list(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, scalar, &value);
 }
 
+void write_attribute(hid_t object, const char* name, double value) {
+  const Space scalar(check(H5Screate(H5S_SCALAR), "H5Screate", name));
+  write_scalar_or_list(object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, scalar, &value);
+}
+
 void write_attribute(hid_t object, const char* name, const std::vector<std::uint64_t>& values) {
   const Space list = create_space({values.size()});
   write_scalar_or_list(object, name, H5T_STD_U64LE, H5T_NATIVE_UINT64, list, values.data());

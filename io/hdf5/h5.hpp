@@ -73,6 +73,7 @@ hid_t memory_type(DType dtype);
 hid_t file_type(DType dtype);
 
 void write_attribute(hid_t object, const char* name, std::int64_t value);
+void write_attribute(hid_t object, const char* name, double value);
 void write_attribute(hid_t object, const char* name, const std::vector<std::uint64_t>& values);
 void write_attribute(hid_t object, const char* name, const std::string& utf8);
 

@@ -62,6 +62,9 @@ void add_attribute(const h5::File& to, const fs::path& file, const Hdf5Attribute
   if (const auto* number = std::get_if<std::int64_t>(&attribute.value)) {
     return h5::write_attribute(object.get(), attribute.name.c_str(), *number);
   }
+  if (const auto* number = std::get_if<double>(&attribute.value)) {
+    return h5::write_attribute(object.get(), attribute.name.c_str(), *number);
+  }
   if (const auto* counts = std::get_if<std::vector<std::uint64_t>>(&attribute.value)) {
     return h5::write_attribute(object.get(), attribute.name.c_str(), *counts);
   }

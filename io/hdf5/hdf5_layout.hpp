@@ -26,7 +26,8 @@ struct Hdf5Dataset {
 struct Hdf5Attribute {
   std::string object = {};  // "/", or the path of a group or dataset
   std::string name = {};
-  std::variant<std::int64_t, std::string, std::vector<std::uint64_t>, std::vector<std::string>> value = {};
+  std::variant<std::int64_t, double, std::string, std::vector<std::uint64_t>, std::vector<std::string>>
+      value = {};
 };
 
 /// Creates `file`, or empties the one that is there, which stays the same to who has it open. Returns the

@@ -74,6 +74,7 @@ Json dataset_to_json(const DatasetReport& dataset, const ShardStarts& starts) {
             {"xxh3", dataset.xxh3}};
   if (dataset.changed) json["changed"] = *dataset.changed;
   if (dataset.which == kValue) json["steps"] = dataset.steps;
+  if (dataset.learning_rate) json["learning_rate"] = *dataset.learning_rate;
   return json;
 }
 
@@ -135,6 +136,12 @@ std::int64_t integer_at(const Json& json, const char* key) {
   return value.get<std::int64_t>();
 }
 
+double number_at(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number()) throw Error(Code::invalid_argument, fmt::format("\"{}\" is not a number", key));
+  return value.get<double>();
+}
+
 DatasetReport dataset_from_json(const Json& json, const Json& variables) {
   DatasetReport dataset{.variable = json.at("variable").get<std::string>(),
                         .which = json.at("which").get<std::string>()};
@@ -153,6 +160,7 @@ DatasetReport dataset_from_json(const Json& json, const Json& variables) {
   dataset.xxh3 = json.at("xxh3").get<std::string>();
   if (dataset.which == kValue) {
     dataset.steps = integer_at(json, "steps");
+    if (json.contains("learning_rate")) dataset.learning_rate = number_at(json, "learning_rate");
     dataset.optimizer = variables.at(dataset.variable).at("optimizer").get<std::string>();
   }
   return dataset;

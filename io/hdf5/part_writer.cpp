@@ -74,6 +74,7 @@ void make_file(const std::filesystem::path& file, std::span<const PartArray> arr
     if (is_value) {
       attributes.push_back({path, "optimizer", array.optimizer});
       attributes.push_back({path, "steps", array.steps});
+      if (array.learning_rate) attributes.push_back({path, "learning_rate", *array.learning_rate});
     }
     report.datasets.push_back({.variable = array.variable,
                                .which = array.which,
@@ -83,7 +84,8 @@ void make_file(const std::filesystem::path& file, std::span<const PartArray> arr
                                .rows = array.rows,
                                .changed = array.changed,
                                .optimizer = is_value ? array.optimizer : std::string(),
-                               .steps = is_value ? array.steps : 0});
+                               .steps = is_value ? array.steps : 0,
+                               .learning_rate = is_value ? array.learning_rate : std::nullopt});
   }
   const std::vector<std::uint64_t> offsets = lay_out_hdf5(file, datasets, attributes);
   for (std::size_t i = 0; i < offsets.size(); ++i) report.datasets[i].offset = offsets[i];

@@ -42,6 +42,7 @@ void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts, const 
     const io::VariableInfo& variable = from.variable(rows.variable);
     rows.optimizer = variable.optimizer;
     rows.steps = rows.rows == 0 ? variable.steps : variable.steps_of(rows.first_row, rows.rows);
+    rows.learning_rate = variable.learning_rate_of(rows.first_row, rows.rows);
   });
 }
 
@@ -59,6 +60,7 @@ void copy_as_it_is(const io::CheckpointReader& from, NewCheckpoint& to, const io
                           .rows = dataset.rows};
       array.optimizer = dataset.optimizer;
       array.steps = dataset.steps;
+      array.learning_rate = dataset.learning_rate;
       array.read = [&from, &dataset, &done](std::uint64_t first, std::uint64_t count, std::byte* out) {
         from.read_rows(dataset.variable, dataset.which, dataset.first_row + first, count, out);
         done(count * io::row_bytes(dataset.shape, dataset.dtype));

@@ -137,6 +137,7 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
            {"first_row", shard.first_row},
            {"rows", shard.rows},
            {"steps", shard.steps}});
+      if (shard.learning_rate) json["shards"].back()["learning_rate"] = *shard.learning_rate;
     }
     variables[variable.name] = std::move(json);
   }

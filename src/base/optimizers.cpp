@@ -1,5 +1,9 @@
-// optimizers.cpp -- their names.
+// optimizers.cpp -- their names, and the learning rate of a step.
 #include "capstan/optimizers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
 
 namespace capstan {
 
@@ -21,6 +25,65 @@ std::string_view to_string(OptimizerKind kind) noexcept {
       return "ftrl";
   }
   return "unknown optimizer";
+}
+
+std::string_view to_string(ScheduleKind kind) noexcept {
+  switch (kind) {
+    case ScheduleKind::constant:
+      return "constant";
+    case ScheduleKind::exponential_decay:
+      return "exponential_decay";
+    case ScheduleKind::inverse_time_decay:
+      return "inverse_time_decay";
+    case ScheduleKind::polynomial_decay:
+      return "polynomial_decay";
+    case ScheduleKind::cosine_decay:
+      return "cosine_decay";
+    case ScheduleKind::piecewise_constant_decay:
+      return "piecewise_constant_decay";
+  }
+  return "unknown schedule";
+}
+
+namespace {
+
+double polynomial_decay(double initial, const Schedule& s, double step) {
+  double decay_steps = s.decay_steps;
+  if (s.cycle) decay_steps *= std::max(1.0, std::ceil(step / decay_steps));
+  const double left = 1 - std::min(step, decay_steps) / decay_steps;
+  return (initial - s.end) * std::pow(left, s.power) + s.end;
+}
+
+double cosine_decay(double initial, const Schedule& s, double step) {
+  if (step < s.warmup_steps) return initial + (s.warmup_target - initial) * step / s.warmup_steps;
+  const double from = s.warmup_steps > 0 ? s.warmup_target : initial;
+  const double share = std::min(step - s.warmup_steps, s.decay_steps) / s.decay_steps;
+  return from * ((1 - s.end) * (1 + std::cos(std::numbers::pi * share)) / 2 + s.end);
+}
+
+}  // namespace
+
+double learning_rate_after(std::int64_t steps, const Optimizer& optimizer) noexcept {
+  const Schedule& s = optimizer.schedule;
+  const auto step = static_cast<double>(steps);
+  const double decays = s.staircase ? std::floor(step / s.decay_steps) : step / s.decay_steps;
+  switch (s.kind) {
+    case ScheduleKind::constant:
+      break;
+    case ScheduleKind::exponential_decay:
+      return optimizer.learning_rate * std::pow(s.decay_rate, decays);
+    case ScheduleKind::inverse_time_decay:
+      return optimizer.learning_rate / (1 + s.decay_rate * decays);
+    case ScheduleKind::polynomial_decay:
+      return polynomial_decay(optimizer.learning_rate, s, step);
+    case ScheduleKind::cosine_decay:
+      return cosine_decay(optimizer.learning_rate, s, step);
+    case ScheduleKind::piecewise_constant_decay: {
+      const auto piece = std::lower_bound(s.boundaries.begin(), s.boundaries.end(), step);
+      return s.values[static_cast<std::size_t>(piece - s.boundaries.begin())];
+    }
+  }
+  return optimizer.learning_rate;
 }
 
 }  // namespace capstan

@@ -65,6 +65,10 @@ void list_differences(const io::VariableInfo& there, const protocol::VariableDes
 }
 
 void log_other_optimizer(const io::VariableInfo& there, const protocol::VariableDescriptor& here) {
+  if (const auto rate = there.learning_rate_of(0, here.rows()); rate) {
+    log::info("variable \"{}\" goes on with learning rate {}, which was set before the checkpoint", here.name,
+              *rate);
+  }
   const std::string mine = protocol::describe(here.optimizer);
   if (there.optimizer == mine) return;
   log::info("variable \"{}\" was trained with {} until the checkpoint; it goes on with {}", here.name,

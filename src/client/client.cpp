@@ -284,6 +284,25 @@ void Client::flush() {
   connections_.flush();
 }
 
+Client::PushPositions Client::pushed(const protocol::VariableDescriptor& variable) {
+  PushPositions positions;
+  for (const ShardRoute& shard : routes_.of(variable).shards)
+    positions.emplace_back(shard.connection, shard.connection->pushed());
+  return positions;
+}
+
+bool Client::applied(const PushPositions& positions) {
+  return std::all_of(positions.begin(), positions.end(),
+                     [](const auto& of_ps) { return of_ps.first->applied(of_ps.second); });
+}
+
+void Client::wait(const PushPositions& positions) {
+  throw_if_cancelled();
+  const cluster::Traffic::Timed timed(traffic_.flush);
+  traffic_.flush.count(0, 0);
+  for (const auto& [connection, position] : positions) connection->wait(position);
+}
+
 void Client::update(const protocol::VariableDescriptor& variable, protocol::RowOp op, std::uint64_t first_row,
                     std::uint64_t rows, const void* values) {
   throw_if_cancelled();
@@ -315,6 +334,15 @@ void Client::scatter(const protocol::VariableDescriptor& variable, protocol::Row
   numbering_.next_push();
   push_unique(variable, ids, static_cast<const std::byte*>(values), false, op);
   for (const ShardRoute& shard : routes_.of(variable).shards) shard.connection->flush();
+}
+
+void Client::set_learning_rate(const protocol::VariableDescriptor& variable, double rate) {
+  throw_if_cancelled();
+  numbering_.next_push();
+  const Route& route = routes_.of(variable);
+  for (const ShardRoute& shard : route.shards)
+    shard.connection->set_learning_rate(variable.id, shard.number, rate, numbering_);
+  for (const ShardRoute& shard : route.shards) shard.connection->flush();
 }
 
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {

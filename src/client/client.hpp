@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capstan/variable.hpp"
@@ -76,6 +77,14 @@ class Client {
   GpuClient& gpu() noexcept { return gpu_; }
   /// Blocks until everything that this client has pushed has been applied.
   void flush();
+  /// Positions behind what this client has pushed to some ps.
+  using PushPositions = std::vector<std::pair<PsConnection*, PsConnection::PushPosition>>;
+  /// Those of the ps with shards of the variable.
+  PushPositions pushed(const protocol::VariableDescriptor& variable);
+  /// Returns true once `wait` would return or throw, or a ps is dead. Does not block.
+  bool applied(const PushPositions& positions);
+  /// Blocks until everything before the positions has been applied.
+  void wait(const PushPositions& positions);
   /// Applies `op` to rows [first_row, first_row + rows), with row i of `values` as the right-hand side of the
   /// i-th of them, after everything that this client has pushed. Returns when it has been applied. The
   /// optimizer is not involved.
@@ -84,6 +93,9 @@ class Client {
   /// The same for the rows `ids`, in that order; a row that is named twice is changed twice.
   void scatter(const protocol::VariableDescriptor& variable, protocol::RowOp op,
                std::span<const std::int64_t> ids, const void* values);
+  /// Sets the learning rate of a variable, after everything that this client has pushed. Returns when it has
+  /// been set on every ps. REQUIRES: the optimizer can use the rate.
+  void set_learning_rate(const protocol::VariableDescriptor& variable, double rate);
   /// Adds to counter `index` of ps `ps` and returns its previous value.
   std::uint64_t fetch_add(int ps, std::uint64_t index, std::uint64_t delta);
   /// Adds to a counter in order with the pushes to that ps, and counted once like them.

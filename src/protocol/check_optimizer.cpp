@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "protocol/descriptor.hpp"
 
@@ -13,14 +14,60 @@ namespace {
 void check_for_integers(const std::string& name, DType dtype, const Optimizer& o) {
   // The largest double below 2^63 is 2^63 - 1024.
   const double most = dtype == DType::int32 ? 0x1p31 - 1 : 0x1p63 - 1024;
-  if (o.kind == OptimizerKind::sgd && std::abs(o.learning_rate) <= most &&
-      o.learning_rate == std::round(o.learning_rate)) {
+  if (o.kind == OptimizerKind::sgd && o.schedule.kind == ScheduleKind::constant &&
+      std::abs(o.learning_rate) <= most && o.learning_rate == std::round(o.learning_rate)) {
     return;
   }
   throw Error(
       Code::invalid_argument,
       fmt::format("variable \"{}\" is {} and cannot use {}: integers take SGD with a whole learning rate",
                   name, to_string(dtype), describe(o)));
+}
+
+/// What a schedule needs whichever optimizer and dtype use its rates.
+void check_schedule(const std::string& name, const Schedule& s) {
+  const auto refuse = [&](std::string_view parameter, const auto& value, std::string_view range) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\": {} of the learning rate's schedule {} is {}, expected {}", name,
+                            parameter, to_string(s.kind), value, range));
+  };
+  const auto expect = [&](std::string_view parameter, double value, bool in_range, std::string_view range) {
+    if (!in_range || !std::isfinite(value)) refuse(parameter, value, range);
+  };
+  if (s.kind > ScheduleKind::piecewise_constant_decay) {
+    refuse("the kind", static_cast<int>(s.kind), "0 to 5 (ScheduleKind)");
+  }
+  if (s.kind == ScheduleKind::piecewise_constant_decay) {
+    if (s.values.size() != s.boundaries.size() + 1) {
+      refuse("the number of values", s.values.size(), "one more than boundaries");
+    }
+    for (std::size_t i = 0; i < s.boundaries.size(); ++i) {
+      expect("a boundary", s.boundaries[i], i == 0 || s.boundaries[i] > s.boundaries[i - 1],
+             "a finite number above the one before");
+    }
+    return;
+  }
+  if (s.kind == ScheduleKind::constant) return;
+  expect("decay_steps", s.decay_steps, s.decay_steps > 0, "a number above 0");
+  expect("decay_rate", s.decay_rate, s.decay_rate >= 0, "a number of 0 or more");
+  expect("power", s.power, s.power >= 0, "a number of 0 or more");
+  expect("warmup_steps", s.warmup_steps, s.warmup_steps >= 0, "a number of 0 or more");
+}
+
+/// Rates between which all rates of the schedule lie, besides its first one.
+std::vector<double> further_rates(const Optimizer& o) {
+  const Schedule& s = o.schedule;
+  switch (s.kind) {
+    case ScheduleKind::polynomial_decay:
+      return {s.end};
+    case ScheduleKind::cosine_decay:
+      if (s.warmup_steps > 0) return {s.warmup_target, s.warmup_target * s.end};
+      return {o.learning_rate * s.end};
+    case ScheduleKind::piecewise_constant_decay:
+      return s.values;
+    default:
+      return {};  // never further from 0, unless decay_rate is above 1
+  }
 }
 
 }  // namespace
@@ -52,31 +99,37 @@ void check_optimizer(const std::string& name, DType dtype, const Optimizer& o) {
   const auto decay = [&](std::string_view parameter, double value) {
     expect(parameter, value, value >= 0 && value < 1, "a number from 0 to 1, without 1,");
   };
+  check_schedule(name, o.schedule);
+  const auto rates = [&](const auto& check) {
+    check("learning_rate", o.learning_rate);
+    for (const double rate : further_rates(o)) check("a learning rate of the schedule", rate);
+  };
   switch (o.kind) {
     case OptimizerKind::sgd:
-      return finite("learning_rate", o.learning_rate);
+      return rates(finite);
     case OptimizerKind::momentum:
-      finite("learning_rate", o.learning_rate);
+      rates(finite);
       return fraction("momentum", o.momentum);
     case OptimizerKind::adagrad:
-      finite("learning_rate", o.learning_rate);
+      rates(finite);
       not_negative("initial_accumulator", o.initial_accumulator);
       return not_negative("epsilon", o.epsilon);
     case OptimizerKind::rmsprop:
-      finite("learning_rate", o.learning_rate);
+      rates(finite);
       fraction("rho", o.rho);
       return not_negative("epsilon", o.epsilon);
     case OptimizerKind::adamw:
       not_negative("weight_decay", o.weight_decay);
       [[fallthrough]];
     case OptimizerKind::adam:
-      finite("learning_rate", o.learning_rate);
+      rates(finite);
       decay("beta1", o.beta1);
       decay("beta2", o.beta2);
       return not_negative("epsilon", o.epsilon);
     case OptimizerKind::ftrl:
-      // It is divided by.
-      expect("learning_rate", o.learning_rate, o.learning_rate >= least_normal, "a number above 0");
+      rates([&](std::string_view parameter, double rate) {  // it is divided by
+        expect(parameter, rate, rate >= least_normal, "a number above 0");
+      });
       expect("learning_rate_power", o.learning_rate_power, o.learning_rate_power <= 0,
              "a number of 0 or less");
       not_negative("initial_accumulator", o.initial_accumulator);

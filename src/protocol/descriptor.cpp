@@ -144,29 +144,55 @@ void check_initializer(const std::string& name, DType dtype, const std::vector<s
   check_numbers(name, dtype, initializer);
 }
 
+namespace {
+
+/// ", schedule=cosine_decay, decay_steps=1000, ..."; empty for a constant rate.
+std::string describe(const Schedule& s) {
+  const auto steps = [&] {
+    return fmt::format(", schedule={}, decay_steps={}", to_string(s.kind), s.decay_steps);
+  };
+  switch (s.kind) {
+    case ScheduleKind::constant:
+      return {};
+    case ScheduleKind::exponential_decay:
+    case ScheduleKind::inverse_time_decay:
+      return steps() + fmt::format(", decay_rate={}, staircase={}", s.decay_rate, s.staircase);
+    case ScheduleKind::polynomial_decay:
+      return steps() + fmt::format(", end_learning_rate={}, power={}, cycle={}", s.end, s.power, s.cycle);
+    case ScheduleKind::cosine_decay:
+      return steps() + fmt::format(", alpha={}, warmup_target={}, warmup_steps={}", s.end, s.warmup_target,
+                                   s.warmup_steps);
+    case ScheduleKind::piecewise_constant_decay:
+      // Without commas: they separate parameters.
+      return fmt::format(", schedule={}, boundaries={}, values={}", to_string(s.kind),
+                         fmt::join(s.boundaries, ";"), fmt::join(s.values, ";"));
+  }
+  return ", schedule=unknown";
+}
+
+}  // namespace
+
 std::string describe(const Optimizer& o) {
+  const std::string rate = fmt::format("learning_rate={}{}", o.learning_rate, describe(o.schedule));
   switch (o.kind) {
     case OptimizerKind::sgd:
-      return fmt::format("sgd(learning_rate={})", o.learning_rate);
+      return fmt::format("sgd({})", rate);
     case OptimizerKind::adagrad:
-      return fmt::format("adagrad(learning_rate={}, initial_accumulator={}, epsilon={})", o.learning_rate,
-                         o.initial_accumulator, o.epsilon);
+      return fmt::format("adagrad({}, initial_accumulator={}, epsilon={})", rate, o.initial_accumulator,
+                         o.epsilon);
     case OptimizerKind::adam:
-      return fmt::format("adam(learning_rate={}, beta1={}, beta2={}, epsilon={})", o.learning_rate, o.beta1,
-                         o.beta2, o.epsilon);
+      return fmt::format("adam({}, beta1={}, beta2={}, epsilon={})", rate, o.beta1, o.beta2, o.epsilon);
     case OptimizerKind::momentum:
-      return fmt::format("momentum(learning_rate={}, momentum={}, nesterov={})", o.learning_rate, o.momentum,
-                         o.nesterov);
+      return fmt::format("momentum({}, momentum={}, nesterov={})", rate, o.momentum, o.nesterov);
     case OptimizerKind::rmsprop:
-      return fmt::format("rmsprop(learning_rate={}, rho={}, epsilon={})", o.learning_rate, o.rho, o.epsilon);
+      return fmt::format("rmsprop({}, rho={}, epsilon={})", rate, o.rho, o.epsilon);
     case OptimizerKind::adamw:
-      return fmt::format("adamw(learning_rate={}, weight_decay={}, beta1={}, beta2={}, epsilon={})",
-                         o.learning_rate, o.weight_decay, o.beta1, o.beta2, o.epsilon);
+      return fmt::format("adamw({}, weight_decay={}, beta1={}, beta2={}, epsilon={})", rate, o.weight_decay,
+                         o.beta1, o.beta2, o.epsilon);
     case OptimizerKind::ftrl:
       return fmt::format(
-          "ftrl(learning_rate={}, learning_rate_power={}, initial_accumulator={}, l1={}, l2={}, "
-          "l2_shrinkage={}, beta={})",
-          o.learning_rate, o.learning_rate_power, o.initial_accumulator, o.l1, o.l2, o.l2_shrinkage, o.beta);
+          "ftrl({}, learning_rate_power={}, initial_accumulator={}, l1={}, l2={}, l2_shrinkage={}, beta={})",
+          rate, o.learning_rate_power, o.initial_accumulator, o.l1, o.l2, o.l2_shrinkage, o.beta);
   }
   return "unknown optimizer";
 }

@@ -22,7 +22,13 @@ enum class PushKind : std::uint32_t {
   dense = 3,    // gradient of consecutive rows
   step = 4,     // the pusher ends a step of update group `variable`; `first_row` is its number, or kLeave
   count = 5,    // adds `first_row` to counter `variable` of the board
+  learning_rate = 6,  // sets that of a shard to `first_row`, the bits of a double
 };
+
+/// Returns whether entries of this kind change rows of a shard.
+constexpr bool changes_rows(PushKind kind) noexcept {
+  return kind == PushKind::sparse || kind == PushKind::dense;
+}
 
 /// In place of how far the ps has come: the pusher counts as dead, and nothing of it is applied any more.
 inline constexpr std::uint64_t kFenced = ~std::uint64_t{0};

@@ -65,9 +65,11 @@ RestorePlan::Dataset RestorePlan::numbers_of(const Dataset& changed) const {
 }
 
 void RestorePlan::fill(int ps, const ShardSource& shard) {
+  const io::VariableInfo& variable = reader_.variable(shard.name);
   RestoreShard to{shard.variable,
                   shard.shard,
-                  reader_.variable(shard.name).steps_of(shard.first_row, shard.rows),
+                  variable.steps_of(shard.first_row, shard.rows),
+                  variable.learning_rate_of(shard.first_row, shard.rows),
                   {},
                   {}};
   take_array(ps, shard, io::kValue, 0, to);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,7 @@ struct RestoreShard {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::int64_t steps = 0;
+  std::optional<double> learning_rate;  // that was set during the training before
   std::vector<RestorePiece> pieces;
   std::vector<RestoreChanges> changes;
 };

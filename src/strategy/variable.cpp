@@ -12,6 +12,7 @@
 #include "capstan/partitioners.hpp"
 #include "strategy/bound_checks.hpp"
 #include "strategy/merge_changes.hpp"
+#include "strategy/pending_call.hpp"
 #include "strategy/read_cache.hpp"
 #include "strategy/strategy.hpp"
 
@@ -178,6 +179,14 @@ std::uint64_t AnyVariable::skipped_rows() const {
 
 void AnyVariable::flush() const { client_of(*bound_)->flush(); }
 
+void AnyVariable::set_learning_rate(double rate) const {
+  Optimizer optimizer = bound_->descriptor.optimizer;
+  optimizer.learning_rate = rate;
+  optimizer.schedule = {};
+  protocol::check_optimizer(name(), dtype(), optimizer);
+  client_of(*bound_)->set_learning_rate(bound_->descriptor, rate);
+}
+
 void AnyVariable::bind(const Sent& sent, DType dtype) {
   bound_ = Context::current().find(sent.id);
   CAPSTAN_ASSERT(bound_->descriptor.dtype == dtype);
@@ -205,11 +214,16 @@ void AnyVariable::pull_whole(void* out, std::size_t elements) const {
   }
 }
 
+Pending AnyVariable::pending_read(Context& context, std::uint64_t reading) {
+  if (reading == 0) return {};
+  return Pending(std::make_unique<strategy::PendingRead>(context, reading));
+}
+
 Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t elements) const {
   const std::uint64_t rows = rows_of(*bound_, elements);
   check_elements(*bound_, elements, rows, "pull_async");
   const client::Client::Lookup lookup{&bound_->descriptor, {}, out, first_row, rows};
-  return {bound_->context, client_of(*bound_)->start({&lookup, 1})};
+  return pending_read(*bound_->context, client_of(*bound_)->start({&lookup, 1}));
 }
 
 Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
@@ -220,7 +234,7 @@ Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
     lookups.push_back({&part.variable->bound_->descriptor, part.ids, part.out});
   }
   strategy::Context* context = parts.front().variable->bound_->context;
-  return {context, context->use_client()->start(lookups, mode)};
+  return pending_read(*context, context->use_client()->start(lookups, mode));
 }
 
 void AnyVariable::push_parts(std::span<const Part> parts) {
@@ -247,16 +261,21 @@ void AnyVariable::push_parts(std::span<const Part> parts) {
   client->push(pushes);
 }
 
-Pending::~Pending() {
-  if (reading_ != 0) context_->use_client()->cancel(reading_);
-}
+Pending::Pending() = default;
+Pending::Pending(std::unique_ptr<strategy::PendingCall> call) : call_(std::move(call)) {}
+Pending::Pending(Pending&& other) noexcept = default;
+Pending& Pending::operator=(Pending&& other) noexcept = default;
+Pending::~Pending() = default;
 
-bool Pending::ready() const { return reading_ == 0 || context_->use_client()->ready(reading_); }
+bool Pending::ready() const { return call_ == nullptr || call_->ready(); }
 
 void Pending::wait() {
-  if (const std::uint64_t reading = std::exchange(reading_, 0); reading != 0) {
-    context_->use_client()->finish(reading);
-  }
+  if (const auto call = std::move(call_); call != nullptr) call->wait();
+}
+
+Pending AnyVariable::pushed() const {
+  return Pending(std::make_unique<strategy::PendingPush>(*bound_->context,
+                                                         client_of(*bound_)->pushed(bound_->descriptor)));
 }
 
 void AnyVariable::push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const {

@@ -285,6 +285,21 @@ TEST_F(Restore, TheProgramsLearningRateCountsAndTheLogSaysSo) {
   EXPECT_EQ(second.pull(), (Floats{98, 198, 298, 398}));
 }
 
+TEST_F(Restore, ALearningRateThatWasSetCountsAndTheLogSaysSo) {
+  RestoreJob job(folder_.path(), 2, 2);
+  auto second = job.floats("second", 4, optimizers::SGD{1});
+  EXPECT_EQ(job.checkpoints.restore_latest(), 1);
+  second.set_learning_rate(-8);
+  (void)job.checkpoints.save(2);
+  second.set_learning_rate(3);
+  const LogText log;
+  EXPECT_EQ(job.checkpoints.restore_latest(), 2);
+  EXPECT_THAT(log.text(), HasSubstr("variable \"second\" goes on with learning rate -8, which was set"));
+  second.push_dense(Floats(4, 1));
+  second.flush();
+  EXPECT_EQ(second.pull(), (Floats{108, 208, 308, 408}));
+}
+
 /// Bytes that this process has asked of files so far.
 std::uint64_t bytes_read() {
   std::ifstream file("/proc/self/io");

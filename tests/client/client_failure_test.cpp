@@ -98,6 +98,53 @@ TEST_P(ClientFailureTest, APsThatHangsIsADeadlineThatNamesItAndTheOtherIsReached
   may_go_on = true;
 }
 
+TEST_P(ClientFailureTest, APushIsWaitedForWithoutThoseToAnotherPs) {
+  start(options("20s"), 1);
+  const auto v = create("w", DType::float32, {1000});
+  const auto w = create("other", DType::float32, {1000});
+  const std::vector<float> ones(1000, 1);
+  client().push_dense(v, ones.data());
+  client().push_dense(w, ones.data());
+  client().flush();
+  stall(v.shards[0].ps, kUntilTold);
+  client().push_dense(v, ones.data());
+  const auto slow = client().pushed(v);
+  client().push_dense(w, ones.data());
+  client().wait(client().pushed(w));
+  EXPECT_TRUE(client().applied(client().pushed(w)));
+  EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
+  EXPECT_FALSE(client().applied(slow));
+  may_go_on = true;
+  ASSERT_TRUE(poll_until([&] { return client().applied(slow); }));
+  client().wait(slow);
+  EXPECT_EQ(pull<float>(v), std::vector<float>(1000, 2));
+}
+
+TEST_P(ClientFailureTest, APushToAPsThatDiesIsReadyAndThrowsWhenItIsWaitedFor) {
+  start(options("20s"), 1);
+  const auto v = create("w", DType::float32, {1000});
+  const std::vector<float> ones(1000, 1);
+  client().push_dense(v, ones.data());
+  client().flush();
+  const int dead = v.shards[0].ps;
+  stall(dead, kUntilTold);
+  client().push_dense(v, ones.data());
+  const auto pushed = client().pushed(v);
+  auto& runtime = ranks_->runtime();
+  runtime.control_peer(runtime.member(Role::ps, dead)).send(transport::kShutdown, {});
+  runtime.control().progress();
+  may_go_on = true;
+  // It may apply the push before it hears of its end.
+  ASSERT_TRUE(transport::progress_until(runtime.data(), transport::deadline_in(std::chrono::seconds(20)),
+                                        [&] { return client().connections().at(dead).peer().failed(); }));
+  EXPECT_TRUE(client().applied(pushed));
+  try {
+    client().wait(pushed);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+  }
+}
+
 TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
   start(options("20s"), 1);
   const auto v = create("w", DType::float32, {1000});

@@ -268,6 +268,16 @@ TEST_P(ClientTest, ASecondRunOfAClosureMayHaveItsReplicasInAnotherOrder) {
   EXPECT_EQ(lookup<float>(v, {0, 4, 8}), std::vector<float>(3, 315));
 }
 
+TEST_P(ClientTest, ALearningRateIsSetInOrderWithPushesOnEveryShard) {
+  start(two_ps());
+  const auto v = create("v", DType::float32, {9, 1});
+  push<float>(v, {0, 4, 8}, {1, 1, 1});
+  client().set_learning_rate(v, -10);
+  push<float>(v, {0, 4, 8}, {1, 1, 1});
+  client().flush();
+  EXPECT_EQ(lookup<float>(v, {0, 4, 8}), std::vector<float>(3, 11));
+}
+
 TEST_P(ClientTest, APushThatIsLeftOutInOneRunDoesNotMoveTheOthers) {
   start({.flags = {{"ps", "2"}}});
   const auto v = create("v", DType::float32, {9, 1});

@@ -101,7 +101,9 @@ TEST_F(InProcessPushChannelTest, IsIdleWhenTheStoreHasSettled) {
   EXPECT_TRUE(channel_.idle());
   channel_.push(rows_of({1}), numbering_, false);
   EXPECT_FALSE(channel_.idle());
-  channel_.flush();
+  EXPECT_FALSE(channel_.applied(channel_.pushed()));
+  channel_.wait(channel_.pushed());
+  EXPECT_TRUE(channel_.applied(channel_.pushed()));
   EXPECT_TRUE(channel_.idle());
 }
 

@@ -87,6 +87,10 @@ TEST_P(WrittenBy, MetadataSaysWhatWasSaved) {
   EXPECT_EQ(weights.steps_of(0, 1), 1000);
   EXPECT_EQ(weights.steps_of(52, 1), 1000 + GetParam() - 1);
   EXPECT_EQ(weights.steps_of(0, 53), 1000 + GetParam() - 1);
+  const auto rate_of_second = GetParam() == 1 ? std::nullopt : std::optional(1.5);
+  EXPECT_EQ(weights.learning_rate_of(0, 1), std::nullopt);
+  EXPECT_EQ(weights.learning_rate_of(0, 53), rate_of_second);
+  EXPECT_EQ(reader.variable("counts").learning_rate_of(0, 1), std::nullopt);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ps, WrittenBy, ::testing::Values(1, 2, 3, 5));

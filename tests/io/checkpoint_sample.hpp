@@ -77,6 +77,7 @@ inline std::vector<PartArray> part_arrays(const std::vector<SampleArray>& arrays
     if (array.which == "value") {
       part.optimizer = "Adagrad(learning_rate=0.1)";
       part.steps = 1000 + index;
+      if (array.variable == "weights" && index > 0) part.learning_rate = 0.5 + index;
     }
     parts.push_back(part);
   }

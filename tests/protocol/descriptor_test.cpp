@@ -56,6 +56,17 @@ TEST(Descriptor, AShardWhoseRowsCannotBeNumberedIsRefused) {
 
 TEST(Descriptor, OptimizersAreDescribedWithTheirNumbers) {
   EXPECT_EQ(describe(optimizers::SGD{.learning_rate = 0.5}), "sgd(learning_rate=0.5)");
+  EXPECT_EQ(describe(optimizers::SGD{schedules::ExponentialDecay{0.5, 100, 0.25, true}}),
+            "sgd(learning_rate=0.5, schedule=exponential_decay, decay_steps=100, decay_rate=0.25, "
+            "staircase=true)");
+  EXPECT_EQ(describe(optimizers::SGD{schedules::PolynomialDecay{0.5, 100, 0.1, 2}}),
+            "sgd(learning_rate=0.5, schedule=polynomial_decay, decay_steps=100, end_learning_rate=0.1, "
+            "power=2, cycle=false)");
+  EXPECT_EQ(describe(optimizers::SGD{schedules::CosineDecay{0.5, 100, 0.25, 2, 10}}),
+            "sgd(learning_rate=0.5, schedule=cosine_decay, decay_steps=100, alpha=0.25, warmup_target=2, "
+            "warmup_steps=10)");
+  EXPECT_EQ(describe(optimizers::SGD{schedules::PiecewiseConstantDecay{{5, 10}, {1, 0.5, 0.25}}}),
+            "sgd(learning_rate=1, schedule=piecewise_constant_decay, boundaries=5;10, values=1;0.5;0.25)");
   EXPECT_EQ(describe(optimizers::Adagrad{.learning_rate = 0.1}),
             "adagrad(learning_rate=0.1, initial_accumulator=0.1, epsilon=1e-07)");
   EXPECT_EQ(describe(optimizers::Adam{.learning_rate = 2}),

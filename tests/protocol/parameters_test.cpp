@@ -84,6 +84,41 @@ TEST(OptimizerParameters, OutOfRangeAreRejectedByName) {
   }
 }
 
+TEST(OptimizerParameters, OfSchedulesAreRejectedByName) {
+  const auto rejected = [](const LearningRate& rate, const std::string& parameter) {
+    const std::string text = expect_rejected(DType::float32, optimizers::Adam{rate});
+    EXPECT_NE(text.find("\"w\": " + parameter), std::string::npos) << text;
+  };
+  rejected(schedules::ExponentialDecay{.decay_steps = 0}, "decay_steps");
+  rejected(schedules::ExponentialDecay{.decay_steps = kNan}, "decay_steps");
+  rejected(schedules::InverseTimeDecay{.decay_rate = -0.5}, "decay_rate");
+  rejected(schedules::ExponentialDecay{.decay_rate = kInfinity}, "decay_rate");
+  rejected(schedules::PolynomialDecay{.power = -1}, "power");
+  rejected(schedules::PolynomialDecay{.end_learning_rate = kNan}, "a learning rate of the schedule");
+  rejected(schedules::CosineDecay{.warmup_steps = -1}, "warmup_steps");
+  rejected(schedules::CosineDecay{.alpha = kNan}, "a learning rate of the schedule");
+  rejected(schedules::PiecewiseConstantDecay{{1, 2}, {1, 2}}, "the number of values");
+  rejected(schedules::PiecewiseConstantDecay{{}, {}}, "the number of values");
+  rejected(schedules::PiecewiseConstantDecay{{2, 2}, {1, 2, 3}}, "a boundary");
+  rejected(schedules::PiecewiseConstantDecay{{2}, {1, 1e300}}, "a learning rate of the schedule");
+  rejected({0.1, {.kind = static_cast<ScheduleKind>(9)}}, "the kind");
+  EXPECT_NO_THROW(check_optimizer("w", DType::float32, optimizers::Adam{schedules::CosineDecay{}}));
+}
+
+TEST(OptimizerParameters, SchedulesOfFtrlStayAboveZero) {
+  for (const LearningRate& rate : {LearningRate(schedules::PolynomialDecay{.end_learning_rate = 0}),
+                                   LearningRate(schedules::CosineDecay{}),
+                                   LearningRate(schedules::PiecewiseConstantDecay{{1}, {1, 0}})}) {
+    expect_rejected(DType::float32, optimizers::FTRL{rate});
+  }
+  EXPECT_NO_THROW(
+      check_optimizer("w", DType::float32, optimizers::FTRL{schedules::CosineDecay{.alpha = 0.1}}));
+}
+
+TEST(OptimizerParameters, IntegersTakeNoSchedule) {
+  expect_rejected(DType::int32, optimizers::SGD{schedules::PiecewiseConstantDecay{{1}, {2, 1}}});
+}
+
 TEST(OptimizerParameters, ThatTheOptimizerIgnoresMayBeAnything) {
   Optimizer optimizer = optimizers::SGD{};
   optimizer.beta1 = kNan;

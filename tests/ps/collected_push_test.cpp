@@ -145,7 +145,7 @@ TEST_F(CollectedPushTest, IsGivenToTheGpuTogether) {
     for (const auto& entry : entries) {
       protocol::PushHeader header;
       std::memcpy(&header, entry.data(), sizeof header);
-      table.apply(header, {}, entry.data() + sizeof header, 1);
+      table.apply(header, {}, entry.data() + sizeof header, {1, 0.01});
     }
     return gpu->stream().stand_in()->given() - before;
   };

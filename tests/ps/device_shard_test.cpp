@@ -104,6 +104,25 @@ TEST_F(DeviceShardTest, PushesDoWhatTheyDoOnTheHostForEveryDtypeAndOptimizer) {
   }
 }
 
+TEST_F(DeviceShardTest, LearningRatesChangeAsOnTheHost) {
+  TwoStores stores;
+  std::uint32_t id = 0;
+  for (Optimizer optimizer : all_optimizers()) {
+    optimizer.schedule = {.kind = ScheduleKind::exponential_decay, .decay_steps = 3, .decay_rate = 0.5};
+    expect_same_for_all<double>(stores, id, optimizer, 1e-12);
+    SCOPED_TRACE(protocol::describe(optimizer));
+    ++id;
+    stores.create(one_shard<double>(id, {6, 4}, optimizer, initializers::uniform(-4, 4, id)));
+    push_some<double>(stores, id, 6, 4, false);
+    // A part of the push before it is still collected, with the rate of before.
+    stores.push(push_entry<double>(id, 0, {1, 2}, 0, 4, std::vector<double>(8, 2), true, false));
+    stores.push(push_entry<double>(id, 0, {3}, 0, 4, std::vector<double>(4, 2), false, true));
+    stores.push(rate_entry(id, 0, 0.75));
+    push_some<double>(stores, id, 6, 4, false);
+    expect_same<double>(stores, id, 1e-12);
+  }
+}
+
 TEST_F(DeviceShardTest, RowsThatAreNamedTwiceCountAsOneWithTheSumOfTheirGradients) {
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<double>(1, {4, 2}, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 1}));
@@ -328,7 +347,7 @@ void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
   protocol::PushHeader header;
   header.kind = protocol::PushKind::dense;
   header.rows = kRows;
-  shard->apply(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), 1);
+  shard->apply(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), {1, 1});
   for (const std::size_t array : {0U, 1U}) EXPECT_EQ(frozen(all, array, 4), values);
   EXPECT_EQ(some.row(1), 70000U);
   EXPECT_EQ(frozen(some, 0, 4), (std::vector<float>{28, 29, 30, 31, 280000, 280001, 280002, 280003}));

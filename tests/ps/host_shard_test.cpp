@@ -88,7 +88,7 @@ class HostShardTest : public testing::Test {
         .write(reinterpret_cast<const char*>(numbers.data()),
                static_cast<std::streamsize>(numbers.size() * sizeof(double)));
     RestoreFiles files(folder_.path().string(), names);
-    shard_->restore({1, 0, steps, std::move(pieces), {}}, files);
+    shard_->restore({1, 0, steps, {}, std::move(pieces), {}}, files);
   }
   std::uint64_t version() const { return line_[0]; }
 

@@ -78,6 +78,8 @@ class PersistentPs {
   }
   /// Applies it, but is killed before it has committed it.
   void assign_without_commit(int rank, double value) { apply_entry(store_, assignment(rank, value)); }
+  void set_learning_rate(double rate) { apply_entry(store_, rate_entry(1, 0, rate)); }
+  void push_ones() { apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, Values(4, 1))); }
   void close(int rank) { close_pusher(rank, inbox_, rings_); }
   /// Bytes of the rank's entries that have been applied, or protocol::kFenced.
   std::uint64_t position(int rank) {
@@ -94,7 +96,7 @@ class PersistentPs {
     const Values all(4, value);
     std::ofstream(folder / "part", std::ios::binary)
         .write(reinterpret_cast<const char*>(all.data()), sizeof(double) * 4);
-    protocol::RestoreShard shard{1, 0, 5, {{0, 0, 0, sizeof(double) * 4, 0}}, {}};
+    protocol::RestoreShard shard{1, 0, 5, {}, {{0, 0, 0, sizeof(double) * 4, 0}}, {}};
     store_.restore(protocol::RestorePart{folder.string(), {"part"}, {shard}});
   }
 
@@ -137,6 +139,20 @@ TEST(PsRecovery, KeepsTheCoordinatorsFirstPushThoughBothAreKilled) {
     ps.emplace(memory);
     EXPECT_EQ(ps->values(), Values(4, 7));
   }
+}
+
+TEST(PsRecovery, KeepsALearningRateThatWasSet) {
+  const auto memory = transport::PersistentMemory::create();
+  std::optional<PersistentPs> ps(std::in_place, memory);
+  ps->set_learning_rate(-5);
+  ps->set_learning_rate(0);
+  ps.emplace(memory);
+  ps->push_ones();
+  EXPECT_EQ(ps->values(), Values(4, 0));
+  ps->set_learning_rate(-3);
+  ps.emplace(memory);
+  ps->push_ones();
+  EXPECT_EQ(ps->values(), Values(4, 3));
 }
 
 TEST(PsRecovery, KeepsAPushByMessageThoughItsRankOpensARingThen) {

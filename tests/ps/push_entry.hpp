@@ -1,6 +1,7 @@
 // push_entry.hpp -- pushes as a client writes them, built by hand.
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -39,6 +40,19 @@ inline std::vector<std::byte> with_op(std::vector<std::byte> entry, protocol::Ro
   header.op = op;
   std::memcpy(entry.data(), &header, sizeof header);
   return entry;
+}
+
+/// An entry that sets a shard's learning rate.
+inline std::vector<std::byte> rate_entry(std::uint32_t variable, std::uint32_t shard, double rate) {
+  protocol::PushHeader header;
+  header.kind = protocol::PushKind::learning_rate;
+  header.variable = variable;
+  header.shard = shard;
+  header.first_row = std::bit_cast<std::uint64_t>(rate);
+  header.bytes = sizeof header;
+  std::vector<std::byte> out(sizeof header);
+  std::memcpy(out.data(), &header, sizeof header);
+  return out;
 }
 
 /// Hands an entry to a sink as the ring reader does.

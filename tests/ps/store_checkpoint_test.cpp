@@ -84,6 +84,10 @@ class Job {
     }
     return out;
   }
+  void set_learning_rate(double rate) {
+    for (std::uint64_t i = 0; i < stores_.size(); ++i)
+      apply_entry(*stores_[i], rate_entry(1, static_cast<std::uint32_t>(i), rate));
+  }
   std::filesystem::path save(const std::filesystem::path& folder) {
     io::CheckpointDirectory directory(folder);
     const auto temporary = directory.begin(1);
@@ -131,6 +135,35 @@ TEST(StoreCheckpoint, AnotherNumberOfPsGoesOnWhereTheFirstStopped) {
       EXPECT_EQ(second.values<std::int64_t>(2), first.values<std::int64_t>(2));
     }
   }
+}
+
+TEST(StoreCheckpoint, ALearningRateThatWasSetComesBackWithTheRows) {
+  for (const std::uint64_t readers : {1, 2, 3}) {
+    SCOPED_TRACE(readers);
+    const io::TemporaryFolder folder;
+    Job first(2);
+    first.push(1);
+    first.set_learning_rate(0.01);
+    const auto checkpoint = first.save(folder.path());
+    Job second(readers);
+    second.restore(checkpoint);
+    first.push(3);
+    second.push(3);
+    EXPECT_EQ(second.values<float>(1), first.values<float>(1));
+  }
+}
+
+TEST(StoreCheckpoint, ARestoreOfOneWithoutASetLearningRateReturnsToTheOptimizers) {
+  const io::TemporaryFolder folder;
+  Job first(2);
+  first.push(1);
+  const auto checkpoint = first.save(folder.path());
+  Job second(2);
+  second.set_learning_rate(0.01);
+  second.restore(checkpoint);
+  first.push(3);
+  second.push(3);
+  EXPECT_EQ(second.values<float>(1), first.values<float>(1));
 }
 
 TEST(StoreCheckpoint, TheStoreGoesOnAfterSaving) {

@@ -27,9 +27,19 @@ using testing::HasSubstr;
 class Plain {
  public:
   Plain(const Optimizer& optimizer, std::uint64_t rows, std::uint64_t width, double value)
-      : optimizer_(optimizer), width_(width), elements_(rows * width, {value, starts_at(optimizer), 0}) {}
+      : of_creation_(optimizer),
+        optimizer_(optimizer),
+        width_(width),
+        elements_(rows * width, {value, starts_at(optimizer), 0}) {}
 
-  void begin_push() { ++t_; }
+  void begin_push() {
+    if (!rate_set_) optimizer_.learning_rate = learning_rate_after(t_, of_creation_);
+    ++t_;
+  }
+  void set_learning_rate(double rate) {
+    rate_set_ = true;
+    optimizer_.learning_rate = rate;
+  }
   void update(std::uint64_t row, std::uint64_t column, double g) {
     plain_update(optimizer_, elements_[row * width_ + column], g, t_);
   }
@@ -41,7 +51,9 @@ class Plain {
     return o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl ? o.initial_accumulator : 0;
   }
 
+  Optimizer of_creation_;
   Optimizer optimizer_;
+  bool rate_set_ = false;
   std::uint64_t width_;
   std::vector<PlainElement> elements_;
   std::int64_t t_ = 0;
@@ -155,6 +167,82 @@ TEST_F(StoreTest, PushesFollowTheRulesForEveryDtypeRankAndOptimizer) {
     expect_follows_the_rules<double>(id++, shape, adam, 1e-12);
     expect_follows_the_rules<std::int64_t>(id++, shape, optimizers::SGD{.learning_rate = 2}, 0);
   }
+}
+
+std::vector<Optimizer> all_optimizers(const LearningRate& rate) {
+  return {optimizers::SGD{rate},
+          optimizers::Momentum{rate},
+          optimizers::Momentum{.learning_rate = rate, .nesterov = true},
+          optimizers::Adagrad{rate},
+          optimizers::RMSProp{rate},
+          optimizers::Adam{rate},
+          optimizers::AdamW{.learning_rate = rate, .weight_decay = 0.5},
+          optimizers::FTRL{.learning_rate = rate, .initial_accumulator = 0.5, .l1 = 0.25}};
+}
+
+TEST_F(StoreTest, SchedulesHoldForEveryOptimizer) {
+  std::uint32_t id = 1;
+  for (const LearningRate& rate :
+       {LearningRate(schedules::ExponentialDecay{0.5, 3, 0.5}),
+        LearningRate(schedules::PiecewiseConstantDecay{{2, 7}, {0.1, 0.4, 0.2}})}) {
+    for (const Optimizer& optimizer : all_optimizers(rate))
+      expect_follows_the_rules<double>(id++, {5, 3}, optimizer, 1e-12);
+  }
+}
+
+TEST_F(StoreTest, ASetLearningRateHoldsForThePushesAfterItWithEveryOptimizer) {
+  std::uint32_t id = 0;
+  for (const Optimizer& optimizer : all_optimizers(schedules::ExponentialDecay{0.5, 3, 0.5})) {
+    SCOPED_TRACE(protocol::describe(optimizer));
+    create<double>(++id, {1}, optimizer, initializers::constant(3));
+    Plain plain(optimizer, 1, 1, 3);
+    for (int step = 0; step < 9; ++step) {
+      if (step == 4) {
+        apply_entry(store_, rate_entry(id, 0, 0.25));
+        plain.set_learning_rate(0.25);
+      }
+      if (step == 7) {
+        apply_entry(store_, rate_entry(id, 0, 0.125));
+        plain.set_learning_rate(0.125);
+      }
+      plain.begin_push();
+      plain.update(0, 0, step - 3);
+      apply_entry(store_, push_entry<double>(id, 0, {}, 0, 1, std::vector<double>{step - 3.0}));
+    }
+    EXPECT_NEAR(all<double>(id, 1)[0], plain.value(0), 1e-12);
+  }
+}
+
+TEST_F(StoreTest, ALearningRateThatTheOptimizerCannotUseIsDroppedAndLogged) {
+  create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});
+  create<float>(2, {1}, optimizers::FTRL{});
+  create<std::int64_t>(3, {1}, optimizers::SGD{.learning_rate = -1});
+  for (const auto& entry : {rate_entry(1, 0, std::numeric_limits<double>::quiet_NaN()), rate_entry(2, 0, 0),
+                            rate_entry(3, 0, 0.5), rate_entry(1, 1, 0.5), rate_entry(9, 0, 0.5)}) {
+    testing::internal::CaptureStderr();
+    apply_entry(store_, entry);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("dropped a learning rate of rank 0"));
+  }
+  apply_entry(store_, push_entry<float>(1, 0, {}, 0, 1, {1}));
+  apply_entry(store_, push_entry<std::int64_t>(3, 0, {}, 0, 1, {1}));
+  EXPECT_EQ(all<float>(1, 1), std::vector<float>{1});
+  EXPECT_EQ(all<std::int64_t>(3, 1), std::vector<std::int64_t>{1});
+}
+
+TEST_F(StoreTest, ASecondRunOfAClosureDoesNotSetItsLearningRateAgain) {
+  create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});
+  auto entry = rate_entry(1, 0, -10);
+  protocol::PushHeader header;
+  std::memcpy(&header, entry.data(), sizeof header);
+  header.closure = 7;
+  std::memcpy(entry.data(), &header, sizeof header);
+  apply_entry(store_, entry);
+  apply_entry(store_, rate_entry(1, 0, -100));  // set meanwhile by another rank
+  header.again = 1;
+  std::memcpy(entry.data(), &header, sizeof header);
+  apply_entry(store_, entry);
+  apply_entry(store_, push_entry<float>(1, 0, {}, 0, 1, {1}));
+  EXPECT_EQ(all<float>(1, 1), std::vector<float>{100});
 }
 
 TEST_F(StoreTest, APushInPartsIsOneUpdate) {

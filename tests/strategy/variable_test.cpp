@@ -1,18 +1,23 @@
 // variable_test.cpp -- variables as a program sees them.
+// Tests: src/strategy/pending_call.hpp
 #include "capstan/variable.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 #include <thread>
 
 #include "capstan/strategy.hpp"
+#include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
+using testing::HasSubstr;
 
 class VariableTest : public testing::Test {
  protected:
@@ -69,6 +74,56 @@ TEST_F(VariableTest, GradientsAreSparseOrDense) {
   v.push_dense(std::vector<float>{1, 1, 1, 1});
   v.flush();
   EXPECT_EQ(v.pull(), (std::vector<float>{9.5, 7.5, 9.5, 8.5}));
+}
+
+TEST_F(VariableTest, PushesAreWaitedForOnTheirOwn) {
+  const Variable<float> v("v", Shape{4}, {}, {optimizers::SGD{.learning_rate = -1}});
+  Pending sparse = v.push_async(Ids{0, 3}, std::vector<float>{1, 2});
+  Pending dense = v.push_dense_async(std::vector<float>{10, 10, 10, 10});
+  dense.wait();
+  EXPECT_TRUE(dense.ready());
+  EXPECT_TRUE(sparse.ready()) << "it came before";
+  EXPECT_EQ(v.pull(), (std::vector<float>{11, 10, 10, 12}));
+  sparse = std::move(dense);
+  sparse.wait();
+  { const Pending dropped = v.push_async(Ids{1}, std::vector<float>{5}); }
+  v.flush();
+  EXPECT_EQ(v.pull(), (std::vector<float>{11, 15, 10, 12}));
+}
+
+TEST_F(VariableTest, LearningRatesAreSetForAllRowsOrThoseOfOneShard) {
+  const Variable<float> v("v", Shape{4}, {}, {optimizers::SGD{.learning_rate = -1}});
+  v.set_learning_rate(-2);
+  v.push_dense(std::vector<float>{1, 1, 1, 1});
+  v.flush();
+  EXPECT_EQ(v.pull(), (std::vector<float>{2, 2, 2, 2}));
+  v.variables().at(1).set_learning_rate(-10);
+  v.push_dense(std::vector<float>{1, 1, 1, 1});
+  v.flush();
+  EXPECT_EQ(v.pull(), (std::vector<float>{4, 4, 12, 12}));
+}
+
+TEST_F(VariableTest, ALearningRateFollowsItsScheduleUntilOneIsSet) {
+  const Variable<float> v("v", Shape{2}, {},
+                          {optimizers::SGD{schedules::PiecewiseConstantDecay{{0}, {-1, -10}}}});
+  const auto push = [&] { v.push_dense(std::vector<float>{1, 1}); };
+  push();
+  push();
+  v.flush();
+  EXPECT_EQ(v.pull(), (std::vector<float>{11, 11}));
+  v.set_learning_rate(-100);
+  push();
+  v.flush();
+  EXPECT_EQ(v.pull(), (std::vector<float>{111, 111}));
+}
+
+TEST_F(VariableTest, ALearningRateThatTheOptimizerCannotUseIsRefused) {
+  const Variable<float> v("v", Shape{4}, {}, {optimizers::FTRL{}});
+  const Variable<std::int64_t> n("n", Shape{4});
+  for (const double rate : {0.0, -1.0, std::numeric_limits<double>::infinity()}) {
+    EXPECT_THAT(error_of(Code::invalid_argument, [&] { v.set_learning_rate(rate); }), HasSubstr("\"v\""));
+  }
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { n.set_learning_rate(0.5); }), HasSubstr("\"n\""));
 }
 
 TEST_F(VariableTest, SeveralVariablesInOneCallAndReadsThatAreWaitedForLater) {

@@ -104,12 +104,16 @@ void MessagePushChannel::require_accepted() {
   if (session_.acknowledged() == protocol::kFenced) throw session_.fenced();
 }
 
-void MessagePushChannel::flush() {
-  if (idle()) return;
-  session_.wait_for("apply pushes", [this] {
+bool MessagePushChannel::applied(std::uint64_t position) {
+  require_accepted();
+  return session_.acknowledged() >= position;
+}
+
+void MessagePushChannel::wait(std::uint64_t position) {
+  if (applied(position)) return;
+  session_.wait_for("apply pushes", [this, position] {
     throw_if_cancelled();
-    require_accepted();
-    return idle();
+    return applied(position);
   });
 }
 

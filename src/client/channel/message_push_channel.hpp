@@ -25,7 +25,9 @@ class MessagePushChannel final : public PushChannel {
   void push(const PushRows& push, PushNumbering& numbering, bool more) override;
   void send(protocol::PushHeader header) override;
   void publish() override {}
-  void flush() override;
+  std::uint64_t pushed() const noexcept override { return tail_; }
+  bool applied(std::uint64_t position) override;
+  void wait(std::uint64_t position) override;
   bool idle() const noexcept override { return session_.acknowledged() == tail_; }
   void require_accepted() override;
 

@@ -1,6 +1,8 @@
 // ps_connection.cpp -- chooses the channels; counters and steps.
 #include "client/channel/ps_connection.hpp"
 
+#include <bit>
+
 #include "capstan/serialize.hpp"
 #include "client/channel/in_process_push_channel.hpp"
 #include "client/channel/message_push_channel.hpp"
@@ -40,12 +42,33 @@ PsConnection::Channels PsConnection::choose_channels() {
   return chosen;
 }
 
+void PsConnection::replace_channels() {
+  if (lost_pushes()) losses_.insert(channels_.relocations);
+  channels_ = choose_channels();
+}
+
 void PsConnection::connect_now() {
   const bool lost = lost_pushes();
   session_.connect();
   if (!lost) return;
-  channels_ = choose_channels();
+  replace_channels();
   throw session_.lost_pushes();
+}
+
+bool PsConnection::lost(const PushPosition& position) {
+  (void)channels();  // notes what the last relocation lost
+  return losses_.contains(position.relocations);
+}
+
+bool PsConnection::applied(const PushPosition& position) {
+  session_.fabric().progress();
+  if (!session_.alive() || position.relocations != session_.relocations()) return true;
+  return pushes().applied(position.of_channel);
+}
+
+void PsConnection::wait(const PushPosition& position) {
+  if (lost(position)) throw session_.lost_pushes();
+  if (position.relocations == session_.relocations()) pushes().wait(position.of_channel);
 }
 
 void PsConnection::count(std::uint32_t counter, std::uint64_t delta, PushNumbering& numbering) {
@@ -53,6 +76,17 @@ void PsConnection::count(std::uint32_t counter, std::uint64_t delta, PushNumberi
   header.kind = protocol::PushKind::count;
   header.variable = counter;
   header.first_row = delta;
+  numbering.number(header, session_.ps());
+  pushes().send(header);
+}
+
+void PsConnection::set_learning_rate(std::uint32_t variable, std::uint32_t shard, double rate,
+                                     PushNumbering& numbering) {
+  protocol::PushHeader header;
+  header.kind = protocol::PushKind::learning_rate;
+  header.variable = variable;
+  header.shard = shard;
+  header.first_row = std::bit_cast<std::uint64_t>(rate);
   numbering.number(header, session_.ps());
   pushes().send(header);
 }

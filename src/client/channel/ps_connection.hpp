@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "client/channel/gpu_push_channel.hpp"
 #include "client/channel/ps_session.hpp"
@@ -55,14 +56,29 @@ class PsConnection {
     if (push.count != 0 && push.row_bytes != 0) pushes().push(push, numbering, more);
   }
   void publish() { pushes().publish(); }
+  bool idle() { return pushes().idle(); }
+
+  /// Position behind everything that this client has pushed to the ps so far.
+  struct PushPosition {
+    std::uint64_t relocations = 0;  // of the session
+    std::uint64_t of_channel = 0;
+  };
+  PushPosition pushed() { return {session_.relocations(), pushes().pushed()}; }
+  /// Returns true once `wait` would return or throw, or the ps is dead. Does not block.
+  bool applied(const PushPosition& position);
+  /// Blocks until the ps has applied everything before `position`. Throws Error(unavailable) if some of it
+  /// was lost with the ps's memory.
+  void wait(const PushPosition& position);
+  /// Blocks until the ps has applied everything.
   void flush() {
     connect();
-    pushes().flush();
+    wait(pushed());
   }
-  bool idle() { return pushes().idle(); }
 
   /// Adds to a counter of the ps, in order with the pushes; once, if a closure runs again.
   void count(std::uint32_t counter, std::uint64_t delta, PushNumbering& numbering);
+  /// Sets the learning rate of a shard, in order with the pushes; once, if a closure runs again.
+  void set_learning_rate(std::uint32_t variable, std::uint32_t shard, double rate, PushNumbering& numbering);
   /// Ends this rank's step `step` of an update group, in order with its pushes; protocol::kLeave: it takes no
   /// further part.
   void end_step(std::uint32_t group, std::uint64_t step);
@@ -87,9 +103,11 @@ class PsConnection {
   };
 
   Channels& channels() {
-    if (channels_.relocations != session_.relocations()) channels_ = choose_channels();
+    if (channels_.relocations != session_.relocations()) replace_channels();
     return channels_;
   }
+  void replace_channels();
+  bool lost(const PushPosition& position);
   PushChannel& pushes() { return *channels().pushes; }
   Channels choose_channels();
   /// Throws Error(unavailable) if pushes were lost, and that was not reported: the reconnect before failed.
@@ -99,6 +117,7 @@ class PsConnection {
   /// Replaced by the first call after a relocation. The call that met the relocation may still be inside the
   /// old channels.
   Channels channels_;
+  std::set<std::uint64_t> losses_;  // relocations that lost pushes, by their number before
 };
 
 }  // namespace capstan::client

@@ -1,6 +1,8 @@
 // push_channel.hpp -- how pushes travel to one ps process, whichever transport carries them.
 #pragma once
 
+#include <cstdint>
+
 #include "client/channel/push_rows.hpp"
 #include "client/push_numbering.hpp"
 #include "protocol/push_format.hpp"
@@ -23,8 +25,12 @@ class PushChannel {
   virtual void send(protocol::PushHeader header) = 0;
   /// Makes everything pushed so far visible to the ps.
   virtual void publish() = 0;
-  /// Blocks until the ps has applied everything pushed so far.
-  virtual void flush() = 0;
+  /// Position behind everything pushed so far, for `applied` and `wait`.
+  virtual std::uint64_t pushed() const noexcept = 0;
+  /// Returns true once the ps has applied everything before `position`. Publishes, and does not block.
+  virtual bool applied(std::uint64_t position) = 0;
+  /// Blocks until the ps has applied everything before `position`.
+  virtual void wait(std::uint64_t position) = 0;
   /// Returns true if nothing is in flight.
   virtual bool idle() const noexcept = 0;
   /// Throws Error(aborted) if the ps has fenced this rank.

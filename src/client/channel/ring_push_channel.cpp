@@ -100,13 +100,19 @@ void RingPushChannel::refresh_applied() {
   if (ring_.applied() == protocol::kFenced) throw session_.fenced();
 }
 
-void RingPushChannel::flush() {
+bool RingPushChannel::applied(std::uint64_t position) {
   publish();
-  if (ring_.all_applied()) return;
-  session_.wait_for("apply pushes", [this] {
+  if (!ring_.has_applied(position)) refresh_applied();
+  return ring_.has_applied(position);
+}
+
+void RingPushChannel::wait(std::uint64_t position) {
+  publish();
+  if (ring_.has_applied(position)) return;
+  session_.wait_for("apply pushes", [this, position] {
     throw_if_cancelled();
     refresh_applied();
-    return ring_.all_applied();
+    return ring_.has_applied(position);
   });
 }
 

@@ -20,7 +20,9 @@ class RingPushChannel final : public PushChannel {
   void push(const PushRows& push, PushNumbering& numbering, bool more) override;
   void send(protocol::PushHeader header) override;
   void publish() override;
-  void flush() override;
+  std::uint64_t pushed() const noexcept override { return ring_.tail(); }
+  bool applied(std::uint64_t position) override;
+  void wait(std::uint64_t position) override;
   bool idle() const noexcept override { return ring_.all_applied(); }
   void require_accepted() override { refresh_applied(); }
 

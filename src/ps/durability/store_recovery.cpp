@@ -62,10 +62,8 @@ void Store::recover() {
   if (const auto entry = persistent_->cut_off()) {
     const protocol::PushHeader& header = entry->header;
     ledger_.set_entered(header, entry->entered);
-    const bool changes_rows =
-        header.kind == protocol::PushKind::sparse || header.kind == protocol::PushKind::dense;
     const auto shard = recovered.find({header.variable, header.shard});
-    if (changes_rows && shard != recovered.end()) shard->second->undo(entry->steps);
+    if (protocol::changes_rows(header.kind) && shard != recovered.end()) shard->second->undo(entry->steps);
     // A restore changes rows without the journal, so the next process must not undo the entry again.
     persistent_->journal().retire();
   }

@@ -64,7 +64,7 @@ bool StoreSnapshot::take_if_consistent(const Key& key) {
   Shard* const shard = store_.find_or_null(key.first, key.second);
   if (shard == nullptr) return true;  // dropped
   if (!shard->is_consistent()) return false;
-  Taken taken{key, shard->description(), shard->steps(), nullptr};
+  Taken taken{key, shard->description(), shard->steps(), shard->overriding_learning_rate(), nullptr};
   taken_.reserve(taken_.size() + 1);
   taken.rows = shard->freeze(rows_);
   // Nothing below this line throws.
@@ -105,6 +105,7 @@ io::PartArray StoreSnapshot::array_of(const Taken& taken, std::size_t number) co
   if (!value) return array;
   array.optimizer = protocol::describe(d.optimizer);
   array.steps = taken.steps;
+  array.learning_rate = taken.learning_rate;
   return array;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,7 @@ class StoreSnapshot {
     Key key;
     protocol::CreateShard description;
     std::int64_t steps;
+    std::optional<double> learning_rate;  // that was set
     std::shared_ptr<FrozenRows> rows;
   };
 

@@ -75,9 +75,9 @@ void DeviceShard::update(const protocol::PushHeader& header, std::span<const std
                          const std::byte* values) {
   context_.apply([&] {
     if (header.in_staging_buffer != 0) {
-      table_.apply_staged(header, rows, staged(header, values), steps());
+      table_.apply_staged(header, rows, staged(header, values), step());
     } else {
-      table_.apply(header, rows, values, steps());
+      table_.apply(header, rows, values, step());
     }
   });
 }
@@ -100,7 +100,7 @@ bool DeviceShard::reserve_from_device(int gpu, std::uint64_t rows) {
 void DeviceShard::apply_from_device(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                                     const std::byte* gradient, const gpu::Event& ready) {
   change(header, rows,
-         [&] { context_.apply([&] { table_.apply_from_device(header, rows, gradient, ready, steps()); }); });
+         [&] { context_.apply([&] { table_.apply_from_device(header, rows, gradient, ready, step()); }); });
 }
 
 std::shared_ptr<FrozenRows> DeviceShard::freeze_rows(std::optional<TouchedRows> touched) {

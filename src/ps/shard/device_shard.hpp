@@ -44,6 +44,7 @@ class DeviceShard final : public Shard {
   std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
   void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
 
+  UpdateStep step() const noexcept { return {steps(), learning_rate()}; }
   void initialize_values();
   void initialize_slots();
   /// Address of the gradient of an entry in a staging buffer, or null if it is in none of its pusher's.

@@ -22,6 +22,7 @@ std::uint64_t rows_per_piece(std::uint64_t row_bytes) {
 DeviceTable::DeviceTable(std::shared_ptr<ShardGpu> gpu, const protocol::CreateShard& description)
     : gpu_(std::move(gpu)),
       description_(description),
+      optimizer_(description.optimizer),
       width_(protocol::width_of(description.shape)),
       copied_(gpu_->number()),
       updater_(gpu_->stream(), static_cast<std::uint32_t>(description.rows), gpu_->updates()),
@@ -70,7 +71,7 @@ gpu::RowCopy DeviceTable::row_copy(std::size_t array, const std::byte* rows, std
 }
 
 void DeviceTable::apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
-                        const std::byte* values, std::int64_t step) {
+                        const std::byte* values, const UpdateStep& step) {
   const std::uint64_t row_bytes = array(0).row_bytes;
   if (header.rows == 0 || row_bytes == 0) return;
   if (header.op == protocol::RowOp::gradient) return collect(header, rows, values, nullptr, step);
@@ -86,12 +87,12 @@ void DeviceTable::apply(const protocol::PushHeader& header, std::span<const std:
 }
 
 void DeviceTable::apply_staged(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
-                               std::byte* gradient, std::int64_t step) {
+                               std::byte* gradient, const UpdateStep& step) {
   if (array(0).row_bytes != 0) collect(header, rows, nullptr, gradient, step);
 }
 
 void DeviceTable::collect(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
-                          const std::byte* host, std::byte* device, std::int64_t step) {
+                          const std::byte* host, std::byte* device, const UpdateStep& step) {
   const bool sparse = header.kind == protocol::PushKind::sparse;
   const std::uint64_t row_bytes = array(0).row_bytes;
   const std::uint64_t most = rows_per_piece(array(0).row_bytes);
@@ -123,7 +124,8 @@ void DeviceTable::reserve_from_device(std::uint64_t rows) {
 }
 
 void DeviceTable::apply_from_device(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
-                                    const std::byte* gradient, const gpu::Event& ready, std::int64_t step) {
+                                    const std::byte* gradient, const gpu::Event& ready,
+                                    const UpdateStep& step) {
   const std::uint64_t bytes = header.rows * array(0).row_bytes;
   if (bytes == 0) return;
   const gpu::Stream& stream = gpu_->stream();
@@ -143,7 +145,7 @@ void DeviceTable::apply_from_device(const protocol::PushHeader& header, std::spa
 }
 
 void DeviceTable::update(const std::byte* rows, std::uint64_t first_row, std::uint64_t count,
-                         std::byte* gradient, std::int64_t step) {
+                         std::byte* gradient, const UpdateStep& step) {
   with_type(description_.dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (!std::is_same_v<T, std::uint8_t>) {
       using Slot = Arithmetic<T>;
@@ -157,12 +159,13 @@ void DeviceTable::update(const std::byte* rows, std::uint64_t first_row, std::ui
       u.first_row = static_cast<std::uint32_t>(first_row);
       u.count = static_cast<std::uint32_t>(count);
       u.gradient = reinterpret_cast<T*>(gradient);
-      u.step = step;
+      u.step = step.number;
       u.first_bad = gpu_->first_bad();
       // Another seed for every update of every shard.
       const std::uint64_t shard = std::uint64_t{description_.variable} << 32 | description_.shard;
       u.rounding = {description_.stochastic_rounding, (shard + 1) * 0xD1B54A32D192ED03U + ++updates_};
-      updater_.apply(gpu_->stream(), description_.optimizer, u);
+      optimizer_.learning_rate = step.learning_rate;
+      updater_.apply(gpu_->stream(), optimizer_, u);
     }
   });
 }

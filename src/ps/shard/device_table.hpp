@@ -38,21 +38,21 @@ class DeviceTable {
   std::uint64_t bytes() const noexcept;
 
   /// Applies an entry of a push; `rows` and `values` may be reused on return. Later entries of the same push
-  /// may be launched together with it: at the last of them, or before the GPU is given other work. `step` is
-  /// t of Adam and AdamW. REQUIRES: the entry fits the shard.
+  /// may be launched together with it: at the last of them, or before the GPU is given other work. REQUIRES:
+  /// the entry fits the shard.
   void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
-             std::int64_t step);
+             const UpdateStep& step);
   /// Like `apply`, of a gradient in a staging buffer on the GPU. The gradient may be overwritten, and must
   /// live until ShardGpu::settle.
   void apply_staged(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
-                    std::byte* gradient, std::int64_t step);
+                    std::byte* gradient, const UpdateStep& step);
 
   /// Allocates what `apply_from_device` of `rows` rows needs. Throws Error(resource_exhausted).
   void reserve_from_device(std::uint64_t rows);
   /// Like `apply`, of a gradient in GPU memory that is valid once `ready` has passed. Blocks until the
   /// gradient has been copied. REQUIRES: memory for so many rows was reserved.
   void apply_from_device(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
-                         const std::byte* gradient, const gpu::Event& ready, std::int64_t step);
+                         const std::byte* gradient, const gpu::Event& ready, const UpdateStep& step);
   /// Returns the gpu::MappedMemory::key of the values.
   std::vector<std::byte> key() const;
 
@@ -83,10 +83,10 @@ class DeviceTable {
                 const Fill& read);
   /// Collects a gradient that is in the memory of the host, or else of the device.
   void collect(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* host,
-               std::byte* device, std::int64_t step);
+               std::byte* device, const UpdateStep& step);
   /// Launches an update; `gradient` and `rows` (null: dense) are in GPU memory.
   void update(const std::byte* rows, std::uint64_t first_row, std::uint64_t count, std::byte* gradient,
-              std::int64_t step);
+              const UpdateStep& step);
   /// Applies an operation that the GPU has no kernel for, on the host, to a copy of the rows.
   template <class T>
   void operate(protocol::RowOp op, std::span<const std::uint32_t> rows, std::uint64_t first_row,
@@ -96,6 +96,7 @@ class DeviceTable {
 
   std::shared_ptr<ShardGpu> gpu_;
   protocol::CreateShard description_;
+  Optimizer optimizer_;  // with the learning rate of the last update
   std::uint64_t width_;
   std::vector<gpu::Memory> memory_;
   gpu::Memory gradient_;  // of apply_from_device; the updater may overwrite it

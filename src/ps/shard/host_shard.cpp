@@ -22,6 +22,7 @@ HostShard::HostShard(protocol::CreateShard description, const protocol::ShardLoc
     : Shard(std::move(description), location, words),
       values_(arrays.values),
       slots_(std::move(arrays.slots)),
+      optimizer_(this->description().optimizer),
       chunks_(std::move(chunks)),
       journal_(journal) {}
 
@@ -72,11 +73,12 @@ void HostShard::update_as(const protocol::PushHeader& header, std::span<const st
     u.count = 1;
   }
   const bool gradient = header.op == protocol::RowOp::gradient;
+  optimizer_.learning_rate = learning_rate();
   const auto apply = [&](const Update<T>& part) {
     if (!gradient) {
       ps::apply(header.op, part);
     } else if constexpr (!std::is_same_v<T, std::uint8_t>) {
-      ps::apply(description().optimizer, part);
+      ps::apply(optimizer_, part);
     }
   };
   if (journal_ == nullptr) return apply(u);

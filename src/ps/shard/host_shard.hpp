@@ -49,6 +49,7 @@ class HostShard final : public Shard {
 
   std::byte* values_;
   std::vector<std::byte*> slots_;
+  Optimizer optimizer_;  // with the learning rate of the last update
   std::shared_ptr<ChunkPool> chunks_;
   Journal* journal_;
 };

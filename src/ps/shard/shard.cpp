@@ -43,6 +43,17 @@ bool Shard::fits(const protocol::PushHeader& header, std::span<const std::uint32
   return largest < have;
 }
 
+/// A process that is killed in between has set the rate, or not.
+void Shard::override_learning_rate(std::optional<double> rate) noexcept {
+  if (rate) words_.rate->rate = *rate;
+  signal_fence();
+  words_.rate->is_set = rate ? 1 : 0;
+}
+
+double Shard::learning_rate() const noexcept {
+  return overriding_learning_rate().value_or(learning_rate_after(steps() - 1, description_.optimizer));
+}
+
 void Shard::before_change(const protocol::PushHeader& header, std::span<const std::uint32_t> rows) {
   const bool sparse = header.kind == protocol::PushKind::sparse;
   for (const auto& snapshot : snapshots_) {
@@ -122,6 +133,7 @@ void Shard::restore(const protocol::RestoreShard& from, RestoreFiles& files) {
   const WriteGuard guard(*this);  // a consistent read sees the shard before the restore, or after it
   read_rows(from, files);
   set_steps(from.steps);
+  override_learning_rate(from.learning_rate);
 }
 
 void Shard::resume(int unfinished) noexcept {

@@ -27,14 +27,21 @@ class ShardSnapshot;
 /// the mutex of the store, except those for the description, the location and the sizes.
 class Shard {
  public:
-  /// Two words of registered memory, in one cache line. The version is odd while the rows change; readers of
-  /// mapped memory compare it before and after. The number of update steps is t of Adam.
+  /// A learning rate that replaces the one of the description.
+  struct RateOverride {
+    double rate;
+    std::uint64_t is_set;  // 0: there is none
+  };
+  /// A cache line of registered memory, zeroed before the first process. The version is odd while the rows
+  /// change; readers of mapped memory compare it before and after. The number of update steps is t of Adam.
   struct Words {
     std::uint64_t* version = nullptr;
     std::int64_t* steps = nullptr;
+    RateOverride* rate = nullptr;
     static Words at(std::byte* line) noexcept {
       return {reinterpret_cast<std::uint64_t*>(line),
-              reinterpret_cast<std::int64_t*>(line + sizeof(std::uint64_t))};
+              reinterpret_cast<std::int64_t*>(line + sizeof(std::uint64_t)),
+              reinterpret_cast<RateOverride*>(line + sizeof(std::uint64_t) + sizeof(std::int64_t))};
     }
   };
 
@@ -69,6 +76,11 @@ class Shard {
   /// Returns true if no push is half applied.
   bool is_consistent() const noexcept { return unfinished_ == 0; }
   std::int64_t steps() const noexcept { return *words_.steps; }
+  /// Sets the learning rate of all updates from here on; nullopt: that of the description.
+  void override_learning_rate(std::optional<double> rate) noexcept;
+  std::optional<double> overriding_learning_rate() const noexcept {
+    return words_.rate->is_set != 0 ? std::optional(words_.rate->rate) : std::nullopt;
+  }
 
   /// Address of the values if clients and the ps can read them in place, else null.
   virtual const std::byte* host_values() const noexcept { return nullptr; }
@@ -120,6 +132,8 @@ class Shard {
   /// From now on, `snapshot` preserves rows before they change.
   void attach(std::shared_ptr<ShardSnapshot> snapshot) { snapshots_.push_back(std::move(snapshot)); }
   void set_steps(std::int64_t steps) noexcept { *words_.steps = steps; }
+  /// Returns the learning rate of the present update.
+  double learning_rate() const noexcept;
 
  private:
   /// Makes the version odd for its lifetime; an unfinished push keeps it odd.

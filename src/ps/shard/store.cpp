@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
@@ -84,9 +86,7 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
   const std::lock_guard lock(mutex_);
   Shard* const shard = find_or_null(header.variable, header.shard);
   if (persistent_ != nullptr) {
-    const bool changes_rows =
-        header.kind == protocol::PushKind::sparse || header.kind == protocol::PushKind::dense;
-    persistent_->begin(header, changes_rows && shard != nullptr ? shard->steps() : 0,
+    persistent_->begin(header, protocol::changes_rows(header.kind) && shard != nullptr ? shard->steps() : 0,
                        ledger_.entered(header));
   }
   if (header.kind == protocol::PushKind::step) {
@@ -96,6 +96,10 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
     // Kernels of other processes read the rows once they see the counter.
     device_.context().settle();
     if (ledger_.enter(header)) count_(header.variable, header.first_row);
+    return;
+  }
+  if (header.kind == protocol::PushKind::learning_rate) {
+    if (ledger_.enter(header)) set_learning_rate(header);
     return;
   }
   if (shard == nullptr || !shard->fits(header, rows, values)) {
@@ -110,6 +114,19 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
   }
   if (ledger_.enter(header)) return apply_to(*shard, header, rows, values);
   shard->skip(header);
+}
+
+void Store::set_learning_rate(const protocol::PushHeader& header) {
+  try {
+    Shard& shard = find(header.variable, header.shard);
+    protocol::CreateShard changed = shard.description();
+    changed.optimizer.learning_rate = std::bit_cast<double>(header.first_row);
+    changed.optimizer.schedule = {};
+    protocol::check_optimizer(changed.name, changed.dtype, changed.optimizer);
+    shard.override_learning_rate(changed.optimizer.learning_rate);
+  } catch (const Error& error) {
+    log::error("dropped a learning rate of rank {}: {}", header.rank, error.what());
+  }
 }
 
 void Store::count(const protocol::PushHeader& header, const Shard& shard) {
@@ -133,9 +150,8 @@ void Store::apply_sum(std::span<const HeldPush* const> pushes, int workers) {
 }
 
 bool Store::ready(const protocol::PushHeader& header) {
-  if (header.first_part == 0 || header.kind == protocol::PushKind::step ||
-      header.kind == protocol::PushKind::count)
-    return true;  // the shard needs the rest of a push that has begun to become consistent
+  // The shard needs the rest of a push that has begun to become consistent.
+  if (header.first_part == 0 || !protocol::changes_rows(header.kind)) return true;
   const std::lock_guard lock(mutex_);
   const Shard* const shard = find_or_null(header.variable, header.shard);
   return shard == nullptr || !shard->has_waiting_reads();

@@ -106,6 +106,8 @@ class Store final : public protocol::PushSink {
   Shard* find_or_null(std::uint32_t variable, std::uint32_t shard) const;
   /// Throws Error(not_found).
   Shard& find(std::uint32_t variable, std::uint32_t shard) const;
+  /// Logs a rate that the shard's optimizer cannot use, and drops it.
+  void set_learning_rate(const protocol::PushHeader& header);
   void count(const protocol::PushHeader& header, const Shard& shard);
   void apply_to(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                 const std::byte* values);

@@ -9,6 +9,13 @@
 
 namespace capstan::ps {
 
+/// The number of an update of a shard, t of Adam, and its learning rate.
+struct UpdateStep {
+  std::int64_t number = 0;
+  double learning_rate = 0;
+  bool operator==(const UpdateStep&) const = default;
+};
+
 /// A push arrives in entries of 60 KiB, and launching each would cost some microseconds of the GPU.
 /// Consecutive entries are concatenated, up to a piece (ShardGpu::kPieceBytes), and launched when the push or
 /// the piece is complete, or before the GPU gets other work (ShardGpu::collect). Not thread-safe, like
@@ -18,7 +25,7 @@ class CollectedPush {
   /// Rows of a gradient in the memory of the host, or else of the device.
   struct Part {
     std::uint32_t rank = 0;  // of the pusher
-    std::int64_t step = 0;
+    UpdateStep step = {};
     bool first = true;  // of the push
     bool last = true;
     std::span<const std::uint32_t> rows = {};  // empty: dense
@@ -33,7 +40,7 @@ class CollectedPush {
     std::uint64_t first_row = 0;
     std::uint64_t count = 0;
     std::byte* gradient = nullptr;
-    std::int64_t step = 0;
+    UpdateStep step = {};
   };
   using OnLaunch = std::function<void(const Launch& launch)>;
 
