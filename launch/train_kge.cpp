@@ -10,6 +10,7 @@
 
 #include "base/json.hpp"
 #include "capstan/capstan.hpp"
+#include "cluster/bootstrap/join.hpp"
 #include "launch/progress.hpp"
 #include "launch/training_output.hpp"
 #include "launch/version.hpp"
@@ -118,7 +119,7 @@ int run_train_kge(const Settings& settings, int, char**) {
   const std::string& summary = settings.text("summary");
   launch::check_summary_path(summary);
   train::StopRequest::listen(options.stop);
-  const Cluster cluster = Cluster::join(settings);
+  const Cluster cluster = cluster::join(settings);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
 
   launch::announce(cluster);

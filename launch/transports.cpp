@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capstan/capstan.hpp"
+#include "cluster/bootstrap/join.hpp"
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "cluster/runtime.hpp"
 #include "launch/neighbour.hpp"
@@ -100,7 +101,7 @@ int show_cluster(const Settings& settings) {
   Settings lenient = settings;
   lenient.set_from_flag("require-transport", "any");
   lenient.set_from_flag("max-inflight-per-worker", "1");
-  const Cluster cluster = Cluster::join(lenient);
+  const Cluster cluster = cluster::join(lenient);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
   std::vector<HostOffer> offers;
   std::vector<Way> ways;

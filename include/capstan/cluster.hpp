@@ -13,12 +13,12 @@
 #include <string_view>
 #include <vector>
 
+#include "capstan/cluster_options.hpp"
 #include "capstan/export.hpp"
 
 namespace capstan {
 
 class ClusterResolver;
-class Settings;
 namespace cluster {
 class Runtime;
 }
@@ -41,20 +41,22 @@ class CAPSTAN_API Cluster {
   ///  * by `capstan join RUN_DIR`, or with CAPSTAN_JOIN=RUN_DIR: as one more worker of a job that runs with
   ///    --run-dir RUN_DIR. SIGTERM lets it end what it is at, and leave.
   ///  * alone: every role in this process (`embedded()`), no launcher needed.
-  /// Call it first in main, before any thread is started. Takes `--capstan-NAME=VALUE` out of the arguments,
-  /// then CAPSTAN_* variables, then the file of CAPSTAN_CONFIG. Throws Error: invalid_argument for two ranks
-  /// or roles that do not fit, deadline_exceeded with their names when ranks are missing, failed_precondition
-  /// when binaries differ, when a rank of a job calls it again, or srun has started several tasks that cannot
-  /// reach MPI.
-  static Cluster join(int& argc, char** argv);
+  /// Call it first in main, before any thread is started. Settings are the arguments
+  /// `--capstan-NAME=VALUE`, which are taken out, then CAPSTAN_* variables, then the file of CAPSTAN_CONFIG,
+  /// then `options`: the first of these that gives a setting counts. Throws Error: invalid_argument for two
+  /// ranks or roles that do not fit, deadline_exceeded with their names when ranks are missing,
+  /// failed_precondition when binaries differ, when a rank of a job calls it again, or srun has started
+  /// several tasks that cannot reach MPI.
+  static Cluster join(int& argc, char** argv, const ClusterOptions& options = {});
+  /// The same without arguments.
+  static Cluster join(const ClusterOptions& options);
   /// As the task that the resolver describes, whatever started this process: the tasks meet at the chief's
   /// address, as they do with TF_CONFIG. A process that `capstan join` started is one more worker all the
   /// same. Arguments and settings as above. Throws Error(invalid_argument) as validate_cluster does, and for
   /// a description without the task of this process or without a chief.
-  static Cluster join(int& argc, char** argv, const ClusterResolver& resolver);
-  /// The same two for Capstan's own programs, which read settings themselves: the type is not installed.
-  static Cluster join(const Settings& settings);
-  static Cluster join(const ClusterResolver& resolver, const Settings& settings);
+  static Cluster join(int& argc, char** argv, const ClusterResolver& resolver,
+                      const ClusterOptions& options = {});
+  static Cluster join(const ClusterResolver& resolver, const ClusterOptions& options = {});
 
   explicit Cluster(std::shared_ptr<cluster::Runtime> runtime) : runtime_(std::move(runtime)) {}
 

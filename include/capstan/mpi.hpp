@@ -17,18 +17,16 @@ CAPSTAN_API std::shared_ptr<const Communicator> share(MPI_Comm communicator);
 }  // namespace mpi
 
 /// What cluster_from calls.
-CAPSTAN_API Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks);
 CAPSTAN_API Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks,
-                                     const Settings& settings);
+                                     const ClusterOptions& options);
 
 /// Makes a cluster of the ranks of `communicator`, by the rules of Cluster::join. Collective. MPI stays the
 /// program's own: it is used for one exchange and neither finalized nor called afterwards. There is no agent,
 /// so nobody restarts or reports a rank but its peers. Two clusters on two halves of MPI_COMM_WORLD work side
-/// by side. Settings are those of the environment; the second form takes them as given. Throws
+/// by side. Settings are those of the environment, then of `options`. Throws
 /// Error(deadline_exceeded) on the ranks that are there, when others have not come within `start-timeout`.
-inline Cluster cluster_from(MPI_Comm communicator) { return cluster_of_ranks(mpi::share(communicator)); }
-inline Cluster cluster_from(MPI_Comm communicator, const Settings& settings) {
-  return cluster_of_ranks(mpi::share(communicator), settings);
+inline Cluster cluster_from(MPI_Comm communicator, const ClusterOptions& options = {}) {
+  return cluster_of_ranks(mpi::share(communicator), options);
 }
 
 }  // namespace capstan

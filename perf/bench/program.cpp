@@ -13,6 +13,7 @@
 
 #include "base/settings.hpp"
 #include "capstan/mpi.hpp"
+#include "cluster/bootstrap/join.hpp"
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "perf/bench/context.hpp"
 #include "perf/bench/mpi_ranks.hpp"
@@ -72,7 +73,7 @@ int write_report(const Report& report, const nlohmann::json& context, const Opti
 
 int run_alone(const Settings& settings, const Benchmark& benchmark, const Options& options,
               const Bounds& bounds) {
-  const Cluster cluster = Cluster::join(settings);
+  const Cluster cluster = cluster::join(settings);
   nlohmann::json context = context_of(options);
   add_cluster(context, cluster);
   Report report;
@@ -88,7 +89,7 @@ int run_ranks(const Settings& settings, const Benchmark& benchmark, const Option
   bool good = true;
   Role role = Role::worker;
   {
-    const Cluster cluster = cluster_from(MPI_COMM_WORLD, settings);
+    const Cluster cluster = cluster::join(mpi::share(MPI_COMM_WORLD), settings);
     role = cluster.role();
     if (role == Role::coordinator) {
       add_cluster(context, cluster);

@@ -27,6 +27,8 @@ std::string source(const Setting& setting, const Origin& origin) {
       return fmt::format("environment variable {}", setting.variable());
     case Origin::Kind::file:
       return fmt::format("{}:{}", origin.file, origin.line);
+    case Origin::Kind::program:
+      return fmt::format("the program's {}", setting.name);
     case Origin::Kind::initial:
       break;
   }
@@ -50,6 +52,8 @@ std::string Origin::brief() const {
       return "environment";
     case Kind::file:
       return fmt::format("{}:{}", file, line);
+    case Kind::program:
+      return "program";
     case Kind::initial:
       break;
   }
@@ -70,6 +74,10 @@ void Settings::set_from_flag(std::string_view name, std::string_view text) {
     if (setting.name == name) return set(setting, text, {.kind = Origin::Kind::flag});
   }
   throw settings::unknown_flag(table_, name);
+}
+
+void Settings::set_from_program(std::string_view name, std::string_view text) {
+  set(table_[index(name)], text, {.kind = Origin::Kind::program});
 }
 
 void Settings::set(const Setting& setting, std::string_view text, Origin origin) {

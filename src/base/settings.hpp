@@ -1,8 +1,8 @@
-// settings.hpp -- every setting of Capstan: one table, four sources, typed getters.
+// settings.hpp -- every setting of Capstan: one table, five sources, typed getters.
 //
-// A command-line flag beats a CAPSTAN_* variable, which beats a TOML file, which beats the default, in
-// whatever order they are loaded. What is malformed or unknown is refused by an Error(invalid_argument) that
-// names the setting, where it came from, what was given and what is allowed.
+// A command-line flag beats a CAPSTAN_* variable, which beats a TOML file, which beats what the program sets,
+// which beats the default, in whatever order they are loaded. What is malformed or unknown is refused by an
+// Error(invalid_argument) that names the setting, where it came from, what was given and what is allowed.
 #pragma once
 
 #include <chrono>
@@ -45,12 +45,12 @@ std::span<const std::string_view> groups_of(std::string_view program);
 
 /// Where a value was given. Later ones beat earlier ones.
 struct Origin {
-  enum class Kind : std::uint8_t { initial, file, environment, flag };
+  enum class Kind : std::uint8_t { initial, program, file, environment, flag };
   Kind kind = Kind::initial;
   std::string file = {};
   int line = 0;
 
-  /// "default", "run.toml:3", "environment", "flag"
+  /// "default", "program", "run.toml:3", "environment", "flag"
   std::string brief() const;
 };
 
@@ -65,6 +65,9 @@ class Settings {
 
   /// `text` as it stood on the command line; "true" or "false" for a flag without value.
   void set_from_flag(std::string_view name, std::string_view text);
+
+  /// `text` as for a flag.
+  void set_from_program(std::string_view name, std::string_view text);
 
   /// Takes every CAPSTAN_* variable of a null-terminated list, such as `environ`. CAPSTAN_CONFIG and
   /// CAPSTAN_TEST_* are left alone; any other that is no setting is refused.

@@ -12,6 +12,7 @@
 
 #include "base/settings.hpp"
 #include "capstan/capstan.hpp"
+#include "cluster/bootstrap/join.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/temporary_folder.hpp"
 
@@ -52,7 +53,7 @@ class BackgroundSave : public testing::Test {
   }
 
   io::TemporaryFolder folder_;
-  Cluster cluster_ = Cluster::join(slow());
+  Cluster cluster_ = cluster::join(slow());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
   Variable<float> w_{"w", Shape{kRows, 16}, initializers::constant(1)};
@@ -134,7 +135,7 @@ class ThroughAFastLevel : public testing::Test {
   }
 
   io::TemporaryFolder folder_;
-  Cluster cluster_ = Cluster::join(settings());
+  Cluster cluster_ = cluster::join(settings());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
   Variable<float> w_{"w", Shape{kRows, 16}, initializers::constant(1)};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capstan/capstan.hpp"
+#include "cluster/bootstrap/join.hpp"
 #include "cluster/runtime.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
@@ -43,7 +44,7 @@ void train_with(ParameterServerStrategy& strategy) {
 }
 
 TEST(StrategiesInOneProcess, FollowEachOtherInAnEmbeddedCluster) {
-  const Cluster cluster = Cluster::join(settings_of_two_workers());
+  const Cluster cluster = cluster::join(settings_of_two_workers());
   for (int i = 0; i < 3; ++i) {
     ParameterServerStrategy strategy(cluster);
     train_with(strategy);
@@ -52,14 +53,14 @@ TEST(StrategiesInOneProcess, FollowEachOtherInAnEmbeddedCluster) {
 
 TEST(StrategiesInOneProcess, FollowEachOtherWithAClusterEach) {
   for (int i = 0; i < 3; ++i) {
-    const Cluster cluster = Cluster::join(settings_of_two_workers());
+    const Cluster cluster = cluster::join(settings_of_two_workers());
     ParameterServerStrategy strategy(cluster);
     train_with(strategy);
   }
 }
 
 TEST(StrategiesInOneProcess, FollowOneWhoseResultsAndHandlesAreStillThere) {
-  const Cluster cluster = Cluster::join(settings_of_two_workers());
+  const Cluster cluster = cluster::join(settings_of_two_workers());
   std::vector<RemoteValue<int>> results;
   std::vector<PerWorker<Iterator<int>>> datasets;
   for (int i = 0; i < 3; ++i) {
@@ -75,8 +76,8 @@ TEST(StrategiesInOneProcess, FollowOneWhoseResultsAndHandlesAreStillThere) {
 }
 
 TEST(StrategiesInOneProcess, LiveSideBySideWithAClusterEach) {
-  const Cluster first_cluster = Cluster::join(settings_of_two_workers());
-  const Cluster second_cluster = Cluster::join(settings_of_two_workers());
+  const Cluster first_cluster = cluster::join(settings_of_two_workers());
+  const Cluster second_cluster = cluster::join(settings_of_two_workers());
   ParameterServerStrategy first(first_cluster);
   auto counter_of = [](ParameterServerStrategy& strategy) {
     const auto scope = strategy.scope();
@@ -96,7 +97,7 @@ TEST(StrategiesInOneProcess, LiveSideBySideWithAClusterEach) {
 }
 
 TEST(StrategiesInOneProcess, RejectASecondOneOfACluster) {
-  const Cluster cluster = Cluster::join(settings_of_two_workers());
+  const Cluster cluster = cluster::join(settings_of_two_workers());
   ParameterServerStrategy first(cluster);
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { ParameterServerStrategy second(cluster); }),
               HasSubstr("strategy"));
@@ -111,7 +112,7 @@ TEST(StrategiesInOneProcess, RejectOneAfterTheEndOfAJob) {
 }
 
 TEST(StrategiesInOneProcess, RejectASecondCoordinatorAfterTheEndOfTheFirst) {
-  const Cluster cluster = Cluster::join(settings_of_two_workers());
+  const Cluster cluster = cluster::join(settings_of_two_workers());
   ParameterServerStrategy strategy(cluster);
   { ClusterCoordinator coordinator(strategy); }
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { ClusterCoordinator second(strategy); }),
@@ -119,7 +120,7 @@ TEST(StrategiesInOneProcess, RejectASecondCoordinatorAfterTheEndOfTheFirst) {
 }
 
 TEST(StrategiesInOneProcess, ForgetTheRecordedStepOfTheEarlierOne) {
-  const Cluster cluster = Cluster::join(settings_of_two_workers());
+  const Cluster cluster = cluster::join(settings_of_two_workers());
   {
     ParameterServerStrategy strategy(cluster);
     ClusterCoordinator(strategy).record_step(7);

@@ -1,5 +1,7 @@
 // join.cpp -- the ways into a cluster: launched by MPI, by tasks that meet, inside a program's own MPI,
 // alone, late.
+#include "cluster/bootstrap/join.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,8 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/cluster_options.hpp"
 #include "base/log.hpp"
-#include "base/settings.hpp"
 #include "capstan/cluster_resolver.hpp"
 #include "capstan/mpi.hpp"
 #include "capstan/serialize.hpp"
@@ -279,12 +281,18 @@ std::string_view to_string(Role role) noexcept {
 
 namespace {
 
-/// Of the file of CAPSTAN_CONFIG, the environment and the arguments, out of which they are taken.
-Settings settings_of(int& argc, char** argv) {
-  constexpr std::string_view kPrefix = "--capstan-";
-  Settings settings;
+/// Those of the program, the file of CAPSTAN_CONFIG and the environment.
+Settings collected_settings(const ClusterOptions& options) {
+  Settings settings = settings_of(options);
   settings.load_environment(environ);
   if (const char* file = std::getenv("CAPSTAN_CONFIG")) settings.load_file(file, "CAPSTAN_CONFIG");
+  return settings;
+}
+
+/// The same, and those of the arguments, out of which they are taken.
+Settings collected_settings(const ClusterOptions& options, int& argc, char** argv) {
+  constexpr std::string_view kPrefix = "--capstan-";
+  Settings settings = collected_settings(options);
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument(argv[i]);
@@ -301,15 +309,29 @@ Settings settings_of(int& argc, char** argv) {
   return settings;
 }
 
-}  // namespace
-
-Cluster Cluster::join(int& argc, char** argv) { return join(settings_of(argc, argv)); }
-
-Cluster Cluster::join(int& argc, char** argv, const ClusterResolver& resolver) {
-  return join(resolver, settings_of(argc, argv));
+Cluster join_at(const ClusterResolver& resolver, const Settings& settings) {
+  if (!settings.text("join").empty()) return cluster::join(settings);  // started by `capstan join`
+  return join_job(settings, start_at(resolver, settings));
 }
 
-Cluster Cluster::join(const Settings& settings) {
+}  // namespace
+
+Cluster Cluster::join(int& argc, char** argv, const ClusterOptions& options) {
+  return cluster::join(collected_settings(options, argc, argv));
+}
+
+Cluster Cluster::join(const ClusterOptions& options) { return cluster::join(collected_settings(options)); }
+
+Cluster Cluster::join(int& argc, char** argv, const ClusterResolver& resolver,
+                      const ClusterOptions& options) {
+  return join_at(resolver, collected_settings(options, argc, argv));
+}
+
+Cluster Cluster::join(const ClusterResolver& resolver, const ClusterOptions& options) {
+  return join_at(resolver, collected_settings(options));
+}
+
+Cluster cluster::join(const Settings& settings) {
   if (const std::string& run_dir = settings.text("join"); !run_dir.empty()) {
     apply_log_level(settings, false);
     return join_with(settings, 0, [&](const cluster::Hello& hello) {
@@ -321,18 +343,14 @@ Cluster Cluster::join(const Settings& settings) {
   return Cluster(Runtime::embedded_cluster(settings));
 }
 
-Cluster Cluster::join(const ClusterResolver& resolver, const Settings& settings) {
-  if (!settings.text("join").empty()) return join(settings);  // started by `capstan join`
-  return join_job(settings, start_at(resolver, settings));
-}
-
-Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks) {
-  Settings settings;
+Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks,
+                         const ClusterOptions& options) {
+  Settings settings = settings_of(options);
   settings.load_environment(environ);
-  return cluster_of_ranks(ranks, settings);
+  return cluster::join(ranks, settings);
 }
 
-Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings) {
+Cluster cluster::join(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings) {
   if (ranks->size() == 1) return Cluster(Runtime::embedded_cluster(settings));
   Settings own_settings = settings;
   own_settings.set_from_flag("bind", "off");  // where the program's threads run is its own affair

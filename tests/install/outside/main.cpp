@@ -3,6 +3,7 @@
 // begins and the program goes on with.
 #include <algorithm>
 #include <capstan/capstan.hpp>
+#include <chrono>
 #include <cstdio>
 
 namespace cs = capstan;
@@ -34,12 +35,13 @@ std::size_t longest_line(const char* file) {
 }
 
 int main(int argc, char** argv) {
-  cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  cs::Cluster cluster = cs::Cluster::join(argc, argv, {.ps = 2, .wait_timeout = std::chrono::seconds(30)});
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   cs::ParameterServerStrategy strategy(cluster);
   auto scope = strategy.scope();
   cs::Variable<float> w("w", cs::Shape{3}, cs::initializers::constant(4), {cs::optimizers::SGD{1}});
   cs::ClusterCoordinator coordinator(strategy);
+  if (cluster.count(cs::Role::ps) != 2) return 1;
   const float five = coordinator.schedule<&add_one>(w).fetch();
   coordinator.schedule<&fail>();
   const cs::Code aborted = code_of([&] { coordinator.join(); });

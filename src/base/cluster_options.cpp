@@ -1,0 +1,86 @@
+// cluster_options.cpp -- which setting each field is.
+#include "base/cluster_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace capstan {
+namespace {
+
+std::string as_text(int value) { return fmt::format("{}", value); }
+std::string as_text(std::uint64_t bytes) { return fmt::format("{}", bytes); }
+std::string as_text(bool value) { return value ? "true" : "false"; }
+std::string as_text(std::chrono::milliseconds value) { return fmt::format("{}ms", value.count()); }
+const std::string& as_text(const std::string& value) { return value; }
+
+/// Calls `visit` with each field's setting, the field of `options`, and its default.
+template <class Visit>
+void with_fields(const ClusterOptions& options, const Visit& visit) {
+  const ClusterOptions defaults;
+#define CAPSTAN_FIELD(name) visit(std::string_view(#name), options.name, defaults.name)
+  CAPSTAN_FIELD(ps);
+  CAPSTAN_FIELD(workers);
+  CAPSTAN_FIELD(roles);
+  CAPSTAN_FIELD(role_map);
+  CAPSTAN_FIELD(role_file);
+  CAPSTAN_FIELD(role);
+  CAPSTAN_FIELD(evaluator);
+  CAPSTAN_FIELD(replicas_of_ps);
+  CAPSTAN_FIELD(spares);
+  CAPSTAN_FIELD(bind);
+  CAPSTAN_FIELD(supervise);
+  CAPSTAN_FIELD(max_restarts);
+  CAPSTAN_FIELD(ps_restart);
+  CAPSTAN_FIELD(ps_wait);
+  CAPSTAN_FIELD(worker_wait);
+  CAPSTAN_FIELD(coordinator_wait);
+  CAPSTAN_FIELD(heartbeat_timeout);
+  CAPSTAN_FIELD(deadline_grace);
+  CAPSTAN_FIELD(run_dir);
+  CAPSTAN_FIELD(metrics_every);
+  CAPSTAN_FIELD(trace);
+  CAPSTAN_FIELD(prometheus_file);
+  CAPSTAN_FIELD(late_workers);
+  CAPSTAN_FIELD(door_address);
+  CAPSTAN_FIELD(join);
+  CAPSTAN_FIELD(log_level);
+  CAPSTAN_FIELD(bootstrap);
+  CAPSTAN_FIELD(start_timeout);
+  CAPSTAN_FIELD(wait_timeout);
+  CAPSTAN_FIELD(push_ring_bytes);
+  CAPSTAN_FIELD(checkpoint_bandwidth);
+  CAPSTAN_FIELD(checkpoint_fast_dir);
+  CAPSTAN_FIELD(heap_slab_bytes);
+  CAPSTAN_FIELD(window);
+  CAPSTAN_FIELD(require_transport);
+  CAPSTAN_FIELD(max_inflight_per_worker);
+  CAPSTAN_FIELD(queue_limit);
+  CAPSTAN_FIELD(watchdog_timeout);
+  CAPSTAN_FIELD(schedule_start_delay);
+  CAPSTAN_FIELD(schedule_start_delay_max);
+  CAPSTAN_FIELD(nan_gradients);
+  CAPSTAN_FIELD(replicas);
+  CAPSTAN_FIELD(replica_device);
+  CAPSTAN_FIELD(gpu_transfer);
+  CAPSTAN_FIELD(gpu_stand_ins);
+  CAPSTAN_FIELD(gpu_deterministic);
+#undef CAPSTAN_FIELD
+}
+
+}  // namespace
+
+Settings settings_of(const ClusterOptions& options) {
+  Settings settings;
+  with_fields(options, [&settings](std::string_view field, const auto& value, const auto& standard) {
+    if (value == standard) return;
+    std::string name(field);
+    std::replace(name.begin(), name.end(), '_', '-');
+    settings.set_from_program(name, as_text(value));
+  });
+  return settings;
+}
+
+}  // namespace capstan
