@@ -1,21 +1,85 @@
-// array.hpp -- an array of any rank in row-major order: what reads return and what replicas combine.
+// array.hpp -- arrays of any rank in row-major order, as reads return them and replicas combine them: shapes,
+// arithmetic and comparisons element by element, and clipping to a norm.
+//
+// An operand is an Array, a number (which goes with every element), or a variable, which is read whole: `x *
+// w` of a variable w is `x * w.read()`, also where w has several shards. A comparison makes a mask.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "capstan/dtype.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
-#include "capstan/shape.hpp"
 
 namespace capstan {
+
+/// Sizes along each axis; no axes for a scalar. A type of its own, so that a list of integers is never taken
+/// for a shape: a variable's shape is written `Shape{rows, 64}`, its values `{1, 2, 3}`.
+class Shape : public std::vector<std::int64_t> {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> sizes) : vector(sizes) {}
+  template <std::input_iterator I>
+  Shape(I first, I last) : vector(first, last) {}
+  explicit Shape(std::vector<std::int64_t> sizes) : vector(std::move(sizes)) {}
+};
+
+/// "(3, 4)".
+inline std::string to_string(const Shape& shape) {
+  std::string text = "(";
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(shape[axis]);
+  }
+  return text + ")";
+}
+
+/// Elements in a shape; 1 for a scalar. Throws Error(invalid_argument) for a negative size, and for more
+/// elements than 2^63 - 1.
+inline std::int64_t elements_of(const Shape& shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
+      throw Error(Code::invalid_argument, "shape " + to_string(shape) +
+                                              " is not a shape: expected sizes of 0 "
+                                              "or more whose product is below 2^63");
+    }
+  }
+  return elements;
+}
+
+/// The same for an array whose elements have `element_bytes` each. Throws Error(invalid_argument) also where
+/// the array has 2^63 bytes or more.
+inline std::int64_t elements_of(const Shape& shape, std::size_t element_bytes) {
+  const std::int64_t elements = elements_of(shape);
+  if (elements > std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes)) {
+    throw Error(Code::invalid_argument, "an array of shape " + to_string(shape) + " has " +
+                                            std::to_string(elements) + " elements of " +
+                                            std::to_string(element_bytes) +
+                                            " bytes, expected less than 2^63 bytes");
+  }
+  return elements;
+}
+
+template <>
+struct Serializer<Shape> {
+  static void write(Writer& out, const Shape& shape) {
+    capstan::write<std::vector<std::int64_t>>(out, shape);
+  }
+  static Shape read(Reader& in) { return Shape(capstan::read<std::vector<std::int64_t>>(in)); }
+};
 
 /// How an element of type T is kept: as itself, but a bool as a byte of 0 or 1, since std::vector<bool> has
 /// no bytes.
@@ -84,5 +148,202 @@ struct Serializer<Array<T>> {
     return Array<T>(std::move(shape), capstan::read<std::vector<Element<T>>>(in));
   }
 };
+
+/// f of the elements of two arrays of one shape; an array without axes goes with every element of the other.
+/// Throws Error(invalid_argument) for other shapes.
+template <class Result, class T, class F>
+Array<Result> elementwise(const Array<T>& a, const Array<T>& b, F f) {
+  const bool one_a = a.rank() == 0;
+  const bool one_b = b.rank() == 0;
+  if (a.shape != b.shape && !one_a && !one_b) {
+    throw Error(Code::invalid_argument, "arrays of shapes " + to_string(a.shape) + " and " +
+                                            to_string(b.shape) + " do not go together element by element");
+  }
+  Array<Result> out(one_a ? b.shape : a.shape);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out.values[i] = static_cast<Element<Result>>(f(a.values[one_a ? 0 : i], b.values[one_b ? 0 : i]));
+  }
+  return out;
+}
+
+template <class T>
+concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+
+/// The element type of an operand: of an Array, or of what reads as one, such as a Variable.
+template <class A>
+struct OperandElement {};
+template <class T>
+struct OperandElement<Array<T>> {
+  using type = T;
+};
+template <class A>
+requires requires(const A& a) {
+  { a.read() } -> std::same_as<Array<typename A::value_type>>;
+}
+struct OperandElement<A> {
+  using type = typename A::value_type;
+};
+template <class A>
+concept ArrayOperand = requires {
+  typename OperandElement<A>::type;
+};
+
+/// A number that goes with elements of type T; a fraction does not go with integers.
+template <class N, class T>
+concept NumberOperand =
+    !ArrayOperand<N> && std::convertible_to<N, T> && !(std::floating_point<N> && std::integral<T>);
+
+/// Two arrays of one element type, or one and a number.
+template <class A, class B>
+concept ArrayOperands = (ArrayOperand<A> && ArrayOperand<B> &&
+                         std::same_as<typename OperandElement<A>::type, typename OperandElement<B>::type>) ||
+                        (ArrayOperand<A> && NumberOperand<B, typename OperandElement<A>::type>) ||
+                        (ArrayOperand<B> && NumberOperand<A, typename OperandElement<B>::type>);
+
+template <class A, class B>
+using ElementOfOperands =
+    typename std::conditional_t<ArrayOperand<A>, OperandElement<A>, OperandElement<B>>::type;
+template <class A, class B>
+concept NumericOperands = ArrayOperands<A, B> && Number<ElementOfOperands<A, B>>;
+template <class A, class B>
+concept FloatingOperands = ArrayOperands<A, B> && std::floating_point<ElementOfOperands<A, B>>;
+
+namespace detail {
+
+template <class T, class A>
+decltype(auto) as_array(const A& operand) {
+  if constexpr (std::same_as<A, Array<T>>) {
+    return (operand);  // itself, not a copy
+  } else if constexpr (ArrayOperand<A>) {
+    return operand.read();
+  } else {
+    return Array<T>::scalar(static_cast<T>(operand));
+  }
+}
+
+template <class Result, class A, class B, class F>
+Array<Result> of_operands(const A& a, const B& b, F f) {
+  using T = ElementOfOperands<A, B>;
+  return elementwise<Result>(as_array<T>(a), as_array<T>(b), f);
+}
+
+}  // namespace detail
+
+template <class A, class B>
+requires NumericOperands<A, B>
+auto operator+(const A& a, const B& b) {
+  return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::plus<>());
+}
+template <class A, class B>
+requires NumericOperands<A, B>
+auto operator-(const A& a, const B& b) {
+  return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::minus<>());
+}
+template <class A, class B>
+requires NumericOperands<A, B>
+auto operator*(const A& a, const B& b) {
+  return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::multiplies<>());
+}
+/// Of floating-point numbers.
+template <class A, class B>
+requires FloatingOperands<A, B>
+auto operator/(const A& a, const B& b) {
+  return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::divides<>());
+}
+
+/// Where elements are the same. (`a == b` is one bool: same shape and same elements.)
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> equal(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::equal_to<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> not_equal(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::not_equal_to<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> less(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::less<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> less_equal(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::less_equal<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> greater(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::greater<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool> greater_equal(const A& a, const B& b) {
+  return detail::of_operands<bool>(a, b, std::greater_equal<>());
+}
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool>
+operator<(const A& a, const B& b) { return less(a, b); }
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool>
+operator<=(const A& a, const B& b) { return less_equal(a, b); }
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool>
+operator>(const A& a, const B& b) { return greater(a, b); }
+template <class A, class B>
+requires ArrayOperands<A, B> Array<bool>
+operator>=(const A& a, const B& b) { return greater_equal(a, b); }
+/// Where the mask is false.
+inline Array<bool> operator!(const Array<bool>& mask) {
+  return elementwise<bool>(mask, Array<bool>::scalar(0), std::equal_to<>());
+}
+
+template <class T>
+concept Floating = std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+/// What elements are added up in: 16-bit numbers and float in float.
+template <class T>
+using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// An element as a double.
+template <class T>
+double widened(T element) {
+  return static_cast<double>(static_cast<Accumulator<T>>(element));
+}
+
+template <class T>
+double l2_norm(std::span<const T> row) {
+  double squares = 0;
+  for (const T element : row) squares += widened(element) * widened(element);
+  return std::sqrt(squares);
+}
+
+/// As tf.clip_by_norm: a row whose norm is larger becomes row * max_norm / norm; others stay as they are.
+/// `rows` has rows of `width` elements, one after the other.
+template <class T>
+void clip_by_norm(std::span<T> rows, std::size_t width, double max_norm) {
+  for (std::size_t at = 0; at < rows.size(); at += width) {
+    const std::span<T> row = rows.subspan(at, width);
+    const double norm = l2_norm<T>(row);
+    if (!(norm > max_norm)) continue;
+    for (T& element : row) {
+      element = static_cast<T>(static_cast<Accumulator<T>>(widened(element) * max_norm / norm));
+    }
+  }
+}
+
+/// Turns gradients of clipped rows into gradients of the rows as they were: what points along a row is lost,
+/// the rest shrinks as the row did.
+template <class T>
+void clip_by_norm_gradient(std::span<const T> rows, std::size_t width, double max_norm,
+                           std::span<Accumulator<T>> gradient) {
+  for (std::size_t at = 0; at < rows.size(); at += width) {
+    const std::span<const T> row = rows.subspan(at, width);
+    const std::span<Accumulator<T>> change = gradient.subspan(at, width);
+    const double norm = l2_norm<T>(row);
+    if (!(norm > max_norm)) continue;
+    double along = 0;
+    for (std::size_t i = 0; i < width; ++i) along += widened(change[i]) * widened(row[i]) / norm;
+    for (std::size_t i = 0; i < width; ++i) {
+      const double across = widened(change[i]) - along * widened(row[i]) / norm;
+      change[i] = static_cast<Accumulator<T>>(across * max_norm / norm);
+    }
+  }
+}
 
 }  // namespace capstan

@@ -11,7 +11,7 @@
 #include <functional>
 #include <stop_token>
 
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 
 namespace capstan {
 

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "capstan/cluster.hpp"
-#include "capstan/coordinator_statistics.hpp"
 #include "capstan/dataset.hpp"
-#include "capstan/export.hpp"
-#include "capstan/per_worker.hpp"
-#include "capstan/remote_function.hpp"
-#include "capstan/remote_value.hpp"
-#include "capstan/split_dataset.hpp"
+#include "capstan/detail/coordinator_statistics.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/per_worker.hpp"
+#include "capstan/detail/remote_function.hpp"
+#include "capstan/detail/remote_value.hpp"
+#include "capstan/detail/split_dataset.hpp"
 #include "capstan/strategy.hpp"
 
 namespace capstan {

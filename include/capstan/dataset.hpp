@@ -19,9 +19,9 @@
 #include "capstan/data/rebatch.hpp"
 #include "capstan/data/shuffle.hpp"
 #include "capstan/data/sources.hpp"
-#include "capstan/export.hpp"
-#include "capstan/iterator.hpp"
-#include "capstan/remote_function.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/iterator.hpp"
+#include "capstan/detail/remote_function.hpp"
 
 namespace capstan {
 

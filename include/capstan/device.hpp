@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "capstan/detail/export.hpp"
 #include "capstan/error.hpp"
-#include "capstan/export.hpp"
 
 namespace capstan {
 

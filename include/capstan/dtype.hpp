@@ -1,13 +1,94 @@
-// dtype.hpp -- the element types that a variable may have.
+// dtype.hpp -- the dtypes of variables, and 16-bit floating-point numbers.
 #pragma once
 
+#include <bit>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "capstan/half.hpp"
-
 namespace capstan {
+
+/// IEEE 754 binary16: 11 bits of precision, up to 65,504. Rounds to nearest, ties to even.
+class float16 {
+ public:
+  constexpr float16() = default;
+  constexpr explicit float16(float value) : bits_(round(std::bit_cast<std::uint32_t>(value))) {}
+  constexpr explicit operator float() const {
+    const std::uint32_t sign = (bits_ & 0x8000U) << 16;
+    const std::uint32_t exponent = (bits_ >> 10) & 31U;
+    const std::uint32_t fraction = bits_ & 1023U;
+    if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000U | (fraction << 13));
+    if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+    const float small = static_cast<float>(fraction) * 0x1p-24F;  // zero or subnormal: exact in float
+    return sign != 0 ? -small : small;
+  }
+
+  static constexpr float16 from_bits(std::uint16_t bits) {
+    float16 value;
+    value.bits_ = bits;
+    return value;
+  }
+  constexpr std::uint16_t bits() const { return bits_; }
+  friend constexpr bool operator==(float16 a, float16 b) {
+    return static_cast<float>(a) == static_cast<float>(b);
+  }
+  friend constexpr std::partial_ordering operator<=>(float16 a, float16 b) {
+    return static_cast<float>(a) <=> static_cast<float>(b);
+  }
+
+ private:
+  static constexpr std::uint16_t round(std::uint32_t bits) {
+    const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
+    const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+    if (magnitude > 0x7F800000U) return sign | 0x7E00U;   // not a number
+    if (magnitude >= 0x477FF000U) return sign | 0x7C00U;  // 65,520 and more: infinity
+    if (magnitude < 0x33000001U) return sign;             // up to 2^-25: zero
+    const std::uint32_t exponent = magnitude >> 23;
+    const std::uint32_t fraction = (magnitude & 0x7FFFFFU) | 0x800000U;
+    // Subnormals below 2^-14 lose a bit of fraction for each power of two.
+    const std::uint32_t shift = exponent < 113 ? 126 - exponent : 13;
+    const std::uint32_t kept = fraction >> shift;
+    const std::uint32_t lost = fraction & ((1U << shift) - 1);
+    const std::uint32_t half = 1U << (shift - 1);
+    const std::uint32_t up = lost > half || (lost == half && (kept & 1U) != 0) ? 1 : 0;
+    const std::uint32_t base = exponent < 113 ? kept : ((exponent - 112) << 10) + kept - 1024;
+    return static_cast<std::uint16_t>(sign | (base + up));  // a carry goes into the exponent, as it should
+  }
+  std::uint16_t bits_ = 0;
+};
+
+/// The upper half of a float: its range, 8 bits of precision. Rounds to nearest, ties to even.
+class bfloat16 {
+ public:
+  constexpr bfloat16() = default;
+  constexpr explicit bfloat16(float value) : bits_(round(std::bit_cast<std::uint32_t>(value))) {}
+  constexpr explicit operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16);
+  }
+
+  static constexpr bfloat16 from_bits(std::uint16_t bits) {
+    bfloat16 value;
+    value.bits_ = bits;
+    return value;
+  }
+  constexpr std::uint16_t bits() const { return bits_; }
+  friend constexpr bool operator==(bfloat16 a, bfloat16 b) {
+    return static_cast<float>(a) == static_cast<float>(b);
+  }
+  friend constexpr std::partial_ordering operator<=>(bfloat16 a, bfloat16 b) {
+    return static_cast<float>(a) <=> static_cast<float>(b);
+  }
+
+ private:
+  static constexpr std::uint16_t round(std::uint32_t bits) {
+    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) {  // not a number, and stays one
+      return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+    }
+    return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+  }
+  std::uint16_t bits_ = 0;
+};
 
 /// Sent over the wire and stored in checkpoints: add at the end, never renumber.
 enum class DType : std::uint8_t {

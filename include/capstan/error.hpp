@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 
 namespace capstan {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "capstan/detail/export.hpp"
 #include "capstan/device.hpp"
-#include "capstan/export.hpp"
 #include "capstan/variable.hpp"
 
 namespace capstan {

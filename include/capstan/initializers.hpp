@@ -1,7 +1,23 @@
-// initializers.hpp -- first values of a variable, made on the ps that owns them.
+// initializers.hpp -- initial values of a variable: by an initializer on the ps, or from an array or
+// function.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "capstan/array.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/dtype.hpp"
 
 namespace capstan {
 
@@ -52,4 +68,148 @@ inline Initializer orthogonal(double gain = 1, std::uint64_t seed = 0) {
 inline Initializer identity(double gain = 1) { return {InitializerKind::identity, gain, 0, 0}; }
 
 }  // namespace initializers
+
+/// The part of a variable that one shard holds.
+struct Partition {
+  Shape shape;             ///< of the whole variable
+  Shape partition_shape;   ///< of this shard: the same but for axis 0
+  Shape partition_offset;  ///< of its first element: zero but for axis 0
+};
+
+namespace detail {
+
+/// Fills a shard whose elements, row-major, begin at `out`.
+using Fill = void (*)(const Partition& partition, void* out);
+/// Its number, from 1 on. Called while the program is loaded, so every rank of one binary gives the same.
+CAPSTAN_API std::uint32_t register_fill(Fill fill);
+/// Throws Error(internal) for a number that no function has.
+CAPSTAN_API Fill registered_fill(std::uint32_t number);
+
+template <class T, auto fn>
+void fill_partition(const Partition& partition, void* out) {
+  fn(partition, std::span<Element<T>>(static_cast<Element<T>*>(out),
+                                      static_cast<std::size_t>(elements_of(partition.partition_shape))));
+}
+
+template <class T, auto fn>
+struct RegisteredFill {
+  static const std::uint32_t number;
+};
+template <class T, auto fn>
+const std::uint32_t RegisteredFill<T, fn>::number = register_fill(&fill_partition<T, fn>);
+
+/// A whole variable's values as bytes.
+struct WholeValue {
+  Shape shape;
+  std::vector<std::byte> bytes;
+  bool any_shape =
+      false;  // values without a shape of their own: row-major, of any shape with as many elements
+
+  bool fits(const Shape& given) const {
+    return shape == given || (any_shape && elements_of(shape) == elements_of(given));
+  }
+};
+
+/// What an InitialValue<T> is, whatever T.
+struct AnyInitialValue {
+  Initializer initializer;
+  std::uint32_t fill = 0;             // a registered function's number
+  std::function<WholeValue()> whole;  // made on the coordinator
+};
+
+}  // namespace detail
+
+/// A number that a variable of type T can begin with. A fraction is none for integers, and a number none for
+/// bools.
+template <class N, class T>
+concept ScalarValue = std::same_as<N, T> ||
+    (std::is_arithmetic_v<N> && !std::same_as<N, bool> && !std::same_as<T, bool> &&
+     (std::integral<N> || !std::integral<T>));
+
+/// Elements in a vector, a span and the like. A Shape is none.
+template <class R, class T>
+concept ValueRange = std::ranges::input_range<R> && !std::same_as<std::remove_cvref_t<R>, Shape> &&
+                     (std::same_as<std::ranges::range_value_t<R>, T> ||
+                      std::same_as<std::ranges::range_value_t<R>, Element<T>>);
+
+/// An initializer, a number, values, an array, a function that makes an array on the coordinator, or a
+/// function that fills each shard on the ps that owns it, see from_partitions.
+template <class T>
+class InitialValue {
+ public:
+  /// Zeros.
+  InitialValue() = default;
+  InitialValue(const Initializer& initializer) { value_.initializer = initializer; }  // NOLINT: implicit
+  /// The array's shape is the variable's, where the variable is given none.
+  InitialValue(Array<T> array) {  // NOLINT: implicit
+    value_.whole = [array = std::move(array)] { return to_whole(array); };
+  }
+  /// Of a scalar variable.
+  template <ScalarValue<T> N>
+  InitialValue(N number)  // NOLINT: implicit
+      : InitialValue(Array<T>::scalar(static_cast<Element<T>>(number))) {}
+  /// Values in row-major order: of a variable of rank 1, where it is given no shape.
+  template <ValueRange<T> R>
+  InitialValue(const R& values) {  // NOLINT: implicit
+    value_.whole = [array = Array<T>::vector({std::ranges::begin(values), std::ranges::end(values)})] {
+      detail::WholeValue whole = to_whole(array);
+      whole.any_shape = true;
+      return whole;
+    };
+  }
+  InitialValue(std::initializer_list<T> values) : InitialValue(std::vector<T>(values)) {}
+  /// Rows of a matrix, of two values or more. Throws Error(invalid_argument) for rows of different lengths.
+  InitialValue(std::initializer_list<std::initializer_list<T>> rows) : InitialValue(Array<T>::matrix(rows)) {}
+  /// Called once, on the coordinator, when the variable is created.
+  template <std::invocable F>
+  requires std::is_convertible_v<std::invoke_result_t<F>, Array<T>> InitialValue(
+      F function) {  // NOLINT: implicit
+    value_.whole = [function = std::move(function)] { return to_whole(function()); };
+  }
+
+  const detail::AnyInitialValue& any() const noexcept { return value_; }
+
+ private:
+  template <class U, auto fn>
+  friend InitialValue<U> from_partitions();
+
+  static detail::WholeValue to_whole(const Array<T>& array) {
+    detail::WholeValue whole{array.shape, std::vector<std::byte>(array.values.size() * sizeof(Element<T>)),
+                             false};
+    if (!whole.bytes.empty()) std::memcpy(whole.bytes.data(), array.values.data(), whole.bytes.size());
+    return whole;
+  }
+
+  detail::AnyInitialValue value_;
+};
+
+/// The dtype that an initial value gives a variable, for `Variable("v", value)`.
+template <class V>
+struct ValueType {};
+template <class V>
+requires requires { DTypeOf<V>::value; }
+struct ValueType<V> {
+  using type = V;
+};
+template <class T>
+struct ValueType<Array<T>> {
+  using type = T;
+};
+template <class T>
+struct ValueType<std::vector<T>> {
+  using type = T;
+};
+template <class V>
+using ValueTypeOf = typename ValueType<V>::type;
+
+/// `fn(const Partition&, std::span<Element<T>> out)` is called once a shard, on the ps that owns it, so that
+/// a table which is larger than any one process never passes through the coordinator. What it throws is
+/// thrown where the variable is created.
+template <class T, auto fn>
+InitialValue<T> from_partitions() {
+  InitialValue<T> value;
+  value.value_.fill = detail::RegisteredFill<T, fn>::number;
+  return value;
+}
+
 }  // namespace capstan

@@ -22,8 +22,8 @@
 #include "capstan/data/batch_of.hpp"
 #include "capstan/data/steps.hpp"
 #include "capstan/dataset.hpp"
-#include "capstan/export.hpp"
-#include "capstan/per_replica.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/per_replica.hpp"
 #include "capstan/replica.hpp"
 
 namespace capstan {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 #include "capstan/serialize.hpp"
 #include "capstan/variable.hpp"
 

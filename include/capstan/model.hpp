@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/detail/export.hpp"
 #include "capstan/dtype.hpp"
-#include "capstan/export.hpp"
 
 namespace capstan {
 

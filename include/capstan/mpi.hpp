@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "capstan/cluster.hpp"
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 
 namespace capstan {
 

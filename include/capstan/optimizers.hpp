@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 
 namespace capstan {
 

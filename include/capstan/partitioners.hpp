@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/detail/export.hpp"
 #include "capstan/dtype.hpp"
-#include "capstan/export.hpp"
 
 namespace capstan {
 

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "capstan/data/batch_of.hpp"
-#include "capstan/export.hpp"
-#include "capstan/replica_context.hpp"
-#include "capstan/select_replica.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/replica_context.hpp"
+#include "capstan/detail/select_replica.hpp"
 
 namespace capstan {
 

@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/dtype.hpp"
 #include "capstan/error.hpp"
-#include "capstan/half.hpp"
 
 namespace capstan {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "capstan/array.hpp"
-#include "capstan/per_worker.hpp"
-#include "capstan/remote_function.hpp"
+#include "capstan/detail/per_worker.hpp"
+#include "capstan/detail/remote_function.hpp"
 
 namespace capstan {
 

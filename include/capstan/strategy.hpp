@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capstan/cluster.hpp"
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 #include "capstan/partitioners.hpp"
 #include "capstan/replica.hpp"
 #include "capstan/variable.hpp"

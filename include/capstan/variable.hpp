@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "capstan/array.hpp"
-#include "capstan/const_span.hpp"
+#include "capstan/detail/const_span.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/slice.hpp"
 #include "capstan/device.hpp"
 #include "capstan/dtype.hpp"
-#include "capstan/export.hpp"
-#include "capstan/initial_value.hpp"
+#include "capstan/initializers.hpp"
 #include "capstan/serialize.hpp"
-#include "capstan/slice.hpp"
 #include "capstan/variable_options.hpp"
 
 namespace capstan {
@@ -227,8 +227,8 @@ class Variable : public AnyVariable {
   Variable(std::string name, std::initializer_list<std::int64_t> sizes, const InitialValue<T>& initial,
            const VariableOptions& options = {}) = delete;  // a shape is written Shape{...}
 
-  /// The variable of that name in the scope, or nothing. get_variable (capstan/get_variable.hpp) makes it
-  /// then. Throws Error(invalid_argument) for one of another dtype.
+  /// The variable of that name in the scope, or nothing. get_variable (capstan/detail/get_variable.hpp) makes
+  /// it then. Throws Error(invalid_argument) for one of another dtype.
   static std::optional<Variable> find(const std::string& name) {
     auto bound = AnyVariable::find(name, dtype_of<T>);
     return bound == nullptr ? std::nullopt : std::optional(Variable(std::move(bound)));
@@ -270,7 +270,7 @@ class Variable : public AnyVariable {
   /// The same with its shape.
   Array<T> read() const { return Array<T>(shape(), pull()); }
   /// The same where an Array is expected. In arithmetic and comparisons a variable is an operand
-  /// (capstan/elementwise.hpp).
+  /// (capstan/array.hpp).
   operator Array<T>() const { return read(); }  // NOLINT(google-explicit-constructor)
   /// Python's v[...]: v.at(Slice{.start = 2}, ellipsis, -1). Reads the rows that are needed; see read_slice.
   template <std::convertible_to<Index>... I>

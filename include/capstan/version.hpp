@@ -4,7 +4,7 @@
 #include <compare>
 #include <string>
 
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 
 // The configuration of a build fails if these are not the version of the project in CMakeLists.txt.
 #define CAPSTAN_VERSION_MAJOR 0

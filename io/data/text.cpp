@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "base/printable.hpp"
+#include "capstan/detail/split_dataset.hpp"
 #include "capstan/readers.hpp"
-#include "capstan/split_dataset.hpp"
 #include "io/data/line_cursor.hpp"
 
 namespace capstan {

@@ -1,5 +1,5 @@
 // tf_record.cpp -- TFRecord files, read through a buffer and written through zlib.
-#include "capstan/tf_record.hpp"
+#include "capstan/readers.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>

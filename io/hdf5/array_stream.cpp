@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "capstan/half.hpp"
+#include "capstan/dtype.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/changed_rows.hpp"
 #include "io/hdf5/layout.hpp"

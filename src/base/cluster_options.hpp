@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/settings.hpp"
-#include "capstan/cluster_options.hpp"
+#include "capstan/cluster.hpp"
 
 namespace capstan {
 

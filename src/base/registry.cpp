@@ -1,7 +1,7 @@
 // registry.cpp -- the functions that ranks can run for each other, in the order of their registration.
 #include <vector>
 
-#include "capstan/remote_function.hpp"
+#include "capstan/detail/remote_function.hpp"
 
 namespace capstan::detail {
 namespace {

@@ -1,5 +1,5 @@
 // save_schedule.cpp -- steps, time, share of the time, and requests.
-#include "capstan/save_schedule.hpp"
+#include "capstan/checkpoint.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // saved_checkpoint.cpp -- the reader of io/hdf5, with a program's types.
-#include "capstan/saved_checkpoint.hpp"
+#include "capstan/sidecar_evaluator.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // user_state.cpp -- a packed value as JSON, and back.
-#include "capstan/user_state.hpp"
+#include "capstan/detail/user_state.hpp"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/with_type.hpp"
-#include "capstan/half.hpp"
+#include "capstan/dtype.hpp"
 #include "gpu/group_driver.hpp"
 #include "gpu/stand_in.hpp"
 

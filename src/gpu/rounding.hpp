@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "base/with_type.hpp"
-#include "capstan/half.hpp"
+#include "capstan/dtype.hpp"
 #include "gpu/both.hpp"
 
 namespace capstan::gpu {

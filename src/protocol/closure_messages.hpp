@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "capstan/per_worker.hpp"
+#include "capstan/detail/per_worker.hpp"
 #include "protocol/descriptor.hpp"
 
 namespace capstan::protocol {

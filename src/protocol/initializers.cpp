@@ -1,7 +1,7 @@
 // initializers.cpp -- the functions that fill shards, in the order of their registration.
 #include <vector>
 
-#include "capstan/initial_value.hpp"
+#include "capstan/initializers.hpp"
 
 namespace capstan::detail {
 namespace {

@@ -1,5 +1,5 @@
 // caching_scope.cpp -- which cache is the calling thread's.
-#include "capstan/caching_scope.hpp"
+#include "capstan/detail/caching_scope.hpp"
 
 #include "base/assert.hpp"
 #include "capstan/error.hpp"

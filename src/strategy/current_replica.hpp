@@ -1,7 +1,7 @@
 // current_replica.hpp -- the replica that the calling thread is, while it runs a replica's function.
 #pragma once
 
-#include "capstan/replica_context.hpp"
+#include "capstan/detail/replica_context.hpp"
 
 namespace capstan::strategy {
 

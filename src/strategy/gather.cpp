@@ -1,5 +1,5 @@
 // gather.cpp -- whether arrays fit together, and the shape of the whole.
-#include "capstan/gather.hpp"
+#include "capstan/detail/gather.hpp"
 
 #include <fmt/format.h>
 

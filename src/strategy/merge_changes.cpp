@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/with_type.hpp"
+#include "capstan/detail/replica_context.hpp"
 #include "capstan/dtype.hpp"
 #include "capstan/error.hpp"
-#include "capstan/replica_context.hpp"
 #include "strategy/replica_group.hpp"
 
 namespace capstan::strategy {

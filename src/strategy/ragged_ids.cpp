@@ -1,5 +1,5 @@
 // ragged_ids.cpp -- ragged batches: made from other forms, checked, pruned.
-#include "capstan/ragged_ids.hpp"
+#include "capstan/embedding.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // reduce_op.cpp -- the words for SUM and MEAN; axes that an array has.
-#include "capstan/reduce_op.hpp"
+#include "capstan/detail/reduce.hpp"
 
 #include <fmt/format.h>
 #include <strings.h>

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "capstan/detail/replica_context.hpp"
 #include "capstan/error.hpp"
-#include "capstan/replica_context.hpp"
 #include "cluster/roles/gpu_assignment.hpp"
 #include "strategy/replica_group.hpp"
 

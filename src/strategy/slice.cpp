@@ -1,5 +1,5 @@
 // slice.cpp -- the arithmetic of indexing: no variable is touched here.
-#include "capstan/slice.hpp"
+#include "capstan/detail/slice.hpp"
 
 #include <fmt/format.h>
 

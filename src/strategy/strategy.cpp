@@ -12,7 +12,7 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "base/name.hpp"
-#include "capstan/cluster_resolver.hpp"
+#include "capstan/resolvers.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/supervisor/heartbeat.hpp"
 #include "io/hdf5/layout.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "capstan/per_worker.hpp"
+#include "capstan/detail/per_worker.hpp"
 #include "capstan/strategy.hpp"
 #include "cluster/runtime.hpp"
 #include "strategy/checkpointed_state.hpp"

@@ -1,5 +1,5 @@
 // table_list.cpp -- which table has a row.
-#include "capstan/table_list.hpp"
+#include "capstan/embedding.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

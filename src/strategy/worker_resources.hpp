@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "capstan/per_worker.hpp"
+#include "capstan/detail/per_worker.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::strategy {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/coordinator_statistics.hpp"
+#include "capstan/detail/coordinator_statistics.hpp"
 #include "cluster/traffic.hpp"
 #include "protocol/report.hpp"
 #include "strategy/save_times.hpp"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "capstan/update_group.hpp"
+#include "capstan/variable_options.hpp"
 #include "train/orders.hpp"
 #include "train/shares.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/time_left.hpp"
-#include "capstan/save_schedule.hpp"
+#include "capstan/checkpoint.hpp"
 
 namespace capstan {
 class Settings;

@@ -1,5 +1,5 @@
 // half_test.cpp -- 16-bit numbers beside what IEEE 754 says of them.
-#include "capstan/half.hpp"
+#include "capstan/dtype.hpp"
 
 #include <gtest/gtest.h>
 

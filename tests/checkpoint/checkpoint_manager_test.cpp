@@ -17,7 +17,7 @@
 #include <string>
 
 #include "capstan/checkpoint.hpp"
-#include "capstan/update_group.hpp"
+#include "capstan/variable_options.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/temporary_folder.hpp"

@@ -1,5 +1,5 @@
 // save_schedule_test.cpp -- when a checkpoint is due.
-#include "capstan/save_schedule.hpp"
+#include "capstan/checkpoint.hpp"
 
 #include <gtest/gtest.h>
 

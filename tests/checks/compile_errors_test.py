@@ -11,7 +11,7 @@ INCLUDE_DIR, *COMPILER = sys.argv[1:] if len(sys.argv) > 2 else ("", "")
 
 PREAMBLE = """
 #include <capstan/coordinator.hpp>
-#include <capstan/per_worker_variable.hpp>
+#include <capstan/per_worker.hpp>
 #include <functional>
 #include <memory>
 #include <string_view>

@@ -1,7 +1,7 @@
 // mpi_resolver_test.cpp -- the members of a cluster, in TensorFlow's words.
 #include <gmock/gmock.h>
 
-#include "capstan/cluster_resolver.hpp"
+#include "capstan/resolvers.hpp"
 #include "cluster/runtime.hpp"
 #include "support/expect_error.hpp"
 #include "transport/loop/loop.hpp"

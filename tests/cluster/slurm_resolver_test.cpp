@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "capstan/cluster_resolver.hpp"
+#include "capstan/resolvers.hpp"
 #include "support/expect_error.hpp"
 
 namespace capstan {

@@ -9,7 +9,6 @@
 #include "capstan/checkpoint.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/strategy.hpp"
-#include "capstan/table_list.hpp"
 #include "io/temporary_folder.hpp"
 #include "strategy/strategy.hpp"
 #include "support/counted_table.hpp"

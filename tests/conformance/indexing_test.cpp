@@ -6,11 +6,11 @@
 #include <limits>
 #include <numeric>
 
+#include "capstan/array.hpp"
 #include "capstan/coordinator.hpp"
-#include "capstan/elementwise.hpp"
+#include "capstan/detail/slice.hpp"
 #include "capstan/embedding.hpp"
 #include "capstan/partitioners.hpp"
-#include "capstan/slice.hpp"
 #include "capstan/strategy.hpp"
 #include "capstan/variable.hpp"
 #include "strategy/strategy.hpp"

@@ -8,10 +8,10 @@
 #include <limits>
 #include <numeric>
 
-#include "capstan/caching_scope.hpp"
+#include "capstan/array.hpp"
 #include "capstan/coordinator.hpp"
-#include "capstan/elementwise.hpp"
-#include "capstan/per_worker_variable.hpp"
+#include "capstan/detail/caching_scope.hpp"
+#include "capstan/per_worker.hpp"
 #include "capstan/static_hash_table.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"

@@ -3,7 +3,7 @@
 // Tests: src/cluster/resolvers/cluster_spec.cpp
 #include <gmock/gmock.h>
 
-#include "capstan/cluster_resolver.hpp"
+#include "capstan/resolvers.hpp"
 #include "support/expect_error.hpp"
 
 namespace capstan {

@@ -1,9 +1,9 @@
 // shard_variables_test.cpp -- the shards of a variable as variables, and variables by their names.
 #include <gmock/gmock.h>
 
+#include "capstan/array.hpp"
 #include "capstan/coordinator.hpp"
-#include "capstan/elementwise.hpp"
-#include "capstan/get_variable.hpp"
+#include "capstan/detail/get_variable.hpp"
 #include "conformance/cluster_fixture.hpp"
 
 namespace capstan {

@@ -3,10 +3,10 @@
 #include <concepts>
 #include <type_traits>
 
-#include "capstan/elementwise.hpp"
+#include "capstan/array.hpp"
+#include "capstan/detail/slice.hpp"
 #include "capstan/embedding.hpp"
 #include "capstan/partitioners.hpp"
-#include "capstan/slice.hpp"
 #include "conformance/cluster_fixture.hpp"
 #include "support/expect_error.hpp"
 

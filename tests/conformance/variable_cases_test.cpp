@@ -7,7 +7,6 @@
 #include <random>
 
 #include "capstan/embedding.hpp"
-#include "capstan/table_list.hpp"
 #include "conformance/cluster_fixture.hpp"
 
 namespace capstan {

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "capstan/coordinator.hpp"
-#include "capstan/per_worker_variable.hpp"
+#include "capstan/per_worker.hpp"
 #include "ps/server/ps_server.hpp"
 #include "strategy/context.hpp"
 #include "support/end_worker.hpp"

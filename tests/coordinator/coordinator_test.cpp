@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "capstan/cancellation.hpp"
-#include "capstan/per_worker_variable.hpp"
-#include "capstan/update_group.hpp"
+#include "capstan/per_worker.hpp"
+#include "capstan/variable_options.hpp"
 #include "support/asleep.hpp"
 #include "support/expect_error.hpp"
 #include "support/poll.hpp"

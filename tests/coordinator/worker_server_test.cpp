@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capstan/cancellation.hpp"
-#include "capstan/remote_function.hpp"
+#include "capstan/detail/remote_function.hpp"
 #include "transport/bytes.hpp"
 #include "transport/loop/loop.hpp"
 #include "transport/message_types.hpp"

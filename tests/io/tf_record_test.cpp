@@ -1,6 +1,6 @@
 // tf_record_test.cpp -- TFRecord files: bytes whose checksums were computed elsewhere, damage, positions,
 // compression.
-#include "capstan/tf_record.hpp"
+#include "capstan/readers.hpp"
 
 #include <gmock/gmock.h>
 #include <zlib.h>

@@ -10,7 +10,6 @@
 #include <random>
 #include <set>
 
-#include "capstan/table_list.hpp"
 #include "support/counted_table.hpp"
 #include "support/expect_error.hpp"
 

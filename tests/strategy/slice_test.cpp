@@ -1,5 +1,5 @@
 // slice_test.cpp -- the arithmetic of indexing against plain definitions, on tables of any rank.
-#include "capstan/slice.hpp"
+#include "capstan/detail/slice.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "capstan/cluster.hpp"
-#include "capstan/server.hpp"
 #include "cluster/runtime.hpp"
 #include "strategy/context.hpp"
 #include "transport/message_types.hpp"

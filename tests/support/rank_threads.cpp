@@ -8,7 +8,7 @@
 
 #include "base/log.hpp"
 #include "base/settings.hpp"
-#include "capstan/server.hpp"
+#include "capstan/cluster.hpp"
 #include "cluster/roles/role_map.hpp"
 #include "transport/loop/loop.hpp"
 #include "transport/ucx/fabric.hpp"

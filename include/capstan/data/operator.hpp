@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "capstan/detail/export.hpp"
 #include "capstan/error.hpp"
-#include "capstan/export.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan {

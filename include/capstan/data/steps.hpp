@@ -8,7 +8,7 @@
 
 #include "capstan/data/batch_of.hpp"
 #include "capstan/data/operator.hpp"
-#include "capstan/per_replica.hpp"
+#include "capstan/detail/per_replica.hpp"
 
 namespace capstan::data {
 

@@ -16,8 +16,8 @@
 
 #include "base/cluster_options.hpp"
 #include "base/log.hpp"
-#include "capstan/cluster_resolver.hpp"
 #include "capstan/mpi.hpp"
+#include "capstan/resolvers.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/bootstrap/connect_to_job.hpp"
 #include "cluster/bootstrap/mpi_bootstrap.hpp"

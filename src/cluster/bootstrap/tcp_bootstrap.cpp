@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "base/settings.hpp"
-#include "capstan/cluster_resolver.hpp"
 #include "capstan/error.hpp"
+#include "capstan/resolvers.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/bootstrap/connect_to_job.hpp"
 #include "cluster/bootstrap/join_listener.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/cluster_spec.hpp"
+#include "capstan/resolvers.hpp"
 #include "cluster/bootstrap/join_handshake.hpp"
 #include "cluster/membership/member.hpp"
 #include "cluster/supervisor/agent.hpp"

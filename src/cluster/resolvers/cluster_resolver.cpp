@@ -1,5 +1,5 @@
 // cluster_resolver.cpp -- what all resolvers share, and those that need no parsing.
-#include "capstan/cluster_resolver.hpp"
+#include "capstan/resolvers.hpp"
 
 #include <fmt/format.h>
 

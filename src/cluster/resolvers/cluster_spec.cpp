@@ -1,5 +1,5 @@
 // cluster_spec.cpp -- TensorFlow's rules about chiefs, workers and devices.
-#include "capstan/cluster_spec.hpp"
+#include "capstan/resolvers.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

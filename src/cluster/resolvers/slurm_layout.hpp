@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/cluster_resolver.hpp"
+#include "capstan/resolvers.hpp"
 
 namespace capstan::cluster {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "capstan/cluster_resolver.hpp"
 #include "capstan/error.hpp"
+#include "capstan/resolvers.hpp"
 #include "cluster/resolvers/slurm_layout.hpp"
 #include "cluster/resolvers/slurm_lists.hpp"
 

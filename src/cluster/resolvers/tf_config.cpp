@@ -7,8 +7,8 @@
 #include <charconv>
 
 #include "base/json.hpp"
-#include "capstan/cluster_resolver.hpp"
 #include "capstan/error.hpp"
+#include "capstan/resolvers.hpp"
 
 namespace capstan {
 namespace cluster {

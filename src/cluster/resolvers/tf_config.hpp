@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "capstan/cluster_spec.hpp"
+#include "capstan/resolvers.hpp"
 
 namespace capstan::cluster {
 

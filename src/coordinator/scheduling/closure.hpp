@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "capstan/remote_value.hpp"
+#include "capstan/detail/remote_value.hpp"
 #include "coordinator/scheduling/result.hpp"
 
 namespace capstan::coordinator {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "capstan/coordinator_statistics.hpp"
+#include "capstan/detail/coordinator_statistics.hpp"
 #include "capstan/error.hpp"
 #include "coordinator/scheduling/closure.hpp"
 #include "coordinator/scheduling/closure_line.hpp"

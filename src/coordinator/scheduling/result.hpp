@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "capstan/coordinator_statistics.hpp"
+#include "capstan/detail/coordinator_statistics.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::coordinator {

@@ -1,5 +1,5 @@
 // split_dataset.cpp -- cutting numbers and files into splits; the public face of what keeps them.
-#include "capstan/split_dataset.hpp"
+#include "capstan/detail/split_dataset.hpp"
 
 #include <fmt/format.h>
 

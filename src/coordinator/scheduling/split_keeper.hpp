@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/split_dataset.hpp"
+#include "capstan/detail/split_dataset.hpp"
 #include "coordinator/coordinator.hpp"
 #include "strategy/checkpointed_state.hpp"
 

@@ -1,5 +1,5 @@
 // per_worker.cpp -- announcing objects that each worker makes of its own, and their first values.
-#include "capstan/per_worker.hpp"
+#include "capstan/detail/per_worker.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/name.hpp"
-#include "capstan/per_worker_variable.hpp"
+#include "capstan/per_worker.hpp"
 #include "protocol/descriptor.hpp"
 #include "ps/shard/initialize.hpp"
 #include "strategy/merge_changes.hpp"

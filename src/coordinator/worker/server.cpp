@@ -1,5 +1,5 @@
 // server.cpp -- Server::join: the right loop for the role.
-#include "capstan/server.hpp"
+#include "capstan/cluster.hpp"
 
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"

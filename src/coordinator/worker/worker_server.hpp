@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/cancellation_request.hpp"
-#include "capstan/per_worker.hpp"
-#include "capstan/remote_function.hpp"
+#include "capstan/detail/per_worker.hpp"
+#include "capstan/detail/remote_function.hpp"
 #include "cluster/membership/coordinator_watch.hpp"
 #include "cluster/membership/failure_detector.hpp"
 #include "cluster/runtime.hpp"

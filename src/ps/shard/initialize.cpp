@@ -7,7 +7,7 @@
 
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
-#include "capstan/initial_value.hpp"
+#include "capstan/initializers.hpp"
 #include "protocol/descriptor.hpp"
 #include "ps/shard/orthogonal.hpp"
 #include "ps/shard/philox.hpp"

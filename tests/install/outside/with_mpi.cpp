@@ -3,7 +3,6 @@
 
 #include <capstan/cluster.hpp>
 #include <capstan/mpi.hpp>
-#include <capstan/server.hpp>
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);

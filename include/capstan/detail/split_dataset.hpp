@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "capstan/dataset.hpp"
-#include "capstan/export.hpp"
-#include "capstan/remote_function.hpp"
-#include "capstan/remote_value.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/remote_function.hpp"
+#include "capstan/detail/remote_value.hpp"
 
 namespace capstan {
 

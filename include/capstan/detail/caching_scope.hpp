@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 
 namespace capstan {
 

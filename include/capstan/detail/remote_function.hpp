@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan::detail {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "capstan/export.hpp"
-#include "capstan/remote_function.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/remote_function.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan {

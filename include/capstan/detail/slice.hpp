@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "capstan/array.hpp"
-#include "capstan/const_span.hpp"
-#include "capstan/export.hpp"
+#include "capstan/detail/const_span.hpp"
+#include "capstan/detail/export.hpp"
 
 namespace capstan {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/detail/per_replica.hpp"
 #include "capstan/error.hpp"
-#include "capstan/per_replica.hpp"
 
 namespace capstan {
 

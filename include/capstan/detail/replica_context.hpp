@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/gather.hpp"
+#include "capstan/detail/per_replica.hpp"
+#include "capstan/detail/reduce.hpp"
 #include "capstan/device.hpp"
 #include "capstan/dtype.hpp"
-#include "capstan/export.hpp"
-#include "capstan/gather.hpp"
-#include "capstan/per_replica.hpp"
-#include "capstan/reduce.hpp"
 
 namespace capstan {
 

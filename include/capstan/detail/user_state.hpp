@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "capstan/export.hpp"
+#include "capstan/detail/export.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan::detail {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "capstan/export.hpp"
-#include "capstan/reduce.hpp"
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/reduce.hpp"
 
 namespace capstan::detail {
 

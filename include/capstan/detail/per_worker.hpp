@@ -1,0 +1,91 @@
+// per_worker.hpp -- one object on every worker, made there when it is first needed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capstan/detail/export.hpp"
+#include "capstan/detail/remote_value.hpp"
+#include "capstan/serialize.hpp"
+
+namespace capstan {
+
+namespace detail {
+
+/// How a worker makes its own: the function's number and its arguments.
+struct ResourceRecipe {
+  std::uint64_t id = 0;
+  std::uint32_t function = 0;
+  std::vector<std::byte> arguments;
+};
+
+/// Names an object that each worker makes for itself. On the coordinator the object lives as long as a copy
+/// of its handle, or a closure that was given one and has not ended; then every worker frees its own.
+class ResourceHandle {
+ public:
+  ResourceHandle() = default;
+  ResourceHandle(std::uint64_t id, std::shared_ptr<const void> owner) : id_(id), owner_(std::move(owner)) {}
+  /// 0: it names none.
+  std::uint64_t id() const noexcept { return id_; }
+  /// Null on a worker.
+  const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
+
+ private:
+  std::uint64_t id_ = 0;
+  std::shared_ptr<const void> owner_;
+};
+
+/// This worker's object, made now if need be. Throws what its function throws, and Error(failed_precondition)
+/// elsewhere than in a closure, or when the coordinator has freed it.
+CAPSTAN_API std::shared_ptr<void> worker_resource(const ResourceHandle& handle);
+
+/// The calling thread is in a strategy's scope.
+CAPSTAN_API bool in_scope() noexcept;
+/// A new object of the workers of the strategy whose scope this is. `kind` and `name` are for errors:
+/// "table", "words". Throws Error: failed_precondition outside of a scope, invalid_argument for a name that
+/// no checkpoint could hold.
+CAPSTAN_API ResourceHandle add_worker_resource(const std::string& kind, const std::string& name,
+                                               std::uint32_t function, PackedArguments arguments);
+
+}  // namespace detail
+
+template <>
+struct Serializer<detail::ResourceHandle> {
+  static void write(Writer& out, const detail::ResourceHandle& handle) {
+    if (handle.owner()) out.name(handle.owner());
+    capstan::write(out, handle.id());
+  }
+  static detail::ResourceHandle read(Reader& in) { return {capstan::read<std::uint64_t>(in), nullptr}; }
+};
+
+/// On the coordinator a handle, to be passed to closures; inside a closure a pointer to the worker's own
+/// object. A worker that takes a lost one's place makes its own anew. When the last copy of the handle is
+/// destroyed, and every closure that was given one has ended, each worker frees its object.
+template <class T>
+class PerWorker {
+ public:
+  T* operator->() const { return local_.get(); }
+  T& operator*() const { return *local_; }
+
+  explicit PerWorker(detail::ResourceHandle handle) : handle_(std::move(handle)) {}
+
+ private:
+  friend struct Serializer<PerWorker<T>>;
+  detail::ResourceHandle handle_;
+  std::shared_ptr<T> local_;
+};
+
+template <class T>
+struct Serializer<PerWorker<T>> {
+  static void write(Writer& out, const PerWorker<T>& value) { capstan::write(out, value.handle_); }
+  static PerWorker<T> read(Reader& in) {
+    PerWorker<T> value(capstan::read<detail::ResourceHandle>(in));
+    value.local_ = std::static_pointer_cast<T>(detail::worker_resource(value.handle_));
+    return value;
+  }
+};
+
+}  // namespace capstan
