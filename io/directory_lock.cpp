@@ -115,9 +115,9 @@ void DirectoryLock::require_current() const {
 }
 
 std::shared_ptr<const DirectoryLock> DirectoryLock::take(const std::filesystem::path& folder,
-                                                         std::chrono::milliseconds patience) {
+                                                         std::chrono::milliseconds timeout) {
   const auto path = folder / kFile;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   OfThisProcess& all = of_this_process();
   const std::lock_guard guard(all.mutex);
   FileDescriptor file = open_lock_file(path);

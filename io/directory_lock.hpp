@@ -17,7 +17,7 @@ class DirectoryLock {
   /// Error(failed_precondition) that says who holds it, on which host and since when. Where the file system
   /// knows no locks there is none, and the log says so.
   static std::shared_ptr<const DirectoryLock> take(const std::filesystem::path& folder,
-                                                   std::chrono::milliseconds patience);
+                                                   std::chrono::milliseconds timeout);
   ~DirectoryLock();
 
   /// Returns false once the folder was removed, or another one was put in its place: another job may have

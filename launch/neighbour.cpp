@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint16_t kQuestion = 1;  // payload: the address to answer to
 constexpr std::uint16_t kAnswer = 2;
 constexpr std::uint64_t kWritten = 0x6e65696768626f72;  // any number that fresh memory does not hold
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kTimeout{10};
 
 /// What the child says of itself.
 struct Contact {
@@ -91,13 +91,13 @@ Neighbour::~Neighbour() {
 NeighbourWay Neighbour::try_to_reach(transport::WindowPath path) {
   transport::UcxFabric fabric;
   fabric.set_rank(0);
-  const auto contact = cluster::receive_value<Contact>(from_child_.get(), transport::deadline_in(kPatience),
+  const auto contact = cluster::receive_value<Contact>(from_child_.get(), transport::deadline_in(kTimeout),
                                                        "the second process on this host");
   transport::Peer& peer = fabric.connect(1, "a second process on this host", contact.address);
   bool answered = false;
   fabric.on_message(kAnswer, [&](const transport::Message&) { answered = true; });
   peer.send(kQuestion, {}, fabric.address());
-  transport::progress_until(fabric, transport::deadline_in(kPatience),
+  transport::progress_until(fabric, transport::deadline_in(kTimeout),
                             [&] { return answered || peer.failed(); });
   if (!answered) {
     throw Error(Code::internal, "UCX does not reach " + peer.name() +

@@ -79,10 +79,10 @@ enum class PartitionStrategy : std::uint8_t {
 /// The arithmetic of it.
 class CAPSTAN_API TableMap {
  public:
-  struct Place {
+  struct Location {
     std::size_t table;
     std::int64_t row;
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const Location&, const Location&) = default;
   };
   /// What one table has of a list of ids: its own rows, and where in the list they stand.
   struct Part {
@@ -95,7 +95,7 @@ class CAPSTAN_API TableMap {
   TableMap(std::vector<std::string> names, const std::vector<Shape>& shapes, PartitionStrategy strategy);
 
   /// Throws Error(out_of_range) for an id that no table has.
-  Place place(std::int64_t id) const;
+  Location location(std::int64_t id) const;
   /// One part for each table.
   std::vector<Part> split(std::span<const std::int64_t> ids) const;
   std::int64_t rows() const noexcept { return first_rows_.back(); }
@@ -133,7 +133,7 @@ class TableList {
 
   /// Throws Error(out_of_range) for an id that no table has.
   void check_ids(std::span<const std::int64_t> ids) const {
-    for (const std::int64_t id : ids) (void)map_.place(id);
+    for (const std::int64_t id : ids) (void)map_.location(id);
   }
 
   /// The rows `ids`, in that order; `out` has ids.size() * width() elements. Ids are checked before anything
@@ -200,7 +200,7 @@ namespace embedding {
 /// Each id once, in the order of first appearance, and for each id that was given its place among them.
 struct CAPSTAN_API Distinct {
   std::vector<std::int64_t> ids;
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> locations;
   explicit Distinct(std::span<const std::int64_t> given);
 };
 
@@ -276,8 +276,8 @@ Array<T> embedding_lookup(const Table& table, const Array<std::int64_t>& ids,
   // Places are given in the order in which ids appear, so places[i] <= i: from the end on, rows can be spread
   // where they are.
   for (std::size_t i = ids.size(); i-- > 0;) {
-    if (distinct.places[i] == i) break;  // and so it is for those before
-    std::copy_n(rows.data() + distinct.places[i] * width, width, rows.data() + i * width);
+    if (distinct.locations[i] == i) break;  // and so it is for those before
+    std::copy_n(rows.data() + distinct.locations[i] * width, width, rows.data() + i * width);
   }
   return out;
 }
@@ -306,7 +306,7 @@ Array<T> embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
     for (auto i = static_cast<std::size_t>(batch.row_splits[r]);
          i < static_cast<std::size_t>(batch.row_splits[r + 1]); ++i) {
       const auto weight = static_cast<Accumulator<T>>(batch.weights.empty() ? 1 : batch.weights[i]);
-      const T* row = rows.data() + distinct.places[i] * width;
+      const T* row = rows.data() + distinct.locations[i] * width;
       for (std::size_t k = 0; k < width; ++k) sum[k] += weight * static_cast<Accumulator<T>>(row[k]);
     }
     for (std::size_t k = 0; k < width; ++k) out.values[r * width + k] = static_cast<T>(sum[k] / divisor);
@@ -335,7 +335,7 @@ IndexedSlices<T> embedding_lookup_gradient(const Table& table, const Array<std::
   embedding::Distinct distinct(ids.values);
   std::vector<Accumulator<T>> sums(distinct.ids.size() * width);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    Accumulator<T>* sum = sums.data() + distinct.places[i] * width;
+    Accumulator<T>* sum = sums.data() + distinct.locations[i] * width;
     const T* change = gradient.values.data() + i * width;
     for (std::size_t k = 0; k < width; ++k) sum[k] += static_cast<Accumulator<T>>(change[k]);
   }
@@ -362,7 +362,7 @@ IndexedSlices<T> embedding_lookup_sparse_gradient(const Table& table, const Ragg
          i < static_cast<std::size_t>(batch.row_splits[r + 1]); ++i) {
       const auto scale =
           static_cast<Accumulator<T>>((batch.weights.empty() ? 1 : batch.weights[i]) / divisors[r]);
-      Accumulator<T>* sum = sums.data() + distinct.places[i] * width;
+      Accumulator<T>* sum = sums.data() + distinct.locations[i] * width;
       for (std::size_t k = 0; k < width; ++k) sum[k] += scale * static_cast<Accumulator<T>>(change[k]);
     }
   }

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// For a job that is about to end.
-constexpr std::chrono::milliseconds kPatience{3'000};
+constexpr std::chrono::milliseconds kTimeout{3'000};
 
 bool there(const fs::path& path) {
   std::error_code error;
@@ -59,7 +59,7 @@ NewCheckpoint::NewCheckpoint(fs::path directory, std::int64_t step, bool force)
       step_(step) {
   try {
     directory_.check_writable();
-    lock_ = io::DirectoryLock::take(path_, kPatience);
+    lock_ = io::DirectoryLock::take(path_, kTimeout);
     folder_ = directory_.begin(step);
   } catch (const Error&) {
     discard();

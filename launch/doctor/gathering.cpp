@@ -52,7 +52,7 @@ class TwoProcesses final : public Gathering {
                            const std::function<void()>& meanwhile, bool) override {
     // Of a child that waits for its parent's checks the parent takes care, and the system when the parent
     // dies.
-    const auto deadline = Clock::now() + (rank_ == 0 ? kPatience : std::chrono::hours(1));
+    const auto deadline = Clock::now() + (rank_ == 0 ? kTimeout : std::chrono::hours(1));
     const std::uint64_t bytes = mine.size();
     send({reinterpret_cast<const std::byte*>(&bytes), sizeof bytes});
     send(mine);

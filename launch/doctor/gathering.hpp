@@ -40,7 +40,7 @@ class Gathering {
 
  protected:
   /// How long the slowest rank may need for what it does between two calls.
-  static constexpr std::chrono::seconds kPatience{180};
+  static constexpr std::chrono::seconds kTimeout{180};
 
   virtual std::vector<Blob> gather(std::span<const std::byte> mine, const std::string& what,
                                    const std::function<void()>& meanwhile, bool everywhere) = 0;

@@ -68,14 +68,14 @@ class MpiGathering final : public Gathering {
  protected:
   std::vector<Blob> gather(std::span<const std::byte> mine, const std::string& what,
                            const std::function<void()>& meanwhile, bool everywhere) override {
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kTimeout;
     mpi::Gather call(*world_, mine, everywhere);
     while (!call.done()) {
       if (Clock::now() > deadline) {
         stuck_ = true;
         throw Error(
             Code::deadline_exceeded,
-            "a rank has not come within " + std::to_string(kPatience.count()) + " s; waited for: " + what);
+            "a rank has not come within " + std::to_string(kTimeout.count()) + " s; waited for: " + what);
       }
       if (meanwhile) {
         meanwhile();

@@ -59,7 +59,7 @@ class Sending {
 
  private:
   void wait_for_fewer_than(std::uint32_t most) {
-    transport::progress_until(fabric_, deadline_in(kPairPatience), [&] { return in_flight_ < most; });
+    transport::progress_until(fabric_, deadline_in(kPairTimeout), [&] { return in_flight_ < most; });
   }
 
   transport::Fabric& fabric_;
@@ -79,7 +79,7 @@ void PairWork::ping(transport::Peer& to) {
   const int& answers = answers_[to.rank()];
   const int before = answers;
   to.send(kPing, {});
-  transport::progress_until(*fabric_, deadline_in(kPairPatience),
+  transport::progress_until(*fabric_, deadline_in(kPairTimeout),
                             [&] { return answers != before || to.failed(); });
   if (answers == before) throw Error(Code::unavailable, to.name() + " has stopped answering");
 }
@@ -104,7 +104,7 @@ double PairWork::bandwidth_to(transport::Peer& to, transport::Window& window, bo
     std::memcpy(buffer.data(), window.mapped(), kMeasuredBytes);  // the pages are there from now on
     return best_rate([&] { std::memcpy(buffer.data(), window.mapped(), kMeasuredBytes); });
   }
-  if (hardware_rma) return best_rate([&] { window.get(0, buffer, deadline_in(kPairPatience)); });
+  if (hardware_rma) return best_rate([&] { window.get(0, buffer, deadline_in(kPairTimeout)); });
   Sending sending(*fabric_, to);
   return best_rate([&] {
     for (std::size_t at = 0; at < kMeasuredBytes; at += transport::kPieceBytes)

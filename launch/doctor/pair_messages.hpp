@@ -14,7 +14,7 @@ inline constexpr std::uint16_t kAnswer = 3;  // to both
 inline constexpr std::uint16_t kPiece = 4;   // to be dropped: what counts is how fast they come
 
 /// For what the other rank of a pair is asked.
-inline constexpr std::chrono::seconds kPairPatience{10};
+inline constexpr std::chrono::seconds kPairTimeout{10};
 
 /// Of the memory of a rank to which bandwidth is measured. More than a core's caches, less than a container's
 /// /dev/shm.

@@ -105,7 +105,7 @@ transport::Peer& PairWork::reach(int rank) {
   int& answers = answers_[rank];
   const int before = answers;
   there.send(kQuestion, {});
-  const auto deadline = transport::deadline_in(kPairPatience);
+  const auto deadline = transport::deadline_in(kPairTimeout);
   while (answers == before && !there.failed() && std::chrono::steady_clock::now() < deadline) serve();
   if (answers == before)
     throw Error(Code::unavailable, fmt::format("{} does not answer by UCX", there.name()));

@@ -183,7 +183,7 @@ std::vector<pid_t> children() {
 }
 
 /// How many had to be killed. Those of a child that is killed become ours in turn.
-int end_the_rest(std::chrono::milliseconds patience) {
+int end_the_rest(std::chrono::milliseconds timeout) {
   const auto begin = Clock::now();
   std::vector<pid_t> killed;
   while (true) {
@@ -191,7 +191,7 @@ int end_the_rest(std::chrono::milliseconds patience) {
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
     if (ended < 0 && errno == ECHILD) return static_cast<int>(killed.size());
-    if (Clock::now() >= begin + patience) {
+    if (Clock::now() >= begin + timeout) {
       for (const pid_t pid : children()) {
         kill(pid, SIGKILL);
         if (std::find(killed.begin(), killed.end(), pid) == killed.end()) killed.push_back(pid);

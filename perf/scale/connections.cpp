@@ -27,7 +27,7 @@ constexpr std::uint16_t kQuestion = 1;
 constexpr std::uint16_t kAnswer = 2;
 constexpr int kHubRank = 0;
 constexpr int kLooks = 1000;  // a sample of looks at the wire
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 
 std::uint64_t answer_to(std::uint64_t question) { return question * 3 + 1; }
 
@@ -82,7 +82,7 @@ class Hub {
   }
   /// True when spokes [first, last) have the right answers in time.
   bool answered(std::uint64_t first, std::uint64_t last) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kTimeout;
     while (first < last) {
       if (std::chrono::steady_clock::now() >= deadline) return false;
       for (std::uint64_t i = first; i < last; ++i) spokes_[i]->fabric->progress();

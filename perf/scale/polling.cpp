@@ -28,7 +28,7 @@ constexpr std::uint64_t kEntryBytes =
 constexpr std::uint64_t kRingBytes = 16 * kEntryBytes;  // an entry never wraps
 constexpr int kTurns = 2000;                            // a sample of turns
 constexpr int kNotices = 10;                            // samples of single pushes, for each of --iters
-constexpr std::chrono::seconds kPollPatience{10};       // in which neither end sleeps
+constexpr std::chrono::seconds kPollTimeout{10};        // in which neither end sleeps
 
 std::atomic_ref<std::uint64_t> word(std::byte* at) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
@@ -149,7 +149,7 @@ void measure_turns(Rings& rings, const Options& o, Timings& timings) {
 /// Seconds from before an entry is written until the reader, polling on another thread, has applied it.
 void measure_notices(Rings& rings, const Options& o, Timings& timings) {
   std::jthread reader([&](const std::stop_token& over) {
-    Backoff backoff(kPollPatience, kPollPatience);
+    Backoff backoff(kPollTimeout, kPollTimeout);
     while (!over.stop_requested()) {
       if (rings.reader().apply_some()) {
         backoff.reset();
@@ -160,7 +160,7 @@ void measure_notices(Rings& rings, const Options& o, Timings& timings) {
   });
   std::uint64_t rank = rings.ranks() - 1;
   for (int sample = -o.warmup; sample < o.iters * kNotices; ++sample) {
-    Backoff backoff(kPollPatience, kPollPatience);
+    Backoff backoff(kPollTimeout, kPollTimeout);
     const double seconds = seconds_of([&] {
       rings.push(rank);
       while (!rings.applied(rank) && backoff.pause()) {

@@ -72,31 +72,31 @@ std::vector<Device> gpus(hwloc_topology_t topology) {
 
 }  // namespace
 
-AvailableResources seat_of_this_process() {
-  AvailableResources seat;
+AvailableResources available_resources() {
+  AvailableResources resources;
   hwloc_topology_t const topology = machine_with_devices();
   const Bitmap allowed(hwloc_bitmap_alloc());
   if (topology == nullptr || !allowed ||
       hwloc_get_cpubind(topology, allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) {
-    return seat;
+    return resources;
   }
   (void)hwloc_bitmap_and(allowed.get(), allowed.get(), hwloc_topology_get_allowed_cpuset(topology));
-  seat.cpus = list_of(allowed.get());
-  seat.cpu_count = hwloc_bitmap_weight(allowed.get());
+  resources.cpus = list_of(allowed.get());
+  resources.cpu_count = hwloc_bitmap_weight(allowed.get());
   for (hwloc_obj_t core = nullptr;
        (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;) {
-    seat.core_count += hwloc_bitmap_intersects(core->cpuset, allowed.get());
+    resources.core_count += hwloc_bitmap_intersects(core->cpuset, allowed.get());
   }
   const Bitmap here(hwloc_bitmap_alloc());
   for (hwloc_obj_t node = nullptr;
        (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
     (void)hwloc_bitmap_and(here.get(), node->cpuset, allowed.get());
     if (hwloc_bitmap_iszero(here.get()) != 0) continue;
-    seat.nodes.push_back({static_cast<std::int32_t>(node->os_index), list_of(here.get())});
+    resources.nodes.push_back({static_cast<std::int32_t>(node->os_index), list_of(here.get())});
   }
-  seat.adapters = adapters(topology);
-  seat.gpus = gpus(topology);
-  return seat;
+  resources.adapters = adapters(topology);
+  resources.gpus = gpus(topology);
+  return resources;
 }
 
 bool bind_this_process(const std::string& cpus) {

@@ -35,7 +35,7 @@ struct AvailableResources {
 };
 
 /// As it is bound now, without `network`; the first call takes some milliseconds.
-AvailableResources seat_of_this_process();
+AvailableResources available_resources();
 
 /// All threads of this process, and those that they start, run on these ("0-3") from now on. False, and a
 /// line in the log, when the system refuses.

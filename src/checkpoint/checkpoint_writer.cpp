@@ -22,7 +22,7 @@ int most_shards_of_one(const strategy::Strategy& strategy) {
   int most = 1;
   for (const auto& variable : strategy.variables()) {
     std::map<std::int32_t, int> on;
-    for (const auto& place : variable->descriptor.shards) most = std::max(most, ++on[place.ps]);
+    for (const auto& location : variable->descriptor.shards) most = std::max(most, ++on[location.ps]);
   }
   return most;
 }
@@ -142,10 +142,10 @@ void CheckpointWriter::request_files(std::int64_t step, const protocol::SavedRow
   const auto& runtime = strategy_.runtime();
   const std::uint64_t number = strategy_.save_progress().begin(runtime->count(Role::ps));
   try {
-    strategy_.ask_every_ps(transport::kSavePart,
-                           to_bytes(protocol::SavePart{number, path, most_shards_of_one(strategy_), rows,
-                                                       fast.folder.string(), fast.owner}),
-                           runtime->patience(), "begin its part of a checkpoint");
+    strategy_.ask_every_ps(transport::kSaveShards,
+                           to_bytes(protocol::SaveShards{number, path, most_shards_of_one(strategy_), rows,
+                                                         fast.folder.string(), fast.owner}),
+                           runtime->wait_timeout(), "begin its part of a checkpoint");
   } catch (...) {
     strategy_.save_progress().give_up();
     throw;

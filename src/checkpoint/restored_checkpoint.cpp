@@ -79,9 +79,9 @@ void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor
                  const std::string& there) {
   const std::vector<std::string> slots = protocol::slots_of(variable.optimizer.kind);
   for (std::size_t s = 0; s < variable.shards.size(); ++s) {
-    const protocol::ShardLocation& place = variable.shards[s];
-    plan.fill(place.ps,
-              {variable.id, static_cast<std::uint32_t>(s), there, place.first_row, place.rows, slots});
+    const protocol::ShardLocation& location = variable.shards[s];
+    plan.fill(location.ps,
+              {variable.id, static_cast<std::uint32_t>(s), there, location.first_row, location.rows, slots});
   }
 }
 

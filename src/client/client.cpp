@@ -82,7 +82,7 @@ bool Client::ready(Reading reading) {
 }
 
 void Client::finish(Reading reading) {
-  if (reading != 0) reads_.wait(reading, runtime_->patience(), "read rows");
+  if (reading != 0) reads_.wait(reading, runtime_->wait_timeout(), "read rows");
 }
 
 void Client::gather(const Route& route, const Lookup& lookup) {

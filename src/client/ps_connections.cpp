@@ -24,7 +24,7 @@ void PsConnections::take_restart(const transport::Message& message) {
   if (!runtime_.knows(process.rank)) return;
   const cluster::Member& known = runtime_.member(process.rank);
   if (known.role != Role::ps) return;
-  connections_[static_cast<std::size_t>(known.index)].note_restart(header->life, std::move(process));
+  connections_[static_cast<std::size_t>(known.index)].note_restart(header->incarnation, std::move(process));
 }
 
 void PsConnections::take_acknowledgment(const transport::Message& message) {

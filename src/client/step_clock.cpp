@@ -41,7 +41,7 @@ std::uint64_t StepClock::end_step(std::uint32_t id, const std::string& name) {
     if (!ended) {
       throw Error(Code::deadline_exceeded,
                   fmt::format("waited {} ms in update group \"{}\", after step {}, for {}",
-                              runtime_.patience().count(), name, step, slowest(id)));
+                              runtime_.wait_timeout().count(), name, step, slowest(id)));
     }
     most = std::max(most, steps);
   }

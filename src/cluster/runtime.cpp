@@ -27,8 +27,8 @@ Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabr
                           : table_.members[static_cast<std::size_t>(table_.rank)]),
       control_(std::move(control)),
       data_(std::move(data)) {
-  control_peers_.resize(static_cast<std::size_t>(table_.places()));
-  data_peers_.resize(static_cast<std::size_t>(table_.places()));
+  control_peers_.resize(static_cast<std::size_t>(table_.capacity()));
+  data_peers_.resize(static_cast<std::size_t>(table_.capacity()));
   if (this->started_again()) started_again_.emplace(self_.rank, self_);
   for (transport::Fabric* fabric : {control_.get(), data_.get()}) {
     if (fabric == nullptr) continue;
@@ -85,7 +85,7 @@ Table Runtime::table_now() const {
   return table;
 }
 
-void Runtime::note_life(const Member& ps) {
+void Runtime::note_incarnation(const Member& ps) {
   std::deque<Member>& lives = moved_[ps.rank];
   if (!lives.empty() && lives.back().host == ps.host && lives.back().pid == ps.pid) return;
   lives.push_back(ps);
@@ -100,7 +100,7 @@ void Runtime::become(const Member& ps) {
     Member& place = table_.members.at(static_cast<std::size_t>(ps.rank));
     place.control_address = ps.control_address;
     place.data_address = ps.data_address;
-    note_life(ps);
+    note_incarnation(ps);
   }
   control_->set_rank(ps.rank);
   log::set_rank_tag(log_tag());
@@ -111,7 +111,7 @@ void Runtime::ps_returned_to_control(const Member& ps) {
   {
     const std::lock_guard lock(mutex_);
     table_.members.at(static_cast<std::size_t>(ps.rank)).control_address = ps.control_address;
-    note_life(ps);
+    note_incarnation(ps);
   }
   transport::Peer* peer = control_peers_.at(static_cast<std::size_t>(ps.rank));
   if (peer != nullptr) peer->revive(ps.control_address, ps.name());
@@ -121,7 +121,7 @@ void Runtime::ps_returned_to_data(const Member& ps) {
   {
     const std::lock_guard lock(mutex_);
     table_.members.at(static_cast<std::size_t>(ps.rank)).data_address = ps.data_address;
-    note_life(ps);
+    note_incarnation(ps);
   }
   transport::Peer* peer = data_peers_.at(static_cast<std::size_t>(ps.rank));
   if (peer != nullptr) peer->revive(ps.data_address, ps.name());
@@ -148,8 +148,8 @@ void Runtime::coordinator_returned(const Member& coordinator) {
   }
 }
 
-void Runtime::remember(std::shared_ptr<transport::PersistentMemory> memory, int life) {
-  life_ = life;
+void Runtime::remember(std::shared_ptr<transport::PersistentMemory> memory, int incarnation) {
+  incarnation_ = incarnation;
   coordinator_memory_.keep_in(std::move(memory));
   const CoordinatorRecord found = coordinator_memory_.read();
   for (const Member& ps : found.ps) {
@@ -178,7 +178,8 @@ std::string Runtime::name_of(int rank) const {
 }
 
 void Runtime::add(Member member) {
-  CAPSTAN_ASSERT(static_cast<std::size_t>(member.rank) >= members().size() && member.rank < table_.places());
+  CAPSTAN_ASSERT(static_cast<std::size_t>(member.rank) >= members().size() &&
+                 member.rank < table_.capacity());
   const std::lock_guard lock(mutex_);
   const bool added = started_again_.emplace(member.rank, std::move(member)).second;
   CAPSTAN_ASSERT(added);

@@ -61,7 +61,7 @@ class Runtime {
   /// "worker 1 (rank 2 on node17)", or "rank 9" where that is all that is known.
   std::string name_of(int rank) const;
   /// A worker that was started again or came late. Any thread, as `member`. REQUIRES: its rank is one of
-  /// table().places(), and new.
+  /// table().capacity(), and new.
   void add(Member member);
   bool knows(int rank) const;
   /// Of all workers, by index, the last that is known.
@@ -113,8 +113,8 @@ class Runtime {
   /// now on. REQUIRES: `ps` has the contact of this process; no other thread uses this object.
   void become(const Member& ps);
   /// How long who needs a ps that has died waits for it: until its agent, or a spare, has taken its place.
-  std::chrono::milliseconds ps_patience() const {
-    return settings_.duration("ps-wait") + (count(Role::spare) > 0 ? 10 : 0) * patience();
+  std::chrono::milliseconds ps_timeout() const {
+    return settings_.duration("ps-wait") + (count(Role::spare) > 0 ? 10 : 0) * wait_timeout();
   }
   /// Of a ps that is lost for good, so that nobody in this process waits for it any more. Any thread.
   void give_up_ps() noexcept { ps_given_up_ = true; }
@@ -131,9 +131,9 @@ class Runtime {
   /// On the coordinator: what outlives its process; and how often it has been started again. What an earlier
   /// process knew of the members is in the table.
   CoordinatorMemory& coordinator_memory() noexcept { return coordinator_memory_; }
-  int life() const noexcept { return life_; }
+  int incarnation() const noexcept { return incarnation_; }
   /// On the coordinator, once: takes up what an earlier process of this rank has left.
-  void remember(std::shared_ptr<transport::PersistentMemory> memory, int life);
+  void remember(std::shared_ptr<transport::PersistentMemory> memory, int incarnation);
 
   /// What the cluster was joined by; null where ranks found each other otherwise.
   const std::shared_ptr<const ClusterResolver>& resolver() const noexcept { return resolver_; }
@@ -148,7 +148,7 @@ class Runtime {
   Traffic& traffic() noexcept { return traffic_; }
 
   /// How long any wait on another rank may last.
-  std::chrono::milliseconds patience() const { return settings_.duration("wait-timeout"); }
+  std::chrono::milliseconds wait_timeout() const { return settings_.duration("wait-timeout"); }
 
   /// Ranks as threads over a hub, in rank order; `places` from the role map over one host.
   static std::vector<std::shared_ptr<Runtime>> as_threads(const Settings& settings, int ranks,
@@ -158,7 +158,7 @@ class Runtime {
 
  private:
   /// REQUIRES: the mutex.
-  void note_life(const Member& ps);
+  void note_incarnation(const Member& ps);
   void make_ranks_again();
 
   enum class Job : std::uint8_t { none, runs, over };
@@ -181,7 +181,7 @@ class Runtime {
   std::atomic<Job> job_{Job::none};
   std::shared_ptr<transport::PersistentMemory> kept_memory_;
   CoordinatorMemory coordinator_memory_;
-  int life_ = 0;
+  int incarnation_ = 0;
   Traffic traffic_;
   std::unique_ptr<io::TraceFile> trace_;
 };

@@ -54,7 +54,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       dispatcher_(strategy, *queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
       returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }),
-      takeovers_(runtime_, strategy.contents()),
+      failovers_(runtime_, strategy.contents()),
       failure_detector_(runtime_.in_process() ? std::chrono::milliseconds(0)
                                               : runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
@@ -77,7 +77,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   subscriptions_.on_message(transport::kGivenBack,
                             [this](const transport::Message& message) { dispatcher_.take_back(message); });
   subscriptions_.on_message(transport::kWorkerClosed, [this](const transport::Message& message) {
-    const auto worker = transport::read_header<protocol::WorkerGone>(message);
+    const auto worker = transport::read_header<protocol::WorkerDead>(message);
     if (worker) dispatcher_.closed(worker->rank, message.from);
   });
   subscriptions_.on_message(transport::kJoin,
@@ -92,7 +92,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     auto member = from_bytes<cluster::Member>(message.payload);
     if (member.role == Role::ps && member.rank >= 0 &&
         member.rank < static_cast<int>(runtime_.members().size()))
-      returned_.push_back({std::move(member), returned->life});
+      returned_.push_back({std::move(member), returned->incarnation});
   });
   subscriptions_.on_message(transport::kNotTakenOver, [this](const transport::Message& message) {
     const auto rank = transport::read_header<std::int32_t>(message);
@@ -104,7 +104,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     const cluster::Member& ps = runtime_.member(message.from);
     if (ps.role != Role::ps) return;
     // Where the replica has its place already, that ps counts as lost, and hears nothing.
-    if (takeovers_.drop_replica(ps)) runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
+    if (failovers_.drop_replica(ps)) runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
   });
   // A ps or worker opens the connection with it; its first heartbeat says more.
   subscriptions_.on_message(transport::kHello, [](const transport::Message&) {});
@@ -118,7 +118,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   runtime_.control().keep_unhandled(false);  // messages that were kept have handlers now
   queue_->number_from(runtime_.coordinator_memory().read().next_closure);
   add_workers();
-  if (runtime_.life() > 0) come_back();
+  if (runtime_.incarnation() > 0) recover();
   strategy_.begin_scheduler(queue_);
   loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
   try {
@@ -320,12 +320,12 @@ std::string Coordinator::status() const {
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;
   std::string text = fmt::format("up for {:.1f} s\n{} ps, {} workers", up.count(), runtime_.count(Role::ps),
                                  dispatcher_.alive());
-  if (runtime_.count(Role::spare) > 0) text += fmt::format(", {} spares", takeovers_.waiting());
+  if (runtime_.count(Role::spare) > 0) text += fmt::format(", {} spares", failovers_.waiting());
   text += "\n";
   text += fmt::format("functions: {} ended, {} with workers, {} queued, {} wait for arguments\n",
                       sofar.finished + sofar.failed, sofar.running, sofar.queued, sofar.waiting);
   const auto line = [&](const cluster::Member& member, bool lost) {
-    const std::string now = takeovers_.now_of(member.rank);
+    const std::string now = failovers_.now_of(member.rank);
     text += fmt::format("{}, pid {}{}{}\n", member.name(), member.pid, now.empty() ? "" : ", " + now,
                         lost ? ": lost, or has left" : "");
   };

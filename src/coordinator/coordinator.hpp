@@ -74,15 +74,15 @@ class Coordinator {
   void let_go(transport::Peer& peer);
   void when_alone(const transport::Peer& last);
   std::string status() const;
-  std::set<int> tell_every_ps_of_death(const protocol::WorkerGone& worker);
-  bool may_come_back() const;
+  std::set<int> tell_every_ps_of_death(const protocol::WorkerDead& worker);
+  bool may_restart() const;
   void give_up_waiting();
   bool greet_returned_ps();
   void lose_ps(transport::Peer& peer);
   void wait_for_ps();
   std::vector<std::int32_t> dead_workers() const;
   void add_workers();
-  void come_back();
+  void recover();
   void note_members();
   void look_at_open_closures();
 
@@ -100,11 +100,11 @@ class Coordinator {
       away_;  // ps that died, by rank, and until when they may return
   struct Returned {
     cluster::Member ps;
-    std::uint32_t life = 0;
+    std::uint32_t incarnation = 0;
   };
   std::vector<Returned> returned_;                      // not greeted yet
   std::vector<std::pair<int, std::string>> not_taken_;  // spares that cannot, and why
-  FailoverManager takeovers_;
+  FailoverManager failovers_;
   cluster::FailureDetector failure_detector_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};

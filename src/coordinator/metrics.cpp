@@ -174,7 +174,7 @@ telemetry::JobMetrics Metrics::figures() {
   telemetry::JobMetrics job;
   job.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   job.elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
-  job.life = of_.runtime.life();
+  job.coordinator_restarts = of_.runtime.incarnation();
   job.functions = of_.queue.statistics();
   fill_workers(job);
   fill_ps(job);

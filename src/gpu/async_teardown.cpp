@@ -42,11 +42,11 @@ void AsyncTeardown::begin(int device, std::function<void()> end) noexcept {
 }
 
 std::vector<int> AsyncTeardown::unfinished(std::span<const int> devices,
-                                           std::chrono::milliseconds patience) const {
+                                           std::chrono::milliseconds timeout) const {
   const std::set<int> asked(devices.begin(), devices.end());
   std::vector<int> left;
   std::unique_lock lock(state_->mutex);
-  (void)state_->one_less.wait_for(lock, patience, [&] {
+  (void)state_->one_less.wait_for(lock, timeout, [&] {
     left.clear();
     for (const int device : asked) {
       if (state_->devices.contains(device)) left.push_back(device);
@@ -56,13 +56,13 @@ std::vector<int> AsyncTeardown::unfinished(std::span<const int> devices,
   return left;
 }
 
-void AsyncTeardown::require_finished(std::span<const int> devices, std::chrono::milliseconds patience) const {
-  const std::vector<int> left = unfinished(devices, patience);
+void AsyncTeardown::require_finished(std::span<const int> devices, std::chrono::milliseconds timeout) const {
+  const std::vector<int> left = unfinished(devices, timeout);
   if (left.empty()) return;
   throw Error(Code::failed_precondition,
               fmt::format("{}: a group that was given up has not ended within {} ms, as a kernel of it still "
                           "runs; start this process again",
-                          names_of_gpus(left), patience.count()));
+                          names_of_gpus(left), timeout.count()));
 }
 
 AsyncTeardown& async_teardown() {

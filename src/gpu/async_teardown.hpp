@@ -15,7 +15,7 @@ namespace capstan::gpu {
 std::string names_of_gpus(const std::vector<int>& devices);
 
 /// How long others wait for an end. NCCL gives up a call whose kernels still run in well under a second.
-inline constexpr std::chrono::seconds kEndPatience{20};
+inline constexpr std::chrono::seconds kEndTimeout{20};
 
 /// Any thread.
 class AsyncTeardown {
@@ -27,9 +27,9 @@ class AsyncTeardown {
   void begin(int device, std::function<void()> end) noexcept;
   /// Until all that have been begun for these devices are through, or for so long. Those that have one that
   /// is not, in order.
-  std::vector<int> unfinished(std::span<const int> devices, std::chrono::milliseconds patience) const;
+  std::vector<int> unfinished(std::span<const int> devices, std::chrono::milliseconds timeout) const;
   /// The same. Throws Error(failed_precondition) that names them and says that the process has to go.
-  void require_finished(std::span<const int> devices, std::chrono::milliseconds patience) const;
+  void require_finished(std::span<const int> devices, std::chrono::milliseconds timeout) const;
 
  private:
   struct State;

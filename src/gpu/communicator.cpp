@@ -59,7 +59,7 @@ std::string to_string(const GroupCall& call) {
 
 std::string why_no_group() { return are_stand_ins() ? "" : real::why_no_group(); }
 
-Communicator::Communicator(std::vector<const Stream*> streams, std::chrono::milliseconds patience)
+Communicator::Communicator(std::vector<const Stream*> streams, std::chrono::milliseconds timeout)
     : streams_(std::move(streams)) {
   require_each_once(streams_);
   for (const Stream* stream : streams_) {
@@ -70,7 +70,7 @@ Communicator::Communicator(std::vector<const Stream*> streams, std::chrono::mill
   if (size() == 1) return;
   std::vector<int> devices;
   for (const Stream* stream : streams_) devices.push_back(stream->device());
-  async_teardown().require_finished(devices, patience);
+  async_teardown().require_finished(devices, timeout);
   driver_ = are_stand_ins() ? make_stand_in_driver(streams_) : real::make_group_driver(streams_);
 }
 Communicator::~Communicator() = default;
@@ -128,14 +128,14 @@ void Communicator::give_to_one(const GroupCall& call, const Part& part) {
   if (part.in != part.out) copy(*streams_[0], part.out, part.in, call.count * size_of(call.dtype));
 }
 
-void Communicator::wait(std::chrono::milliseconds patience) {
+void Communicator::wait(std::chrono::milliseconds timeout) {
   std::vector<int> all(streams_.size());
   std::iota(all.begin(), all.end(), 0);
-  await(all, patience);
+  await(all, timeout);
 }
-void Communicator::wait(int rank, std::chrono::milliseconds patience) { await({&rank, 1}, patience); }
+void Communicator::wait(int rank, std::chrono::milliseconds timeout) { await({&rank, 1}, timeout); }
 
-void Communicator::await(std::span<const int> ranks, std::chrono::milliseconds patience) {
+void Communicator::await(std::span<const int> ranks, std::chrono::milliseconds timeout) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
@@ -144,13 +144,13 @@ void Communicator::await(std::span<const int> ranks, std::chrono::milliseconds p
       end_[at].record(*streams_[at]);
     }
   }
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + timeout;
   for (int looks = 0;; ++looks) {
     {
       const std::lock_guard lock(mutex_);
       if (failure_) std::rethrow_exception(failure_);
       if (have_done(ranks)) return;
-      if (Clock::now() > deadline) give_up_late_call(ranks, patience);
+      if (Clock::now() > deadline) give_up_late_call(ranks, timeout);
     }
     if (looks < kLooksAtOnce) {
       std::this_thread::yield();
@@ -191,9 +191,9 @@ std::vector<int> Communicator::devices_not_past(const std::vector<Event>& events
   return late;
 }
 
-void Communicator::give_up_late_call(std::span<const int> ranks, std::chrono::milliseconds patience) {
+void Communicator::give_up_late_call(std::span<const int> ranks, std::chrono::milliseconds timeout) {
   const auto late = [&](const std::string& text) {
-    return Error(Code::deadline_exceeded, fmt::format("{} within {} ms", text, patience.count()));
+    return Error(Code::deadline_exceeded, fmt::format("{} within {} ms", text, timeout.count()));
   };
   if (const auto absent = devices_not_past(before_); !absent.empty()) {
     fail(std::make_exception_ptr(late(fmt::format("{} did not come to {}", names_of_gpus(absent), last_))));

@@ -53,12 +53,11 @@ std::string why_no_group();
 class Communicator {
  public:
   /// One stream of each GPU, which stay while this lives. Waits for the end of groups of these GPUs that were
-  /// given up, for `patience` at most. Throws Error: invalid_argument for no GPU, and for one that is named
+  /// given up, for `timeout` at most. Throws Error: invalid_argument for no GPU, and for one that is named
   /// twice; unimplemented when there are several and this build has no NCCL; failed_precondition when one of
   /// those groups does not end; internal.
-  explicit Communicator(std::vector<const Stream*> streams,
-                        std::chrono::milliseconds patience = kEndPatience);
-  /// Gives up what has not been waited for. Waits for the end, for kEndPatience at most.
+  explicit Communicator(std::vector<const Stream*> streams, std::chrono::milliseconds timeout = kEndTimeout);
+  /// Gives up what has not been waited for. Waits for the end, for kEndTimeout at most.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -81,9 +80,9 @@ class Communicator {
   /// Until all that has been given to the streams is done. When NCCL reports an error, when work has failed,
   /// or when a call is not done after so long, the group is given up. Throws Error: internal;
   /// deadline_exceeded naming the GPUs that did not come to the last call, or did not end it.
-  void wait(std::chrono::milliseconds patience);
+  void wait(std::chrono::milliseconds timeout);
   /// The same for one of the streams, by the thread that uses it.
-  void wait(int rank, std::chrono::milliseconds patience);
+  void wait(int rank, std::chrono::milliseconds timeout);
 
   /// Whether it has, and no more is to be expected of it.
   bool has_failed() const;
@@ -92,9 +91,9 @@ class Communicator {
   void give(const GroupCall& call, std::span<const Part> parts);
   void give_to_one(const GroupCall& call, const Part& part);
   void check(const GroupCall& call, std::span<const Part> parts) const;
-  void await(std::span<const int> ranks, std::chrono::milliseconds patience);
+  void await(std::span<const int> ranks, std::chrono::milliseconds timeout);
   bool have_done(std::span<const int> ranks);
-  void give_up_late_call(std::span<const int> ranks, std::chrono::milliseconds patience);
+  void give_up_late_call(std::span<const int> ranks, std::chrono::milliseconds timeout);
   std::vector<int> devices_not_past(const std::vector<Event>& events) const;
   [[noreturn]] void fail(std::exception_ptr error);
 

@@ -160,10 +160,10 @@ class NcclDriver final : public GroupDriver {
   /// ncclCommDestroy waits for what is under way, ncclCommAbort ends it, when its kernels come to look.
   ~NcclDriver() override {
     if (!comms_.empty()) end_all(are_done() ? nccl().destroy : nccl().abort);
-    const std::vector<int> left = async_teardown().unfinished(devices_, kEndPatience);
+    const std::vector<int> left = async_teardown().unfinished(devices_, kEndTimeout);
     if (left.empty()) return;
     std::fprintf(stderr, "capstan: %s: NCCL has not ended a group within %d s, and is left to itself\n",
-                 names_of_gpus(left).c_str(), static_cast<int>(kEndPatience.count()));
+                 names_of_gpus(left).c_str(), static_cast<int>(kEndTimeout.count()));
   }
 
   void give(const GroupCall& call, std::span<const Part> parts) override {

@@ -15,7 +15,7 @@ namespace capstan::protocol {
 struct BatchHeader {
   std::uint64_t closures = 0;
   std::uint64_t announcement_bytes = 0;
-  std::int64_t life = 0;  // of the coordinator: how often it has been started again
+  std::int64_t incarnation = 0;  // of the coordinator: how often it has been started again
   /// Functions for any worker that failed on this one, as far as the coordinator knows. A worker that has
   /// reported more gives the batch back: it was sent before the coordinator knew of the error.
   std::uint64_t failures = 0;
@@ -48,7 +48,7 @@ struct DoneHeader {
 
 /// Header of kFreeResources: objects that no closure names any more, by number.
 struct FreeHeader {
-  std::int64_t life = 0;  // of the coordinator, as that of a BatchHeader
+  std::int64_t incarnation = 0;  // of the coordinator, as that of a BatchHeader
 };
 
 /// Header of kGiveBack: revokes closures for any worker that this one has not begun. The worker answers with

@@ -11,9 +11,9 @@
 
 namespace capstan::protocol {
 
-/// kTakeOver, coordinator to spare. To everybody else the spare is from then on the ps, come back as a new
+/// kFailover, coordinator to spare. To everybody else the spare is from then on the ps, come back as a new
 /// process on another host, with another heap.
-struct TakeOver {
+struct FailoverRequest {
   /// Where the shards' values come from.
   enum class Source : std::uint32_t {
     checkpoint = 0,  // `folder`
@@ -22,19 +22,19 @@ struct TakeOver {
 
   std::int32_t rank = 0;  // of the ps
   std::int32_t index = 0;
-  std::uint32_t life = 0;  // 1 for the first spare in its place, and so on
+  std::uint32_t incarnation = 0;  // 1 for the first spare in its place, and so on
   Source source = Source::checkpoint;
   std::string folder;
   std::vector<CreateShard> shards;                                // in the order of their creation
   std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  // as they were at the checkpoint
-  std::vector<std::int32_t> gone;                                 // ranks that count as dead
+  std::vector<std::int32_t> dead;                                 // ranks that count as dead
   std::vector<cluster::Member> members;                           // workers that came after the start
 };
 
 /// kPsReturned, whose payload is the Member. Of two processes that say they are one ps, the one of the later
 /// life is.
 struct PsReturned {
-  std::uint32_t life = 0;  // 0: the ps of the start, or started again by its agent
+  std::uint32_t incarnation = 0;  // 0: the ps of the start, or started again by its agent
   std::uint32_t reserved = 0;
 };
 
@@ -42,7 +42,7 @@ struct PsReturned {
 struct CurrentLocation {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
-  ShardLocation place;
+  ShardLocation location;
 };
 
 }  // namespace capstan::protocol

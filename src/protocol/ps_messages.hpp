@@ -16,10 +16,10 @@ namespace capstan::protocol {
 /// address.
 struct ConnectReply {
   transport::RegionKey board;
-  std::string bell;
+  std::string doorbell;
   std::uint64_t sink = 0;
   std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
-  std::uint32_t life =
+  std::uint32_t incarnation =
       0;  // of the ps; when it is another one than before, shards lie elsewhere (kCurrentLocations)
   std::uint32_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
   std::uint64_t ring_bytes = 0;      // its --push-ring-bytes, by which all cut their pushes alike
@@ -64,7 +64,7 @@ inline std::string name_of(const CreateShard& shard) {
 /// kListShards -> a vector of these.
 struct ListedShard {
   CreateShard description;
-  ShardLocation place;
+  ShardLocation location;
 };
 
 /// Sent over the wire: never renumber.
@@ -126,7 +126,7 @@ struct ReadFailure {
 /// header of a kPushEntry is its PushHeader, the payload what follows the header in a ring.
 struct PushApplied {
   std::uint64_t bytes = 0;
-  std::uint64_t life = 0;  // of the ps: see ConnectReply
+  std::uint64_t incarnation = 0;  // of the ps: see ConnectReply
 };
 
 /// Which rows a checkpoint has. Marks are never the same for two saves, of any coordinator.
@@ -136,10 +136,10 @@ struct SavedRows {
   std::uint64_t mark = 0;   // which increments on this save will name; 0: none will
 };
 
-/// kSavePart -> nothing: what is saved is certain from then on, but for shards to which a push is half
-/// applied; it is written while the ps goes on, which says kPartSaved when that is done. A part holds one
+/// kSaveShards -> nothing: what is saved is certain from then on, but for shards to which a push is half
+/// applied; it is written while the ps goes on, which says kShardsSaved when that is done. A part holds one
 /// shard of a variable at most, so a ps writes as many as the most shards of one variable that any ps has.
-struct SavePart {
+struct SaveShards {
   std::uint64_t save = 0;  // its number
   std::string folder;
   std::int32_t parts = 1;
@@ -148,14 +148,14 @@ struct SavePart {
   std::string fast_owner = {};
 };
 
-/// Header of kPartSaved. The payload is io::PartReport of each file that was written, or an error's text. A
+/// Header of kShardsSaved. The payload is io::PartReport of each file that was written, or an error's text. A
 /// ps whose files the coordinator sees below --checkpoint-fast-dir says so first, and again when they are in
 /// the checkpoint's folder.
-struct PartSaved {
+struct ShardsSaved {
   std::uint64_t save = 0;
   std::int32_t ps = 0;     // index
   std::int32_t code = 0;   // of capstan::Code; 0 is success
-  std::uint64_t fast = 0;  // 1: they are in SavePart::fast_folder only
+  std::uint64_t fast = 0;  // 1: they are in SaveShards::fast_folder only
 };
 
 /// kFetchAdd -> the value before, as std::uint64_t.
@@ -167,12 +167,12 @@ struct FetchAdd {
 /// Header of a ps's kHeartbeat. The coordinator's to a ps has one of the same size, or none when it listens
 /// no more.
 struct PsHeartbeatHeader {
-  std::int32_t busy = 0;   // 1: until the next one it may be silent for long
-  std::uint32_t life = 0;  // which process speaks, of those that have been this ps: see PsReturned
+  std::int32_t busy = 0;          // 1: until the next one it may be silent for long
+  std::uint32_t incarnation = 0;  // which process speaks, of those that have been this ps: see PsReturned
 };
 
-/// Header of kWorkerGone; kWorkerClosed answers with the same.
-struct WorkerGone {
+/// Header of kWorkerDead; kWorkerClosed answers with the same.
+struct WorkerDead {
   std::int32_t rank = 0;
   std::int32_t may_live = 0;  // 1: it was silent, and is to be told
 };

@@ -97,7 +97,7 @@ constexpr std::uint64_t entry_bytes(PushKind kind, std::uint64_t rows, std::uint
   return sizeof(PushHeader) + number_bytes(kind, rows) + round_up(rows * row_bytes);
 }
 /// The same of one whose values lie in a room.
-constexpr std::uint64_t entry_bytes_in_room(PushKind kind, std::uint64_t rows) noexcept {
+constexpr std::uint64_t entry_bytes_in_staging_buffer(PushKind kind, std::uint64_t rows) noexcept {
   return sizeof(PushHeader) + number_bytes(kind, rows) + sizeof(BufferSlot);
 }
 
@@ -111,7 +111,7 @@ class BoardLayout {
   /// 1 while the ps sleeps and wants a doorbell.
   std::uint64_t asleep() const noexcept { return 0; }
   /// The ps's transport::LifeWord.
-  std::uint64_t life() const noexcept { return kCacheLine; }
+  std::uint64_t life_word() const noexcept { return kCacheLine; }
   std::uint64_t tail(std::uint64_t rank) const noexcept { return (2 + rank) * kCacheLine; }
   std::uint64_t applied(std::uint64_t rank) const noexcept { return (2 + ranks_ + rank) * kCacheLine; }
   std::uint64_t counter(std::uint64_t index) const noexcept { return (2 + 2 * ranks_ + index) * kCacheLine; }
@@ -145,7 +145,7 @@ class PushSink {
 };
 
 /// Whether `rest`, all that came behind the header, is what the header says.
-inline bool is_whole(const PushHeader& header, std::span<const std::byte> rest) noexcept {
+inline bool is_complete(const PushHeader& header, std::span<const std::byte> rest) noexcept {
   return header.bytes == sizeof header + rest.size() && number_bytes(header.kind, header.rows) <= rest.size();
 }
 

@@ -21,9 +21,9 @@ class RestorePlan::Files {
  public:
   Files(const std::vector<Part>& parts, std::vector<std::string>& names) : parts_(parts), names_(names) {}
   std::uint32_t number(std::size_t part) {
-    const auto [place, is_new] = numbers_.emplace(part, static_cast<std::uint32_t>(numbers_.size()));
+    const auto [location, is_new] = numbers_.emplace(part, static_cast<std::uint32_t>(numbers_.size()));
     if (is_new) names_.push_back(parts_[part].file);
-    return place->second;
+    return location->second;
   }
 
  private:

@@ -15,7 +15,7 @@ inline std::chrono::milliseconds disk_timeout(const Strategy& strategy, std::uin
   constexpr std::uint64_t kSlow = 10'000'000;  // bytes a second
   const std::uint64_t most = strategy.runtime()->settings().bytes("checkpoint-bandwidth");
   const double rate = static_cast<double>(most == 0 ? kSlow : std::min(kSlow, most));
-  return 10 * strategy.runtime()->patience() +
+  return 10 * strategy.runtime()->wait_timeout() +
          std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * static_cast<double>(bytes) / rate));
 }
 /// For all variables.

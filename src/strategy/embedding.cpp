@@ -15,7 +15,7 @@ Distinct::Distinct(std::span<const std::int64_t> given) {
   const std::size_t room = std::bit_ceil(2 * given.size() + 2);
   const int bits = std::countr_zero(room);
   std::vector<std::size_t> slots(room, kFree);  // places in `ids`, open addressing
-  places.reserve(given.size());
+  locations.reserve(given.size());
   for (const std::int64_t id : given) {
     // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbours spread over the table.
     std::size_t at = (static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U) >> (64 - bits);
@@ -24,7 +24,7 @@ Distinct::Distinct(std::span<const std::int64_t> given) {
       slots[at] = ids.size();
       ids.push_back(id);
     }
-    places.push_back(slots[at]);
+    locations.push_back(slots[at]);
   }
 }
 

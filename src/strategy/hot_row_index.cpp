@@ -13,23 +13,23 @@ constexpr std::uint32_t kNoRoom = 0xFFFFFFFF;
 
 HotRowIndex::HotRowIndex(const HotRowsOptions& options) : options_(options) {
   if (options.rows == 0) throw Error(Code::invalid_argument, "HotRows of 0 rows; expected 1 or more");
-  places_.resize(options.rows);
+  locations_.resize(options.rows);
   place_of_.reserve(options.rows);
 }
 
 /// A place that this lookup does not use, whose row goes; kNoRoom when it uses all.
 std::uint32_t HotRowIndex::make_room() {
-  for (std::size_t looks = 0; looks < 2 * places_.size(); ++looks) {
+  for (std::size_t looks = 0; looks < 2 * locations_.size(); ++looks) {
     const std::size_t at = hand_;
-    hand_ = (hand_ + 1) % places_.size();
-    Place& place = places_[at];
-    if (place.id != kNone && place.used_at == now_) continue;
-    if (place.again) {
-      place.again = false;
+    hand_ = (hand_ + 1) % locations_.size();
+    Location& location = locations_[at];
+    if (location.id != kNone && location.used_at == now_) continue;
+    if (location.again) {
+      location.again = false;
       continue;
     }
-    if (place.id != kNone) place_of_.erase(place.id);
-    place.id = kNone;
+    if (location.id != kNone) place_of_.erase(location.id);
+    location.id = kNone;
     return static_cast<std::uint32_t>(at);
   }
   return kNoRoom;
@@ -39,40 +39,40 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
   ++now_;
   for (const std::int64_t id : beyond_) place_of_.erase(id);
   beyond_.clear();
-  plan_.places.clear();
+  plan_.locations.clear();
   plan_.to_read.clear();
   plan_.to_place.clear();
   for (const std::int64_t id : ids) {
     const auto known = place_of_.find(id);
     if (known != place_of_.end()) {
-      plan_.places.push_back(known->second);
-      if (known->second >= places_.size()) continue;
-      Place& place = places_[known->second];
-      if (place.used_at == now_) continue;
-      place.used_at = now_;
-      place.again = true;
-      if (now_ - place.read_at <= options_.staleness) {
+      plan_.locations.push_back(known->second);
+      if (known->second >= locations_.size()) continue;
+      Location& location = locations_[known->second];
+      if (location.used_at == now_) continue;
+      location.used_at = now_;
+      location.again = true;
+      if (now_ - location.read_at <= options_.staleness) {
         ++statistics_.hits;
         continue;
       }
       ++statistics_.stale;
-      place.read_at = now_;
+      location.read_at = now_;
     } else {
       ++statistics_.misses;
       std::uint32_t at = make_room();
       if (at == kNoRoom) {
-        at = static_cast<std::uint32_t>(places_.size() + beyond_.size());
+        at = static_cast<std::uint32_t>(locations_.size() + beyond_.size());
         beyond_.push_back(id);
       } else {
-        places_[at] = {id, now_, now_, false};
+        locations_[at] = {id, now_, now_, false};
       }
       place_of_.emplace(id, at);
-      plan_.places.push_back(at);
+      plan_.locations.push_back(at);
     }
     plan_.to_read.push_back(id);
-    plan_.to_place.push_back(plan_.places.back());
+    plan_.to_place.push_back(plan_.locations.back());
   }
-  plan_.rows = static_cast<std::uint32_t>(places_.size() + beyond_.size());
+  plan_.rows = static_cast<std::uint32_t>(locations_.size() + beyond_.size());
   return plan_;
 }
 
@@ -80,8 +80,8 @@ void HotRowIndex::forget(std::span<const std::int64_t> ids) {
   for (const std::int64_t id : ids) {
     const auto known = place_of_.find(id);
     if (known == place_of_.end()) continue;
-    if (known->second < places_.size()) {
-      places_[known->second] = {};
+    if (known->second < locations_.size()) {
+      locations_[known->second] = {};
       place_of_.erase(known);
     }
   }

@@ -17,10 +17,10 @@ class HotRowIndex {
 
   /// One lookup.
   struct Plan {
-    std::vector<std::uint32_t> places;    // of each id
-    std::vector<std::int64_t> to_read;    // different ones
-    std::vector<std::uint32_t> to_place;  // of each of them
-    std::uint32_t rows = 0;               // that the cache has to have: places are below
+    std::vector<std::uint32_t> locations;  // of each id
+    std::vector<std::int64_t> to_read;     // different ones
+    std::vector<std::uint32_t> to_place;   // of each of them
+    std::uint32_t rows = 0;                // that the cache has to have: places are below
   };
   /// What has to be read before every id's row lies at its place. Valid until the next call.
   const Plan& plan(std::span<const std::int64_t> ids);
@@ -30,7 +30,7 @@ class HotRowIndex {
   const HotRowsStatistics& statistics() const noexcept { return statistics_; }
 
  private:
-  struct Place {
+  struct Location {
     std::int64_t id = kNone;
     std::uint64_t read_at = 0;  // lookups
     std::uint64_t used_at = 0;
@@ -42,7 +42,7 @@ class HotRowIndex {
 
   HotRowsOptions options_;
   std::uint64_t now_ = 0;  // lookups
-  std::vector<Place> places_;
+  std::vector<Location> locations_;
   std::size_t hand_ = 0;
   std::unordered_map<std::int64_t, std::uint32_t> place_of_;
   std::vector<std::int64_t> beyond_;  // of the last lookup, without a place of their own

@@ -66,22 +66,26 @@ class HotRowBytes::Implementation {
     gpu::scatter(stream.implementation(), copy_of(stream, plan, plan.to_place, fetched_.data()));
   }
   void gather(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan, std::byte* out) {
-    gpu::gather(stream.implementation(), copy_of(stream, plan, plan.places, out));
+    gpu::gather(stream.implementation(), copy_of(stream, plan, plan.locations, out));
   }
-  /// Of rows at `places`, whose numbers go to the GPU.
+  /// Of rows at `locations`, whose numbers go to the GPU.
   gpu::RowCopy copy_of(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan,
-                       const std::vector<std::uint32_t>& places, std::byte* outside) {
-    Values<std::uint32_t>& there = &places == &plan.places ? places_ : to_place_;
-    make_room(there, device_, places.size());
-    const auto* bytes = reinterpret_cast<const std::byte*>(places.data());
+                       const std::vector<std::uint32_t>& locations, std::byte* outside) {
+    Values<std::uint32_t>& there = &locations == &plan.locations ? locations_ : to_place_;
+    make_room(there, device_, locations.size());
+    const auto* bytes = reinterpret_cast<const std::byte*>(locations.data());
     staging_.to_gpu(stream.implementation(), reinterpret_cast<std::byte*>(there.data()),
-                    places.size() * sizeof(std::uint32_t), sizeof(std::uint32_t),
+                    locations.size() * sizeof(std::uint32_t), sizeof(std::uint32_t),
                     [&](std::uint64_t first, std::size_t count, std::byte* to) {
                       std::memcpy(to, bytes + first, count);
                     });
-    return {
-        rows_.data(), plan.rows,        row_bytes_, there.data(), static_cast<std::uint32_t>(places.size()),
-        outside,      first_bad_.data()};
+    return {rows_.data(),
+            plan.rows,
+            row_bytes_,
+            there.data(),
+            static_cast<std::uint32_t>(locations.size()),
+            outside,
+            first_bad_.data()};
   }
   void grow(const DeviceStream& stream, std::uint32_t rows) {
     Values<std::byte> larger(device_, rows * row_bytes_);
@@ -98,7 +102,7 @@ class HotRowBytes::Implementation {
   gpu::Event used_;
   Values<std::byte> rows_;           // by place
   Values<std::byte> fetched_;        // as they were read
-  Values<std::uint32_t> places_;     // of a lookup's ids
+  Values<std::uint32_t> locations_;  // of a lookup's ids
   Values<std::uint32_t> to_place_;   // of what it reads
   Values<std::uint32_t> first_bad_;  // places are never bad
 };

@@ -58,8 +58,8 @@ void InterimControl::drop_replica_of(int rank) {
     for (cluster::SpareRecord& spare : record.spares) {
       if (spare.rank != replica.rank) continue;
       changed = spare.state == State::waits;
-      dropped = changed || (spare.state == State::gone && spare.life == 0);
-      if (changed) spare.state = State::gone;
+      dropped = changed || (spare.state == State::dead && spare.incarnation == 0);
+      if (changed) spare.state = State::dead;
     }
   });
   if (!dropped) return;  // it was told to take the ps's place

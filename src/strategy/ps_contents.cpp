@@ -80,7 +80,7 @@ void PsContents::require_no_group() const {
   check_group();
 }
 
-protocol::TakeOver PsContents::takeover_of(int ps) const {
+protocol::FailoverRequest PsContents::takeover_of(int ps) const {
   const std::lock_guard lock(mutex_);
   check_group();
   if (!checkpoint_) {
@@ -89,22 +89,22 @@ protocol::TakeOver PsContents::takeover_of(int ps) const {
         "no checkpoint was saved or restored in this run (CheckpointManager) that its shards could be "
         "taken from");
   }
-  protocol::TakeOver takeover;
-  takeover.index = ps;
-  takeover.source = protocol::TakeOver::Source::checkpoint;
-  takeover.folder = checkpoint_->folder;
+  protocol::FailoverRequest failover;
+  failover.index = ps;
+  failover.source = protocol::FailoverRequest::Source::checkpoint;
+  failover.folder = checkpoint_->folder;
   for (const auto& [where, shard] : shards_) {
     if (where != ps) continue;
     if (shard.variable > checkpoint_->last_variable) {
       throw Error(Code::unavailable, fmt::format("variable \"{}\" was made after the last checkpoint, {}",
                                                  shard.name, checkpoint_->folder));
     }
-    takeover.shards.push_back(shard);
+    failover.shards.push_back(shard);
   }
   for (const auto& counter : checkpoint_->counters) {
-    if (counter.ps == ps) takeover.counters.emplace_back(counter.index, counter.value);
+    if (counter.ps == ps) failover.counters.emplace_back(counter.index, counter.value);
   }
-  return takeover;
+  return failover;
 }
 
 }  // namespace capstan::strategy

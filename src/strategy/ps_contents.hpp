@@ -51,7 +51,7 @@ class PsContents {
   void require_no_group() const;
   /// Of the ps with that index; who the spare is and what it has to know of ranks is left to the caller.
   /// Throws Error(unavailable) that says why the shards cannot be had.
-  protocol::TakeOver takeover_of(int ps) const;
+  protocol::FailoverRequest takeover_of(int ps) const;
 
  private:
   void check_group() const;

@@ -28,7 +28,7 @@ std::string describe(const protocol::CreateShard& shard, std::uint64_t shards) {
 
 Recovery::Recovery(cluster::Runtime& runtime, client::Client& client)
     : runtime_(runtime), deadline_(transport::deadline_in(runtime.coordinator_wait())) {
-  if (runtime_.life() == 0) return;
+  if (runtime_.incarnation() == 0) return;
   cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
   for (std::string& name : found.variables) complete_.insert(std::move(name));
   groups_ = std::move(found.groups);
@@ -39,7 +39,7 @@ Recovery::Recovery(cluster::Runtime& runtime, client::Client& client)
 }
 
 Recovery::~Recovery() {
-  if (runtime_.life() > 0)
+  if (runtime_.incarnation() > 0)
     runtime_.control().on_message(transport::kCoordinatorKnown, [](const transport::Message&) {});
 }
 
@@ -47,13 +47,13 @@ Recovery::~Recovery() {
 void Recovery::call_out() {
   transport::Fabric& fabric = runtime_.control();
   fabric.on_message(transport::kCoordinatorKnown, [this](const transport::Message& message) {
-    const auto life = transport::read_header<std::int32_t>(message);
-    if (life == runtime_.life()) answered_.insert(message.from);
+    const auto incarnation = transport::read_header<std::int32_t>(message);
+    if (incarnation == runtime_.incarnation()) answered_.insert(message.from);
   });
   const cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
-  const auto to_others = to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}});
+  const auto to_others = to_bytes(cluster::CoordinatorBack{runtime_.incarnation(), runtime_.self(), {}, {}});
   const auto to_ps =
-      to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), found.workers, found.lost});
+      to_bytes(cluster::CoordinatorBack{runtime_.incarnation(), runtime_.self(), found.workers, found.lost});
   for (const cluster::Member& member : runtime_.members()) {
     // One that was told to be a ps is asked as that ps.
     const bool spare = member.role == Role::spare && found.waits(member.rank);
@@ -106,7 +106,7 @@ void Recovery::list_shards(client::Client& client) {
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     const auto answer =
         client.connections().rpc().call(client.connections().at(ps).peer(), transport::kListShards, {},
-                                        runtime_.patience(), "list its shards");
+                                        runtime_.wait_timeout(), "list its shards");
     for (auto& shard : from_bytes<std::vector<protocol::ListedShard>>(answer)) {
       last_variable_ = std::max(last_variable_, shard.description.variable);
       // Of an attempt to create it that failed there may be shards under an earlier number.
@@ -121,7 +121,7 @@ void Recovery::list_shards(client::Client& client) {
   log::warn(
       "the coordinator was killed, and is back ({} of at most {} times); the ps have {} variables in {} "
       "shards; {}",
-      runtime_.life(), runtime_.table().restarts, shards_.size(), count,
+      runtime_.incarnation(), runtime_.table().restarts, shards_.size(), count,
       step ? fmt::format("the last recorded step is {}", *step) : "no step was recorded");
 }
 
@@ -135,7 +135,8 @@ std::vector<protocol::ListedShard> Recovery::shards() const {
   return all;
 }
 
-bool Recovery::find(protocol::VariableDescriptor& variable, std::uint64_t shards, Places& places) const {
+bool Recovery::find(protocol::VariableDescriptor& variable, std::uint64_t shards,
+                    Locations& locations) const {
   const auto found = shards_.find(variable.name);
   if (found == shards_.end()) return false;
   const protocol::DivPartition partition(variable.rows(), shards);
@@ -157,7 +158,7 @@ bool Recovery::find(protocol::VariableDescriptor& variable, std::uint64_t shards
                       variable.name, describe(there, found->second.size()), describe(asked, shards)));
     }
     variable.id = there.variable;
-    places.emplace(there.shard, listed.place);
+    locations.emplace(there.shard, listed.location);
   }
   return true;
 }

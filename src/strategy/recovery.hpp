@@ -29,8 +29,8 @@ class Recovery {
   std::uint32_t last_variable() const noexcept { return last_variable_; }
   /// Gives a variable that is there already its number and the places of its shards that are there, by shard;
   /// true then. Throws Error(failed_precondition) when it is another one than asked for.
-  using Places = std::map<std::uint32_t, protocol::ShardLocation>;
-  bool find(protocol::VariableDescriptor& variable, std::uint64_t shards, Places& places) const;
+  using Locations = std::map<std::uint32_t, protocol::ShardLocation>;
+  bool find(protocol::VariableDescriptor& variable, std::uint64_t shards, Locations& locations) const;
   /// It has had its first values.
   bool complete(const std::string& variable) const { return complete_.contains(variable); }
 

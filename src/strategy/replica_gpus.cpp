@@ -65,7 +65,7 @@ const DeviceStream& stream_of(strategy::ReplicaGroup& group, int replica) {
 }
 
 void wait_for_gpu(strategy::ReplicaGroup& group, int replica) {
-  group.gpus().group().wait(replica, group.patience());
+  group.gpus().group().wait(replica, group.timeout());
 }
 
 void all_reduce_on_gpus(strategy::ReplicaGroup& group, bool mean, DType dtype,

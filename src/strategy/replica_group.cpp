@@ -27,7 +27,7 @@ std::string list(const std::vector<int>& replicas) {
 ReplicaGroup::ReplicaGroup(Context& context)
     : context_(context),
       size_(static_cast<int>(context.client().runtime().settings().integer("replicas"))),
-      patience_(context.client().runtime().patience()),
+      timeout_(context.client().runtime().wait_timeout()),
       on_coordinator_(context.client().runtime().self().role == Role::coordinator),
       wants_gpus_(context.client().runtime().settings().text("replica-device") == "gpu"),
       states_(static_cast<std::size_t>(size_)),
@@ -78,7 +78,7 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
   work(0);
   {
     std::unique_lock lock(mutex_);
-    while (!ended_.wait_for(lock, patience_, [this] { return running_ == 0; })) {
+    while (!ended_.wait_for(lock, timeout_, [this] { return running_ == 0; })) {
       log::warn("run: every replica is awaited, and {} has not ended",
                 list(replicas_not([this](int replica) { return state(replica) != State::running; })));
     }
@@ -106,7 +106,7 @@ ReplicaGpus& ReplicaGroup::gpus() {
 std::exception_ptr ReplicaGroup::await_gpus() noexcept {
   if (!gpus_) return nullptr;
   try {
-    gpus_->group().wait(patience_);
+    gpus_->group().wait(timeout_);
   } catch (...) {
     return std::current_exception();
   }
@@ -197,13 +197,13 @@ void ReplicaGroup::require_everybody(int replica, const std::string& call) {
                             failed.empty() ? "the replicas are out of step"
                                            : fmt::format("{} {} failed", list(failed), have(failed))));
   }
-  const auto gone = replicas_not([this](int other) { return state(other) != State::returned; });
-  if (!gone.empty()) {
+  const auto dead = replicas_not([this](int other) { return state(other) != State::returned; });
+  if (!dead.empty()) {
     broken_ = true;
     throw Error(Code::failed_precondition,
                 fmt::format("replica {} waits in {} for {}, which {} returned without it; every replica must "
                             "make the same calls",
-                            replica, call, list(gone), have(gone)));
+                            replica, call, list(dead), have(dead)));
   }
 }
 
@@ -213,7 +213,7 @@ std::shared_ptr<const void> ReplicaGroup::meet(int replica, const detail::Collec
     return call.combine({&value, 1});
   }
   const auto mine = static_cast<std::size_t>(replica);
-  const auto deadline = std::chrono::steady_clock::now() + patience_;
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
   std::unique_lock lock(mutex_);
   require_everybody(replica, call.name);
   calls_[mine] = &call;
@@ -226,7 +226,7 @@ std::shared_ptr<const void> ReplicaGroup::meet(int replica, const detail::Collec
       while (meeting_ == meeting) {
         // While they are combined the values must stay, so then there is no way out but the result.
         if (arrived_ == size_) {
-          if (met_.wait_for(lock, patience_) == std::cv_status::timeout && meeting_ == meeting) {
+          if (met_.wait_for(lock, timeout_) == std::cv_status::timeout && meeting_ == meeting) {
             log::warn("replica {} still waits in {} for what combines the values", replica, call.name);
           }
           continue;
@@ -239,7 +239,7 @@ std::shared_ptr<const void> ReplicaGroup::meet(int replica, const detail::Collec
           const auto missing =
               replicas_not([this](int other) { return calls_[static_cast<std::size_t>(other)] != nullptr; });
           throw Error(Code::deadline_exceeded,
-                      fmt::format("replica {} has waited {} ms in {} for {}", replica, patience_.count(),
+                      fmt::format("replica {} has waited {} ms in {} for {}", replica, timeout_.count(),
                                   call.name, list(missing)));
         }
       }

@@ -43,7 +43,7 @@ class ReplicaGroup {
 
   int size() const noexcept { return size_; }
   Context& context() noexcept { return context_; }
-  std::chrono::milliseconds patience() const noexcept { return patience_; }
+  std::chrono::milliseconds timeout() const noexcept { return timeout_; }
   /// Throws Error(failed_precondition) when the replicas are host threads.
   ReplicaGpus& gpus();
 
@@ -82,7 +82,7 @@ class ReplicaGroup {
 
   Context& context_;
   const int size_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   const bool on_coordinator_;
   const bool wants_gpus_;
   std::optional<ReplicaGpus> gpus_;

@@ -35,9 +35,9 @@ bool SaveProgress::in_progress() const {
 }
 
 void SaveProgress::take(const transport::Message& message) {
-  const auto header = transport::read_header<protocol::PartSaved>(message);
+  const auto header = transport::read_header<protocol::ShardsSaved>(message);
   if (!header) return;
-  const protocol::PartSaved& saved = *header;
+  const protocol::ShardsSaved& saved = *header;
   const std::lock_guard lock(mutex_);
   if (saved.save != number_) return;
   if (saved.fast == 0) ended_.insert(saved.ps);

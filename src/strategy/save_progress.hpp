@@ -27,7 +27,7 @@ class SaveProgress {
   std::uint64_t begin(int ps_count);
   /// A save has begun, and neither `take_parts` nor `give_up` has ended it.
   bool in_progress() const;
-  /// Handler of kPartSaved.
+  /// Handler of kShardsSaved.
   void take(const transport::Message& message);
   /// The ps has died before it had written its file.
   void lose(int ps, const std::string& name);

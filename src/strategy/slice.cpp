@@ -19,13 +19,15 @@ std::int64_t product(std::span<const std::int64_t> sizes) {
 struct Picked {
   std::int64_t size = 1;
   AxisRange range = {.start = 0, .step = 1, .count = 1};
-  std::optional<std::vector<std::int64_t>> places = {};  // of a mask, ascending
+  std::optional<std::vector<std::int64_t>> locations = {};  // of a mask, ascending
 
-  std::int64_t count() const { return places ? static_cast<std::int64_t>(places->size()) : range.count; }
-  std::int64_t operator[](std::int64_t i) const {
-    return places ? (*places)[static_cast<std::size_t>(i)] : range[i];
+  std::int64_t count() const {
+    return locations ? static_cast<std::int64_t>(locations->size()) : range.count;
   }
-  bool all() const { return !places && range == AxisRange{0, 1, size}; }
+  std::int64_t operator[](std::int64_t i) const {
+    return locations ? (*locations)[static_cast<std::size_t>(i)] : range[i];
+  }
+  bool all() const { return !locations && range == AxisRange{0, 1, size}; }
 };
 
 /// Resolves indices one after the other, and collects what they pick and the shape that this makes.
@@ -89,9 +91,9 @@ class Resolver {
                                                  to_string(mask.shape), to_string(covered)));
     }
     masked_ = true;
-    Picked picked{.size = product(covered), .range = {}, .places = std::vector<std::int64_t>()};
-    for (std::size_t place = 0; place < mask.size(); ++place) {
-      if (mask.values[place] != 0) picked.places->push_back(static_cast<std::int64_t>(place));
+    Picked picked{.size = product(covered), .range = {}, .locations = std::vector<std::int64_t>()};
+    for (std::size_t location = 0; location < mask.size(); ++location) {
+      if (mask.values[location] != 0) picked.locations->push_back(static_cast<std::int64_t>(location));
     }
     shape_.push_back(picked.count());
     picked_.push_back(std::move(picked));
@@ -123,11 +125,11 @@ class Resolver {
 /// them. `inner`: elements of a row for which one place stands is width / inner.
 void read_places(const Picked& first, std::int64_t inner, std::int64_t width, Selection& out) {
   std::vector<std::int64_t> rows;
-  for (const std::int64_t place : *first.places) {
-    const std::int64_t row = place / inner;
+  for (const std::int64_t location : *first.locations) {
+    const std::int64_t row = location / inner;
     if (rows.empty() || rows.back() != row) rows.push_back(row);
     const auto at = static_cast<std::int64_t>(rows.size()) - 1;
-    out.starts.push_back(at * width + place % inner * (width / inner));
+    out.starts.push_back(at * width + location % inner * (width / inner));
   }
   out.row_count = static_cast<std::int64_t>(rows.size());
   out.first_row = rows.front();
@@ -178,7 +180,7 @@ Selection::Selection(const std::string& variable, const Shape& of, std::span<con
   offsets = {0};
   bool whole = true;
   for (auto group = rest.rbegin(); group != rest.rend(); ++group) {
-    const bool stretch = whole && !group->places && (group->range.step == 1 || group->count() == 1);
+    const bool stretch = whole && !group->locations && (group->range.step == 1 || group->count() == 1);
     std::vector<std::int64_t> further;
     if (stretch) {
       piece *= group->count();
@@ -194,7 +196,7 @@ Selection::Selection(const std::string& variable, const Shape& of, std::span<con
     stride *= group->size;
   }
 
-  if (first.places) {
+  if (first.locations) {
     verbatim = whole && first.size == of[0];
     read_places(first, of.empty() ? 1 : first.size / of[0], width, *this);
   } else {
@@ -238,13 +240,13 @@ GatherPlan::GatherPlan(const std::string& variable, const Shape& of, const Array
   for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t at = 0;
     for (std::int64_t axis = 0; axis < depth; ++axis) {
-      const std::int64_t place = positions.values[static_cast<std::size_t>(i * depth + axis)];
+      const std::int64_t location = positions.values[static_cast<std::size_t>(i * depth + axis)];
       const std::int64_t size = of[static_cast<std::size_t>(axis)];
-      if (place < 0 || place >= size) {
-        refuse(Code::out_of_range,
-               fmt::format("position {} names place {} of axis {}, which has size {}", i, place, axis, size));
+      if (location < 0 || location >= size) {
+        refuse(Code::out_of_range, fmt::format("position {} names place {} of axis {}, which has size {}", i,
+                                               location, axis, size));
       }
-      at = at * size + place;
+      at = at * size + location;
     }
     starts[static_cast<std::size_t>(i)] = at * piece;
   }

@@ -109,13 +109,13 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> runtime, StrategyOptions op
       placed_shards_(placed_bytes_.size()),
       counters_(runtime_->coordinator_memory().read().counters),
       contents_(runtime_->coordinator_memory()),
-      save_(static_cast<std::uint64_t>(runtime_->life()) << 40),
+      save_(static_cast<std::uint64_t>(runtime_->incarnation()) << 40),
       subscriptions_(runtime_->control()) {
   // Those that the program has not created again are lost with a ps as well.
   for (protocol::ListedShard& there : recovery_.shards())
-    contents_.add(there.place.ps, std::move(there.description));
+    contents_.add(there.location.ps, std::move(there.description));
   for (const std::string& group : recovery_.groups()) contents_.add_group(group);
-  subscriptions_.on_message(transport::kPartSaved,
+  subscriptions_.on_message(transport::kShardsSaved,
                             [this](const transport::Message& message) { save_.take(message); });
   start_embedded_ps();
   if (of_this_process_) return;
@@ -164,7 +164,7 @@ Strategy::~Strategy() {
       continue;
     }
     // One that is a ps is told as that, and one that counts as dead may live.
-    if (member.role == Role::spare && runtime_->life() > 0 && !record.waits(member.rank)) continue;
+    if (member.role == Role::spare && runtime_->incarnation() > 0 && !record.waits(member.rank)) continue;
     try {
       runtime_->control_peer(member).send(transport::kShutdown, {});
     } catch (const Error& error) {
@@ -243,14 +243,14 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     int ps;
     std::vector<std::byte> request;
   };
-  Recovery::Places there;
+  Recovery::Locations there;
   created.was_there = recovery_.find(descriptor, shards, there);
   if (!created.was_there) descriptor.id = next_variable_++;
   std::vector<Call> calls;
   bool any_made = false;
   const auto placed = std::tuple(next_ps_, placed_bytes_, placed_shards_);
   for (std::uint64_t s = 0; s < shards; ++s) {
-    const auto place = there.find(static_cast<std::uint32_t>(s));
+    const auto location = there.find(static_cast<std::uint32_t>(s));
     const int ps = next_place(partition.rows_of(s) * (descriptor.row_bytes() + slots_width));
     const protocol::CreateShard request{descriptor.id,
                                         static_cast<std::uint32_t>(s),
@@ -265,7 +265,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
                                         initial.fill,
                                         descriptor.memory,
                                         descriptor.stochastic_rounding};
-    if (place != there.end()) continue;
+    if (location != there.end()) continue;
     created.requests.emplace_back(ps, request);
     log::debug("variable \"{}\": shard {} of {}, {} rows on ps {}", shard_name(descriptor.name, s, shards), s,
                shards, partition.rows_of(s), ps);
@@ -281,12 +281,13 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     // ps.
     const auto filling = std::chrono::milliseconds(descriptor.rows() * descriptor.row_bytes() / 100'000);
     const auto wait = [&] {
-      return rpc.wait(call.id, runtime_->patience() + filling, "create variable \"" + descriptor.name + "\"");
+      return rpc.wait(call.id, runtime_->wait_timeout() + filling,
+                      "create variable \"" + descriptor.name + "\"");
     };
-    std::vector<std::byte> place;
+    std::vector<std::byte> location;
     const auto create = [&] {
       try {
-        place = wait();
+        location = wait();
       } catch (const Error& error) {
         // Asked again where the ps comes back; it has the shard once, whether or not it had made it before.
         if (error.code() == Code::unavailable && context_.client().ps_restarted())
@@ -297,7 +298,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     };
     try {
       context_.client().connections().retry(create);
-      there[call.shard] = from_bytes<protocol::ShardLocation>(place);
+      there[call.shard] = from_bytes<protocol::ShardLocation>(location);
       any_made = true;
     } catch (const Error& error) {
       // One that does not answer is lost, and its shards with it.
@@ -316,7 +317,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     throw Error(Code::unavailable, "a spare took the place of a ps while variable \"" + descriptor.name +
                                        "\" was made; make it again");
   }
-  for (const auto& [number, place] : there) descriptor.shards.push_back(place);
+  for (const auto& [number, location] : there) descriptor.shards.push_back(location);
   return created;
 }
 
@@ -390,13 +391,13 @@ void Strategy::fill_new(const protocol::VariableDescriptor& descriptor, const Cr
 }
 
 void Strategy::drop_variable(const protocol::VariableDescriptor& descriptor) {
-  ask_every_ps(transport::kDropVariable, transport::as_bytes(descriptor.id), runtime_->patience(),
+  ask_every_ps(transport::kDropVariable, transport::as_bytes(descriptor.id), runtime_->wait_timeout(),
                "forget variable \"" + descriptor.name + "\"");
 }
 
 std::vector<PsLoad> Strategy::loads() {
   const auto answers =
-      ask_every_ps(transport::kPsStatistics, {}, runtime_->patience(), "say what it has done");
+      ask_every_ps(transport::kPsStatistics, {}, runtime_->wait_timeout(), "say what it has done");
   std::vector<PsLoad> loads;
   for (std::size_t ps = 0; ps < answers.size(); ++ps) {
     const auto statistics = from_bytes<protocol::PsStatistics>(answers[ps]);
@@ -454,7 +455,7 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
               synchronous->backup_workers, workers - 1, workers));
     }
   }
-  ask_every_ps(transport::kCreateGroup, view(to_bytes(request)), runtime_->patience(),
+  ask_every_ps(transport::kCreateGroup, view(to_bytes(request)), runtime_->wait_timeout(),
                "create update group \"" + name + "\"");
   {
     const std::lock_guard lock(variables_mutex_);
@@ -466,7 +467,7 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
 }
 
 void Strategy::restart_group(std::uint32_t group, const std::string& name) {
-  ask_every_ps(transport::kRestartGroup, transport::as_bytes(group), runtime_->patience(),
+  ask_every_ps(transport::kRestartGroup, transport::as_bytes(group), runtime_->wait_timeout(),
                "restart update group \"" + name + "\"");
 }
 

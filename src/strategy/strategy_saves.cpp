@@ -9,8 +9,8 @@ namespace capstan::strategy {
 
 void Strategy::add_state(const std::string& name, const std::shared_ptr<CheckpointedState>& state) {
   check_name("dataset of splits", name);
-  std::weak_ptr<CheckpointedState>& place = states_[name];
-  if (!place.expired()) {
+  std::weak_ptr<CheckpointedState>& location = states_[name];
+  if (!location.expired()) {
     throw Error(Code::already_exists, "there is a dataset of splits \"" + name + "\" already");
   }
   if (const auto position = restore_point_ ? restore_point_->position(name) : std::nullopt) {
@@ -18,7 +18,7 @@ void Strategy::add_state(const std::string& name, const std::shared_ptr<Checkpoi
     state->restore(*position);
     restore_point_->took_position(name);
   }
-  place = state;
+  location = state;
 }
 
 std::map<std::string, std::shared_ptr<CheckpointedState>> Strategy::states() const {

@@ -35,7 +35,7 @@ TableMap::TableMap(std::vector<std::string> names, const std::vector<Shape>& sha
   }
 }
 
-TableMap::Place TableMap::place(std::int64_t id) const {
+TableMap::Location TableMap::location(std::int64_t id) const {
   if (strategy_ == PartitionStrategy::div) {
     if (id < 0 || id >= rows()) refuse(id, fmt::format("they have rows 0 to {} together", rows() - 1));
     const auto after = std::upper_bound(first_rows_.begin(), first_rows_.end(), id);
@@ -43,7 +43,7 @@ TableMap::Place TableMap::place(std::int64_t id) const {
   }
   const auto tables = static_cast<std::int64_t>(names_.size());
   if (id < 0) refuse(id, "ids are 0 or more");
-  const Place out{static_cast<std::size_t>(id % tables), id / tables};
+  const Location out{static_cast<std::size_t>(id % tables), id / tables};
   const std::int64_t own = first_rows_[out.table + 1] - first_rows_[out.table];
   if (out.row >= own) {
     refuse(id, fmt::format("it would be row {} of \"{}\", which has rows 0 to {}", out.row, names_[out.table],
@@ -55,7 +55,7 @@ TableMap::Place TableMap::place(std::int64_t id) const {
 std::vector<TableMap::Part> TableMap::split(std::span<const std::int64_t> ids) const {
   std::vector<Part> parts(names_.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    const Place found = place(ids[i]);
+    const Location found = location(ids[i]);
     parts[found.table].rows.push_back(found.row);
     parts[found.table].positions.push_back(i);
   }

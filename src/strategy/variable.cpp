@@ -136,10 +136,10 @@ bool AnyVariable::on_coordinator() const { return bound_->on_coordinator; }
 
 std::vector<ShardInfo> AnyVariable::shards() const {
   std::vector<ShardInfo> shards;
-  const auto& places = bound_->descriptor.shards;
-  for (const auto& place : places) {
-    shards.push_back(
-        {place.first_row, place.rows, place.ps, shard_name(name(), shards.size(), places.size())});
+  const auto& locations = bound_->descriptor.shards;
+  for (const auto& location : locations) {
+    shards.push_back({location.first_row, location.rows, location.ps,
+                      shard_name(name(), shards.size(), locations.size())});
   }
   return shards;
 }

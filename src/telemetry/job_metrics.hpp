@@ -40,9 +40,9 @@ struct PsMetrics {
 
 /// All counts are since the coordinator's start.
 struct JobMetrics {
-  double time = 0;     // seconds since 1970
-  double elapsed = 0;  // seconds since the coordinator's start
-  int life = 0;        // how often the coordinator has been started again
+  double time = 0;               // seconds since 1970
+  double elapsed = 0;            // seconds since the coordinator's start
+  int coordinator_restarts = 0;  // how often the coordinator has been started again
   CoordinatorStatistics functions;
   cluster::TrafficMetrics traffic;  // of all workers that there have been, and of the coordinator
   std::vector<WorkerMetrics> workers;

@@ -106,7 +106,7 @@ std::string prometheus_text(const JobMetrics& now) {
   Family(text, "restarts_total", "counter", "processes that were started again")
       .add(now.restarted_workers, {{"role", "worker"}})
       .add(now.restarted_ps, {{"role", "ps"}})
-      .add(static_cast<std::uint64_t>(now.life), {{"role", "coordinator"}});
+      .add(static_cast<std::uint64_t>(now.coordinator_restarts), {{"role", "coordinator"}});
   add_calls(text, now.traffic);
   add_ps(text, now.ps);
   Family(text, "checkpoints_total", "counter", "checkpoints saved").add(now.saves.saves);

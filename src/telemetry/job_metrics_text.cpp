@@ -88,11 +88,13 @@ std::string summary_of(const JobMetrics& now) {
                 fmt::format("{} in {} (the last one {}), for which the program waited {}", now.saves.saves,
                             time_text(now.saves.written_seconds), time_text(now.saves.last_seconds),
                             time_text(now.saves.waited_seconds)));
-  if (now.lost_workers + now.lost_ps + now.joined_workers + static_cast<std::uint64_t>(now.life) > 0)
+  if (now.lost_workers + now.lost_ps + now.joined_workers +
+          static_cast<std::uint64_t>(now.coordinator_restarts) >
+      0)
     text += row("losses", fmt::format("{} workers and {} ps lost; started again: {} workers, {} ps, the "
                                       "coordinator {} times; {} workers joined",
                                       now.lost_workers, now.lost_ps, now.restarted_workers, now.restarted_ps,
-                                      now.life, now.joined_workers));
+                                      now.coordinator_restarts, now.joined_workers));
   for (const auto& [name, value] : now.scalars) text += row(name, fmt::format("{:.6g}", value));
   return text;
 }

@@ -197,8 +197,8 @@ class Fabric {
   /// Ends a `sleep`, or the next one. From any thread.
   virtual void wake() noexcept = 0;
   /// What another process of this host passes to `ring` to wake this fabric. Empty where nobody needs to.
-  virtual std::string bell() const { return {}; }
-  /// Wakes the fabric whose `bell` that is. False when it cannot be reached this way: send a message.
+  virtual std::string doorbell() const { return {}; }
+  /// Wakes the fabric whose `doorbell` that is. False when it cannot be reached this way: send a message.
   virtual bool ring(const std::string& /*bell*/) noexcept { return false; }
 
   /// One handler a message type. A message without a handler is logged and dropped, unless it is kept.

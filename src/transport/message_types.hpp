@@ -21,7 +21,7 @@ enum MessageType : std::uint16_t {
   kOpenRing = 19,
   kRegionKey = 20,
   kReadRows = 21,  // gather rows and send them back, where windows are not mapped
-  kSavePart = 22,
+  kSaveShards = 22,
   kRestorePart = 23,
   kPsStatistics = 24,
   kFetchAdd = 25,  // counters of a cluster over several hosts
@@ -29,7 +29,7 @@ enum MessageType : std::uint16_t {
   kRestartGroup = 27,
   kGroupClocks = 28,
   kDropVariable = 29,  // some shard of it could not be made
-  kWorkerGone = 30,    // coordinator to ps: a rank that counts as dead; answered with kWorkerClosed
+  kWorkerDead = 30,    // coordinator to ps: a rank that counts as dead; answered with kWorkerClosed
   kPushEntry = 31,     // an entry that would lie in a ring, where windows are not mapped
   kListShards = 32,    // coordinator to ps: which shards are there
   kMemberJoined = 33,  // coordinator to ps: a Member, of a worker that was started again; answered with
@@ -45,8 +45,8 @@ enum MessageType : std::uint16_t {
   kRowsPiece = 40,
   kReadFailed = 41,
   kPushApplied = 42,
-  kPartSaved = 43,   // to the coordinator: a part of a checkpoint is on disk, or will not be
-  kPsReturned = 44,  // also to the coordinator: its Member, of a ps that was started again
+  kShardsSaved = 43,  // to the coordinator: a part of a checkpoint is on disk, or will not be
+  kPsReturned = 44,   // also to the coordinator: its Member, of a ps that was started again
 
   // coordinator and worker (protocol/closure_messages.hpp)
   kRunClosures = 48,
@@ -63,7 +63,7 @@ enum MessageType : std::uint16_t {
   kFreeResources = 80,  // coordinator to worker: objects that no closure names any more
 
   // a ps that is lost, and the spare in its place (protocol/failover.hpp)
-  kTakeOver = 72,          // coordinator to spare: be the ps; answered with kPsReturned, or
+  kFailover = 72,          // coordinator to spare: be the ps; answered with kPsReturned, or
   kNotTakenOver = 73,      // spare to coordinator: it cannot; the payload says why
   kGpuKey = 74,            // client to ps: how a GPU's kernels of this host read a shard there
   kCurrentLocations = 75,  // client to a ps that was a spare: where its shards lie
@@ -93,7 +93,7 @@ constexpr bool is_message_type(std::uint32_t number) {
     case kOpenRing:
     case kRegionKey:
     case kReadRows:
-    case kSavePart:
+    case kSaveShards:
     case kRestorePart:
     case kPsStatistics:
     case kFetchAdd:
@@ -101,7 +101,7 @@ constexpr bool is_message_type(std::uint32_t number) {
     case kRestartGroup:
     case kGroupClocks:
     case kDropVariable:
-    case kWorkerGone:
+    case kWorkerDead:
     case kPushEntry:
     case kListShards:
     case kMemberJoined:
@@ -112,7 +112,7 @@ constexpr bool is_message_type(std::uint32_t number) {
     case kRowsPiece:
     case kReadFailed:
     case kPushApplied:
-    case kPartSaved:
+    case kShardsSaved:
     case kPsReturned:
     case kRunClosures:
     case kClosuresDone:
@@ -125,7 +125,7 @@ constexpr bool is_message_type(std::uint32_t number) {
     case kFenced:
     case kLeave:
     case kFreeResources:
-    case kTakeOver:
+    case kFailover:
     case kNotTakenOver:
     case kGpuKey:
     case kCurrentLocations:

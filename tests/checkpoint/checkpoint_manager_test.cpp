@@ -407,14 +407,14 @@ TEST(CheckpointManager, ASpareIsToldWhatAPsHadAtTheLastCheckpoint) {
   CheckpointManager checkpoints(strategy, {.directory = folder.path()});
   const auto path = checkpoints.save(7);
   second.add(1);  // after it
-  protocol::TakeOver takeover = contents.takeover_of(1);
-  EXPECT_EQ(takeover.source, protocol::TakeOver::Source::checkpoint);
-  EXPECT_EQ(takeover.folder, path.string());
-  ASSERT_EQ(takeover.shards.size(), 1U);
-  EXPECT_EQ(takeover.shards[0].name, "v");
-  EXPECT_EQ(takeover.shards[0].first_row, 3U);
-  EXPECT_EQ(takeover.shards[0].rows, 3U);
-  EXPECT_EQ(takeover.counters, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 5}}));
+  protocol::FailoverRequest failover = contents.takeover_of(1);
+  EXPECT_EQ(failover.source, protocol::FailoverRequest::Source::checkpoint);
+  EXPECT_EQ(failover.folder, path.string());
+  ASSERT_EQ(failover.shards.size(), 1U);
+  EXPECT_EQ(failover.shards[0].name, "v");
+  EXPECT_EQ(failover.shards[0].first_row, 3U);
+  EXPECT_EQ(failover.shards[0].rows, 3U);
+  EXPECT_EQ(failover.counters, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 5}}));
   EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U);
   const Variable<float> younger("younger",
                                 Shape{1});  // on the second ps, so that the first may be lost still

@@ -45,9 +45,9 @@ int ps_that_answers_no_reads(const std::shared_ptr<cluster::Runtime>& runtime) {
 
 class ClientFailureTest : public ClientFixture {
  protected:
-  RankThreadsOptions options(const std::string& patience) {
+  RankThreadsOptions options(const std::string& timeout) {
     RankThreadsOptions out{.ranks = 4,
-                           .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}, {"wait-timeout", patience}}};
+                           .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}, {"wait-timeout", timeout}}};
     out.ps = ps_that_stalls;
     return out;
   }
@@ -160,13 +160,14 @@ TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
   ASSERT_TRUE(transport::progress_until(runtime.data(), transport::deadline_in(std::chrono::seconds(20)),
                                         [&] { return client().connections().at(dead).peer().failed(); }));
   const std::vector<std::int64_t> ids{5};
-  const auto gone = ps_name(dead) + " is gone";
-  expect_error(Code::unavailable, gone, [&] { client().lookup(v, ids, ones.data()); });
-  expect_error(Code::unavailable, gone, [&] { client().pull(v, 0, 1, ones.data()); });
-  expect_error(Code::unavailable, gone, [&] { client().push(v, ids, ones.data()); });
-  expect_error(Code::unavailable, gone, [&] { client().push_dense(v, ones.data()); });
-  expect_error(Code::unavailable, gone, [&] { client().update(v, protocol::RowOp::set, 0, 1, ones.data()); });
-  expect_error(Code::unavailable, gone, [&] { client().fetch_add(dead, 0, 1); });
+  const auto is_gone = ps_name(dead) + " is gone";
+  expect_error(Code::unavailable, is_gone, [&] { client().lookup(v, ids, ones.data()); });
+  expect_error(Code::unavailable, is_gone, [&] { client().pull(v, 0, 1, ones.data()); });
+  expect_error(Code::unavailable, is_gone, [&] { client().push(v, ids, ones.data()); });
+  expect_error(Code::unavailable, is_gone, [&] { client().push_dense(v, ones.data()); });
+  expect_error(Code::unavailable, is_gone,
+               [&] { client().update(v, protocol::RowOp::set, 0, 1, ones.data()); });
+  expect_error(Code::unavailable, is_gone, [&] { client().fetch_add(dead, 0, 1); });
   client().push_dense(w, std::vector<float>(1000, 1).data());
   client().flush();
   EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
@@ -206,7 +207,7 @@ TEST_P(ClientFailureTest, WhatARankPushesThatCountsAsDeadIsRefusedAndNotApplied)
   bool closed = false;
   runtime.control().on_message(transport::kWorkerClosed, [&](const transport::Message&) { closed = true; });
   runtime.control_peer(runtime.member(Role::ps, ps))
-      .send(transport::kWorkerGone, transport::as_bytes(protocol::WorkerGone{runtime.self().rank, 1}));
+      .send(transport::kWorkerDead, transport::as_bytes(protocol::WorkerDead{runtime.self().rank, 1}));
   ASSERT_TRUE(transport::progress_until(runtime.control(), transport::deadline_in(std::chrono::seconds(20)),
                                         [&] { return closed; }));
   const auto push_and_flush = [&] {

@@ -14,10 +14,10 @@ TEST(StagingBuffer, GivesPlacesInTurnUntilItIsFull) {
   StagingBuffer room(0, {{}, 5});
   std::uint64_t tail = 0;
   for (std::uint64_t i = 0; i < 4; ++i) {
-    const auto place = room.take(kQuarter, 0);
-    ASSERT_TRUE(place);
-    EXPECT_EQ(place->room, 5U);
-    EXPECT_EQ(place->at, i * kQuarter);
+    const auto location = room.take(kQuarter, 0);
+    ASSERT_TRUE(location);
+    EXPECT_EQ(location->room, 5U);
+    EXPECT_EQ(location->at, i * kQuarter);
     room.used_until(tail += 64);
   }
   EXPECT_FALSE(room.take(1, 0));

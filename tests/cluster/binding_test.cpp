@@ -27,13 +27,13 @@ AvailableResources one_core(int core) {
 }
 
 /// One letter a rank, all with the same seat.
-std::vector<Member> members(const std::string& letters, const AvailableResources& seat) {
+std::vector<Member> members(const std::string& letters, const AvailableResources& resources) {
   std::vector<Member> out;
   std::array<int, 5> next{};
   for (const char letter : letters) {
     const auto role = std::string("CPWES").find(letter);
     out.push_back(
-        {static_cast<int>(out.size()), static_cast<Role>(role), next.at(role)++, "n1", 1, {}, {}, seat});
+        {static_cast<int>(out.size()), static_cast<Role>(role), next.at(role)++, "n1", 1, {}, {}, resources});
   }
   return out;
 }
@@ -55,20 +55,20 @@ TEST(Binding, WorkersTakeTurnsAmongTheGpus) {
 }
 
 TEST(Binding, WithoutAdaptersPsTakeTurnsAmongTheNodesAndWorkersStay) {
-  AvailableResources seat = two_sockets();
-  seat.adapters.clear();
-  seat.gpus.clear();
-  const auto bindings = plan_binding(members("CWPP", seat));
+  AvailableResources resources = two_sockets();
+  resources.adapters.clear();
+  resources.gpus.clear();
+  const auto bindings = plan_binding(members("CWPP", resources));
   EXPECT_EQ(bindings[1], (Binding{"0-15", -1, "", "", false}));
   EXPECT_EQ(bindings[2], (Binding{"0-7", 0, "", "", true}));
   EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "", "", true}));
 }
 
 TEST(Binding, NobodyLeavesWhatTheLauncherAllowed) {
-  AvailableResources seat = two_sockets();  // bound to the second socket
-  seat.cpus = "8-15";
-  seat.nodes = {{1, "8-15"}};
-  const auto bindings = plan_binding(members("CWPP", seat));
+  AvailableResources resources = two_sockets();  // bound to the second socket
+  resources.cpus = "8-15";
+  resources.nodes = {{1, "8-15"}};
+  const auto bindings = plan_binding(members("CWPP", resources));
   EXPECT_EQ(bindings[1], (Binding{"8-15", 1, "mlx5_1", "g2", false}));
   EXPECT_EQ(bindings[2], (Binding{"8-15", 1, "mlx5_1", "", false}));
   EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "mlx5_1", "", false})) << "the adapter at its node";
@@ -85,9 +85,9 @@ TEST(Binding, HostsHaveTurnsOfTheirOwnAndUnknownSeatsAreLeftAlone) {
 }
 
 TEST(Binding, TheTableHasALineARank) {
-  AvailableResources seat = two_sockets();
-  seat.network = {"rc_mlx5", "tcp"};
-  const auto all = members("CWP", seat);
+  AvailableResources resources = two_sockets();
+  resources.network = {"rc_mlx5", "tcp"};
+  const auto all = members("CWP", resources);
   EXPECT_THAT(
       binding_table(all, plan_binding(all), 10),
       ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15, UCX by rc_mlx5 tcp",
@@ -106,7 +106,7 @@ TEST(Binding, WhatWillBeSlowIsSaid) {
   };
   EXPECT_THAT(warnings(members("CWPP", two_sockets())), ElementsAre());
   auto bound = members("CWP", one_core(3));
-  bound[2].seat = one_core(4);
+  bound[2].resources = one_core(4);
   EXPECT_THAT(
       warnings(bound),
       ElementsAre(
@@ -116,7 +116,7 @@ TEST(Binding, WhatWillBeSlowIsSaid) {
           "ps 0 (rank 2 on n1) is bound to one core (cpus 4), which the thread that applies pushes and the "
           "one that writes checkpoints share: mpirun --bind-to none, or --map-by slot:PE=2, or srun "
           "--cpus-per-task=2"));
-  bound[2].seat = one_core(3);
+  bound[2].resources = one_core(3);
   EXPECT_EQ(
       warnings(bound).back(),
       "worker 0 (rank 1 on n1) and ps 0 (rank 2 on n1) are bound to the same core (cpus 3): mpirun --bind-to "
@@ -155,13 +155,13 @@ TEST(Binding, WarnsOfMoreRanksThanCpus) {
 }
 
 TEST(AvailableResources, OfThisProcessHasItsCores) {
-  const AvailableResources seat = topology::seat_of_this_process();
-  EXPECT_FALSE(seat.cpus.empty());
-  EXPECT_GE(seat.cpu_count, seat.core_count);
-  EXPECT_GE(seat.core_count, 1);
-  ASSERT_FALSE(seat.nodes.empty());
-  EXPECT_TRUE(topology::bind_this_process(seat.cpus));
-  EXPECT_EQ(topology::seat_of_this_process().cpus, seat.cpus);
+  const AvailableResources resources = topology::available_resources();
+  EXPECT_FALSE(resources.cpus.empty());
+  EXPECT_GE(resources.cpu_count, resources.core_count);
+  EXPECT_GE(resources.core_count, 1);
+  ASSERT_FALSE(resources.nodes.empty());
+  EXPECT_TRUE(topology::bind_this_process(resources.cpus));
+  EXPECT_EQ(topology::available_resources().cpus, resources.cpus);
   EXPECT_FALSE(topology::bind_this_process("4000-4001"));
 }
 

@@ -85,7 +85,7 @@ TEST(CoordinatorMemory, TheNextProcessKnowsWhichSparesWait) {
   EXPECT_TRUE(first.read().waits(3)) << "none has been told anything yet";
   first.change([](CoordinatorRecord& record) {
     record.spares = {
-        {3, State::waits}, {4, State::takes, 6, 1, 1}, {5, State::stands, 7, 2, 2}, {8, State::gone}};
+        {3, State::waits}, {4, State::takes, 6, 1, 1}, {5, State::stands, 7, 2, 2}, {8, State::dead}};
   });
   CoordinatorMemory second;
   second.keep_in(memory);
@@ -93,7 +93,7 @@ TEST(CoordinatorMemory, TheNextProcessKnowsWhichSparesWait) {
   EXPECT_TRUE(found.waits(3));
   for (const int rank : {4, 5, 8}) EXPECT_FALSE(found.waits(rank)) << rank;
   EXPECT_EQ(found.spares[2].ps, 7);
-  EXPECT_EQ(found.spares[2].life, 2U);
+  EXPECT_EQ(found.spares[2].incarnation, 2U);
 }
 
 TEST(CoordinatorMemory, WithoutMemoryItIsThisProcessesAlone) {

@@ -21,12 +21,12 @@ class CoordinatorWatchTest : public testing::Test {
 
   Runtime& worker() { return *runtimes_[1]; }
 
-  void greet(CoordinatorWatch& watch, std::int32_t life) {
-    watch.meet({.from = 0, .header = transport::as_bytes(life), .payload = {}});
+  void greet(CoordinatorWatch& watch, std::int32_t incarnation) {
+    watch.meet({.from = 0, .header = transport::as_bytes(incarnation), .payload = {}});
   }
 
-  void return_as(CoordinatorWatch& watch, std::int32_t life) {
-    const auto bytes = to_bytes(CoordinatorBack{life, worker().member(Role::coordinator, 0), {}, {}});
+  void return_as(CoordinatorWatch& watch, std::int32_t incarnation) {
+    const auto bytes = to_bytes(CoordinatorBack{incarnation, worker().member(Role::coordinator, 0), {}, {}});
     watch.hear({.from = 0, .header = {}, .payload = bytes});
   }
 
@@ -37,9 +37,9 @@ class CoordinatorWatchTest : public testing::Test {
 
 TEST_F(CoordinatorWatchTest, AGreetingSaysWhichProcessThatIs) {
   CoordinatorWatch watch(worker());
-  EXPECT_EQ(watch.life(), 0);
+  EXPECT_EQ(watch.incarnation(), 0);
   greet(watch, 2);
-  EXPECT_EQ(watch.life(), 2);
+  EXPECT_EQ(watch.incarnation(), 2);
 }
 
 TEST_F(CoordinatorWatchTest, AGreetingOfAnEarlierProcessThatComesLateChangesNothing) {
@@ -47,12 +47,12 @@ TEST_F(CoordinatorWatchTest, AGreetingOfAnEarlierProcessThatComesLateChangesNoth
   return_as(watch, 2);
   ASSERT_TRUE(watch.news());
   greet(watch, 1);
-  EXPECT_EQ(watch.life(), 2);
-  EXPECT_EQ(watch.take_up().life, 2);
+  EXPECT_EQ(watch.incarnation(), 2);
+  EXPECT_EQ(watch.take_up().incarnation, 2);
   greet(watch, 0);
   return_as(watch, 1);
   EXPECT_FALSE(watch.news());
-  EXPECT_EQ(watch.life(), 2);
+  EXPECT_EQ(watch.incarnation(), 2);
 }
 
 }  // namespace

@@ -190,8 +190,8 @@ TEST(JoinListener, ALongAnswerArrivesWhole) {
 }
 
 TEST(JoinListener, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
-  constexpr milliseconds kPatience{2000};
-  const JoinListener door("127.0.0.1", token_of(1), at_length, [] {}, {kPatience, 64, 64});
+  constexpr milliseconds kTimeout{2000};
+  const JoinListener door("127.0.0.1", token_of(1), at_length, [] {}, {kTimeout, 64, 64});
   Caller slow(door.address());
   slow.say(knock_bytes(DoorRequest::status, token_of(1)));
   const auto begin = std::chrono::steady_clock::now();
@@ -200,9 +200,9 @@ TEST(JoinListener, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
     const std::size_t got = slow.take(1 << 20);
     if (got == 0) break;
     taken += got;
-    if (std::chrono::steady_clock::now() > begin + kPatience * 5 / 4) continue;
+    if (std::chrono::steady_clock::now() > begin + kTimeout * 5 / 4) continue;
     ASSERT_LT(taken, kLong) << "taken too soon to see anything";
-    std::this_thread::sleep_for(kPatience / 40);  // the slow reader that the test is about
+    std::this_thread::sleep_for(kTimeout / 40);  // the slow reader that the test is about
   }
   EXPECT_GE(taken, kLong);
 }

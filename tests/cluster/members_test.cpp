@@ -101,7 +101,7 @@ TEST(Members, EveryRestartOfEveryWorkerHasARankOfItsOwn) {
   table.members = make_members(hellos(6));
   const int workers = table.count(Role::worker);
   ASSERT_GE(workers, 2);
-  EXPECT_EQ(table.places(), 6 + 3 * workers);
+  EXPECT_EQ(table.capacity(), 6 + 3 * workers);
   int next = 6;
   for (int index = 0; index < workers; ++index) {
     for (int time = 1; time <= 3; ++time, ++next) {
@@ -121,7 +121,7 @@ TEST(Members, WhoComesLateHasARankAndAnIndexThatNobodyHad) {
     table.members = make_members(hellos(6));
     const int workers = table.count(Role::worker);
     const int first = 6 + restarts * workers;
-    EXPECT_EQ(table.places(), first + 4);
+    EXPECT_EQ(table.capacity(), first + 4);
     EXPECT_FALSE(table.is_late(first - 1));
     for (int time = 1; time <= 4; ++time) {
       const int rank = table.rank_of_late(time);

@@ -215,8 +215,9 @@ TEST(Runtime, AnEmbeddedClusterHasAsManyRanksAsWereAskedFor) {
   EXPECT_EQ(by_roles->count(Role::worker), 3);
 }
 
-TEST(Runtime, PatienceIsTheSetting) {
-  EXPECT_EQ(Runtime::embedded_cluster(with({{"wait-timeout", "3s"}}))->patience(), std::chrono::seconds(3));
+TEST(Runtime, WaitTimeoutIsTheSetting) {
+  EXPECT_EQ(Runtime::embedded_cluster(with({{"wait-timeout", "3s"}}))->wait_timeout(),
+            std::chrono::seconds(3));
 }
 
 }  // namespace

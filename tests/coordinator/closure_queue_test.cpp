@@ -413,7 +413,7 @@ TEST_F(ClosureQueueTest, AWorkerThatIsThereAgainGetsWhatIsForIt) {
 }
 
 TEST_F(ClosureQueueTest, WhatIsForALostWorkerFails) {
-  const std::string gone = "worker 1 is gone, and this function was for it alone";
+  const std::string dead = "worker 1 is gone, and this function was for it alone";
   const auto running = queue_.put_for(1, 1, {});
   const auto queued = queue_.put_for(1, 1, {});
   auto closure = queue_.take_for(1);
@@ -422,7 +422,7 @@ TEST_F(ClosureQueueTest, WhatIsForALostWorkerFails) {
   queue_.put_back(std::move(*closure));
   const auto late = queue_.put_for(1, 1, {});
   for (const auto& result : {running, queued, late}) {
-    expect_error(Code::aborted, gone, [&] { (void)detail::fetch_bytes(*result); });
+    expect_error(Code::aborted, dead, [&] { (void)detail::fetch_bytes(*result); });
   }
   EXPECT_TRUE(queue_.lost(1));
   EXPECT_FALSE(queue_.lost(0));

@@ -33,8 +33,8 @@ class ControlLoopTest : public testing::Test {
     loop_.start([] {});
   }
   void send() { peer_->send(kCount, {}); }
-  bool wait_for(int count, milliseconds patience = seconds(20)) {
-    return loop_.wait([this, count] { return count_ >= count; }, Waiter::Deadline::clock::now() + patience);
+  bool wait_for(int count, milliseconds timeout = seconds(20)) {
+    return loop_.wait([this, count] { return count_ >= count; }, Waiter::Deadline::clock::now() + timeout);
   }
 
   transport::LoopHub hub_;

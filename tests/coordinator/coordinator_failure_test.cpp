@@ -164,7 +164,7 @@ int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
 /// It never says that it has applied what a lost worker had pushed.
 int ps_that_does_not_close(const std::shared_ptr<cluster::Runtime>& runtime) {
   ps::PsServer server(runtime);
-  runtime->control().on_message(transport::kWorkerGone, [](const transport::Message&) {});
+  runtime->control().on_message(transport::kWorkerDead, [](const transport::Message&) {});
   server.run();
   return 0;
 }

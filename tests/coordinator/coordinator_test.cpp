@@ -229,8 +229,8 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     std::vector<RemoteValue<int>> out;
     // By the rule a worker takes two of a function that has not been seen.
     const int inflight = std::stoi(GetParam().inflight);
-    const int places = GetParam().workers * (inflight == 0 ? 2 : inflight);
-    for (int i = 0; i < places; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
+    const int locations = GetParam().workers * (inflight == 0 ? 2 : inflight);
+    for (int i = 0; i < locations; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
     EXPECT_TRUE(poll_until([] { return arrived >= GetParam().workers; }));
     return out;
   }

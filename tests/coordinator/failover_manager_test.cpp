@@ -19,7 +19,7 @@
 namespace capstan::coordinator {
 namespace {
 
-using protocol::TakeOver;
+using protocol::FailoverRequest;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -50,8 +50,8 @@ class FailoverManagerTest : public testing::Test {
       const int number = rank->self().rank;
       rank->control().on_message(transport::kFenced,
                                  [this, number](const transport::Message&) { fenced_.push_back(number); });
-      rank->control().on_message(transport::kTakeOver, [this, number](const transport::Message& message) {
-        told_.emplace_back(number, from_bytes<TakeOver>(message.payload));
+      rank->control().on_message(transport::kFailover, [this, number](const transport::Message& message) {
+        told_.emplace_back(number, from_bytes<FailoverRequest>(message.payload));
       });
     }
     contents_ = std::make_unique<strategy::PsContents>(coordinator_->coordinator_memory());
@@ -73,7 +73,7 @@ class FailoverManagerTest : public testing::Test {
   int spare(int index) const { return coordinator_->member(Role::spare, index).rank; }
   /// Of a spare: it has not done what it was told by then.
   Clock::time_point too_late() const {
-    return Clock::now() + coordinator_->patience() + std::chrono::hours(1);
+    return Clock::now() + coordinator_->wait_timeout() + std::chrono::hours(1);
   }
   bool advance(int ps_index, Clock::time_point now = Clock::now()) {
     const bool goes_on = manager_->advance(ps(ps_index), dead_, now);
@@ -87,8 +87,8 @@ class FailoverManagerTest : public testing::Test {
   std::unique_ptr<strategy::PsContents> contents_;
   std::unique_ptr<FailoverManager> manager_;
   std::vector<std::int32_t> dead_ = {2};
-  std::vector<int> fenced_;                     // ranks, in order
-  std::vector<std::pair<int, TakeOver>> told_;  // ranks of spares, in order
+  std::vector<int> fenced_;                            // ranks, in order
+  std::vector<std::pair<int, FailoverRequest>> told_;  // ranks of spares, in order
 };
 
 TEST_F(FailoverManagerTest, FencesTheOldProcessAndTellsASpareWhatItNeeds) {
@@ -97,16 +97,16 @@ TEST_F(FailoverManagerTest, FencesTheOldProcessAndTellsASpareWhatItNeeds) {
   ASSERT_TRUE(advance(1));
   EXPECT_THAT(fenced_, ElementsAre(ps(1).rank));
   ASSERT_EQ(told_.size(), 1U);
-  const auto& [rank, takeover] = told_[0];
+  const auto& [rank, failover] = told_[0];
   EXPECT_EQ(rank, spare(0));
-  EXPECT_EQ(takeover.rank, ps(1).rank);
-  EXPECT_EQ(takeover.index, 1);
-  EXPECT_EQ(takeover.life, 1U);
-  EXPECT_EQ(takeover.source, TakeOver::Source::checkpoint);
-  EXPECT_EQ(takeover.folder, "/checkpoints/3");
-  EXPECT_EQ(takeover.gone, dead_);
-  ASSERT_EQ(takeover.shards.size(), 1U);
-  EXPECT_EQ(takeover.shards[0].name, "w");
+  EXPECT_EQ(failover.rank, ps(1).rank);
+  EXPECT_EQ(failover.index, 1);
+  EXPECT_EQ(failover.incarnation, 1U);
+  EXPECT_EQ(failover.source, FailoverRequest::Source::checkpoint);
+  EXPECT_EQ(failover.folder, "/checkpoints/3");
+  EXPECT_EQ(failover.dead, dead_);
+  ASSERT_EQ(failover.shards.size(), 1U);
+  EXPECT_EQ(failover.shards[0].name, "w");
   EXPECT_TRUE(manager_->is_being_replaced(ps(1).rank));
   EXPECT_FALSE(manager_->is_being_replaced(ps(0).rank));
   EXPECT_FALSE(manager_->waits(spare(0)));
@@ -158,7 +158,7 @@ TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneExceedsItsDeadline) {
   EXPECT_TRUE(advance(1, too_late()));
   ASSERT_EQ(told_.size(), 2U);
   EXPECT_EQ(told_[1].first, spare(1));
-  EXPECT_EQ(told_[1].second.life, 2U);
+  EXPECT_EQ(told_[1].second.incarnation, 2U);
   EXPECT_FALSE(advance(1, too_late() + std::chrono::hours(1)));
   EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr(coordinator_->name_of(spare(1))));
   EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
@@ -207,19 +207,19 @@ TEST_F(FailoverManagerTest, PutsASpareInThePlaceOfThePsOnceItHasTheShards) {
 TEST_F(FailoverManagerTest, IgnoresThePsOfAnotherIncarnation) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
-  for (const std::uint32_t life : {0U, 2U}) {
-    manager_->welcome(ps(1).rank, life);
-    EXPECT_EQ(manager_->spare_of(ps(1).rank), -1) << life;
+  for (const std::uint32_t incarnation : {0U, 2U}) {
+    manager_->welcome(ps(1).rank, incarnation);
+    EXPECT_EQ(manager_->spare_of(ps(1).rank), -1) << incarnation;
   }
 }
 
 TEST_F(FailoverManagerTest, AdmitsOnlyTheCurrentIncarnationOfAPs) {
   save_checkpoint();
-  EXPECT_EQ(manager_->life_of(ps(1).rank), 0U);
+  EXPECT_EQ(manager_->incarnation_of(ps(1).rank), 0U);
   EXPECT_TRUE(manager_->admits(ps(1), 0)) << "its agent has restarted it";
   ASSERT_TRUE(advance(1));
   fenced_.clear();
-  EXPECT_EQ(manager_->life_of(ps(1).rank), 1U);
+  EXPECT_EQ(manager_->incarnation_of(ps(1).rank), 1U);
   EXPECT_TRUE(manager_->admits(ps(1), 1));
   deliver();
   EXPECT_THAT(fenced_, IsEmpty());
@@ -238,7 +238,7 @@ TEST_F(FailoverManagerTest, ReplacesASpareThatDiesInThePlaceOfAPs) {
   EXPECT_EQ(manager_->now_of(spare(0)), "");
   ASSERT_TRUE(advance(1));
   EXPECT_EQ(told_.back().first, spare(1));
-  EXPECT_EQ(told_.back().second.life, 2U);
+  EXPECT_EQ(told_.back().second.incarnation, 2U);
 }
 
 TEST_F(FailoverManagerTest, GoesOnWithTheStatesThatAnEarlierCoordinatorNoted) {
@@ -249,7 +249,7 @@ TEST_F(FailoverManagerTest, GoesOnWithTheStatesThatAnEarlierCoordinatorNoted) {
   const FailoverManager restarted(*coordinator_, *contents_);
   EXPECT_EQ(restarted.waiting(), 0);
   EXPECT_EQ(restarted.spare_of(ps(1).rank), spare(0));
-  EXPECT_EQ(restarted.life_of(ps(1).rank), 1U);
+  EXPECT_EQ(restarted.incarnation_of(ps(1).rank), 1U);
   EXPECT_EQ(restarted.spare_of(ps(0).rank), spare(1)) << "every ps has answered the new process";
 }
 
@@ -258,7 +258,7 @@ TEST_F(FailoverManagerTest, LetsAReplicaTakeThePlaceOfItsPsAlone) {
   ASSERT_TRUE(advance(1));
   ASSERT_EQ(told_.size(), 1U);
   EXPECT_EQ(told_[0].first, spare(1));
-  EXPECT_EQ(told_[0].second.source, TakeOver::Source::replica);
+  EXPECT_EQ(told_[0].second.source, FailoverRequest::Source::replica);
   manager_->lose(spare(1));
   EXPECT_FALSE(advance(1)) << "the other replica is of the other ps";
 }

@@ -30,7 +30,7 @@ constexpr std::int64_t kWidth = 64;
 constexpr std::size_t kIds = 512;
 constexpr std::int64_t kStarted = 50;       // accesses
 constexpr std::int64_t kMoreTries = 50;     // after the first that failed
-constexpr auto kPatience = 100s;            // only so that nothing stays for ever
+constexpr auto kTimeout = 100s;             // only so that nothing stays for ever
 constexpr auto kWorkersWriteReports = 60s;  // of which each needs some milliseconds
 
 std::int64_t now_ns() {
@@ -72,7 +72,7 @@ void access_until_it_fails(std::string folder, std::string name, cs::Variable<fl
   std::int64_t failed_at = 0;
   int code = 0;
   std::string what = "nothing";
-  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  const auto give_up = std::chrono::steady_clock::now() + kTimeout;
   while (failed_at == 0 && std::chrono::steady_clock::now() < give_up) {
     const std::int64_t began = now_ns();
     try {

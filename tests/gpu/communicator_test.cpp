@@ -33,7 +33,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr auto kPatience = 60s;
+constexpr auto kTimeout = 60s;
 constexpr Combine kCombines[] = {Combine::sum, Combine::minimum, Combine::maximum, Combine::product,
                                  Combine::mean};
 
@@ -79,7 +79,7 @@ class Arrays {
     for (std::size_t rank = 0; rank < there_.size(); ++rank) {
       copy(gpus_[rank], host_[rank].data(), at(rank), host_[rank].size() * sizeof(T));
     }
-    group.wait(kPatience);
+    group.wait(kTimeout);
     return host_;
   }
 
@@ -224,7 +224,7 @@ TEST_P(CommunicatorTest, TwoHundredRoundsOfAnything) {
     for (auto& array : plain) {
       std::copy(result.begin(), result.end(), array.begin() + static_cast<std::ptrdiff_t>(first));
     }
-    if (random() % 16 == 0) group.wait(static_cast<int>(random() % n), kPatience);
+    if (random() % 16 == 0) group.wait(static_cast<int>(random() % n), kTimeout);
   }
   const auto& got = arrays.back(group);
   for (std::size_t rank = 0; rank < n; ++rank) {
@@ -292,7 +292,7 @@ TEST(Communicator, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { group.broadcast(2, DType::int32, 4, both); }),
               HasSubstr("the root is 2"));
   EXPECT_FALSE(group.has_failed());
-  group.wait(kPatience);
+  group.wait(kTimeout);
 }
 
 class StandInGroups : public testing::Test {
@@ -309,7 +309,7 @@ TEST_F(StandInGroups, NothingIsDoneBeforeSomebodyWaits) {
   group.all_reduce(Combine::sum, DType::float32, 2, parts(arrays, arrays, 2));
   copy(gpus[1], seen.data(), arrays.at(1), 2 * sizeof(float));
   EXPECT_EQ(seen, (std::vector<float>{0, 0}));
-  group.wait(1, kPatience);
+  group.wait(1, kTimeout);
   EXPECT_EQ(seen, (std::vector<float>{4, 6}));
 }
 
@@ -324,7 +324,7 @@ TEST_F(StandInGroups, ALateGpuIsNamedAndTheGroupGivenUp) {
     const std::string error = error_of(Code::deadline_exceeded, [&] { group.wait(0, 20ms); });
     EXPECT_EQ(error, "GPU 1 did not come to all_reduce of 2 float32 within 20 ms");
     EXPECT_TRUE(group.has_failed());
-    EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { group.wait(1, kPatience); }), error);
+    EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { group.wait(1, kTimeout); }), error);
     EXPECT_EQ(error_of(Code::deadline_exceeded,
                        [&] { group.all_gather(DType::float32, 1, parts(arrays, arrays, 2)); }),
               error);
@@ -346,7 +346,7 @@ TEST_F(StandInGroups, WorkOfItsOwnThatIsSlowIsNotTheGroups) {
   EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { group.wait(1, 10ms); }),
             "GPU 1 did not end the work of its stream within 10 ms");
   EXPECT_FALSE(group.has_failed());
-  group.wait(kPatience);
+  group.wait(kTimeout);
 }
 
 TEST_F(StandInGroups, WorkThatFailsIsEverybodysError) {
@@ -355,8 +355,8 @@ TEST_F(StandInGroups, WorkThatFailsIsEverybodysError) {
   Communicator group(gpus.streams());
   gpus[1].stand_in()->put([] { throw std::runtime_error("lost"); });
   group.all_reduce(Combine::sum, DType::float32, 2, parts(arrays, arrays, 2));
-  EXPECT_THAT(error_of(Code::internal, [&] { group.wait(0, kPatience); }), HasSubstr("lost"));
-  EXPECT_THAT(error_of(Code::internal, [&] { group.wait(1, kPatience); }), HasSubstr("lost"));
+  EXPECT_THAT(error_of(Code::internal, [&] { group.wait(0, kTimeout); }), HasSubstr("lost"));
+  EXPECT_THAT(error_of(Code::internal, [&] { group.wait(1, kTimeout); }), HasSubstr("lost"));
   EXPECT_TRUE(group.has_failed());
 }
 
@@ -384,13 +384,13 @@ TEST(AsyncTeardown, AreWaitedForByWhoAsksAndNoLongerThanTheyMayBe) {
     });
   }
   some.begin(5, [&ended] { ++ended; });
-  EXPECT_TRUE(some.unfinished(std::array{4, 5}, kPatience).empty()) << "others' are not waited for";
+  EXPECT_TRUE(some.unfinished(std::array{4, 5}, kTimeout).empty()) << "others' are not waited for";
   EXPECT_EQ(some.unfinished(std::array{5, 3, 3}, 10ms), std::vector{3});
   first.set_value();
   EXPECT_EQ(some.unfinished(std::array{3}, 10ms), std::vector{3}) << "it has another one";
   EXPECT_TRUE(some.unfinished(std::array{5}, 0ms).empty());
   second.set_value();
-  EXPECT_TRUE(some.unfinished(std::array{3, 5}, kPatience).empty());
+  EXPECT_TRUE(some.unfinished(std::array{3, 5}, kTimeout).empty());
   EXPECT_EQ(ended, 3);
 }
 
@@ -407,7 +407,7 @@ TEST_F(StandInGroups, AGroupWaitsForTheEndOfOneThatWasGivenUp) {
     EXPECT_TRUE(wait_until_asleep(waiting));
     go.set_value();
   });
-  Communicator group(gpus.streams(), kPatience);
+  Communicator group(gpus.streams(), kTimeout);
   Arrays<float> arrays(gpus, {{1}, {2}});
   group.all_reduce(Combine::sum, DType::float32, 1, parts(arrays, arrays, 2));
   for (const auto& got : arrays.back(group)) EXPECT_EQ(got[0], 3);
@@ -420,7 +420,7 @@ TEST_F(StandInGroups, ThreadsWaitForStreamsOfTheirOwn) {
   Arrays<double> arrays(gpus, {{1}, {3}});
   for (int round = 0; round < 20; ++round) {
     group.all_reduce(Combine::mean, DType::float64, 1, parts(arrays, arrays, 2));
-    for (int rank = 0; rank < 2; ++rank) threads.emplace_back([&, rank] { group.wait(rank, kPatience); });
+    for (int rank = 0; rank < 2; ++rank) threads.emplace_back([&, rank] { group.wait(rank, kTimeout); });
     threads.clear();
   }
   for (const auto& got : arrays.back(group)) EXPECT_EQ(got[0], 2);

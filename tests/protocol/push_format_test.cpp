@@ -43,16 +43,16 @@ TEST(PushFormat, AnEntryIsHeaderNumbersAndValues) {
 TEST(PushFormat, EveryWordOfTheBoardHasACacheLineOfItsOwn) {
   for (const std::uint64_t ranks : {1, 3, 64, 1000}) {
     const BoardLayout layout(ranks);
-    std::set<std::uint64_t> places{layout.asleep()};
+    std::set<std::uint64_t> locations{layout.asleep()};
     for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-      places.insert(layout.tail(rank));
-      places.insert(layout.applied(rank));
+      locations.insert(layout.tail(rank));
+      locations.insert(layout.applied(rank));
     }
-    for (std::uint64_t i = 0; i < BoardLayout::kCounters; ++i) places.insert(layout.counter(i));
-    for (std::uint64_t id = 1; id <= BoardLayout::kGroups; ++id) places.insert(layout.group(id));
-    EXPECT_EQ(places.size(), 1 + 2 * ranks + BoardLayout::kCounters + BoardLayout::kGroups);
-    for (const std::uint64_t place : places) EXPECT_EQ(place % kCacheLine, 0U);
-    EXPECT_EQ(*places.rbegin() + kCacheLine, layout.bytes());
+    for (std::uint64_t i = 0; i < BoardLayout::kCounters; ++i) locations.insert(layout.counter(i));
+    for (std::uint64_t id = 1; id <= BoardLayout::kGroups; ++id) locations.insert(layout.group(id));
+    EXPECT_EQ(locations.size(), 1 + 2 * ranks + BoardLayout::kCounters + BoardLayout::kGroups);
+    for (const std::uint64_t location : locations) EXPECT_EQ(location % kCacheLine, 0U);
+    EXPECT_EQ(*locations.rbegin() + kCacheLine, layout.bytes());
     if (ranks > 1) {
       // The ps polls the tails: they lie side by side.
       EXPECT_EQ(layout.tail(1) - layout.tail(0), kCacheLine);

@@ -23,22 +23,22 @@ std::vector<ChunkPool::Chunk> take(ChunkPool& pool, int count, std::size_t bytes
   return chunks;
 }
 
-std::set<const std::byte*> places(const std::vector<ChunkPool::Chunk>& chunks) {
-  std::set<const std::byte*> places;
-  for (const auto& chunk : chunks) places.insert(chunk.get());
-  return places;
+std::set<const std::byte*> locations(const std::vector<ChunkPool::Chunk>& chunks) {
+  std::set<const std::byte*> locations;
+  for (const auto& chunk : chunks) locations.insert(chunk.get());
+  return locations;
 }
 
 TEST(ChunkPool, HandsOutAgainWhatIsGivenBack) {
   ChunkPool pool;
   auto small = take(pool, 5, kBytes);
   auto large = take(pool, 2, 3 * kBytes);
-  const auto before = places(small), before_large = places(large);
+  const auto before = locations(small), before_large = locations(large);
   EXPECT_EQ(before.size(), 5U);
   pool.give_back(std::move(small), kBytes);
   pool.give_back(std::move(large), 3 * kBytes);
-  EXPECT_EQ(places(take(pool, 5, kBytes)), before);
-  EXPECT_EQ(places(take(pool, 2, 3 * kBytes)), before_large);
+  EXPECT_EQ(locations(take(pool, 5, kBytes)), before);
+  EXPECT_EQ(locations(take(pool, 2, 3 * kBytes)), before_large);
   EXPECT_FALSE(before.contains(pool.take(kBytes).get()));
 }
 

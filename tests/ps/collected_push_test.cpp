@@ -174,11 +174,11 @@ class Pusher {
     }
     header.in_staging_buffer = 1;
     header.rank = rank_;
-    header.bytes = protocol::entry_bytes_in_room(header.kind, header.rows);
+    header.bytes = protocol::entry_bytes_in_staging_buffer(header.kind, header.rows);
     of.resize(header.bytes);
     std::memcpy(of.data(), &header, sizeof header);
-    const protocol::BufferSlot place{room_.number, 0, at};
-    std::memcpy(of.data() + sizeof header + numbers, &place, sizeof place);
+    const protocol::BufferSlot location{room_.number, 0, at};
+    std::memcpy(of.data() + sizeof header + numbers, &location, sizeof location);
     return of;
   }
 

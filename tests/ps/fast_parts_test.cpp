@@ -45,37 +45,37 @@ class FastPartsTest : public testing::Test {
 };
 
 TEST_F(FastPartsTest, AreDrained) {
-  const io::FastPlace place = level_.begin(1);
+  const io::FastPlace location = level_.begin(1);
   {
-    FastParts fast(place, warned_);
+    FastParts fast(location, warned_);
     const auto report = fast.write("part-00000-of-00001.h5", arrays());
     ASSERT_TRUE(report);
     EXPECT_TRUE(fast.seen_by_coordinator());
     EXPECT_FALSE(fs::exists(unfinished_ / report->file));
-    fs::rename(place.folder,
-               place.folder.parent_path() / "checkpoint-00000001");  // it is published meanwhile
+    fs::rename(location.folder,
+               location.folder.parent_path() / "checkpoint-00000001");  // it is published meanwhile
     fast.drain(unfinished_, {});
     EXPECT_EQ(fs::file_size(unfinished_ / report->file), report->bytes);
   }
-  EXPECT_TRUE(fs::exists(place.folder.parent_path() / "checkpoint-00000001/part-00000-of-00001.h5"));
+  EXPECT_TRUE(fs::exists(location.folder.parent_path() / "checkpoint-00000001/part-00000-of-00001.h5"));
   EXPECT_FALSE(warned_);
 }
 
 TEST_F(FastPartsTest, ThatTheCoordinatorDoesNotSeeAreRemoved) {
-  io::FastPlace place = level_.begin(1);
-  const fs::path earlier = place.folder.parent_path() / "checkpoint-00000009";
+  io::FastPlace location = level_.begin(1);
+  const fs::path earlier = location.folder.parent_path() / "checkpoint-00000009";
   for (const std::string owner : {"", "another coordinator's\n"}) {
-    place.owner = owner;
+    location.owner = owner;
     fs::create_directories(earlier);
     {
-      FastParts fast(place, warned_);
+      FastParts fast(location, warned_);
       EXPECT_FALSE(fs::exists(earlier));
       ASSERT_TRUE(fast.write("part-00000-of-00001.h5", arrays()));
       EXPECT_FALSE(fast.seen_by_coordinator());
       fast.drain(unfinished_, {});
     }
     EXPECT_TRUE(fs::exists(unfinished_ / "part-00000-of-00001.h5"));
-    EXPECT_FALSE(fs::exists(place.folder.parent_path()));
+    EXPECT_FALSE(fs::exists(location.folder.parent_path()));
   }
 }
 
@@ -84,9 +84,9 @@ TEST_F(FastPartsTest, AreNotWrittenThroughALinkOfAnotherUser) {
   fs::create_directories(victim / "checkpoint-00000009");
   fs::create_directories(folder_.path() / "fast");
   fs::create_directory_symlink(victim, level_.folder());
-  const io::FastPlace place{level_.folder() / "checkpoint-00000001.tmp", {}};
+  const io::FastPlace location{level_.folder() / "checkpoint-00000001.tmp", {}};
   {
-    FastParts fast(place, warned_);
+    FastParts fast(location, warned_);
     EXPECT_FALSE(fast.write("part-00000-of-00001.h5", arrays()));
     EXPECT_TRUE(warned_);
   }
@@ -96,15 +96,15 @@ TEST_F(FastPartsTest, AreNotWrittenThroughALinkOfAnotherUser) {
 }
 
 TEST_F(FastPartsTest, ThatAreNotWhatWasWrittenAreNotDrained) {
-  const io::FastPlace place = level_.begin(1);
-  FastParts fast(place, warned_);
+  const io::FastPlace location = level_.begin(1);
+  FastParts fast(location, warned_);
   const auto report = fast.write("part-00000-of-00001.h5", arrays());
   ASSERT_TRUE(report);
-  std::fstream file(place.folder / report->file, std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream file(location.folder / report->file, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(report->datasets.at(0).offset));
   file.put('x').flush();
   const std::string error = error_of(Code::data_loss, [&] { fast.drain(unfinished_, {}); });
-  EXPECT_TRUE(error.starts_with((place.folder / report->file).string() + " is damaged")) << error;
+  EXPECT_TRUE(error.starts_with((location.folder / report->file).string() + " is damaged")) << error;
 }
 
 TEST_F(FastPartsTest, WithoutRoomThereAreNoneAndNoRowIsRead) {
@@ -120,10 +120,10 @@ TEST_F(FastPartsTest, WithoutRoomThereAreNoneAndNoRowIsRead) {
 }
 
 TEST_F(FastPartsTest, WithoutAFolderThereAreNone) {
-  io::FastPlace place = level_.begin(1);
+  io::FastPlace location = level_.begin(1);
   const fs::path file = folder_.write("file", "");
-  place.folder = file / "checkpoints-0/checkpoint-00000001.tmp";
-  FastParts fast(place, warned_);
+  location.folder = file / "checkpoints-0/checkpoint-00000001.tmp";
+  FastParts fast(location, warned_);
   EXPECT_TRUE(warned_);
   EXPECT_FALSE(fast.write("part-00000-of-00001.h5", arrays()));
   FastParts none({}, warned_);

@@ -151,7 +151,7 @@ TEST_F(HostShardTest, RejectsGradientsInTheMemoryOfAGpu) {
   protocol::PushHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
   header.in_staging_buffer = 1;
-  header.bytes = protocol::entry_bytes_in_room(header.kind, header.rows);
+  header.bytes = protocol::entry_bytes_in_staging_buffer(header.kind, header.rows);
   bytes.assign(header.bytes, std::byte{0});
   std::memcpy(bytes.data(), &header, sizeof header);
   EXPECT_FALSE(fits(bytes));

@@ -126,8 +126,8 @@ class Life {
       request.optimizer = tables()[t].optimizer;
       store_.create(request);  // a second time: it is there
     }
-    place_ = rings_.open(kPusher, kRing);
-    ring_ = store_.heap().at(place_.region, place_.offset).data;
+    location_ = rings_.open(kPusher, kRing);
+    ring_ = store_.heap().at(location_.region, location_.offset).data;
   }
 
   bool found_cut_off() const { return cut_off_; }
@@ -183,7 +183,7 @@ class Life {
   std::unique_ptr<transport::Region> board_;
   Store store_;
   RingReader rings_;
-  protocol::RingLocation place_;
+  protocol::RingLocation location_;
   std::byte* ring_ = nullptr;
   bool cut_off_ = false;
 };
@@ -192,11 +192,11 @@ class Life {
 /// cut off, then 'b' when it has begun, then its contents.
 [[noreturn]] void live(const std::shared_ptr<transport::PersistentMemory>& memory, int out) {
   try {
-    Life life(memory);
-    if (life.found_cut_off()) (void)!::write(out, "c", 1);
+    Life incarnation(memory);
+    if (incarnation.found_cut_off()) (void)!::write(out, "c", 1);
     (void)!::write(out, "b", 1);
-    life.push_all();
-    const std::vector<std::byte> contents = life.contents();
+    incarnation.push_all();
+    const std::vector<std::byte> contents = incarnation.contents();
     for (std::size_t at = 0; at < contents.size();) {
       const ssize_t wrote = ::write(out, contents.data() + at, contents.size() - at);
       if (wrote <= 0) _exit(2);

@@ -64,9 +64,9 @@ class PersistentPs {
   protocol::RingLocation open_ring(int rank) { return rings_.open(rank, kRingBytes); }
   /// The first entry of the rank's ring.
   void assign_by_ring(int rank, double value) {
-    const protocol::RingLocation place = open_ring(rank);
+    const protocol::RingLocation location = open_ring(rank);
     const auto entry = assignment(rank, value);
-    std::memcpy(store_.heap().at(place.region, place.offset).data, entry.data(), entry.size());
+    std::memcpy(store_.heap().at(location.region, location.offset).data, entry.data(), entry.size());
     word(protocol::BoardLayout(kPlaces).tail(static_cast<std::uint64_t>(rank))).store(entry.size());
     ASSERT_TRUE(rings_.apply_some());
   }
@@ -107,9 +107,10 @@ class PersistentPs {
     return out;
   }
   std::uint64_t version() {
-    const protocol::ShardLocation place = store_.list().at(0).place;
+    const protocol::ShardLocation location = store_.list().at(0).location;
     std::uint64_t version = 0;
-    std::memcpy(&version, store_.heap().at(place.version_region, place.version_offset).data, sizeof version);
+    std::memcpy(&version, store_.heap().at(location.version_region, location.version_offset).data,
+                sizeof version);
     return version;
   }
   bool finds_cut_off() const { return kept_.cut_off().has_value(); }

@@ -67,8 +67,8 @@ class ReplicaTest : public testing::Test {
   std::uint64_t applied(int rank) { return word(layout_.applied(static_cast<std::uint64_t>(rank))); }
   /// Into the ring of a rank whose entries have filled `tail` bytes so far. The ring never wraps here.
   void publish(int rank, std::uint64_t& tail, const std::vector<std::byte>& entry) {
-    const protocol::RingLocation place = rings_.open(rank, kRing);
-    std::memcpy(store_.heap().at(place.region, place.offset).data + tail, entry.data(), entry.size());
+    const protocol::RingLocation location = rings_.open(rank, kRing);
+    std::memcpy(store_.heap().at(location.region, location.offset).data + tail, entry.data(), entry.size());
     tail += entry.size();
     word(layout_.tail(static_cast<std::uint64_t>(rank))).store(tail);
   }
@@ -90,7 +90,7 @@ class ReplicaTest : public testing::Test {
   std::uint64_t closed_ = 0;
   ReplicaInbox follower_{copy_,
                          [this](std::uint16_t type, int from, transport::Bytes request) {
-                           if (type == transport::kWorkerGone) {
+                           if (type == transport::kWorkerDead) {
                              ++closed_;
                              follower_.close(from);
                              copy_.remove_worker(from);
@@ -193,7 +193,7 @@ TEST_F(ReplicaTest, APushThatWasHalfToldIsAbandonedWhenItsPusherOrThePsDies) {
   send(2, entry(1, {1}, 1, true, false));
   follow();
   EXPECT_FALSE(copy_.is_consistent(1, 0));
-  stream_.call(transport::kWorkerGone, 1, {});
+  stream_.call(transport::kWorkerDead, 1, {});
   follow();
   EXPECT_EQ(closed_, 1U);
   EXPECT_FALSE(copy_.is_consistent(1, 0)) << "rank 2 goes on";

@@ -63,7 +63,7 @@ class RingReaderTest : public testing::Test {
   /// The pusher's end of a ring, as RingPushChannel writes it but for the waiting.
   struct Pusher {
     int rank;
-    protocol::RingLocation place;
+    protocol::RingLocation location;
     std::byte* ring;
     std::byte* board;
     std::uint64_t tail = 0;
@@ -74,17 +74,17 @@ class RingReaderTest : public testing::Test {
     std::uint64_t applied() const {
       return word(protocol::BoardLayout(kRanks).applied(static_cast<std::uint64_t>(rank))).load();
     }
-    bool has_room(std::uint64_t bytes) const { return tail + bytes - applied() <= place.bytes; }
+    bool has_room(std::uint64_t bytes) const { return tail + bytes - applied() <= location.bytes; }
     /// Writes without telling anybody.
     void write(const std::vector<std::byte>& entry) {
-      const std::uint64_t to_end = place.bytes - tail % place.bytes;
+      const std::uint64_t to_end = location.bytes - tail % location.bytes;
       if (to_end < entry.size()) {
         protocol::PushHeader padding;
         padding.bytes = to_end;
-        std::memcpy(ring + tail % place.bytes, &padding, sizeof padding);
+        std::memcpy(ring + tail % location.bytes, &padding, sizeof padding);
         tail += to_end;
       }
-      std::memcpy(ring + tail % place.bytes, entry.data(), entry.size());
+      std::memcpy(ring + tail % location.bytes, entry.data(), entry.size());
       tail += entry.size();
     }
     void publish() const {
@@ -93,9 +93,9 @@ class RingReaderTest : public testing::Test {
   };
 
   Pusher open(int rank, std::uint64_t bytes = kRing) {
-    const protocol::RingLocation place = reader_.open(rank, bytes);
-    auto& window = windows_.emplace_back(peer_->open_window(heap_.key(place.region), {}));
-    return {rank, place, window->mapped() + place.offset, board_.data()};
+    const protocol::RingLocation location = reader_.open(rank, bytes);
+    auto& window = windows_.emplace_back(peer_->open_window(heap_.key(location.region), {}));
+    return {rank, location, window->mapped() + location.offset, board_.data()};
   }
   static std::vector<std::byte> entry(std::uint32_t number, std::size_t rows = 1, bool dense = false,
                                       bool first_part = true, bool last_part = true) {
@@ -334,10 +334,10 @@ TEST_F(RingReaderTest, OnePusherDoesNotStarveTheOthers) {
 TEST_F(RingReaderTest, ARankThatAsksAgainHasItsRing) {
   const Pusher first = open(1);
   const auto again = reader_.open(1, kRing);
-  EXPECT_EQ(again.region, first.place.region);
-  EXPECT_EQ(again.offset, first.place.offset);
+  EXPECT_EQ(again.region, first.location.region);
+  EXPECT_EQ(again.offset, first.location.offset);
   const auto other = reader_.open(2, kRing);
-  EXPECT_NE(other.offset, first.place.offset);
+  EXPECT_NE(other.offset, first.location.offset);
 }
 
 TEST_F(RingReaderTest, ClosingAppliesWhatWasPublished) {
@@ -361,7 +361,7 @@ TEST_F(RingReaderTest, TheRingOfADeadRankIsUsedAgain) {
   const std::uint64_t before = heap_.bytes();
   sink_.pushes.clear();
   Pusher heir = open(3);
-  EXPECT_EQ(heir.place.offset, dead.place.offset);
+  EXPECT_EQ(heir.location.offset, dead.location.offset);
   EXPECT_EQ(heap_.bytes(), before);
   EXPECT_FALSE(reader_.apply_some());  // nothing of the old pushes
   heir.write(entry(9));

@@ -309,16 +309,16 @@ TEST_F(StoreTest, FirstValuesAreThoseOfTheWholeVariable) {
 }
 
 TEST_F(StoreTest, APlaceSaysWhereTheValuesLie) {
-  const protocol::ShardLocation place =
+  const protocol::ShardLocation location =
       store_.create({1, 2, "w", DType::float64, {100, 2}, 40, 30, {}, initializers::constant(6)});
-  EXPECT_EQ(place.ps, 3);
-  EXPECT_EQ(place.first_row, 40U);
-  EXPECT_EQ(place.rows, 30U);
+  EXPECT_EQ(location.ps, 3);
+  EXPECT_EQ(location.first_row, 40U);
+  EXPECT_EQ(location.rows, 30U);
   const auto client = hub_.open();
   const auto window = client->connect(0, "ps", fabric_->address())
-                          .open_window(store_.heap().key(place.region), transport::WindowPath::automatic);
+                          .open_window(store_.heap().key(location.region), transport::WindowPath::automatic);
   double value = 0;
-  std::memcpy(&value, window->mapped() + place.offset + 59 * sizeof value, sizeof value);
+  std::memcpy(&value, window->mapped() + location.offset + 59 * sizeof value, sizeof value);
   EXPECT_EQ(value, 6);
 }
 

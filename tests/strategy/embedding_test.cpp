@@ -98,8 +98,8 @@ TEST(EmbeddingLookup, ManyIdsOfAllSizesAreToldApart) {
     for (auto& id : ids) id = static_cast<std::int64_t>(random() % 3000) << shift;
     const embedding::Distinct distinct(ids);
     EXPECT_EQ(std::set<std::int64_t>(distinct.ids.begin(), distinct.ids.end()).size(), distinct.ids.size());
-    ASSERT_EQ(distinct.places.size(), ids.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(distinct.ids[distinct.places[i]], ids[i]);
+    ASSERT_EQ(distinct.locations.size(), ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(distinct.ids[distinct.locations[i]], ids[i]);
   }
 }
 
@@ -297,15 +297,15 @@ TEST(TableMap, ModIsTensorFlows) {
   EXPECT_EQ(mod.name(), "a, b, c, d, e");
   std::vector<Ids> tables(5);
   for (std::int64_t id = 0; id < 13; ++id) {
-    const auto [table, row] = mod.place(id);
+    const auto [table, row] = mod.location(id);
     EXPECT_EQ(row, static_cast<std::int64_t>(tables[table].size()));
     tables[table].push_back(id);
   }
   EXPECT_EQ(tables, (std::vector<Ids>{{0, 5, 10}, {1, 6, 11}, {2, 7, 12}, {3, 8}, {4, 9}}));
   const std::string tail = " is not in the tables a, b, c, d, e: ";
   expect_error(Code::out_of_range, "id 13" + tail + "it would be row 2 of \"d\", which has rows 0 to 1",
-               [&] { (void)mod.place(13); });
-  expect_error(Code::out_of_range, "id -1" + tail + "ids are 0 or more", [&] { (void)mod.place(-1); });
+               [&] { (void)mod.location(13); });
+  expect_error(Code::out_of_range, "id -1" + tail + "ids are 0 or more", [&] { (void)mod.location(-1); });
 }
 
 TEST(TableMap, DivIsTheTablesOneAfterTheOther) {
@@ -317,13 +317,13 @@ TEST(TableMap, DivIsTheTablesOneAfterTheOther) {
     const std::int64_t extra = 13 % 5;
     const std::int64_t table = std::max(id / (base + 1), (id - extra) / base);
     const std::int64_t row = table < extra ? id % (base + 1) : (id - extra) % base;
-    EXPECT_EQ(div.place(id), (TableMap::Place{static_cast<std::size_t>(table), row})) << id;
+    EXPECT_EQ(div.location(id), (TableMap::Location{static_cast<std::size_t>(table), row})) << id;
   }
-  EXPECT_THROW((void)div.place(13), Error);
-  EXPECT_THROW((void)div.place(-1), Error);
+  EXPECT_THROW((void)div.location(13), Error);
+  EXPECT_THROW((void)div.location(-1), Error);
   const TableMap uneven({"a", "b", "c"}, {{1}, {0}, {4}}, PartitionStrategy::div);
-  EXPECT_EQ(uneven.place(0), (TableMap::Place{0, 0}));
-  EXPECT_EQ(uneven.place(1), (TableMap::Place{2, 0}));
+  EXPECT_EQ(uneven.location(0), (TableMap::Location{0, 0}));
+  EXPECT_EQ(uneven.location(1), (TableMap::Location{2, 0}));
   const auto parts = uneven.split(Ids{4, 0, 1});
   EXPECT_EQ(parts[0].rows, (Ids{0}));
   EXPECT_EQ(parts[1].rows, Ids{});

@@ -50,7 +50,7 @@ TEST(HotRowIndex, PutsWhatHasNoRoomBehindTheRest) {
     std::map<std::uint32_t, std::int64_t> id_at;
     for (std::size_t j = 0; j < 5; ++j) {
       const std::int64_t id = Ids{1, 2, 3, 4, 3}[j];
-      EXPECT_EQ(id_at.emplace(plan.places[j], id).first->second, id) << "two rows at one place";
+      EXPECT_EQ(id_at.emplace(plan.locations[j], id).first->second, id) << "two rows at one place";
     }
   }
   EXPECT_EQ(index.plan(Ids{1}).rows, 2U);
@@ -69,8 +69,8 @@ TEST(HotRowIndex, IsNeverOlderThanPromised) {
       const auto& plan = index.plan(ids);
       for (std::size_t i = 0; i < plan.to_read.size(); ++i) cache[plan.to_place[i]] = {plan.to_read[i], now};
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        ASSERT_LT(plan.places[i], plan.rows);
-        const auto& [id, read_at] = cache.at(plan.places[i]);
+        ASSERT_LT(plan.locations[i], plan.rows);
+        const auto& [id, read_at] = cache.at(plan.locations[i]);
         ASSERT_EQ(id, ids[i]);
         ASSERT_LE(now - read_at, staleness);
       }

@@ -34,13 +34,13 @@ int stand_ins_for(int gpus) {
 /// Two ps and a worker; the test's thread is the coordinator, which runs replicas as a worker does.
 class GpuJob {
  public:
-  GpuJob(int replicas, const std::string& replica_device, const std::string& patience = "20s")
+  GpuJob(int replicas, const std::string& replica_device, const std::string& timeout = "20s")
       : ranks_({.ranks = 4,
                 .flags = {{"ps", "2"},
                           {"replicas", std::to_string(replicas)},
                           {"replica-device", replica_device},
                           {"gpu-stand-ins", std::to_string(stand_ins_for(replicas))},
-                          {"wait-timeout", patience}}}) {
+                          {"wait-timeout", timeout}}}) {
     strategy.allow_run_without_coordinator();
   }
 

@@ -29,16 +29,16 @@ Longs places_of(const Slice& slice, std::int64_t size) {
   const auto from_end = [size](std::int64_t at) { return at < 0 ? at + size : at; };
   if (slice.step > 0) {
     const std::int64_t first = std::max<std::int64_t>(slice.start ? from_end(*slice.start) : 0, 0);
-    for (std::int64_t place = first; place < size; ++place) {
-      if (slice.stop && place >= from_end(*slice.stop)) continue;
-      if ((place - first) % slice.step == 0) out.push_back(place);
+    for (std::int64_t location = first; location < size; ++location) {
+      if (slice.stop && location >= from_end(*slice.stop)) continue;
+      if ((location - first) % slice.step == 0) out.push_back(location);
     }
   } else {
     const std::int64_t first = std::min(slice.start ? from_end(*slice.start) : size - 1, size - 1);
-    for (std::int64_t place = first; place >= 0; --place) {
-      if (slice.stop && place <= from_end(*slice.stop)) continue;
-      if (slice.step != kLeast && (first - place) % -slice.step == 0) out.push_back(place);
-      if (slice.step == kLeast && first == place) out.push_back(place);
+    for (std::int64_t location = first; location >= 0; --location) {
+      if (slice.stop && location <= from_end(*slice.stop)) continue;
+      if (slice.step != kLeast && (first - location) % -slice.step == 0) out.push_back(location);
+      if (slice.step == kLeast && first == location) out.push_back(location);
     }
   }
   return out;
@@ -120,7 +120,7 @@ Array<std::int64_t> expected(const Integers& table, const std::vector<Index>& in
   };
   const auto along = [&](const Slice& slice) {
     std::vector<Longs> by;
-    for (const std::int64_t place : places_of(slice, of[axis])) by.push_back({place});
+    for (const std::int64_t location : places_of(slice, of[axis])) by.push_back({location});
     extend(by);
     shape.push_back(static_cast<std::int64_t>(by.size()));
     ++axis;
@@ -135,10 +135,10 @@ Array<std::int64_t> expected(const Integers& table, const std::vector<Index>& in
       shape.push_back(1);
     } else if (const auto* mask = std::get_if<Array<bool>>(&index.value())) {
       std::vector<Longs> by;
-      for (std::size_t place = 0; place < mask->size(); ++place) {
-        if (mask->values[place] == 0) continue;
+      for (std::size_t location = 0; location < mask->size(); ++location) {
+        if (mask->values[location] == 0) continue;
         Longs tuple(mask->rank());
-        auto rest = static_cast<std::int64_t>(place);
+        auto rest = static_cast<std::int64_t>(location);
         for (std::size_t i = mask->rank(); i-- > 0; rest /= mask->shape[i]) tuple[i] = rest % mask->shape[i];
         by.push_back(tuple);
       }

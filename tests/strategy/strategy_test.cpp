@@ -27,13 +27,13 @@ using testing::HasSubstr;
 class StrategyTest : public testing::Test {
  protected:
   /// The ps of each shard of a variable, as in "0 1".
-  static std::string places(ParameterServerStrategy& strategy, const std::string& name) {
+  static std::string locations(ParameterServerStrategy& strategy, const std::string& name) {
     std::string out;
     for (const auto& variable : strategy.implementation().variables()) {
       if (variable->descriptor.name != name) continue;
-      for (const auto& place : variable->descriptor.shards) {
+      for (const auto& location : variable->descriptor.shards) {
         if (!out.empty()) out += ' ';
-        out += std::to_string(place.ps);
+        out += std::to_string(location.ps);
       }
     }
     return out;
@@ -48,10 +48,10 @@ TEST_F(StrategyTest, VariablesGoToThePsInTurn) {
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
   for (const char* name : {"v2", "v3", "v4", "v5"}) Variable<float>(name, Shape{4, 2});
-  EXPECT_EQ(places(strategy, "v2"), "0");
-  EXPECT_EQ(places(strategy, "v3"), "1");
-  EXPECT_EQ(places(strategy, "v4"), "2");
-  EXPECT_EQ(places(strategy, "v5"), "0");
+  EXPECT_EQ(locations(strategy, "v2"), "0");
+  EXPECT_EQ(locations(strategy, "v3"), "1");
+  EXPECT_EQ(locations(strategy, "v4"), "2");
+  EXPECT_EQ(locations(strategy, "v5"), "0");
 }
 
 TEST_F(StrategyTest, ShardsGoToThePsInTurnAcrossVariables) {
@@ -62,10 +62,10 @@ TEST_F(StrategyTest, ShardsGoToThePsInTurnAcrossVariables) {
   const Variable<float> b("b", Shape{6, 1});
   const Variable<float> c("c", Shape{1});
   const Variable<float> d("d", Shape{2});
-  EXPECT_EQ(places(strategy, "a"), "0 1");
-  EXPECT_EQ(places(strategy, "b"), "2 0");
-  EXPECT_EQ(places(strategy, "c"), "1");
-  EXPECT_EQ(places(strategy, "d"), "2 0");
+  EXPECT_EQ(locations(strategy, "a"), "0 1");
+  EXPECT_EQ(locations(strategy, "b"), "2 0");
+  EXPECT_EQ(locations(strategy, "c"), "1");
+  EXPECT_EQ(locations(strategy, "d"), "2 0");
   EXPECT_EQ(a.shards().size(), 2U);
   EXPECT_EQ(c.shards().size(), 1U);
   const auto& shards = strategy.implementation().variables()[0]->descriptor.shards;
@@ -156,7 +156,7 @@ TEST_F(StrategyTest, TheScopeOfOneStrategyDoesNotOpenInsideThatOfAnother) {
                  [&] { const auto wrong = other.scope(); });
     EXPECT_NO_THROW(Variable<float>("still here", Shape{1}));
   }
-  EXPECT_EQ(places(one, "still here"), "0");
+  EXPECT_EQ(locations(one, "still here"), "0");
   const auto scope = other.scope();
   EXPECT_NO_THROW(Variable<float>("there", Shape{1}));
 }
@@ -273,7 +273,7 @@ TEST_F(StrategyTest, AMessageAfterItsEndReachesNoHandlerOfIt) {
   auto options = with_ps(1);
   options.ps = [&sent](const std::shared_ptr<cluster::Runtime>& runtime) {
     const int code = serve(runtime);  // until the strategy has ended
-    runtime->control_peer(runtime->member(Role::coordinator, 0)).send(transport::kPartSaved, {});
+    runtime->control_peer(runtime->member(Role::coordinator, 0)).send(transport::kShardsSaved, {});
     sent = true;
     return code;
   };
@@ -294,7 +294,7 @@ TEST_F(StrategyTest, AnEmbeddedClusterWorksTheSame) {
   const auto scope = strategy.scope();
   const Variable<float> v("v", Shape{8, 2}, initializers::constant(1),
                           {optimizers::SGD{.learning_rate = -1}});
-  EXPECT_EQ(places(strategy, "v"), "0 1 0");
+  EXPECT_EQ(locations(strategy, "v"), "0 1 0");
   v.push(std::vector<std::int64_t>{7, 0, 7}, std::vector<float>{1, 2, 3, 4, 5, 6});
   v.flush();
   EXPECT_EQ(v.lookup(std::vector<std::int64_t>{0, 7, 3}).values, (std::vector<float>{4, 5, 7, 9, 1, 1}));

@@ -61,13 +61,13 @@ RankThreads::RankThreads(RankThreadsOptions options) : ranks_(std::make_unique<R
   ranks_->coordinator = std::move(runtimes[0]);
   ranks_->codes.assign(runtimes.size(), 0);
   for (std::size_t rank = 1; rank < runtimes.size(); ++rank) {
-    const auto& life = runtimes[rank]->self().role == Role::ps ? options.ps : options.worker;
+    const auto& main_function = runtimes[rank]->self().role == Role::ps ? options.ps : options.worker;
     // The thread has the only reference: a rank that ends closes its fabrics, as a process would.
     ranks_->threads.emplace_back(
-        [life, runtime = std::move(runtimes[rank]), &code = ranks_->codes[rank]]() mutable {
+        [main_function, runtime = std::move(runtimes[rank]), &code = ranks_->codes[rank]]() mutable {
           log::set_rank_tag(runtime->log_tag());
           try {
-            code = life(runtime);
+            code = main_function(runtime);
           } catch (const std::exception& error) {
             ADD_FAILURE() << runtime->self().name() << ": " << error.what();
           }

@@ -25,14 +25,14 @@ class FailureTest : public NetworkTest {
     to_healthy_->send(1, {});
     const Progressing victim(*victim_);
     const Progressing healthy(*healthy_);
-    ASSERT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return heard_ == 2; }));
+    ASSERT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return heard_ == 2; }));
   }
   void TearDown() override {
     for (auto* fabric : {&survivor_, &victim_, &healthy_}) fabric->reset();
     NetworkTest::TearDown();
   }
   bool wait_for_report() {
-    return progress_until(*survivor_, deadline_in(kPatience), [&] { return !reported_.empty(); });
+    return progress_until(*survivor_, deadline_in(kTimeout), [&] { return !reported_.empty(); });
   }
 
   std::shared_ptr<Fabric> survivor_;
@@ -58,7 +58,7 @@ TEST_P(FailureTest, KeepsAFailureUntilThereIsAHandler) {
   survivor_->on_failure({});
   survivor_->keep_unhandled(true);
   end(victim_);
-  ASSERT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return to_victim_->failed(); }));
+  ASSERT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return to_victim_->failed(); }));
   survivor_->progress();
   survivor_->on_failure([this](Peer& peer) { reported_.push_back(peer.name()); });
   survivor_->progress();
@@ -84,13 +84,13 @@ TEST_P(FailureTest, AMessageToADeadRankIsDroppedAndTheOthersAreReached) {
   EXPECT_FALSE(to_healthy_->failed());
   to_healthy_->send(1, {});
   const Progressing healthy(*healthy_);
-  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return heard_ == 3; }));
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return heard_ == 3; }));
   EXPECT_EQ(reported_.size(), 1U);
 }
 
 TEST_P(FailureTest, SendingTellsOfADeathToo) {
   end(victim_);
-  const auto deadline = deadline_in(kPatience);
+  const auto deadline = deadline_in(kTimeout);
   while (!to_victim_->failed() && std::chrono::steady_clock::now() < deadline) {
     to_victim_->send(1, {}, pattern(1000, 1));
     survivor_->progress();
@@ -133,13 +133,13 @@ TEST_P(FailureTest, LastWordsComeBeforeTheEnd) {
     listener->on_message(3, [&](const Message&) { to_speaker.send(2, {}); });
     speaker->on_message(2, [&](const Message&) { met = true; });
     to_listener.send(3, {});
-    std::jthread life([&] {
-      progress_until(*speaker, deadline_in(kPatience), [&] { return met.load(); });
+    std::jthread owner([&] {
+      progress_until(*speaker, deadline_in(kTimeout), [&] { return met.load(); });
       to_listener.send(1, {});
       to_listener.send(1, {});
       speaker.reset();
     });
-    ASSERT_TRUE(progress_until(*listener, deadline_in(kPatience), [&] { return words_at_the_end >= 0; }));
+    ASSERT_TRUE(progress_until(*listener, deadline_in(kTimeout), [&] { return words_at_the_end >= 0; }));
     ASSERT_EQ(words_at_the_end, 2) << "round " << round;
   }
 }
@@ -150,7 +150,7 @@ TEST_P(FailureTest, AFailureHandlerMayConnectElsewhere) {
   another->on_message(1, [&](const Message&) { reached = true; });
   survivor_->on_failure([&](Peer&) { connect(*survivor_, *another, "another").send(1, {}); });
   end(victim_);
-  const auto deadline = deadline_in(kPatience);
+  const auto deadline = deadline_in(kTimeout);
   while (!reached && std::chrono::steady_clock::now() < deadline) {
     survivor_->progress();
     another->progress();
@@ -166,15 +166,15 @@ TEST_P(FailureTest, RemoteMemoryOfADeadRankIsRefused) {
   {
     const Progressing victim(*victim_);
     window->put(0, pattern(64, 1));
-    window->flush(deadline_in(kPatience));
+    window->flush(deadline_in(kTimeout));
   }
   end(victim_);
   ASSERT_TRUE(wait_for_report());
   std::vector<std::byte> out(64);
-  expect_unavailable([&] { window->get(0, out, deadline_in(kPatience)); }, "ps 0");
+  expect_unavailable([&] { window->get(0, out, deadline_in(kTimeout)); }, "ps 0");
   expect_unavailable([&] { window->put(0, out); }, "ps 0");
-  expect_unavailable([&] { window->flush(deadline_in(kPatience)); }, "ps 0");
-  expect_unavailable([&] { (void)window->fetch_add(0, 1, deadline_in(kPatience)); }, "ps 0");
+  expect_unavailable([&] { window->flush(deadline_in(kTimeout)); }, "ps 0");
+  expect_unavailable([&] { (void)window->fetch_add(0, 1, deadline_in(kTimeout)); }, "ps 0");
   expect_unavailable([&] { (void)to_victim_->open_window(key, WindowPath::rma); }, "ps 0");
 }
 
@@ -196,11 +196,11 @@ TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
   EXPECT_TRUE(to_victim_->failed());
   ASSERT_TRUE(wait_for_report());
   EXPECT_EQ(reported_.size(), 1U);
-  expect_unavailable([&] { window->get(0, out, deadline_in(kPatience)); }, "ps 0");
+  expect_unavailable([&] { window->get(0, out, deadline_in(kTimeout)); }, "ps 0");
   EXPECT_EQ(to_victim_->transports(), "unknown");
   to_healthy_->send(1, {});
   const Progressing healthy(*healthy_);
-  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return heard_ == 3; }));
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return heard_ == 3; }));
 }
 
 TEST_P(FailureTest, NothingIsReportedToASubscriptionThatHasEnded) {
@@ -209,14 +209,14 @@ TEST_P(FailureTest, NothingIsReportedToASubscriptionThatHasEnded) {
     subscriptions.on_failure([this](Peer& peer) { reported_.push_back("the owner: " + peer.name()); });
   }
   end(victim_);
-  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return to_victim_->failed(); }));
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return to_victim_->failed(); }));
   EXPECT_TRUE(reported_.empty());
 }
 
 TEST_P(FailureTest, NothingIsReportedAfterSilence) {
   survivor_->silence();
   end(victim_);
-  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kPatience), [&] { return to_victim_->failed(); }));
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return to_victim_->failed(); }));
   progress_until(*survivor_, deadline_in(milliseconds(100)), [] { return false; });
   EXPECT_TRUE(reported_.empty());
 }

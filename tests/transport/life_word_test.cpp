@@ -27,7 +27,7 @@ class LifeWordTest : public testing::Test {
 TEST_F(LifeWordTest, LivesFromItsConstructorToItsDestructor) {
   EXPECT_FALSE(LifeWord::alive(word_));
   {
-    const LifeWord life(word_);
+    const LifeWord life_word(word_);
     EXPECT_TRUE(LifeWord::alive(word_));
   }
   EXPECT_FALSE(LifeWord::alive(word_));
@@ -39,7 +39,7 @@ TEST_F(LifeWordTest, EndsWithAKilledProcess) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    const LifeWord life(word_);
+    const LifeWord life_word(word_);
     if (::write(ready[1], "x", 1) == 1) pause();
     _exit(0);
   }

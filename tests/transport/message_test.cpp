@@ -38,7 +38,7 @@ TEST_P(MessageTest, ArriveWholeAndInOrderWhateverTheirSize) {
     std::fill(payload.begin(), payload.end(), std::byte{0xee});  // may be reused at once
   }
   const Progressing sender(*a);
-  ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return seen.size() == sizes.size(); }));
+  ASSERT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return seen.size() == sizes.size(); }));
   for (unsigned i = 0; i < sizes.size(); ++i) {
     EXPECT_EQ(seen[i].type, i % 3);
     EXPECT_EQ(seen[i].from, 0);
@@ -59,7 +59,7 @@ TEST_P(MessageTest, KeepsUnexpectedMessagesInOrderUntilTheyHaveAHandler) {
   to_b.send(8, value_bytes(std::uint64_t{4}));
   to_b.send(9, {});
   const Progressing sender(*a);
-  ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return last; }));
+  ASSERT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return last; }));
 
   std::vector<std::uint64_t> seen;
   const auto see = [&](const Message& message) {
@@ -101,11 +101,11 @@ TEST_P(MessageTest, SeveralSendersAreEachHeardInOrder) {
         peer.send(5, value_bytes(i), pattern(i * 37 % 9000, 0));
         fabric->progress();
       }
-      progress_until(*fabric, deadline_in(kPatience), [&heard] { return heard.load(); });
+      progress_until(*fabric, deadline_in(kTimeout), [&heard] { return heard.load(); });
     });
   }
   EXPECT_TRUE(
-      progress_until(*receiver, deadline_in(kPatience), [&] { return total == kSenders * kMessages; }));
+      progress_until(*receiver, deadline_in(kTimeout), [&] { return total == kSenders * kMessages; }));
   heard = true;
   senders.clear();
   EXPECT_TRUE(in_order);
@@ -129,7 +129,7 @@ TEST_P(MessageTest, AHandlerMayAnswer) {
   const Progressing answering(*b);
   for (int i = 1; i <= 100; ++i) {
     to_b.send(1, value_bytes(i), bytes_of(std::to_string(i)));
-    ASSERT_TRUE(progress_until(*a, deadline_in(kPatience), [&] { return answer == 2 * i; }));
+    ASSERT_TRUE(progress_until(*a, deadline_in(kTimeout), [&] { return answer == 2 * i; }));
     EXPECT_EQ(text, std::to_string(i));
   }
 }
@@ -140,7 +140,7 @@ TEST_P(MessageTest, ARankReachesItself) {
   int from = -1;
   a->on_message(1, [&](const Message& m) { from = m.from; });
   to_a.send(1, {});
-  EXPECT_TRUE(progress_until(*a, deadline_in(kPatience), [&] { return from == 3; }));
+  EXPECT_TRUE(progress_until(*a, deadline_in(kTimeout), [&] { return from == 3; }));
 }
 
 TEST_P(MessageTest, WithoutAHandlerIsDroppedAndTheNextOneArrives) {
@@ -153,7 +153,7 @@ TEST_P(MessageTest, WithoutAHandlerIsDroppedAndTheNextOneArrives) {
   to_b.send(900, {});
   to_b.send(2, {});
   const Progressing sender(*a);
-  EXPECT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return heard == 1; }));
+  EXPECT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return heard == 1; }));
 }
 
 TEST_P(MessageTest, AHandlerThatThrowsHarmsNobody) {
@@ -167,7 +167,7 @@ TEST_P(MessageTest, AHandlerThatThrowsHarmsNobody) {
   to_b.send(1, {});
   to_b.send(1, {});
   const Progressing sender(*a);
-  EXPECT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return heard == 2; }));
+  EXPECT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return heard == 2; }));
 }
 
 TEST_P(MessageTest, NothingIsHeardAfterSilence) {
@@ -179,7 +179,7 @@ TEST_P(MessageTest, NothingIsHeardAfterSilence) {
   to_b.send(1, {});
   {
     const Progressing sender(*a);
-    ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return *heard == 1; }));
+    ASSERT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return *heard == 1; }));
     b->silence();
     heard.reset();  // what the handlers belonged to
   }
@@ -190,7 +190,7 @@ TEST_P(MessageTest, NothingIsHeardAfterSilence) {
   int again = 0;
   b->on_message(2, [&](const Message&) { ++again; });
   connect(*b, *b, "itself").send(2, {});
-  EXPECT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return again == 1; }));
+  EXPECT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return again == 1; }));
 }
 
 TEST_P(MessageTest, SubscriptionsEndWithTheirOwnerAndLeaveOtherHandlers) {
@@ -202,7 +202,7 @@ TEST_P(MessageTest, SubscriptionsEndWithTheirOwnerAndLeaveOtherHandlers) {
   const auto send_both = [&](int times) {
     itself.send(1, {});
     itself.send(2, {});
-    return progress_until(*fabric, deadline_in(kPatience), [&] { return of_another == times; });
+    return progress_until(*fabric, deadline_in(kTimeout), [&] { return of_another == times; });
   };
   {
     Subscriptions subscriptions(*fabric);

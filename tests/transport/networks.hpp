@@ -17,7 +17,7 @@
 namespace capstan::transport {
 
 /// Nothing healthy takes this long, even under a sanitizer on a busy machine.
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kTimeout{20};
 
 enum class Kind { loop, ucx };
 
@@ -51,7 +51,7 @@ class NetworkTest : public testing::TestWithParam<Kind> {
 /// Polls without sleeping, for conditions that no fabric tells of.
 template <class Done>
 bool spin_until(Fabric& fabric, const Done& done) {
-  const Deadline deadline = deadline_in(kPatience);
+  const Deadline deadline = deadline_in(kTimeout);
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     if (fabric.progress() == 0) std::this_thread::yield();

@@ -17,7 +17,7 @@ namespace capstan::transport {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kPatience{20000};
+constexpr milliseconds kTimeout{20000};
 constexpr std::uint16_t kDouble = 100;
 constexpr std::uint16_t kRefuse = 101;
 constexpr std::uint16_t kThrow = 102;
@@ -77,7 +77,7 @@ class RpcTest : public testing::Test {
     ps_ = &fabric_->connect(2, "ps 1 (rank 2 on n4)", server_->address());
   }
   int call_double(int value) {
-    return from_bytes<int>(client_->call(*ps_, kDouble, to_bytes(value), kPatience, "double"));
+    return from_bytes<int>(client_->call(*ps_, kDouble, to_bytes(value), kTimeout, "double"));
   }
   template <class Call>
   void expect_error(Code code, const std::string& text, const Call& call) {
@@ -99,7 +99,7 @@ class RpcTest : public testing::Test {
 
 TEST_F(RpcTest, ACallIsAnswered) {
   EXPECT_EQ(call_double(21), 42);
-  EXPECT_EQ(from_bytes<int>(client_->call(*ps_, kWhoAsks, {}, kPatience, "say who asks")), 7);
+  EXPECT_EQ(from_bytes<int>(client_->call(*ps_, kWhoAsks, {}, kTimeout, "say who asks")), 7);
 }
 
 TEST_F(RpcTest, IgnoresARequestWithoutACallId) {
@@ -109,12 +109,12 @@ TEST_F(RpcTest, IgnoresARequestWithoutACallId) {
 
 TEST_F(RpcTest, AnErrorTravelsWithItsCode) {
   expect_error(Code::not_found, "no such thing here",
-               [&] { (void)client_->call(*ps_, kRefuse, {}, kPatience, "find it"); });
+               [&] { (void)client_->call(*ps_, kRefuse, {}, kTimeout, "find it"); });
   expect_error(Code::internal, "plain words",
-               [&] { (void)client_->call(*ps_, kThrow, {}, kPatience, "do it"); });
+               [&] { (void)client_->call(*ps_, kThrow, {}, kTimeout, "do it"); });
   // Bytes that the handler cannot read are an error of the caller's, too.
   expect_error(Code::data_loss, "a message ends 3 bytes too early",
-               [&] { (void)client_->call(*ps_, kDouble, to_bytes('x'), kPatience, "double"); });
+               [&] { (void)client_->call(*ps_, kDouble, to_bytes('x'), kTimeout, "double"); });
   EXPECT_EQ(call_double(1), 2);
 }
 
@@ -123,18 +123,18 @@ TEST_F(RpcTest, SeveralCallsAreUnderWayAndAnsweredInAnyOrderOfWaiting) {
   for (int i = 0; i < 20; ++i) calls.push_back(client_->start(*ps_, kDouble, to_bytes(i)));
   const auto refused = client_->start(*ps_, kRefuse, {});
   for (int i = 19; i >= 0; --i) {
-    EXPECT_EQ(from_bytes<int>(client_->wait(calls[static_cast<std::size_t>(i)], kPatience, "double")), 2 * i);
+    EXPECT_EQ(from_bytes<int>(client_->wait(calls[static_cast<std::size_t>(i)], kTimeout, "double")), 2 * i);
   }
-  EXPECT_THROW((void)client_->wait(refused, kPatience, "refuse"), Error);
+  EXPECT_THROW((void)client_->wait(refused, kTimeout, "refuse"), Error);
 }
 
 TEST_F(RpcTest, SeveralRanksAnswerAtOnce) {
   Answering other(hub_, 3, *fabric_);
   Peer& to_other = fabric_->connect(3, "ps 2", other.address());
   const auto slow = client_->start(*ps_, kSlow, {});
-  EXPECT_EQ(from_bytes<int>(client_->call(to_other, kDouble, to_bytes(5), kPatience, "double")), 10);
+  EXPECT_EQ(from_bytes<int>(client_->call(to_other, kDouble, to_bytes(5), kTimeout, "double")), 10);
   server_->answer_slow();
-  EXPECT_TRUE(client_->wait(slow, kPatience, "take its time").empty());
+  EXPECT_TRUE(client_->wait(slow, kTimeout, "take its time").empty());
 }
 
 TEST_F(RpcTest, AnAnswerThatDoesNotComeIsADeadlineThatNamesPeerAndPurpose) {
@@ -153,10 +153,10 @@ TEST_F(RpcTest, ADeathEndsTheWaitWithTheNameOfTheDead) {
   server_.reset();
   for (const auto call : {slow, another}) {
     expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is gone; it was asked to take its time",
-                 [&] { (void)client_->wait(call, kPatience, "take its time"); });
+                 [&] { (void)client_->wait(call, kTimeout, "take its time"); });
   }
   expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is gone", [&] {
-    progress_until(*fabric_, deadline_in(kPatience), [&] { return ps_->failed(); });
+    progress_until(*fabric_, deadline_in(kTimeout), [&] { return ps_->failed(); });
     (void)client_->start(*ps_, kDouble, to_bytes(1));
   });
 }
@@ -171,7 +171,7 @@ TEST_F(RpcTest, ACallThatIsNeverAnsweredEndsWithTheDeathOfItsRank) {
     mute.reset();
   });
   expect_error(Code::unavailable, "ps 3 (rank 5 on n9) is gone; it was asked to double",
-               [&] { (void)client_->wait(call, kPatience, "double"); });
+               [&] { (void)client_->wait(call, kTimeout, "double"); });
   EXPECT_EQ(call_double(4), 8);
 }
 

@@ -80,13 +80,13 @@ TEST_P(WaitTest, EndsWhenAMessageArrives) {
   to_b.send(1, {});  // the connection itself takes several rounds
   {
     const Progressing sender(*a);
-    ASSERT_TRUE(progress_until(*b, deadline_in(kPatience), [&] { return heard == 1; }));
+    ASSERT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return heard == 1; }));
   }
   settle_down(*b);
   const std::jthread sender([&, waiting = gettid()] {
     EXPECT_TRUE(wait_until_asleep(waiting));
     to_b.send(1, {});
-    progress_until(*a, deadline_in(kPatience), [&] { return heard == 2; });
+    progress_until(*a, deadline_in(kTimeout), [&] { return heard == 2; });
   });
   while (heard < 2) {
     b->wait(kVeryLong);

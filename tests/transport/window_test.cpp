@@ -29,7 +29,7 @@ class WindowTest : public NetworkTest {
     NetworkTest::TearDown();
   }
   std::unique_ptr<Window> window(WindowPath path) { return owner_peer_->open_window(region_->key(), path); }
-  static Deadline soon() { return deadline_in(kPatience); }
+  static Deadline soon() { return deadline_in(kTimeout); }
   std::uint64_t word(std::uint64_t offset) {
     return std::atomic_ref<std::uint64_t>(
                *reinterpret_cast<std::uint64_t*>(region_->memory().data() + offset))

@@ -90,7 +90,7 @@ void StagedGpuPushChannel::write_entry(const PushRows& push, std::uint64_t first
   protocol::PushHeader header = header_of(push, first, count, session_.rank());
   numbering.number(header, session_.ps());
   header.in_staging_buffer = 1;
-  header.bytes = protocol::entry_bytes_in_room(header.kind, count);
+  header.bytes = protocol::entry_bytes_in_staging_buffer(header.kind, count);
   channel_.reserve(header.bytes);
   require_memory(buffer);
   std::byte* entry = channel_.ring().mapped();

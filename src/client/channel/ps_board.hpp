@@ -31,7 +31,7 @@ class PsBoard {
   bool mapped() const noexcept { return window_->mapped() != nullptr; }
   /// The ps's transport::LifeWord; nullptr where the board is not mapped.
   const std::byte* life_word() const noexcept {
-    return mapped() ? window_->mapped() + layout_.life() : nullptr;
+    return mapped() ? window_->mapped() + layout_.life_word() : nullptr;
   }
 
   /// Makes the entries before `tail` visible to the ps. They arrive before the tail does.

@@ -55,13 +55,13 @@ protocol::ConnectReply PsSession::ask_to_connect() {
 }
 
 void PsSession::begin(const protocol::ConnectReply& reply) {
-  if (reply.life != process_.incarnation) {
+  if (reply.incarnation != process_.incarnation) {
     read_locations();
-    process_.incarnation = reply.life;
+    process_.incarnation = reply.incarnation;
   }
   const std::string& wanted = runtime_.settings().text("window");
   const bool same_host = runtime_.member(peer_->rank()).host == runtime_.self().host;
-  const protocol::BoardLayout layout(static_cast<std::uint64_t>(runtime_.table().places()));
+  const protocol::BoardLayout layout(static_cast<std::uint64_t>(runtime_.table().capacity()));
   process_.board = std::make_unique<PsBoard>(
       peer_->open_window(reply.board,
                          same_host || wanted == "mapped" ? window_path(wanted) : transport::WindowPath::rma),
@@ -69,7 +69,7 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
   process_.life_word = process_.board->life_word();
   process_.applied = acknowledged_ = reply.applied;
   process_.ring_bytes = reply.ring_bytes;
-  process_.doorbell = reply.bell;
+  process_.doorbell = reply.doorbell;
   process_.sink = reinterpret_cast<protocol::PushSink*>(reply.sink);
   if (process_.board->mapped()) {
     process_.path = process_.sink != nullptr ? Path::in_process : Path::mapped;
@@ -86,7 +86,7 @@ void PsSession::read_locations() {
   decltype(locations_) locations;
   for (const auto& now : from_bytes<std::vector<protocol::CurrentLocation>>(
            rpc_.call(*peer_, transport::kCurrentLocations, {}, timeout(), "say where its shards lie"))) {
-    locations.emplace(std::pair(now.variable, now.shard), now.place);
+    locations.emplace(std::pair(now.variable, now.shard), now.location);
   }
   locations_ = std::move(locations);
 }
@@ -118,7 +118,7 @@ void PsSession::note_restart(std::uint32_t incarnation, cluster::Member process)
 /// The peer is the new process when this returns.
 void PsSession::await_restart() {
   gpu_memory_.release();
-  const auto timeout = runtime_.ps_patience();
+  const auto timeout = runtime_.ps_timeout();
   const bool may_return = runtime_.ps_may_be_replaced() && !runtime_.in_process();
   const auto settled = [this] { return restarted_ || runtime_.ps_given_up() || cancelled(); };
   if (may_return) transport::progress_until(fabric(), transport::deadline_in(timeout), settled);
@@ -141,10 +141,10 @@ void PsSession::reconnect() {
     await_restart();
     try {
       const protocol::ConnectReply reply = ask_to_connect();
-      moved = reply.life != process_.incarnation;
+      moved = reply.incarnation != process_.incarnation;
       if (memory_kept && !moved) {
         // The memory is as it was, with all entries in the ring.
-        process_.doorbell = reply.bell;
+        process_.doorbell = reply.doorbell;
         return;
       }
       memory_kept = false;

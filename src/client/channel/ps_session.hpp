@@ -26,7 +26,7 @@ namespace capstan::client {
 
 /// What a client knows of the process that is the ps now.
 struct PsProcess {
-  std::uint32_t incarnation = 0;  // another one than before: shards lie elsewhere (ConnectReply::life)
+  std::uint32_t incarnation = 0;  // another one than before: shards lie elsewhere (ConnectReply::incarnation)
   Path path = Path::messages;
   std::unique_ptr<PsBoard> board;
   const std::byte* life_word = nullptr;  // of the board; nullptr where it is not mapped
@@ -64,7 +64,7 @@ class PsSession {
   transport::Peer& peer() noexcept { return *peer_; }
   transport::Fabric& fabric() noexcept { return runtime_.data(); }
   /// Longest wait on another rank.
-  std::chrono::milliseconds timeout() const { return runtime_.patience(); }
+  std::chrono::milliseconds timeout() const { return runtime_.wait_timeout(); }
   const PsProcess& process() const noexcept { return process_; }
   PsBoard& board() noexcept { return *process_.board; }
   PsGpuMemory& gpu_memory() noexcept { return gpu_memory_; }
@@ -106,7 +106,7 @@ class PsSession {
 
   /// The ps acknowledges entries that were sent as messages. May be called inside progress().
   void note_acknowledged(const protocol::PushApplied& applied) noexcept {
-    if (applied.life == process_.incarnation || applied.bytes == protocol::kFenced)
+    if (applied.incarnation == process_.incarnation || applied.bytes == protocol::kFenced)
       acknowledged_ = applied.bytes;
   }
   /// Bytes of entries that were acknowledged, or protocol::kFenced.

@@ -106,8 +106,8 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   hello.late =
       settings.text("run-dir").empty() ? 0 : static_cast<std::int32_t>(settings.integer("late-workers"));
   hello.coordinator_wait = settings.duration("coordinator-wait").count();
-  hello.seat = topology::seat_of_this_process();
-  hello.seat.network = transport::network_kinds(data->transports());
+  hello.resources = topology::available_resources();
+  hello.resources.network = transport::network_kinds(data->transports());
   hello.control_address = control->address();
   hello.data_address = data->address();
   cluster::Table table = exchange(hello);
@@ -366,7 +366,7 @@ int Cluster::count(Role role) const noexcept { return runtime_->count(role); }
 int Cluster::rank() const noexcept { return runtime_->self().rank; }
 int Cluster::size() const noexcept { return static_cast<int>(runtime_->members().size()); }
 bool Cluster::embedded() const noexcept { return !runtime_->embedded().empty(); }
-bool Cluster::recovered() const noexcept { return runtime_->life() > 0; }
+bool Cluster::recovered() const noexcept { return runtime_->incarnation() > 0; }
 std::optional<std::int64_t> Cluster::recorded_step() const {
   const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
   if (recovered()) record.require_not_too_much_open();

@@ -124,7 +124,7 @@ class ConnectionLoop {
       if (static_cast<std::size_t>(strangers) >= limits_.strangers) {
         drop_oldest_stranger("others came while it had not shown the token");
       }
-      visitors_.push_back({std::move(socket), JoinHandshake(token_), Clock::now() + limits_.patience, from});
+      visitors_.push_back({std::move(socket), JoinHandshake(token_), Clock::now() + limits_.timeout, from});
       if (!serve(visitors_.back())) visitors_.pop_back();
     }
     listens_from_ = Clock::now() + kAfterMany;
@@ -172,7 +172,7 @@ class ConnectionLoop {
     const ssize_t sent = send(visitor.socket.get(), left.data(), left.size(), MSG_NOSIGNAL);
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
     visitor.sent += static_cast<std::size_t>(sent);
-    visitor.until = Clock::now() + limits_.patience;
+    visitor.until = Clock::now() + limits_.timeout;
     return visitor.sent < visitor.answer.size();
   }
 

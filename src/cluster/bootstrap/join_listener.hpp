@@ -23,7 +23,7 @@ class JoinListener {
   using Answer = std::function<DoorAnswer(DoorRequest, std::span<const std::byte> body)>;
   struct Limits {
     /// From a connection until the request is whole, and then between two pieces of the answer.
-    std::chrono::milliseconds patience{5000};
+    std::chrono::milliseconds timeout{5000};
     std::size_t strangers = 64;
     std::size_t guests = 64;  // who have shown the token
   };

@@ -20,12 +20,12 @@ inline constexpr std::uint64_t kMostOpenClosures = 50'000;
 
 /// A spare, and the ps whose place it takes.
 struct SpareRecord {
-  enum class State : std::uint8_t { waits, takes, stands, gone };
+  enum class State : std::uint8_t { waits, takes, stands, dead };
   std::int32_t rank = 0;
   State state = State::waits;
   std::int32_t ps = 0;  // rank; this and what follows once it was told to take its place
   std::int32_t ps_index = 0;
-  std::uint32_t life = 0;  // of the ps: protocol::TakeOver
+  std::uint32_t incarnation = 0;  // of the ps: protocol::FailoverRequest
 };
 
 struct CoordinatorRecord {
@@ -50,7 +50,7 @@ struct CoordinatorRecord {
 
 /// transport::kCoordinatorReturned: who it is, and what may not have been said before.
 struct CoordinatorBack {
-  std::int32_t life = 0;  // how often it has been started again
+  std::int32_t incarnation = 0;  // how often it has been started again
   Member coordinator;
   std::vector<Member> workers;     // to a ps: those that were started again, or came late
   std::vector<std::int32_t> lost;  // to a ps: ranks that count as dead

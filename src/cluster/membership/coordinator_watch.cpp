@@ -36,8 +36,8 @@ void CoordinatorWatch::greet(const transport::Message& message) {
 void CoordinatorWatch::hear(const transport::Message& message) {
   try {
     auto back = from_bytes<CoordinatorBack>(message.payload);
-    if (back.life <= life_) return;
-    life_ = back.life;  // what an earlier process has sent and comes from now on is told by it
+    if (back.incarnation <= incarnation_) return;
+    incarnation_ = back.incarnation;  // what an earlier process has sent and comes from now on is told by it
     back_ = std::move(back);
   } catch (const Error& error) {
     log::error("a coordinator says that it is back, but not how: {}", error.what());
@@ -45,9 +45,9 @@ void CoordinatorWatch::hear(const transport::Message& message) {
 }
 
 bool CoordinatorWatch::meet(const transport::Message& message) {
-  const auto life = transport::read_header<std::int32_t>(message);
-  if (!life) return false;
-  life_ = std::max(life_, *life);  // a greeting of an earlier coordinator may come late
+  const auto incarnation = transport::read_header<std::int32_t>(message);
+  if (!incarnation) return false;
+  incarnation_ = std::max(incarnation_, *incarnation);  // a greeting of an earlier coordinator may come late
   return true;
 }
 
@@ -62,7 +62,7 @@ CoordinatorBack CoordinatorWatch::take_up() {
 
 void CoordinatorWatch::answer() {
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
-      .send(transport::kCoordinatorKnown, transport::as_bytes(life_));
+      .send(transport::kCoordinatorKnown, transport::as_bytes(incarnation_));
 }
 
 const std::string& CoordinatorWatch::verdict() {

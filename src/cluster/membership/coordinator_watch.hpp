@@ -44,7 +44,7 @@ class CoordinatorWatch {
   /// Whom one waits for has to be here by then.
   std::optional<Clock::time_point> until() const noexcept { return until_; }
   /// How often the one that is there has been started again.
-  std::int32_t life() const noexcept { return life_; }
+  std::int32_t incarnation() const noexcept { return incarnation_; }
 
  private:
   Runtime& runtime_;
@@ -54,7 +54,7 @@ class CoordinatorWatch {
   std::string verdict_;
   bool alone_ = false;
   bool known_ = true;  // where this process is; false between expect_greeting() and the greeting
-  std::int32_t life_ = 0;
+  std::int32_t incarnation_ = 0;
 };
 
 }  // namespace capstan::cluster

@@ -27,7 +27,7 @@ struct Hello {
   std::int32_t late = 0;              // and this: how many workers may come in later
   std::int64_t coordinator_wait = 0;  // and this: milliseconds that all wait for one that was killed
   std::string own_role = {};          // of --role; "" for none
-  topology::AvailableResources seat = {};
+  topology::AvailableResources resources = {};
 };
 
 /// A ps and a spare, which may become one, have one thread and one fabric.
@@ -41,7 +41,7 @@ struct Member {
   std::int64_t pid = 0;
   std::vector<std::byte> control_address;
   std::vector<std::byte> data_address;
-  topology::AvailableResources seat = {};  // of its first process
+  topology::AvailableResources resources = {};  // of its first process
 
   /// "ps 1 (rank 2 on node17)"
   std::string name() const {
@@ -71,7 +71,7 @@ struct Table {
   /// A coordinator that is killed is started again.
   bool coordinator_may_return() const noexcept { return coordinator_wait > 0 && restarts > 0; }
   /// Ranks that there may ever be.
-  int places() const noexcept { return first_late() + late; }
+  int capacity() const noexcept { return first_late() + late; }
   /// The rank of a worker from its `time`-th start on, after the first; from 1.
   int rank_of_restart(int index, int time) const noexcept {
     return static_cast<int>(members.size()) + index * restarts + time - 1;
@@ -89,7 +89,7 @@ struct Table {
   int index_of_restart(int of_rank) const noexcept {
     return (of_rank - static_cast<int>(members.size())) / restarts;
   }
-  /// Of a worker that is none of `members`. REQUIRES: of_rank < places().
+  /// Of a worker that is none of `members`. REQUIRES: of_rank < capacity().
   int index_of(int of_rank) const noexcept {
     return is_late(of_rank) ? count(Role::worker) + of_rank - first_late() : index_of_restart(of_rank);
   }

@@ -17,26 +17,27 @@ using topology::AvailableResources;
 using topology::Device;
 using topology::NodeCpus;
 
-const NodeCpus* find_node(const AvailableResources& seat, std::int32_t node) {
-  const auto found = std::find_if(seat.nodes.begin(), seat.nodes.end(),
+const NodeCpus* find_node(const AvailableResources& resources, std::int32_t node) {
+  const auto found = std::find_if(resources.nodes.begin(), resources.nodes.end(),
                                   [node](const NodeCpus& one) { return one.node == node; });
-  return found == seat.nodes.end() ? nullptr : &*found;
+  return found == resources.nodes.end() ? nullptr : &*found;
 }
 
 /// The one whose turn it is, among those at nodes that this process may use; all, where none is.
-const Device* in_turn(const AvailableResources& seat, const std::vector<Device>& devices, std::size_t turn) {
+const Device* in_turn(const AvailableResources& resources, const std::vector<Device>& devices,
+                      std::size_t turn) {
   std::vector<const Device*> near;
   for (const Device& device : devices) {
-    if (find_node(seat, device.node) != nullptr) near.push_back(&device);
+    if (find_node(resources, device.node) != nullptr) near.push_back(&device);
   }
   if (near.empty()) return devices.empty() ? nullptr : &devices[turn % devices.size()];
   return near[turn % near.size()];
 }
 
-void run_on(Binding& binding, const AvailableResources& seat, const NodeCpus* node) {
+void run_on(Binding& binding, const AvailableResources& resources, const NodeCpus* node) {
   if (node == nullptr) return;
   binding.node = node->node;
-  binding.narrows = node->cpus != seat.cpus;
+  binding.narrows = node->cpus != resources.cpus;
   binding.cpus = node->cpus;
 }
 
@@ -60,13 +61,13 @@ bool is_busy(Role role) { return one_fabric(role) || role == Role::worker; }
 
 /// Where a busy rank is the only user of a core, two threads of it share that core.
 std::optional<std::string> on_one_core(const Member& member) {
-  if (!is_busy(member.role) || member.seat.core_count != 1) return std::nullopt;
+  if (!is_busy(member.role) || member.resources.core_count != 1) return std::nullopt;
   const bool ps = one_fabric(member.role);
   return fmt::format(
       "{} is bound to one core (cpus {}), which {} share: mpirun --bind-to none, or --map-by slot:PE=2, or "
       "srun "
       "--cpus-per-task=2",
-      member.name(), member.seat.cpus,
+      member.name(), member.resources.cpus,
       ps ? "the thread that applies pushes and the one that writes checkpoints"
          : "the thread that computes and the one that talks to the coordinator");
 }
@@ -77,19 +78,20 @@ std::vector<Binding> plan_binding(const std::vector<Member>& members) {
   std::vector<Binding> bindings;
   std::map<std::pair<std::string, bool>, std::size_t> turns;  // by host, of ps and of workers
   for (const Member& member : members) {
-    const AvailableResources& seat = member.seat;
-    Binding binding{.cpus = seat.cpus, .node = seat.nodes.size() == 1 ? seat.nodes[0].node : -1};
+    const AvailableResources& resources = member.resources;
+    Binding binding{.cpus = resources.cpus,
+                    .node = resources.nodes.size() == 1 ? resources.nodes[0].node : -1};
     const bool ps = one_fabric(member.role);
     const std::size_t turn = is_busy(member.role) ? turns[{member.host, ps}]++ : 0;
-    const Device* adapter = in_turn(seat, seat.adapters, turn);
-    if (ps && !seat.nodes.empty()) {
-      const NodeCpus* node = adapter != nullptr ? find_node(seat, adapter->node) : nullptr;
-      run_on(binding, seat, node != nullptr ? node : &seat.nodes[turn % seat.nodes.size()]);
+    const Device* adapter = in_turn(resources, resources.adapters, turn);
+    if (ps && !resources.nodes.empty()) {
+      const NodeCpus* node = adapter != nullptr ? find_node(resources, adapter->node) : nullptr;
+      run_on(binding, resources, node != nullptr ? node : &resources.nodes[turn % resources.nodes.size()]);
     }
     if (member.role == Role::worker) {
-      if (const Device* gpu = in_turn(seat, seat.gpus, turn)) {
+      if (const Device* gpu = in_turn(resources, resources.gpus, turn)) {
         binding.gpu = gpu->name;
-        run_on(binding, seat, find_node(seat, gpu->node));
+        run_on(binding, resources, find_node(resources, gpu->node));
       }
     }
     if (adapter != nullptr && is_busy(member.role)) binding.adapter = adapter->name;
@@ -114,7 +116,7 @@ std::vector<std::string> binding_table(const std::vector<Member>& members,
       if (!device.empty()) line += ", " + device;
     }
     if (binding.narrows) line += ", bound";
-    if (const auto& network = members[rank].seat.network; !network.empty()) {
+    if (const auto& network = members[rank].resources.network; !network.empty()) {
       line += fmt::format(", UCX by {}", fmt::join(network, " "));
     }
     lines.push_back(std::move(line));
@@ -134,7 +136,7 @@ std::vector<std::string> binding_warnings(const std::vector<Member>& members,
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     const Member& member = members[rank];
     Host& host = hosts[member.host];
-    host.cpus.merge(numbers_of(member.seat.cpus));
+    host.cpus.merge(numbers_of(member.resources.cpus));
     if (!is_busy(member.role)) continue;
     ++(one_fabric(member.role) ? host.ps : host.workers);
     auto one = on_one_core(member);

@@ -369,7 +369,7 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
   for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
     const Hello& hello = hellos[rank];
     members.push_back({static_cast<int>(rank), places[rank].role, places[rank].index, hello.host, hello.pid,
-                       hello.control_address, hello.data_address, hello.seat});
+                       hello.control_address, hello.data_address, hello.resources});
   }
   return members;
 }

@@ -16,10 +16,10 @@ void Coordinator::add_workers() {
   const std::vector<std::int32_t> lost = runtime_.coordinator_memory().read().lost;
   for (const cluster::Member& member : runtime_.members()) {
     // Traffic both ways is what makes either end's death visible to the other.
-    const bool no_spare_any_more = member.role == Role::spare && !takeovers_.waits(member.rank);
-    if (no_spare_any_more && takeovers_.now_of(member.rank).empty()) dead_ranks_.add(member.rank);
+    const bool no_spare_any_more = member.role == Role::spare && !failovers_.waits(member.rank);
+    if (no_spare_any_more && failovers_.now_of(member.rank).empty()) dead_ranks_.add(member.rank);
     if (member.role != Role::coordinator && !no_spare_any_more &&
-        (member.role != Role::worker || runtime_.life() == 0))
+        (member.role != Role::worker || runtime_.incarnation() == 0))
       runtime_.control_peer(member).send(transport::kHello, {});
     if (member.role == Role::ps)
       runtime_.control_peer(member).send(transport::kHeartbeat,
@@ -38,9 +38,9 @@ void Coordinator::add_workers() {
 
 /// Nothing is dispatched before it is certain what of each closure counts: every worker has ended what it
 /// ran, or is fenced off, and every ps has applied what they had pushed.
-void Coordinator::come_back() {
+void Coordinator::recover() {
   lacks_start_ = runtime_.coordinator_memory().read().too_much_open;
-  queue_->number_for_one_from(static_cast<std::uint64_t>(runtime_.life()) << 40);
+  queue_->number_for_one_from(static_cast<std::uint64_t>(runtime_.incarnation()) << 40);
   const auto silent = [this] {
     std::vector<transport::Peer*> peers;
     for (int index = 0; index < dispatcher_.workers(); ++index) {
@@ -60,7 +60,7 @@ void Coordinator::come_back() {
     failure_detector_.mark_dead(peer->rank());
     lose_worker(*peer, /*may_live=*/true);
   }
-  transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.patience()),
+  transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.wait_timeout()),
                             [&] { return !dispatcher_.any_open() || queue_->broken(); });
   look_for_silent_ps();
   if (queue_->broken()) return;  // every call says why

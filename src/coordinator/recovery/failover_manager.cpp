@@ -14,9 +14,9 @@ namespace capstan::coordinator {
 namespace {
 
 /// A tenth of a GB/s is slower than any file system that shards are read from.
-std::chrono::milliseconds reading(const protocol::TakeOver& takeover) {
+std::chrono::milliseconds reading(const protocol::FailoverRequest& failover) {
   std::uint64_t bytes = 0;
-  for (const protocol::CreateShard& shard : takeover.shards) {
+  for (const protocol::CreateShard& shard : failover.shards) {
     const std::uint64_t elements = shard.rows * protocol::width_of(shard.shape);
     bytes += elements * (size_of(shard.dtype) + protocol::slots_of(shard.optimizer.kind).size() *
                                                     size_of(protocol::slot_dtype(shard.dtype)));
@@ -75,60 +75,60 @@ FailoverManager::Spare* FailoverManager::choose(const cluster::Member& ps) {
   return best;
 }
 
-bool FailoverManager::advance(const cluster::Member& ps, const std::vector<std::int32_t>& gone,
+bool FailoverManager::advance(const cluster::Member& ps, const std::vector<std::int32_t>& dead,
                               Clock::time_point now) {
   if (Spare* spare = find(State::takes, ps.rank)) {
     if (now < spare->by) return true;
     why_[ps.rank] = fmt::format("{} has not taken its place in time", runtime_.name_of(spare->rank));
     log::warn("{}: {}", ps.name(), why_[ps.rank]);
-    set(*spare, State::gone);
+    set(*spare, State::dead);
   }
-  if (Spare* spare = choose(ps)) return tell(*spare, ps, gone, now);
+  if (Spare* spare = choose(ps)) return tell(*spare, ps, dead, now);
   if (why_[ps.rank].empty())
     why_[ps.rank] =
         runtime_.ps_have_replicas() ? "it has no replica any more" : "no spare is left (--spares)";
   return false;
 }
 
-protocol::TakeOver FailoverManager::takeover_of(const cluster::Member& ps) const {
+protocol::FailoverRequest FailoverManager::takeover_of(const cluster::Member& ps) const {
   if (!runtime_.ps_have_replicas()) return contents_.takeover_of(ps.index);
   contents_.require_no_group();
-  protocol::TakeOver takeover;
-  takeover.index = ps.index;
-  takeover.source = protocol::TakeOver::Source::replica;
-  return takeover;
+  protocol::FailoverRequest failover;
+  failover.index = ps.index;
+  failover.source = protocol::FailoverRequest::Source::replica;
+  return failover;
 }
 
-bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
+bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& dead,
                            Clock::time_point now) {
-  protocol::TakeOver takeover;
+  protocol::FailoverRequest failover;
   try {
-    takeover = takeover_of(ps);
+    failover = takeover_of(ps);
   } catch (const Error& error) {
     why_[ps.rank] = error.what();
     return false;
   }
-  takeover.rank = ps.rank;
-  takeover.life = life_of(ps.rank) + 1;
-  takeover.gone = gone;
-  const int places = runtime_.table().places();
-  for (int rank = static_cast<int>(runtime_.members().size()); rank < places; ++rank) {
-    if (runtime_.knows(rank)) takeover.members.push_back(runtime_.member(rank));
+  failover.rank = ps.rank;
+  failover.incarnation = incarnation_of(ps.rank) + 1;
+  failover.dead = dead;
+  const int capacity = runtime_.table().capacity();
+  for (int rank = static_cast<int>(runtime_.members().size()); rank < capacity; ++rank) {
+    if (runtime_.knows(rank)) failover.members.push_back(runtime_.member(rank));
   }
   {
     const std::lock_guard lock(mutex_);
-    spare = {{spare.rank, State::takes, ps.rank, ps.index, takeover.life},
-             now + runtime_.patience() + reading(takeover)};
+    spare = {{spare.rank, State::takes, ps.rank, ps.index, failover.incarnation},
+             now + runtime_.wait_timeout() + reading(failover)};
   }
   note();
   const auto checkpoint = contents_.checkpoint();
   log::warn(
       "{} is lost; {} takes its shards over {}", ps.name(), runtime_.name_of(spare.rank),
-      takeover.source == protocol::TakeOver::Source::replica
+      failover.source == protocol::FailoverRequest::Source::replica
           ? "with all that it had acknowledged"
-          : fmt::format("from checkpoint {} (step {})", takeover.folder, checkpoint ? checkpoint->step : 0));
+          : fmt::format("from checkpoint {} (step {})", failover.folder, checkpoint ? checkpoint->step : 0));
   runtime_.control_peer(ps).send(transport::kFenced, {});
-  runtime_.control_peer(runtime_.member(spare.rank)).send(transport::kTakeOver, {}, to_bytes(takeover));
+  runtime_.control_peer(runtime_.member(spare.rank)).send(transport::kFailover, {}, to_bytes(failover));
   return true;
 }
 
@@ -143,24 +143,24 @@ bool FailoverManager::waits(int rank) const {
   });
 }
 
-std::uint32_t FailoverManager::life_of(int ps) const {
-  std::uint32_t life = 0;  // no spare has been told yet
+std::uint32_t FailoverManager::incarnation_of(int ps) const {
+  std::uint32_t incarnation = 0;  // no spare has been told yet
   for (const Spare& spare : spares_) {
-    if (spare.ps == ps) life = std::max(life, spare.life);
+    if (spare.ps == ps) incarnation = std::max(incarnation, spare.incarnation);
   }
-  return life;
+  return incarnation;
 }
 
-bool FailoverManager::admits(const cluster::Member& ps, std::uint32_t life) {
-  if (life == life_of(ps.rank)) return true;
+bool FailoverManager::admits(const cluster::Member& ps, std::uint32_t incarnation) {
+  if (incarnation == incarnation_of(ps.rank)) return true;
   log::warn("{}, pid {}, is told to end: a spare has its place, or is about to take it", ps.name(), ps.pid);
   runtime_.control().connect(ps.rank, ps.name(), ps.control_address).send(transport::kFenced, {});
   return false;
 }
 
-void FailoverManager::welcome(int ps, std::uint32_t life) {
+void FailoverManager::welcome(int ps, std::uint32_t incarnation) {
   for (Spare& spare : spares_) {
-    if (life > 0 && spare.ps == ps && spare.life == life) set(spare, State::stands);
+    if (incarnation > 0 && spare.ps == ps && spare.incarnation == incarnation) set(spare, State::stands);
   }
   why_.erase(ps);
 }
@@ -174,15 +174,15 @@ int FailoverManager::spare_of(int ps) const {
 
 int FailoverManager::lose_ps(int ps) {
   const int rank = spare_of(ps);
-  if (Spare* spare = find(State::stands, ps)) set(*spare, State::gone);
+  if (Spare* spare = find(State::stands, ps)) set(*spare, State::dead);
   return rank;
 }
 
 void FailoverManager::lose(int rank) {
   for (Spare& spare : spares_) {
-    if (spare.rank != rank || spare.state == State::gone) continue;
+    if (spare.rank != rank || spare.state == State::dead) continue;
     const State before = spare.state;
-    set(spare, State::gone);
+    set(spare, State::dead);
     if (before == State::waits) {
       log::warn("{} is gone; {} spares are left", runtime_.name_of(rank), waiting());
     } else if (before == State::takes) {
@@ -196,7 +196,7 @@ void FailoverManager::lose(int rank) {
 void FailoverManager::fail(int rank, const std::string& why) {
   for (Spare& spare : spares_) {
     if (spare.rank != rank || spare.state != State::takes) continue;
-    set(spare, State::gone);
+    set(spare, State::dead);
     why_[spare.ps] = fmt::format("{} could not take its place: {}", runtime_.name_of(rank), why);
     log::warn("{} has not got the shards of {}: {}", runtime_.name_of(rank), runtime_.name_of(spare.ps), why);
   }
@@ -210,7 +210,7 @@ bool FailoverManager::drop_replica(const cluster::Member& ps) {
     if (spare.state == State::takes || spare.state == State::stands) return false;
     if (spare.state == State::waits) {
       log::warn("{} goes on without {}", ps.name(), runtime_.name_of(replica));
-      set(spare, State::gone);
+      set(spare, State::dead);
     }
   }
   return true;

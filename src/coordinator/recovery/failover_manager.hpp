@@ -25,9 +25,9 @@ class FailoverManager {
 
   /// To be called again and again as long as a ps is gone, after its own host's time is up: fences off the
   /// process that was the ps, which may be stopped and resume, and tells the next spare to take its place.
-  /// `gone` are the ranks that count as dead. False when it is lost for good; then
+  /// `dead` are the ranks that count as dead. False when it is lost for good; then
   /// `why` says why, by the ps's rank.
-  bool advance(const cluster::Member& ps, const std::vector<std::int32_t>& gone, Clock::time_point now);
+  bool advance(const cluster::Member& ps, const std::vector<std::int32_t>& dead, Clock::time_point now);
   const std::string& why(int ps) { return why_[ps]; }
 
   /// A spare has been told to take the place of this ps, and has not said yet that it has.
@@ -35,12 +35,12 @@ class FailoverManager {
   /// Nothing has been asked of that spare yet, and it lives.
   bool waits(int rank) const;
   /// Of the process that is the ps, or is about to be; beats of others do not count.
-  std::uint32_t life_of(int ps) const;
+  std::uint32_t incarnation_of(int ps) const;
   /// A process says that it is this ps. False when its place is another one's: it is told to end.
-  bool admits(const cluster::Member& ps, std::uint32_t life);
+  bool admits(const cluster::Member& ps, std::uint32_t incarnation);
   /// The process of that incarnation has the shards of the ps. REQUIRES: the coordinator's record has its
   /// address.
-  void welcome(int ps, std::uint32_t life);
+  void welcome(int ps, std::uint32_t incarnation);
   /// The rank of the spare that is in its place; -1 when none is.
   int spare_of(int ps) const;
   /// The ps is gone, and so is the spare that was in its place: its rank, or -1.
@@ -66,8 +66,8 @@ class FailoverManager {
   };
   Spare* find(State state, int ps);
   Spare* choose(const cluster::Member& ps);
-  protocol::TakeOver takeover_of(const cluster::Member& ps) const;
-  bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& gone,
+  protocol::FailoverRequest takeover_of(const cluster::Member& ps) const;
+  bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& dead,
             Clock::time_point now);
   void set(Spare& spare, State state);
   /// For the coordinator's next process, before anything of it is said to others.

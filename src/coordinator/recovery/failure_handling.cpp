@@ -15,12 +15,12 @@ namespace capstan::coordinator {
 
 /// Who was told. A ps that the worker had not reached yet would never notice; the others say when they have
 /// applied what it pushed.
-std::set<int> Coordinator::tell_every_ps_of_death(const protocol::WorkerGone& worker) {
+std::set<int> Coordinator::tell_every_ps_of_death(const protocol::WorkerDead& worker) {
   std::set<int> told;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
     if (peer.failed() && !away_.contains(peer.rank())) continue;
-    peer.send(transport::kWorkerGone,
+    peer.send(transport::kWorkerDead,
               transport::as_bytes(worker));  // to one that is away, again when it is back
     told.insert(peer.rank());
   }
@@ -28,11 +28,11 @@ std::set<int> Coordinator::tell_every_ps_of_death(const protocol::WorkerGone& wo
 }
 
 void Coordinator::lose_ps(transport::Peer& peer) {
-  if (takeovers_.is_being_replaced(peer.rank())) return;  // the process that was fenced off has ended
+  if (failovers_.is_being_replaced(peer.rank())) return;  // the process that was fenced off has ended
   metrics_.count_lost(runtime_.member(peer.rank()));
   failure_detector_.forget(peer.rank());
   strategy_.save_progress().lose(runtime_.member(peer.rank()).index, peer.name());
-  if (const int spare = takeovers_.lose_ps(peer.rank()); spare >= 0) dead_ranks_.add(spare);
+  if (const int spare = failovers_.lose_ps(peer.rank()); spare >= 0) dead_ranks_.add(spare);
   if (runtime_.ps_may_be_replaced()) {
     const auto wait =
         runtime_.ps_may_return() ? runtime_.settings().duration("ps-wait") : std::chrono::milliseconds(0);
@@ -55,7 +55,7 @@ void Coordinator::on_failure(transport::Peer& peer) {
     log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
     return;
   }
-  if (runtime_.member(peer.rank()).role == Role::spare) return takeovers_.lose(peer.rank());
+  if (runtime_.member(peer.rank()).role == Role::spare) return failovers_.lose(peer.rank());
   if (runtime_.member(peer.rank()).role == Role::ps) return lose_ps(peer);
   failure_detector_.mark_dead(peer.rank());
   returning_.forget(peer);
@@ -64,21 +64,21 @@ void Coordinator::on_failure(transport::Peer& peer) {
 
 bool Coordinator::greet_returned_ps() {
   const bool any = !returned_.empty();
-  for (const auto& [member, life] : std::exchange(returned_, {})) {
-    if (!takeovers_.admits(member, life)) continue;
+  for (const auto& [member, incarnation] : std::exchange(returned_, {})) {
+    if (!failovers_.admits(member, incarnation)) continue;
     runtime_.ps_returned_to_control(member);
     // Before a spare's record names it no more, and before the ps is greeted, which then relies on it.
     if (runtime_.coordinator_may_return()) note_members();
-    takeovers_.welcome(member.rank, life);
+    failovers_.welcome(member.rank, incarnation);
     away_.erase(member.rank);
     failure_detector_.forget(member.rank);
     dead_ranks_.remove(member.rank);
-    if (const int spare = takeovers_.spare_of(member.rank); spare >= 0) dead_ranks_.remove(spare);
+    if (const int spare = failovers_.spare_of(member.rank); spare >= 0) dead_ranks_.remove(spare);
     transport::Peer& peer = runtime_.control_peer(member);
     peer.send(transport::kHello, {});
     peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsHeartbeatHeader{}));
     for (const std::int32_t rank : dispatcher_.open_at(member.rank)) {
-      peer.send(transport::kWorkerGone, transport::as_bytes(protocol::WorkerGone{rank, 0}));
+      peer.send(transport::kWorkerDead, transport::as_bytes(protocol::WorkerDead{rank, 0}));
     }
     returning_.tell_again(peer);
     metrics_.count_back(member);
@@ -90,21 +90,21 @@ bool Coordinator::greet_returned_ps() {
 
 /// Its own host has --ps-wait; then it is a spare's turn.
 void Coordinator::wait_for_ps() {
-  for (const auto& [rank, why] : std::exchange(not_taken_, {})) takeovers_.fail(rank, why);
+  for (const auto& [rank, why] : std::exchange(not_taken_, {})) failovers_.fail(rank, why);
   const auto now = std::chrono::steady_clock::now();
   for (const auto& [rank, until] : away_) {
     if (now < until) continue;
     // Also of one that is only silent: a save does not wait for what its process may still write.
-    if (!takeovers_.is_being_replaced(rank))
+    if (!failovers_.is_being_replaced(rank))
       strategy_.save_progress().lose(runtime_.member(rank).index, runtime_.name_of(rank));
     const bool spares = runtime_.count(Role::spare) > 0;
-    if (spares && takeovers_.advance(runtime_.member(rank), dead_workers(), now)) continue;
+    if (spares && failovers_.advance(runtime_.member(rank), dead_workers(), now)) continue;
     const std::string waited = runtime_.ps_may_return()
                                    ? fmt::format(", and it has not come back within {} ms (--ps-wait)",
                                                  runtime_.settings().duration("ps-wait").count())
                                    : "";
     const std::string no_spare =
-        spares ? fmt::format("; no spare has taken its place: {}", takeovers_.why(rank)) : "";
+        spares ? fmt::format("; no spare has taken its place: {}", failovers_.why(rank)) : "";
     runtime_.give_up_ps();
     queue_->break_down(
         Code::unavailable,
@@ -119,7 +119,7 @@ void Coordinator::wait_for_ps() {
 /// Ranks whose pushes count no more: earlier lives, and workers that are lost.
 std::vector<std::int32_t> Coordinator::dead_workers() const {
   std::vector<std::int32_t> dead;
-  for (int rank = 0; rank < runtime_.table().places(); ++rank) {
+  for (int rank = 0; rank < runtime_.table().capacity(); ++rank) {
     if (!runtime_.knows(rank) || runtime_.member(rank).role != Role::worker) continue;
     const int index = runtime_.member(rank).index;
     const bool lives = index >= dispatcher_.workers() || returning_.contains(rank) ||
@@ -149,7 +149,8 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
   } else if (runtime_.knows(message.from) && runtime_.member(message.from).role == Role::ps) {
     const auto beat = transport::read_header<protocol::PsHeartbeatHeader>(message);
     if (!beat) return;
-    if (beat->life != takeovers_.life_of(message.from)) return;  // of a process that was fenced off
+    if (beat->incarnation != failovers_.incarnation_of(message.from))
+      return;  // of a process that was fenced off
     if (failure_detector_.heard(message.from, now, beat->busy != 0)) {
       away_.erase(message.from);
       dead_ranks_.remove(message.from);
@@ -207,13 +208,13 @@ void Coordinator::look_for_silent_ps() {
       Code::unavailable,
       fmt::format("waited {} ms for {} to apply what {} had pushed before it was lost; start again with "
                   "--resume to go on from the last checkpoint",
-                  runtime_.patience().count(), runtime_.name_of(overdue->ps),
+                  runtime_.wait_timeout().count(), runtime_.name_of(overdue->ps),
                   runtime_.name_of(overdue->worker)));
 }
 
 void Coordinator::lose_worker(transport::Peer& peer, bool may_live) {
   const auto closures = dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), may_live ? 1 : 0}),
-                                         transport::deadline_in(runtime_.patience()));
+                                         transport::deadline_in(runtime_.wait_timeout()));
   if (!closures) return;
   metrics_.count_lost(runtime_.member(peer.rank()));
   members_changed_ = true;
@@ -226,7 +227,7 @@ void Coordinator::lose_worker(transport::Peer& peer, bool may_live) {
 void Coordinator::let_go(transport::Peer& peer) {
   const std::uint64_t ended = dispatcher_.ended(peer);
   (void)dispatcher_.lose(peer, tell_every_ps_of_death({peer.rank(), 0}),
-                         transport::deadline_in(runtime_.patience()));
+                         transport::deadline_in(runtime_.wait_timeout()));
   failure_detector_.mark_dead(peer.rank());
   members_changed_ = true;
   peer.send(transport::kShutdown, {});
@@ -237,7 +238,7 @@ void Coordinator::let_go(transport::Peer& peer) {
 void Coordinator::when_alone(const transport::Peer& last) {
   if (dispatcher_.alive() > 0) return;
   last_lost_ = last.name();
-  if (may_come_back()) {
+  if (may_restart()) {
     alone_until_ = std::chrono::steady_clock::now() + runtime_.settings().duration("worker-wait");
   } else {
     queue_->break_down(Code::unavailable, last.name() + " is gone, and no worker is left");
@@ -245,7 +246,7 @@ void Coordinator::when_alone(const transport::Peer& last) {
 }
 
 /// As far as their ranks tell: the last start of a worker may have failed before it came here.
-bool Coordinator::may_come_back() const {
+bool Coordinator::may_restart() const {
   if (late_.may_come()) return true;
   const cluster::Table& table = runtime_.table();
   for (int index = 0; index < runtime_.count(Role::worker); ++index) {

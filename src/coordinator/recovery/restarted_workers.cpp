@@ -30,10 +30,10 @@ void RestartedWorkers::ask(const transport::Message& message) {
 bool RestartedWorkers::acceptable(const cluster::Member& member) const {
   const cluster::Table& table = runtime_.table();
   const bool is_new = static_cast<std::size_t>(member.rank) >= table.members.size() &&
-                      member.rank < table.places() && member.role == Role::worker &&
+                      member.rank < table.capacity() && member.role == Role::worker &&
                       member.index == table.index_of(member.rank);
   if (!is_new) return false;
-  const auto later = [&](int rank) { return rank >= member.rank && rank < table.places(); };
+  const auto later = [&](int rank) { return rank >= member.rank && rank < table.capacity(); };
   const transport::Peer* before = dispatcher_.worker(member.index);
   if (table.is_late(member.rank)) return member.index == dispatcher_.workers();  // they come in order
   return before != nullptr && !later(before->rank()) &&
@@ -64,14 +64,14 @@ void RestartedWorkers::begin(const Asking& asking) {
   runtime_.add(member);
   if (before == nullptr) dispatcher_.expect(runtime_.control_peer(member));
   Returning worker{
-      &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.patience())};
+      &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.wait_timeout())};
   if (asking.by_a_ps) {
     worker.peer->send(transport::kCoordinatorReturned, {},
-                      to_bytes(cluster::CoordinatorBack{runtime_.life(), runtime_.self(), {}, {}}));
+                      to_bytes(cluster::CoordinatorBack{runtime_.incarnation(), runtime_.self(), {}, {}}));
   }
   // Traffic both ways is what makes either end's death visible to the other.
-  const std::int32_t life = runtime_.life();
-  worker.peer->send(transport::kHello, transport::as_bytes(life));
+  const std::int32_t incarnation = runtime_.incarnation();
+  worker.peer->send(transport::kHello, transport::as_bytes(incarnation));
   const auto bytes = to_bytes(member);
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
@@ -107,7 +107,7 @@ void RestartedWorkers::give_up(const Returning& worker) {
   std::vector<std::string> names;
   for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));
   log::warn("{} cannot be taken in: waited {} ms for {} to know it", worker.peer->name(),
-            runtime_.patience().count(), fmt::join(names, " and "));
+            runtime_.wait_timeout().count(), fmt::join(names, " and "));
   worker.peer->send(transport::kShutdown, {});
 }
 

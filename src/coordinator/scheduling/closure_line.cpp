@@ -36,11 +36,11 @@ Closure ClosureLine::pop() {
 std::optional<Closure> ClosureLine::remove(std::uint64_t id, int priority) {
   const auto found = lines_.find(priority);
   if (found == lines_.end()) return std::nullopt;
-  const auto place = std::find_if(found->second.begin(), found->second.end(),
-                                  [id](const Closure& closure) { return closure.id == id; });
-  if (place == found->second.end()) return std::nullopt;
-  Closure closure = std::move(*place);
-  found->second.erase(place);
+  const auto location = std::find_if(found->second.begin(), found->second.end(),
+                                     [id](const Closure& closure) { return closure.id == id; });
+  if (location == found->second.end()) return std::nullopt;
+  Closure closure = std::move(*location);
+  found->second.erase(location);
   if (found->second.empty() && priority != 0) lines_.erase(found);
   --size_;
   return closure;

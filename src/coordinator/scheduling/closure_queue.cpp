@@ -110,7 +110,7 @@ Closure ClosureQueue::make(std::uint64_t id, std::uint32_t function, std::vector
 bool ClosureQueue::admit(Closure closure) {
   bool first = false;
   if (closure.special && closure.extras()->deadline) {
-    const auto place =
+    const auto location =
         timed_
             .try_emplace({*closure.extras()->deadline, closure.id}, Closure{.id = closure.id,
                                                                             .worker = closure.worker,
@@ -119,7 +119,7 @@ bool ClosureQueue::admit(Closure closure) {
                                                                             .arguments = {},
                                                                             .result = closure.result})
             .first;
-    first = place == timed_.begin();
+    first = location == timed_.begin();
     set_next_deadline();
   }
   if (closure.failed_input() != nullptr) {

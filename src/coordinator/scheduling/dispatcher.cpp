@@ -84,7 +84,7 @@ void Dispatcher::send_to_all(std::uint16_t type) {
 void Dispatcher::free_resources() {
   const std::vector<std::uint64_t> freed = strategy_.worker_resources().take_freed();
   if (freed.empty()) return;
-  const protocol::FreeHeader header{strategy_.runtime()->life()};
+  const protocol::FreeHeader header{strategy_.runtime()->incarnation()};
   const std::vector<std::byte> ids = to_bytes(freed);
   for (const Worker& worker : workers_) {
     if (worker.alive) worker.peer->send(transport::kFreeResources, transport::as_bytes(header), ids);
@@ -261,7 +261,7 @@ void Dispatcher::give(Worker& worker, Closure closure) {
       closure.id, closure.arguments.size(), closure.function,
       static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
       // For a coordinator that was killed any of them may have been begun.
-      static_cast<std::uint8_t>(closure.again || strategy_.runtime()->life() > 0 ? 1 : 0)};
+      static_cast<std::uint8_t>(closure.again || strategy_.runtime()->incarnation() > 0 ? 1 : 0)};
   std::vector<std::byte> special;
   if (closure.special && !append_extras(special, header, closure)) return;
   if (closure.special) {
@@ -298,7 +298,7 @@ std::uint64_t Dispatcher::announce(Worker& worker) {
 
 void Dispatcher::send_batch(Worker& worker) {
   if (worker.batched == 0) return;
-  const protocol::BatchHeader header{worker.batched, announce(worker), strategy_.runtime()->life(),
+  const protocol::BatchHeader header{worker.batched, announce(worker), strategy_.runtime()->incarnation(),
                                      worker.failures};
   if (io::TraceFile* trace = strategy_.runtime()->trace(); trace != nullptr) {
     trace->instant("dispatch", "dispatch",

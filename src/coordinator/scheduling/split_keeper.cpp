@@ -57,9 +57,9 @@ SplitKeeper::Epoch& SplitKeeper::opened(std::int64_t number) {
   Epoch& epoch = found->second;
   if (fresh) {
     epoch.order = order_of(number);
-    epoch.place_of.resize(epoch.order.size());
-    for (std::size_t place = 0; place < epoch.order.size(); ++place)
-      epoch.place_of[epoch.order[place]] = place;
+    epoch.location_of.resize(epoch.order.size());
+    for (std::size_t location = 0; location < epoch.order.size(); ++location)
+      epoch.location_of[epoch.order[location]] = location;
     epoch.states.assign(epoch.order.size(), State::to_do);
     epoch.to_do = count();
   }
@@ -72,12 +72,12 @@ void SplitKeeper::look() const {
     if (split.result->pending()) return false;
     Epoch& epoch = epochs_.at(split.epoch);
     if (split.result->state == Result::State::ready) {
-      epoch.states[split.place] = State::done;
+      epoch.states[split.location] = State::done;
       ++epoch.done;
     } else {
-      epoch.states[split.place] = State::to_do;
+      epoch.states[split.location] = State::to_do;
       ++epoch.to_do;
-      epoch.first_to_do = std::min(epoch.first_to_do, split.place);
+      epoch.first_to_do = std::min(epoch.first_to_do, split.location);
     }
     return true;
   });
@@ -127,10 +127,10 @@ std::vector<DataSplit> SplitKeeper::next(std::int64_t most) {
   const std::int64_t number = epoch();
   if (number >= options_.epochs || most <= 0) return found;
   Epoch& epoch = opened(number);
-  for (std::size_t place = epoch.first_to_do; place < epoch.states.size(); ++place) {
-    if (epoch.states[place] != State::to_do) continue;
-    if (found.empty()) epoch.first_to_do = place;
-    found.push_back(cuts_[epoch.order[place]]);
+  for (std::size_t location = epoch.first_to_do; location < epoch.states.size(); ++location) {
+    if (epoch.states[location] != State::to_do) continue;
+    if (found.empty()) epoch.first_to_do = location;
+    found.push_back(cuts_[epoch.order[location]]);
     found.back().epoch = number;
     if (static_cast<std::int64_t>(found.size()) == most) break;
   }
@@ -143,10 +143,10 @@ std::shared_ptr<const Result> SplitKeeper::add(const DataSplit& split, std::uint
   extras->completes = true;  // half a split would count again
   auto result = coordinator_->schedule(function, std::move(arguments), std::move(extras));
   Epoch& epoch = epochs_.at(split.epoch);
-  const std::size_t place = epoch.place_of[static_cast<std::size_t>(split.index)];
-  epoch.states[place] = State::under_way;
+  const std::size_t location = epoch.location_of[static_cast<std::size_t>(split.index)];
+  epoch.states[location] = State::under_way;
   --epoch.to_do;
-  under_way_.push_back({split.epoch, place, result});
+  under_way_.push_back({split.epoch, location, result});
   return result;
 }
 
@@ -166,15 +166,15 @@ std::string SplitKeeper::position() const {
   Json done = Json::object();
   for (const auto& [number, epoch] : epochs_) {
     Json ranges = Json::array();
-    for (std::size_t place = 0; place < epoch.states.size();) {
-      if (epoch.states[place] != State::done) {
-        ++place;
+    for (std::size_t location = 0; location < epoch.states.size();) {
+      if (epoch.states[location] != State::done) {
+        ++location;
         continue;
       }
-      std::size_t end = place;
+      std::size_t end = location;
       while (end < epoch.states.size() && epoch.states[end] == State::done) ++end;
-      ranges.push_back({place, end});
-      place = end;
+      ranges.push_back({location, end});
+      location = end;
     }
     if (!ranges.empty()) done[std::to_string(number)] = std::move(ranges);
   }
@@ -203,13 +203,13 @@ SplitKeeper::Position SplitKeeper::parsed(const std::string& text) const try {
   for (const auto& [number, ranges] : json.at("done").items()) {
     const std::int64_t epoch = std::stoll(number);
     if (epoch < position.first_epoch) throw bad_position("epoch " + number + " is done and not done");
-    std::vector<std::size_t>& places = position.done[epoch];
+    std::vector<std::size_t>& locations = position.done[epoch];
     for (const Json& range : ranges) {
       const auto begin = range.at(0).get<std::uint64_t>();
       const auto end = range.at(1).get<std::uint64_t>();
-      const std::uint64_t least = places.empty() ? 0 : places.back() + 1;
+      const std::uint64_t least = locations.empty() ? 0 : locations.back() + 1;
       if (begin < least || end < begin || end > cuts_.size()) throw bad_position("its ranges are none");
-      for (std::size_t place = begin; place < end; ++place) places.push_back(place);
+      for (std::size_t location = begin; location < end; ++location) locations.push_back(location);
     }
   }
   return position;
@@ -229,10 +229,10 @@ void SplitKeeper::restore(const std::string& text) {
   const Position position = parsed(text);
   epochs_.clear();
   first_epoch_ = position.first_epoch;
-  for (const auto& [number, places] : position.done) {
+  for (const auto& [number, locations] : position.done) {
     Epoch& epoch = opened(number);
-    for (const std::size_t place : places) epoch.states[place] = State::done;
-    epoch.done = static_cast<std::int64_t>(places.size());
+    for (const std::size_t location : locations) epoch.states[location] = State::done;
+    epoch.done = static_cast<std::int64_t>(locations.size());
     epoch.to_do = count() - epoch.done;
   }
   close_epochs();

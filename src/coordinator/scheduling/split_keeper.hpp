@@ -41,16 +41,16 @@ class SplitKeeper final : public strategy::CheckpointedState {
  private:
   enum class State : std::uint8_t { to_do, under_way, done };
   struct Epoch {
-    std::vector<std::size_t> order;     // cuts, by place
-    std::vector<std::size_t> place_of;  // by cut
-    std::vector<State> states;          // by place
+    std::vector<std::size_t> order;        // cuts, by place
+    std::vector<std::size_t> location_of;  // by cut
+    std::vector<State> states;             // by place
     std::int64_t to_do = 0;
     std::int64_t done = 0;
     std::size_t first_to_do = 0;  // none is before it
   };
   struct UnderWay {
     std::int64_t epoch;
-    std::size_t place;
+    std::size_t location;
     std::shared_ptr<const Result> result;
   };
   struct Position {

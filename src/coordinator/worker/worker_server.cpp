@@ -81,7 +81,8 @@ WorkerServer::WorkerServer(std::shared_ptr<cluster::Runtime> runtime)
       beat_every_(runtime_->in_process() ? std::chrono::milliseconds(0)
                                          : cluster::FailureDetector::period_of(
                                                runtime_->settings().duration("heartbeat-timeout"))),
-      coordinator_detector_(cluster::FailureDetector::of_one_that_answers(beat_every_, runtime_->patience())),
+      coordinator_detector_(
+          cluster::FailureDetector::of_one_that_answers(beat_every_, runtime_->wait_timeout())),
       has_agent_(!runtime_->in_process() && cluster::Heartbeat::watched()),
       loop_(
           runtime_->control(), [this] { return round(); }, kWorkerPolls) {}
@@ -125,7 +126,7 @@ void WorkerServer::listen() {
   fabric.on_message(transport::kRunClosures, [this](const transport::Message& message) { take(message); });
   fabric.on_message(transport::kFreeResources, [this](const transport::Message& message) {
     const auto header = transport::read_header<protocol::FreeHeader>(message);
-    if (!header || header->life != watch_.life()) return;
+    if (!header || header->incarnation != watch_.incarnation()) return;
     const auto ids = from_bytes<std::vector<std::uint64_t>>(message.payload);
     const std::lock_guard lock(mutex_);
     to_free_.insert(to_free_.end(), ids.begin(), ids.end());
@@ -219,10 +220,10 @@ void WorkerServer::come_in() {
     }
     return heard || ended() || anew_;
   };
-  if (!transport::progress_until(fabric, transport::deadline_in(runtime_->patience()), answered)) {
+  if (!transport::progress_until(fabric, transport::deadline_in(runtime_->wait_timeout()), answered)) {
     throw Error(
         Code::deadline_exceeded,
-        fmt::format("waited {} ms for {} to take this worker in, which {}", runtime_->patience().count(),
+        fmt::format("waited {} ms for {} to take this worker in, which {}", runtime_->wait_timeout().count(),
                     runtime_->member(Role::coordinator, 0).name(), late ? "came late" : "was started again"));
   }
 }
@@ -240,8 +241,8 @@ void WorkerServer::await_ps() {
     const std::lock_guard lock(mutex_);
     return open.empty() || ended();
   };
-  if (!transport::progress_until(data, transport::deadline_in(runtime_->patience()), known)) {
-    log::warn("waited {} ms for {} to connect", runtime_->patience().count(),
+  if (!transport::progress_until(data, transport::deadline_in(runtime_->wait_timeout()), known)) {
+    log::warn("waited {} ms for {} to connect", runtime_->wait_timeout().count(),
               runtime_->name_of(*open.begin()));
   }
   data.on_message(transport::kHello, [](const transport::Message&) {});
@@ -373,7 +374,7 @@ void WorkerServer::lose_coordinator(const std::string& verdict) {
 /// Handler of kRunClosures.
 void WorkerServer::take(const transport::Message& message) {
   const auto header = transport::read_header<protocol::BatchHeader>(message);
-  if (!header || header->life != watch_.life()) return;  // of a coordinator that was killed
+  if (!header || header->incarnation != watch_.incarnation()) return;  // of a coordinator that was killed
   const auto batch =
       std::make_shared<const std::vector<std::byte>>(message.payload.begin(), message.payload.end());
   Reader in(*batch);

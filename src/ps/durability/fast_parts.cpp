@@ -41,8 +41,8 @@ std::vector<io::PartArray> watched(std::span<const io::PartArray> arrays, bool* 
 
 }  // namespace
 
-FastParts::FastParts(io::FastPlace place, bool& warned)
-    : place_(std::move(place)), warned_(warned), usable_(!place_.folder.empty()) {
+FastParts::FastParts(io::FastPlace location, bool& warned)
+    : location_(std::move(location)), warned_(warned), usable_(!location_.folder.empty()) {
   if (!usable_) return;
   try {
     prepare();
@@ -54,8 +54,8 @@ FastParts::FastParts(io::FastPlace place, bool& warned)
 FastParts::~FastParts() {
   if (seen_ || !directory_) return;
   std::error_code ignored;  // the next save removes what stays
-  for (const Written& written : written_) fs::remove(place_.folder / written.report.file, ignored);
-  fs::remove(place_.folder, ignored);  // when no other ps has files there
+  for (const Written& written : written_) fs::remove(location_.folder / written.report.file, ignored);
+  fs::remove(location_.folder, ignored);  // when no other ps has files there
   try {
     directory_->remove_if_unused();
   } catch (const std::exception& error) {
@@ -65,11 +65,11 @@ FastParts::~FastParts() {
 
 /// Removes what earlier saves left on this host, where the coordinator does not.
 void FastParts::prepare() {
-  const fs::path parent = place_.folder.parent_path();
+  const fs::path parent = location_.folder.parent_path();
   directory_.emplace(io::FastDirectory::create(parent));
-  seen_ = !place_.owner.empty() && text_of(parent / io::kOwnerFile) == place_.owner;
-  if (!seen_) directory_->remove_checkpoints(place_.folder.filename().string());
-  fs::create_directory(place_.folder);
+  seen_ = !location_.owner.empty() && text_of(parent / io::kOwnerFile) == location_.owner;
+  if (!seen_) directory_->remove_checkpoints(location_.folder.filename().string());
+  fs::create_directory(location_.folder);
 }
 
 void FastParts::give_up(const std::exception& why) {
@@ -83,7 +83,7 @@ void FastParts::give_up(const std::exception& why) {
 std::optional<io::PartReport> FastParts::write(const std::string& name,
                                                std::span<const io::PartArray> arrays) {
   if (!usable_) return std::nullopt;
-  const fs::path file = place_.folder / name;
+  const fs::path file = location_.folder / name;
   bool read = false;
   try {
     io::PartReport report = io::write_part(file, watched(arrays, &read));
@@ -101,7 +101,7 @@ std::optional<io::PartReport> FastParts::write(const std::string& name,
 void FastParts::drain(const fs::path& folder, const io::BytesDone& before_each) {
   for (const Written& written : written_) {
     const std::string& name = written.report.file;
-    io::copy_part(written.file, place_.folder / name, folder / name, written.report, before_each);
+    io::copy_part(written.file, location_.folder / name, folder / name, written.report, before_each);
   }
 }
 

@@ -22,7 +22,7 @@ class FastParts {
   /// Creates the directory, and removes what earlier saves left where the coordinator does not. Uses no
   /// directory that another user could have put there (io::FastDirectory). `warned`: set when the log has
   /// said once why there is no fast level here.
-  FastParts(io::FastPlace place, bool& warned);
+  FastParts(io::FastPlace location, bool& warned);
   ~FastParts();
   FastParts(const FastParts&) = delete;
   FastParts& operator=(const FastParts&) = delete;
@@ -44,7 +44,7 @@ class FastParts {
   void prepare();
   void give_up(const std::exception& why);
 
-  io::FastPlace place_;
+  io::FastPlace location_;
   bool& warned_;
   bool usable_;
   bool seen_ = false;

@@ -94,7 +94,7 @@ std::unique_ptr<transport::Region> PersistentState::board(std::uint64_t bytes) {
   next_region_ = board_at_ + to_pages(bytes);
   const std::span<std::byte> memory = memory_->map(board_at_, bytes);
   board_ = memory.data();
-  return fabric_.adopt(memory, memory_->place(board_at_));
+  return fabric_.adopt(memory, memory_->location(board_at_));
 }
 
 std::uint64_t PersistentState::applied(std::uint64_t rank) const noexcept {
@@ -162,7 +162,7 @@ std::unique_ptr<transport::Region> PersistentState::allocate(std::uint64_t bytes
   regions_[at] = memory;
   try {
     touch_first(memory);
-    auto region = fabric_.adopt(memory, memory_->place(at));
+    auto region = fabric_.adopt(memory, memory_->location(at));
     append_words(Record::region, {at, bytes});
     next_region_ = at + to_pages(bytes);
     return region;
@@ -188,7 +188,7 @@ std::unique_ptr<transport::Region> PersistentState::adopt(std::uint64_t offset, 
   topology::advise_huge_pages(memory);
   regions_[offset] = memory;
   next_region_ = offset + to_pages(bytes);
-  return fabric_.adopt(memory, memory_->place(offset));
+  return fabric_.adopt(memory, memory_->location(offset));
 }
 
 }  // namespace capstan::ps

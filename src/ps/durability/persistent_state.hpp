@@ -35,7 +35,7 @@ struct ShardRecord {
 struct AssumedRole {
   std::int32_t rank = 0;
   std::int32_t index = 0;
-  std::uint32_t incarnation = 0;  // of the ps: protocol::TakeOver::life
+  std::uint32_t incarnation = 0;  // of the ps: protocol::FailoverRequest::life
   std::uint32_t reserved = 0;
 };
 

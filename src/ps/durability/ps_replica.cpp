@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kBeat{200};
 /// How often the coordinator is asked to drop the replica, until it answers.
 constexpr std::chrono::milliseconds kAsksAgain{200};
 /// How many times --wait-timeout a replica may be at one call.
-constexpr int kCallsOfPatience = 10;
+constexpr int kTimeoutsOfABusyReplica = 10;
 
 }  // namespace
 
@@ -86,23 +86,23 @@ void PsServer::ask_to_drop_replica() {
 bool PsServer::look_at_replica() {
   const auto now = std::chrono::steady_clock::now();
   // A table may take minutes to fill, and a replica that is not there yet is about to start.
-  const auto patience = replica_->busy()    ? kCallsOfPatience * runtime_->patience()
-                        : replica_->begun() ? runtime_->settings().duration("heartbeat-timeout")
-                                            : runtime_->patience();
+  const auto timeout = replica_->busy()    ? kTimeoutsOfABusyReplica * runtime_->wait_timeout()
+                       : replica_->begun() ? runtime_->settings().duration("heartbeat-timeout")
+                                           : runtime_->wait_timeout();
   // Who has not looked for long was busy or stopped itself: it cannot tell how long the replica is silent.
-  const bool first_look = now - std::exchange(looked_, now) > patience / 2;
+  const bool first_look = now - std::exchange(looked_, now) > timeout / 2;
   if (given_up_) {
     // A coordinator that is about to begin drops the question.
     if (!replica_->ended() && !coordinator_.until() && now - asked_ > kAsksAgain) ask_to_drop_replica();
     // Without its word the replica may have taken this ps's place.
-    if (!replica_->ended() && !coordinator_.until() && now - *given_up_ > runtime_->patience()) {
+    if (!replica_->ended() && !coordinator_.until() && now - *given_up_ > runtime_->wait_timeout()) {
       reason_to_end_ =
           fmt::format("waited {} ms for {} to say that this ps may go on without its replica",
-                      runtime_->patience().count(), runtime_->member(Role::coordinator, 0).name());
+                      runtime_->wait_timeout().count(), runtime_->member(Role::coordinator, 0).name());
     }
   } else if (!replica_->waits() || first_look) {
     heard_ = now;
-  } else if (patience.count() > 0 && now - heard_ > patience) {
+  } else if (timeout.count() > 0 && now - heard_ > timeout) {
     give_up_replica("does not answer");
   }
   return replica_->advance();
@@ -118,16 +118,16 @@ void PsServer::await_replica() {
                               [&] { return settled() || coordinator_.news(); });
     if (coordinator_.news()) greet_coordinator();  // it may have to say that the replica is dropped
     look_at_replica();
-    pulse_.beat();
+    heartbeat_.beat();
   }
   if (cut_off()) throw CutOff{};  // the replica may have this ps's place, and not have done it
 }
 
-std::optional<protocol::TakeOver> PsServer::follow() {
-  std::optional<protocol::TakeOver> order;
+std::optional<protocol::FailoverRequest> PsServer::follow() {
+  std::optional<protocol::FailoverRequest> order;
   following_ = true;
-  fabric_.on_message(transport::kTakeOver, [&order](const transport::Message& message) {
-    order = from_bytes<protocol::TakeOver>(message.payload);
+  fabric_.on_message(transport::kFailover, [&order](const transport::Message& message) {
+    order = from_bytes<protocol::FailoverRequest>(message.payload);
   });
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
@@ -136,7 +136,7 @@ std::optional<protocol::TakeOver> PsServer::follow() {
     if (!look_at_the_wire()) fabric_.wait(kBeat);
   }
   cluster::Heartbeat::rest();
-  fabric_.on_message(transport::kTakeOver, [](const transport::Message&) {});
+  fabric_.on_message(transport::kFailover, [](const transport::Message&) {});
   if (!lost().empty()) throw Error(Code::unavailable, lost() + "; this replica of a ps ends");
   return order;
 }
@@ -151,7 +151,7 @@ void PsServer::say_progress(const protocol::ReplicaProgress& progress) {
 }
 
 void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {
-  if (type == transport::kWorkerGone) {
+  if (type == transport::kWorkerDead) {
     replicated_.close(from);
     forget(from);
   } else if (type == transport::kMemberJoined) {

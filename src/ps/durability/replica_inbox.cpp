@@ -54,7 +54,7 @@ void ReplicaInbox::apply(const Record& record) {
     return;
   }
   const protocol::PushHeader& header = record.push;
-  if (!protocol::is_whole(header, record.payload)) {
+  if (!protocol::is_complete(header, record.payload)) {
     log::error("dropped a push of rank {} to variable {} shard {}: {} bytes came where its header says {}",
                header.rank, header.variable, header.shard, record.payload.size() + sizeof header,
                header.bytes);

@@ -25,12 +25,12 @@ constexpr std::chrono::milliseconds kLastWord{500};
 constexpr std::chrono::milliseconds kSpareBeat{200};
 
 /// Nothing when the job is over.
-std::optional<protocol::TakeOver> wait_for_order(cluster::Runtime& runtime) {
+std::optional<protocol::FailoverRequest> wait_for_order(cluster::Runtime& runtime) {
   transport::Fabric& fabric = runtime.control();
   std::optional<std::vector<std::byte>> order;
   bool over = false;
   cluster::CoordinatorWatch coordinator(runtime);
-  fabric.on_message(transport::kTakeOver, [&](const transport::Message& message) {
+  fabric.on_message(transport::kFailover, [&](const transport::Message& message) {
     order.emplace(message.payload.begin(), message.payload.end());
   });
   fabric.on_message(transport::kShutdown, [&](const transport::Message&) { over = true; });
@@ -49,12 +49,12 @@ std::optional<protocol::TakeOver> wait_for_order(cluster::Runtime& runtime) {
     coordinator.answer();
   }
   cluster::Heartbeat::rest();
-  fabric.on_message(transport::kTakeOver, [](const transport::Message&) {});
+  fabric.on_message(transport::kFailover, [](const transport::Message&) {});
   fabric.on_message(transport::kShutdown, [](const transport::Message&) {});
   fabric.on_message(transport::kCoordinatorReturned, [](const transport::Message&) {});
   fabric.on_failure({});
   if (over) return std::nullopt;
-  if (order) return from_bytes<protocol::TakeOver>(*order);
+  if (order) return from_bytes<protocol::FailoverRequest>(*order);
   throw Error(Code::unavailable, coordinator.verdict() + "; this spare ends");
 }
 
@@ -71,7 +71,7 @@ void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
   std::optional<AssumedRole> role;
   {
     const PersistentState persistent(runtime->persistent_memory(), runtime->control(),
-                                     static_cast<std::uint64_t>(runtime->table().places()),
+                                     static_cast<std::uint64_t>(runtime->table().capacity()),
                                      PsServer::entry_bytes(*runtime), PsServer::ledger_capacity(*runtime));
     role = persistent.assumed_role();
   }
@@ -81,12 +81,12 @@ void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
 }
 
 std::unique_ptr<PsServer> become_ps(const std::shared_ptr<cluster::Runtime>& runtime,
-                                    protocol::TakeOver takeover) {
+                                    protocol::FailoverRequest failover) {
   const std::int32_t spare = runtime->self().rank;
-  const cluster::Member self = as_ps(*runtime, takeover.rank, takeover.index);
+  const cluster::Member self = as_ps(*runtime, failover.rank, failover.index);
   runtime->become(self);
   try {
-    return std::make_unique<PsServer>(runtime, std::move(takeover));
+    return std::make_unique<PsServer>(runtime, std::move(failover));
   } catch (const std::exception& error) {
     const std::string text = error.what();
     transport::Fabric& fabric = runtime->control();

@@ -51,7 +51,7 @@ std::uint64_t PushInbox::settle(int rank) {
 
 void PushInbox::apply(int rank, Pusher& pusher, const protocol::PushHeader& header,
                       transport::Bytes payload) {
-  if (!protocol::is_whole(header, payload)) {
+  if (!protocol::is_complete(header, payload)) {
     log::error("dropped a push to variable {} shard {}: {} bytes came where its header says {}",
                header.variable, header.shard, payload.size() + sizeof header, header.bytes);
   } else {

@@ -12,11 +12,11 @@
 
 namespace capstan::ps {
 protocol::RingLocation RingReader::open(int rank, std::uint64_t bytes) {
-  const auto place = [](const Ring& ring) {
+  const auto location = [](const Ring& ring) {
     return protocol::RingLocation{ring.piece.region, ring.piece.offset, ring.bytes};
   };
   for (const Ring& ring : rings_) {
-    if (ring.rank == rank) return place(ring);
+    if (ring.rank == rank) return location(ring);
   }
   Ring ring{rank, {}, protocol::round_up(bytes), 0};
   const auto left =
@@ -34,7 +34,7 @@ protocol::RingLocation RingReader::open(int rank, std::uint64_t bytes) {
     persistent_->append_words(PersistentState::Record::ring,
                               {number, ring.piece.region, ring.piece.offset, ring.bytes});
   }
-  return place(ring);
+  return location(ring);
 }
 
 void RingReader::replay(const PersistentState& persistent, std::vector<Ring>& open, std::vector<Ring>& closed,
@@ -147,12 +147,12 @@ std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uin
                                                       std::uint64_t tail) {
   // No pusher writes such a tail, and a header might not fit.
   if ((position | tail) % protocol::kCacheLine != 0) return std::nullopt;
-  const std::uint64_t place = position % ring.bytes;
-  const std::uint64_t room = std::min(ring.bytes - place, tail - position);
+  const std::uint64_t location = position % ring.bytes;
+  const std::uint64_t room = std::min(ring.bytes - location, tail - position);
   Entry entry;
-  std::memcpy(&entry.header, ring.piece.data + place, sizeof entry.header);
+  std::memcpy(&entry.header, ring.piece.data + location, sizeof entry.header);
   entry.header.rank = static_cast<std::uint32_t>(ring.rank);
-  entry.rest = ring.piece.data + place + sizeof entry.header;
+  entry.rest = ring.piece.data + location + sizeof entry.header;
   const std::uint64_t bytes = entry.header.bytes;
   const std::uint64_t numbers = protocol::number_bytes(entry.header.kind, entry.header.rows);
   if (bytes < sizeof entry.header + numbers || bytes % protocol::kCacheLine != 0 || bytes > room) {

@@ -25,7 +25,7 @@ PsHeartbeat::PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& incarna
       incarnation_(incarnation),
       period_(period_of(runtime)),
       coordinator_rank_(runtime.member(Role::coordinator, 0).rank),
-      coordinator_detector_(cluster::FailureDetector::of_one_that_answers(period_, runtime.patience())) {
+      coordinator_detector_(cluster::FailureDetector::of_one_that_answers(period_, runtime.wait_timeout())) {
   // The coordinator waits for it that long, and a heartbeat's time is left for what it does then.
   const auto& settings = runtime.settings();
   const auto heartbeat = settings.duration("heartbeat-timeout");
@@ -73,7 +73,7 @@ bool PsHeartbeat::is_alone() {
 }
 
 void PsHeartbeat::end() {
-  if (period_.count() != 0) cluster::Heartbeat::beat(runtime_.patience());
+  if (period_.count() != 0) cluster::Heartbeat::beat(runtime_.wait_timeout());
 }
 
 std::chrono::milliseconds PsHeartbeat::period() const noexcept {

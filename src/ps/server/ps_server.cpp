@@ -36,7 +36,8 @@ std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
 
 }  // namespace
 
-PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<protocol::TakeOver> takeover)
+PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
+                   std::optional<protocol::FailoverRequest> failover)
     : runtime_(std::move(runtime)),
       fabric_(runtime_->control()),
       persistent_(runtime_->persistent_memory() == nullptr || runtime_->ps_have_replicas()
@@ -69,13 +70,13 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<prot
       saver_(
           store_, runtime_->self().index, runtime_->settings().bytes("checkpoint-bandwidth"),
           [this] { fabric_.wake(); },
-          [this](const protocol::PartSaved& saved, transport::Bytes payload) {
+          [this](const protocol::ShardsSaved& saved, transport::Bytes payload) {
             if (io::TraceFile* trace = runtime_->trace(); trace != nullptr && saved.fast == 0) {
               trace->span("checkpoint", "write my part", save_began_, io::TraceFile::Clock::now(),
                           {{"save", static_cast<std::int64_t>(saved.save)}, {"code", saved.code}});
             }
             runtime_->control_peer(runtime_->member(Role::coordinator, 0))
-                .send(transport::kPartSaved, transport::as_bytes(saved), payload);
+                .send(transport::kShardsSaved, transport::as_bytes(saved), payload);
           }),
       rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
       replicated_(
@@ -83,41 +84,41 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime, std::optional<prot
           [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
           [this](const protocol::ReplicaProgress& progress) { say_progress(progress); }),
       coordinator_(*runtime_),
-      pulse_(*runtime_, incarnation_) {
+      heartbeat_(*runtime_, incarnation_) {
   store_.device()->configure([this] { return cluster::own_gpus(*runtime_, 1).front(); },
                              runtime_->settings().flag("gpu-deterministic"));
   serve_requests();
   serve_fabric();
   serve_replica();
-  if (takeover) {
-    take_over(*takeover);
+  if (failover) {
+    take_over(*failover);
   } else if (persistent_ && persistent_->found()) {
     recover();
   }
 }
 
 /// What else there is to know is noted as if this process had been the ps from the start.
-void PsServer::take_over(const protocol::TakeOver& takeover) {
-  incarnation_ = takeover.life;
-  switch (takeover.source) {
-    case protocol::TakeOver::Source::checkpoint:
-      for (const protocol::CreateShard& shard : takeover.shards)
+void PsServer::take_over(const protocol::FailoverRequest& failover) {
+  incarnation_ = failover.incarnation;
+  switch (failover.source) {
+    case protocol::FailoverRequest::Source::checkpoint:
+      for (const protocol::CreateShard& shard : failover.shards)
         (void)store_.create(shard, /*restored=*/true);
-      if (!takeover.shards.empty()) restore_checkpoint(store_, takeover.folder);
-      for (const auto& [counter, value] : takeover.counters) add_to_counter(counter, value);
+      if (!failover.shards.empty()) restore_checkpoint(store_, failover.folder);
+      for (const auto& [counter, value] : failover.counters) add_to_counter(counter, value);
       break;
-    case protocol::TakeOver::Source::replica:
+    case protocol::FailoverRequest::Source::replica:
       following_ = false;
       replicated_.end();
-      for (int rank = 0; rank < runtime_->table().places(); ++rank) rings_.reset(rank);
+      for (int rank = 0; rank < runtime_->table().capacity(); ++rank) rings_.reset(rank);
       break;
   }
-  for (const cluster::Member& member : takeover.members) take_member(to_bytes(member));
-  for (const std::int32_t rank : takeover.gone) mark_dead({rank, 0});
+  for (const cluster::Member& member : failover.members) take_member(to_bytes(member));
+  for (const std::int32_t rank : failover.dead) mark_dead({rank, 0});
   if (!persistent_) return;
   // The table that the agent keeps has the first one's address.
   persistent_->append(PersistentState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
-  const AssumedRole role{takeover.rank, takeover.index, takeover.life};  // last: the shards are there
+  const AssumedRole role{failover.rank, failover.index, failover.incarnation};  // last: the shards are there
   persistent_->append(PersistentState::Record::assumed_role, transport::as_bytes(role));
 }
 
@@ -167,7 +168,7 @@ void PsServer::serve_requests() {
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
     protocol::ConnectReply reply{board_->key(),
-                                 fabric_.bell(),
+                                 fabric_.doorbell(),
                                  0,
                                  rings_.applied(from).value_or(by_message),
                                  incarnation_,
@@ -183,7 +184,7 @@ void PsServer::serve_requests() {
   rpc_.serve(transport::kCurrentLocations, [this](int, transport::Bytes) {
     std::vector<protocol::CurrentLocation> locations;
     for (const protocol::ListedShard& shard : store_.list())
-      locations.push_back({shard.description.variable, shard.description.shard, shard.place});
+      locations.push_back({shard.description.variable, shard.description.shard, shard.location});
     return to_bytes(locations);
   });
   rpc_.serve(transport::kGpuKey, [this](int, transport::Bytes request) {
@@ -199,7 +200,7 @@ void PsServer::serve_requests() {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });
   serve_change(transport::kCreateVariable, [this](int, transport::Bytes request) {
-    pulse_.be_busy();
+    heartbeat_.be_busy();
     return to_bytes(store_.create(from_bytes<protocol::CreateShard>(request)));
   });
   rpc_.serve(transport::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
@@ -220,19 +221,19 @@ void PsServer::serve_requests() {
   rpc_.serve(transport::kGroupClocks, [this](int, transport::Bytes request) {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
-  rpc_.serve(transport::kSavePart, [this](int, transport::Bytes request) {
-    pulse_.be_busy();  // what lies in a GPU is copied now
+  rpc_.serve(transport::kSaveShards, [this](int, transport::Bytes request) {
+    heartbeat_.be_busy();  // what lies in a GPU is copied now
     save_began_ = io::TraceFile::Clock::now();
-    saver_.begin(from_bytes<protocol::SavePart>(request), runtime_->count(Role::ps));
+    saver_.begin(from_bytes<protocol::SaveShards>(request), runtime_->count(Role::ps));
     return std::vector<std::byte>{};
   });
   serve_change(transport::kRestorePart, [this](int, transport::Bytes request) {
-    pulse_.be_busy();
+    heartbeat_.be_busy();
     store_.restore(from_bytes<protocol::RestorePart>(request));
     return std::vector<std::byte>{};
   });
   rpc_.serve(transport::kCheckRestore, [this](int, transport::Bytes request) {
-    pulse_.be_busy();
+    heartbeat_.be_busy();
     check_restore(from_bytes<protocol::CheckRestore>(request));
     return std::vector<std::byte>{};
   });
@@ -301,13 +302,13 @@ void PsServer::serve_fabric() {
   });
   fabric_.on_message(transport::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(transport::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
-  fabric_.on_message(transport::kHeartbeat, [this](const transport::Message& m) { pulse_.take(m); });
+  fabric_.on_message(transport::kHeartbeat, [this](const transport::Message& m) { heartbeat_.take(m); });
   fabric_.on_message(transport::kReport, [this](const transport::Message& m) { report(m); });
   fabric_.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
-  fabric_.on_message(transport::kWorkerGone, [this](const transport::Message& message) {
-    const auto header = transport::read_header<protocol::WorkerGone>(message);
+  fabric_.on_message(transport::kWorkerDead, [this](const transport::Message& message) {
+    const auto header = transport::read_header<protocol::WorkerDead>(message);
     if (!header || fenced_) return;  // the answer of another process counts
-    const protocol::WorkerGone worker = *header;
+    const protocol::WorkerDead worker = *header;
     const bool fenced = inbox_.knows(worker.rank) && worker.may_live != 0;
     mark_dead(worker);
     // UCX 1.13 may abort a process that sends to one that has just been killed.
@@ -363,7 +364,7 @@ void PsServer::report(const transport::Message& message) {
 
 /// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
 /// and its ring, which it may write to, is kept until the connection ends.
-void PsServer::mark_dead(const protocol::WorkerGone& worker) {
+void PsServer::mark_dead(const protocol::WorkerDead& worker) {
   dead_.insert(worker.rank);
   rpc_.refuse(worker.rank);
   forget(worker.rank);
@@ -403,7 +404,7 @@ void PsServer::greet_coordinator() {
   for (const std::int32_t lost : back.lost) {
     if (!dead_.contains(lost)) mark_dead({lost, 0});
   }
-  pulse_.excuse();
+  heartbeat_.excuse();
   coordinator_.answer();
   if (given_up_ && !replica_->ended()) {
     given_up_.reset();  // the new coordinator has its own time to answer
@@ -418,7 +419,7 @@ const std::string& PsServer::lost() {
 
 void PsServer::introduce(std::int32_t rank) {
   // It was made from the table of the job's start.
-  if (came_back()) {
+  if (restarted()) {
     client(rank).send(transport::kPsReturned, transport::as_bytes(protocol::PsReturned{incarnation_}),
                       to_bytes(runtime_->self()));
   }
@@ -436,7 +437,7 @@ void PsServer::forget(int rank) {
   rows_.close(rank);
   store_.remove_worker(rank);
   if (replica_)
-    replica_->call(transport::kWorkerGone, rank, transport::as_bytes(protocol::WorkerGone{rank, 0}));
+    replica_->call(transport::kWorkerDead, rank, transport::as_bytes(protocol::WorkerDead{rank, 0}));
 }
 
 void PsServer::run() {
@@ -445,14 +446,14 @@ void PsServer::run() {
   // Traffic both ways is what makes either end's death visible to the other.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
   transport::word_at(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);
-  const transport::LifeWord life(board_->memory().data() + layout_.life());
-  if (came_back()) say_that_it_is_back();
+  const transport::LifeWord life_word(board_->memory().data() + layout_.life_word());
+  if (restarted()) say_that_it_is_back();
   try {
     serve();
   } catch (const CutOff&) {
     // `fenced_` or lost() tells why.
   }
-  pulse_.end();
+  heartbeat_.end();
   if (fenced_) {
     log::warn("this ps counts as lost, and a spare has its place, or is about to take it: it ends");
     return;
@@ -487,11 +488,11 @@ bool PsServer::look_at_the_wire() {
   busy |= replicated_.apply_some();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
-  if (saver_.advance_copies_rows()) pulse_.be_busy();
+  if (saver_.advance_copies_rows()) heartbeat_.be_busy();
   busy |= saver_.advance();
   if (replica_) busy |= look_at_replica();
-  if (!following_) pulse_.beat();  // a replica beats for its agent alone: follow()
-  if (!coordinator_.until() && pulse_.is_alone())
+  if (!following_) heartbeat_.beat();  // a replica beats for its agent alone: follow()
+  if (!coordinator_.until() && heartbeat_.is_alone())
     reason_to_end_ = runtime_->member(Role::coordinator, 0).name() + " is gone";
   return busy;
 }
@@ -508,7 +509,7 @@ void PsServer::sleep() {
   asleep.store(1, std::memory_order_seq_cst);
   // A pusher stores its tail, then looks at `asleep`: one of the two sees the other. Remote pushers send
   // messages always; the time-out is for what nothing tells.
-  if (!rings_.has_work()) fabric_.wait(rows_.busy() ? std::chrono::milliseconds(1) : pulse_.period());
+  if (!rings_.has_work()) fabric_.wait(rows_.busy() ? std::chrono::milliseconds(1) : heartbeat_.period());
   asleep.store(0, std::memory_order_relaxed);
 }
 

@@ -12,10 +12,10 @@
 #include "cluster/membership/coordinator_watch.hpp"
 #include "cluster/runtime.hpp"
 #include "protocol/failover.hpp"
-#include "ps/durability/part_saver.hpp"
 #include "ps/durability/persistent_state.hpp"
 #include "ps/durability/replica_inbox.hpp"
 #include "ps/durability/replica_stream.hpp"
+#include "ps/durability/shard_file_writer.hpp"
 #include "ps/ingest/push_inbox.hpp"
 #include "ps/ingest/ring_reader.hpp"
 #include "ps/server/ps_heartbeat.hpp"
@@ -29,10 +29,10 @@ namespace capstan::ps {
 /// arrives. It polls for less time before it sleeps if other threads need its core.
 class PsServer {
  public:
-  /// `takeover`: this rank was a spare and has become the ps (Runtime::become). Throws Error if the shards
+  /// `failover`: this rank was a spare and has become the ps (Runtime::become). Throws Error if the shards
   /// cannot be restored.
   explicit PsServer(std::shared_ptr<cluster::Runtime> runtime,
-                    std::optional<protocol::TakeOver> takeover = {});
+                    std::optional<protocol::FailoverRequest> failover = {});
   ~PsServer() { fabric_.silence(); }
   /// Size of the largest entry of a push.
   static std::uint64_t entry_bytes(const cluster::Runtime& runtime) {
@@ -51,10 +51,10 @@ class PsServer {
   void run();
   /// Follows the ps with this spare's index as its replica, until the coordinator orders a failover, which it
   /// returns, or ends the job, which it returns nothing for.
-  std::optional<protocol::TakeOver> follow();
+  std::optional<protocol::FailoverRequest> follow();
   /// Takes over the shards of a ps. Throws Error if they cannot be restored. REQUIRES: this rank has become
   /// the ps (Runtime::become).
-  void take_over(const protocol::TakeOver& takeover);
+  void take_over(const protocol::FailoverRequest& failover);
 
  private:
   using Request = transport::RpcServer::Handler;
@@ -80,7 +80,7 @@ class PsServer {
   void say_progress(const protocol::ReplicaProgress& progress);
   void repeat(std::uint16_t type, int from, transport::Bytes request);
   void report(const transport::Message& message);
-  void mark_dead(const protocol::WorkerGone& worker);
+  void mark_dead(const protocol::WorkerDead& worker);
   void take_member(transport::Bytes member);
   /// Applies the complete entries of a dead rank and drops the rest.
   void forget(int rank);
@@ -90,7 +90,7 @@ class PsServer {
   void recover();
   void undo_cut_off_count();
   /// Returns true if this is not the process in the table of members of the start of the job.
-  bool came_back() const { return incarnation_ > 0 || (persistent_ && persistent_->found()); }
+  bool restarted() const { return incarnation_ > 0 || (persistent_ && persistent_->found()); }
   void say_that_it_is_back();
   /// Sends the message that a worker awaits before it connects: see WorkerServer::await_ps.
   void introduce(std::int32_t rank);
@@ -103,7 +103,7 @@ class PsServer {
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();
-  std::uint64_t max_ranks() const { return static_cast<std::uint64_t>(runtime_->table().places()); }
+  std::uint64_t max_ranks() const { return static_cast<std::uint64_t>(runtime_->table().capacity()); }
   transport::Peer& client(int rank) { return runtime_->data_peer(runtime_->member(rank)); }
 
   std::shared_ptr<cluster::Runtime> runtime_;
@@ -118,7 +118,7 @@ class PsServer {
   RingReader rings_;
   PushInbox inbox_;
   RowSender rows_;
-  PartSaver saver_;
+  ShardFileWriter saver_;
   std::chrono::steady_clock::time_point save_began_{};
   transport::RpcServer rpc_;
   std::map<std::uint16_t, Request> changes_;        // by type
@@ -133,7 +133,7 @@ class PsServer {
   bool fenced_ = false;
   std::set<int> dead_;  // ranks that the coordinator declared dead
   cluster::CoordinatorWatch coordinator_;
-  PsHeartbeat pulse_;
+  PsHeartbeat heartbeat_;
   std::string reason_to_end_;  // set if the coordinator is silent, though its connection is open
 };
 

@@ -30,7 +30,7 @@ bool Shard::fits(const protocol::PushHeader& header, std::span<const std::uint32
   if (header.op > protocol::RowOp::max) return false;
   // A client that assumes another row width sends another number of bytes.
   const bool staged = header.in_staging_buffer != 0;
-  const std::uint64_t bytes = staged ? protocol::entry_bytes_in_room(header.kind, header.rows)
+  const std::uint64_t bytes = staged ? protocol::entry_bytes_in_staging_buffer(header.kind, header.rows)
                                      : protocol::entry_bytes(header.kind, header.rows, row_bytes());
   if (header.bytes != bytes) return false;
   if (staged && !is_staged(header, values)) return false;

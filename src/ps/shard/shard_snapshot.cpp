@@ -73,9 +73,9 @@ void ShardSnapshot::preserve_row(std::uint64_t row) {
     return;
   }
   is_preserved_[row / 64] |= std::uint64_t{1} << row % 64;
-  std::byte* place = address_of(++preserved_);
+  std::byte* location = address_of(++preserved_);
   for (const Copying& of : arrays_)
-    std::memcpy(place + of.at, of.array.data + row * of.array.row_bytes, of.array.row_bytes);
+    std::memcpy(location + of.at, of.array.data + row * of.array.row_bytes, of.array.row_bytes);
 }
 
 void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {

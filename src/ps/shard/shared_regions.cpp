@@ -22,7 +22,7 @@ std::unique_ptr<transport::Region> SharedRegions::allocate(std::uint64_t bytes) 
   const std::span<std::byte> memory = memory_->map(next_, bytes);
   try {
     touch_first(memory);
-    auto region = fabric_.adopt(memory, memory_->place(next_));
+    auto region = fabric_.adopt(memory, memory_->location(next_));
     next_ += (bytes + 4095) / 4096 * 4096;
     return region;
   } catch (const Error& error) {

@@ -37,12 +37,12 @@ std::vector<std::byte> sum(std::span<const HeldPush* const> pushes, std::span<co
     for (std::uint64_t i = 0; i < push->header.rows; ++i) {
       const std::uint64_t row =
           push->header.kind == protocol::PushKind::dense ? push->header.first_row + i : push->rows[i];
-      const auto place =
+      const auto location =
           dense ? row
                 : static_cast<std::uint64_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
       for (std::uint64_t j = 0; j < width; ++j) {
-        sums[place * width + j] =
-            static_cast<A>(static_cast<W>(sums[place * width + j]) + static_cast<W>(values[i * width + j]));
+        sums[location * width + j] = static_cast<A>(static_cast<W>(sums[location * width + j]) +
+                                                    static_cast<W>(values[i * width + j]));
       }
     }
   }

@@ -58,7 +58,7 @@ bool PersistentMemory::used() const noexcept {
   return fstat(fd_.get(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) > kFirst;
 }
 
-FileLocation PersistentMemory::place(std::uint64_t offset) const {
+FileLocation PersistentMemory::location(std::uint64_t offset) const {
   return {"/proc/" + std::to_string(owner_) + "/fd/" + std::to_string(fd_.get()), id_, offset};
 }
 

@@ -35,7 +35,7 @@ class PersistentMemory {
   /// Throws Error(resource_exhausted).
   static constexpr std::uint64_t kFirst = 4096;
   std::span<std::byte> map(std::uint64_t offset, std::uint64_t bytes);
-  FileLocation place(std::uint64_t offset) const;
+  FileLocation location(std::uint64_t offset) const;
   /// What `map` gave, from `offset` to the end of the file, is no more, and its memory is given back.
   /// REQUIRES: nobody uses it.
   void unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept;

@@ -32,8 +32,8 @@ class UcxFabric final : public Fabric {
   bool arm() override;
   void sleep(std::chrono::milliseconds timeout) override;
   void wake() noexcept override;
-  std::string bell() const override { return doorbell_.name(); }
-  bool ring(const std::string& bell) noexcept override { return doorbell_.ring(bell); }
+  std::string doorbell() const override { return doorbell_.name(); }
+  bool ring(const std::string& doorbell) noexcept override { return doorbell_.ring(doorbell); }
 
   bool reaches_gpus() const override { return reaches_gpus_; }
 

@@ -1,5 +1,5 @@
-// part_saver.cpp -- one thread per save, and its reports.
-#include "ps/durability/part_saver.hpp"
+// shard_file_writer.cpp -- one thread per save, and its reports.
+#include "ps/durability/shard_file_writer.hpp"
 
 #include <filesystem>
 #include <random>
@@ -21,22 +21,22 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-PartSaver::PartSaver(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake,
-                     Report report)
+ShardFileWriter::ShardFileWriter(Store& store, int ps, std::uint64_t bytes_a_second,
+                                 std::function<void()> wake, Report report)
     : store_(store),
       ps_(ps),
       bytes_a_second_(bytes_a_second),
       wake_(std::move(wake)),
       report_(std::move(report)) {}
 
-PartSaver::~PartSaver() {
+ShardFileWriter::~ShardFileWriter() {
   for (auto& save : saves_) save->thread.request_stop();
   for (auto& save : saves_) {
     if (save->thread.joinable()) save->thread.join();
   }
 }
 
-void PartSaver::begin(const protocol::SavePart& request, int ps_count) {
+void ShardFileWriter::begin(const protocol::SaveShards& request, int ps_count) {
   for (auto& save : saves_) {
     save->given_up = true;
     save->thread.request_stop();
@@ -50,9 +50,9 @@ void PartSaver::begin(const protocol::SavePart& request, int ps_count) {
   advance();
 }
 
-void PartSaver::write(Save& save, const std::stop_token& stop) {
+void ShardFileWriter::write(Save& save, const std::stop_token& stop) {
   try {
-    const protocol::SavePart& request = save.request;
+    const protocol::SaveShards& request = save.request;
     FastParts fast({request.fast_folder, request.fast_owner}, warned_);
     write_files(save, fast, stop);
     save.copied.store(true, std::memory_order_release);
@@ -69,7 +69,7 @@ void PartSaver::write(Save& save, const std::stop_token& stop) {
 /// Writes each file to the fast level if there is one with enough space, else to the checkpoint's directory.
 /// The fast level has no rate limit: each row that changes before it has been copied costs its push more than
 /// the copy costs this thread.
-void PartSaver::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
+void ShardFileWriter::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
   SaveRateLimiter as_fast_as_it_goes(0), bounded(bytes_a_second_);
   SaveRateLimiter* pace = nullptr;
   const auto files =
@@ -87,7 +87,7 @@ void PartSaver::write_files(Save& save, FastParts& fast, const std::stop_token& 
   save.in_fast_level = fast.seen_by_coordinator();
 }
 
-bool PartSaver::advance() {
+bool ShardFileWriter::advance() {
   bool any = !saves_.empty() && release_rows(*saves_.back());
   for (auto& save : saves_) {
     if (save->given_up && !save->thread.joinable()) save->written = true;
@@ -111,7 +111,7 @@ bool PartSaver::advance() {
 }
 
 /// Returns true if all shards have been taken. If memory is exhausted, the save fails, not the ps.
-bool PartSaver::take_consistent(Save& save) {
+bool ShardFileWriter::take_consistent(Save& save) {
   if (!save.snapshot || save.written) return false;
   try {
     return save.snapshot->advance();
@@ -125,15 +125,15 @@ bool PartSaver::take_consistent(Save& save) {
 }
 
 /// Releases the rows once they have been copied. Returns true if there was anything to do.
-bool PartSaver::release_rows(Save& save) {
+bool ShardFileWriter::release_rows(Save& save) {
   if (!save.snapshot || !save.copied.load(std::memory_order_acquire)) return false;
   save.snapshot.reset();
   if (save.in_fast_level) report_({save.request.save, ps_, 0, 1}, to_bytes(save.reports));
   return true;
 }
 
-void PartSaver::report(Save& save) {
-  protocol::PartSaved saved{save.request.save, ps_, 0, 0};
+void ShardFileWriter::report(Save& save) {
+  protocol::ShardsSaved saved{save.request.save, ps_, 0, 0};
   const auto fail = [&](Code code, std::string_view text) {
     saved.code = static_cast<std::int32_t>(code);
     report_(saved, std::as_bytes(std::span(text)));

@@ -1,4 +1,4 @@
-// part_saver.hpp -- writes the part of a ps in a checkpoint, in the background.
+// shard_file_writer.hpp -- writes the part of a ps in a checkpoint, in the background.
 #pragma once
 
 #include <atomic>
@@ -19,22 +19,23 @@
 namespace capstan::ps {
 
 /// Used by the thread of the ps. Another thread writes the files, one save at a time.
-class PartSaver {
+class ShardFileWriter {
  public:
   /// Reports the result of a save: its files, or an error; and before that, that the files are in the fast
   /// level.
-  using Report = std::function<void(const protocol::PartSaved& saved, std::span<const std::byte> payload)>;
+  using Report = std::function<void(const protocol::ShardsSaved& saved, std::span<const std::byte> payload)>;
 
   /// `bytes_a_second`: rate limit of writes to the checkpoint's directory; 0: none. `wake` is called by
   /// another thread when `advance` has work; `report` is called by `advance`.
-  PartSaver(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake, Report report);
-  ~PartSaver();
-  PartSaver(const PartSaver&) = delete;
-  PartSaver& operator=(const PartSaver&) = delete;
+  ShardFileWriter(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake,
+                  Report report);
+  ~ShardFileWriter();
+  ShardFileWriter(const ShardFileWriter&) = delete;
+  ShardFileWriter& operator=(const ShardFileWriter&) = delete;
 
   /// Begins a save of the shards as they are, or as soon as they are consistent. Cancels an earlier save
   /// without a report.
-  void begin(const protocol::SavePart& save, int ps_count);
+  void begin(const protocol::SaveShards& save, int ps_count);
   /// Returns true if there was anything to do.
   bool advance();
   /// Returns true if the next `advance` may take seconds.
@@ -45,7 +46,7 @@ class PartSaver {
 
  private:
   struct Save {
-    protocol::SavePart request;
+    protocol::SaveShards request;
     int ps_count;
     std::uint64_t attempt = 0;  // part of the names of its files
     std::unique_ptr<StoreSnapshot> snapshot;
