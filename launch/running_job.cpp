@@ -1,4 +1,4 @@
-// running_job.cpp -- asks the late door, or starts what will.
+// running_job.cpp -- asks the join listener, or starts what will.
 #include "launch/running_job.hpp"
 
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ cluster::RunFile run_file_of(const std::string& run_dir) {
 int show_status(const std::string& run_dir) {
   const cluster::RunFile file = run_file_of(run_dir);
   const auto deadline = std::chrono::steady_clock::now() + kStatusWithin;
-  const cluster::DoorAnswer answer =
-      cluster::ask_door(file.address, file.token, cluster::DoorRequest::status, {}, deadline);
+  const cluster::JoinAnswer answer =
+      cluster::ask_join_listener(file.address, file.token, cluster::JoinRequest::status, {}, deadline);
   if (answer.code != Code::ok) throw Error(answer.code, answer.message);
   std::fputs(answer.message.c_str(), stdout);
   if (std::fflush(stdout) != 0) throw Error(Code::resource_exhausted, "standard output: cannot be written");

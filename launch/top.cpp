@@ -1,4 +1,4 @@
-// top.cpp -- asks the late door once a second.
+// top.cpp -- asks the join listener once a second.
 #include "launch/top.hpp"
 
 #include <fmt/format.h>
@@ -26,8 +26,8 @@ constexpr std::string_view kClearScreen = "\x1b[H\x1b[2J";
 
 nlohmann::json ask(const cluster::RunFile& file) {
   const auto deadline = std::chrono::steady_clock::now() + kAnswerWithin;
-  const cluster::DoorAnswer answer =
-      cluster::ask_door(file.address, file.token, cluster::DoorRequest::figures, {}, deadline);
+  const cluster::JoinAnswer answer =
+      cluster::ask_join_listener(file.address, file.token, cluster::JoinRequest::figures, {}, deadline);
   if (answer.code != Code::ok) throw Error(answer.code, answer.message);
   return parse_json(answer.message, "the coordinator's answer", Code::data_loss);
 }

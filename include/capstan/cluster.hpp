@@ -52,7 +52,7 @@ struct ClusterOptions {
   bool trace = false;                                                  ///< RUN_DIR/trace.json
   std::string prometheus_file = {};
   int late_workers = 16;          ///< most workers that join after the start, in all
-  std::string door_address = {};  ///< where the coordinator listens for them: HOST or HOST:PORT
+  std::string join_address = {};  ///< where the coordinator listens for them: HOST or HOST:PORT
   std::string join = {};          ///< run directory of the job that this process joins as a worker
   std::string log_level = {};     ///< trace, debug, info, warn, error, off; empty: info or warn, by role
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,7 +48,7 @@ struct Schedule {
   double power = 1;
   bool cycle = false;
   double warmup_steps = 0;
-  double warmup_target = 0;
+  std::optional<double> warmup_target = {};
   std::vector<double> boundaries = {};
   std::vector<double> values = {};
 };
@@ -66,7 +67,7 @@ struct LearningRate {
 ///
 /// The creation of a variable throws Error(invalid_argument) for a parameter that is not finite or out of
 /// range: decay_steps is above 0; decay_rate, power and warmup_steps are at least 0; boundaries ascend. An
-/// integer variable takes a constant rate only, and FTRL none that may reach 0.
+/// integer variable takes a constant rate only, and FTRL none that decays to 0, as an exponential one does.
 namespace schedules {
 
 /// initial decay_rate^(s / decay_steps); with staircase, s / decay_steps is rounded down.
@@ -118,13 +119,13 @@ struct PolynomialDecay {
 };
 
 /// initial ((1 - alpha) (1 + cos(pi min(s, decay_steps) / decay_steps)) / 2 + alpha)
-/// (Loshchilov, Hutter 2017). With warmup_steps, the rate first rises linearly from initial to warmup_target,
-/// and then decays from there, with s counted from the end of the warm-up.
+/// (Loshchilov, Hutter 2017). With a warmup_target, the rate first changes linearly from initial to that,
+/// within warmup_steps, and then decays from there, with s counted from the end of the warm-up.
 struct CosineDecay {
   double initial_learning_rate = 0.01;
   double decay_steps = 1;
   double alpha = 0;
-  double warmup_target = 0;
+  std::optional<double> warmup_target = {};
   double warmup_steps = 0;
   operator LearningRate() const {
     return {initial_learning_rate,

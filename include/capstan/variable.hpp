@@ -67,10 +67,13 @@ class CAPSTAN_API Pending {
   /// Cancels a read that has not ended. A push is applied all the same.
   ~Pending();
 
-  /// Returns true once `wait` would not block for the rows, or a ps is dead. Never blocks.
+  /// Returns true once the rows are there, the ps have applied the push, or `wait` would throw. Waits for
+  /// neither; of a push to a ps that is reached by RMA, it reads a word of the ps's memory.
   bool ready() const;
-  /// Blocks until the rows have been read, or the ps have applied the push. Throws Error: unavailable,
-  /// deadline_exceeded.
+  /// Blocks until the rows have been read, or the ps have applied the push; a push to a variable of a
+  /// synchronous update group counts as applied when the ps holds it for the end of the step. Throws Error:
+  /// unavailable, deadline_exceeded, aborted (this rank counts as dead), cancelled. After an error, a push
+  /// may be waited for again; a read is cancelled.
   void wait();
 
  private:
@@ -115,7 +118,8 @@ class CAPSTAN_API AnyVariable {
   /// Sets the learning rate of the optimizer, in place of the rate or schedule of the variable's creation.
   /// Applied on each ps after what this rank has pushed before; when it returns, it holds for all pushes that
   /// any rank begins. Of a synchronous update group, the step in progress has the new rate too. Checkpoints
-  /// store it, and a restore brings it back, or the rate of the creation. In a closure that runs again, it
+  /// store it, and a restore brings it back, or the rate of the creation; a spare that replaces a ps restores
+  /// the rate of its checkpoint, too. In a closure that runs again, it
   /// takes effect once. Throws Error(invalid_argument) for a rate with which the variable could not be
   /// created, and what other calls throw.
   void set_learning_rate(double rate) const;
@@ -159,7 +163,7 @@ class CAPSTAN_API AnyVariable {
   Pending pull_async(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
   void push_dense(const void* gradient, std::size_t elements) const;
-  /// What this rank has pushed to the ps of this variable so far.
+  /// Returns a Pending for all pushes of this rank to the ps of this variable so far.
   Pending pushed() const;
   void lookup_to_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out,
                      std::size_t room, ReadMode mode) const;

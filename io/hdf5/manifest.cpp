@@ -101,7 +101,11 @@ Json optimizer_to_json(const std::string& description) {
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string name(entry.substr(0, equals));
-    const std::string text(entry.substr(equals + 1));
+    std::string text(entry.substr(equals + 1));
+    if (name == "boundaries" || name == "values") {  // "1;0.5" in the description
+      std::replace(text.begin(), text.end(), ';', ',');
+      text = "[" + text + "]";
+    }
     const Json value = try_parse_json(text);
     json[name] = value.is_discarded() ? Json(text) : value;  // infinity is no JSON
   }

@@ -44,7 +44,7 @@ void with_fields(const ClusterOptions& options, const Visit& visit) {
   CAPSTAN_FIELD(trace);
   CAPSTAN_FIELD(prometheus_file);
   CAPSTAN_FIELD(late_workers);
-  CAPSTAN_FIELD(door_address);
+  CAPSTAN_FIELD(join_address);
   CAPSTAN_FIELD(join);
   CAPSTAN_FIELD(log_level);
   CAPSTAN_FIELD(bootstrap);

@@ -55,9 +55,10 @@ double polynomial_decay(double initial, const Schedule& s, double step) {
 }
 
 double cosine_decay(double initial, const Schedule& s, double step) {
-  if (step < s.warmup_steps) return initial + (s.warmup_target - initial) * step / s.warmup_steps;
-  const double from = s.warmup_steps > 0 ? s.warmup_target : initial;
-  const double share = std::min(step - s.warmup_steps, s.decay_steps) / s.decay_steps;
+  const double warmup_steps = s.warmup_target ? s.warmup_steps : 0;
+  const double from = s.warmup_target.value_or(initial);
+  if (step < warmup_steps) return initial + (from - initial) * step / warmup_steps;
+  const double share = std::min(step - warmup_steps, s.decay_steps) / s.decay_steps;
   return from * ((1 - s.end) * (1 + std::cos(std::numbers::pi * share)) / 2 + s.end);
 }
 

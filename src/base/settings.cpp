@@ -28,7 +28,7 @@ std::string source(const Setting& setting, const Origin& origin) {
     case Origin::Kind::file:
       return fmt::format("{}:{}", origin.file, origin.line);
     case Origin::Kind::program:
-      return fmt::format("the program's {}", setting.name);
+      return "ClusterOptions";
     case Origin::Kind::initial:
       break;
   }
@@ -78,6 +78,11 @@ void Settings::set_from_flag(std::string_view name, std::string_view text) {
 
 void Settings::set_from_program(std::string_view name, std::string_view text) {
   set(table_[index(name)], text, {.kind = Origin::Kind::program});
+}
+
+void Settings::drop_from_program(std::string_view name) {
+  const std::size_t i = index(name);
+  if (values_[i].origin.kind == Origin::Kind::program) values_[i] = Settings(table_).values_[i];
 }
 
 void Settings::set(const Setting& setting, std::string_view text, Origin origin) {

@@ -69,6 +69,9 @@ class Settings {
   /// `text` as for a flag.
   void set_from_program(std::string_view name, std::string_view text);
 
+  /// Returns a setting to its default if the program has set it.
+  void drop_from_program(std::string_view name);
+
   /// Takes every CAPSTAN_* variable of a null-terminated list, such as `environ`. CAPSTAN_CONFIG and
   /// CAPSTAN_TEST_* are left alone; any other that is no setting is refused.
   void load_environment(const char* const* variables);

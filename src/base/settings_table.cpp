@@ -194,7 +194,7 @@ constexpr std::array kTable{
             .minimum = 0,
             .maximum = 10000},
     Setting{
-        .name = "door-address",
+        .name = "join-address",
         .group = "runtime",
         .kind = text,
         .initial = "",

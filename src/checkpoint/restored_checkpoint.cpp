@@ -66,8 +66,11 @@ void list_differences(const io::VariableInfo& there, const protocol::VariableDes
 
 void log_other_optimizer(const io::VariableInfo& there, const protocol::VariableDescriptor& here) {
   if (const auto rate = there.learning_rate_of(0, here.rows()); rate) {
-    log::info("variable \"{}\" goes on with learning rate {}, which was set before the checkpoint", here.name,
-              *rate);
+    const bool all = std::all_of(there.shards.begin(), there.shards.end(),
+                                 [&](const io::ShardSteps& shard) { return shard.learning_rate == rate; });
+    log::info("variable \"{}\" continues with learning rate {}, which was set before the checkpoint{}",
+              here.name, *rate,
+              all ? "" : "; its shards had different ones: each takes that of the first that it overlaps");
   }
   const std::string mine = protocol::describe(here.optimizer);
   if (there.optimizer == mine) return;

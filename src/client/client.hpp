@@ -77,11 +77,11 @@ class Client {
   GpuClient& gpu() noexcept { return gpu_; }
   /// Blocks until everything that this client has pushed has been applied.
   void flush();
-  /// Positions behind what this client has pushed to some ps.
+  /// Positions behind the pushes of this client, by ps.
   using PushPositions = std::vector<std::pair<PsConnection*, PsConnection::PushPosition>>;
-  /// Those of the ps with shards of the variable.
+  /// Returns those on the ps with shards of the variable.
   PushPositions pushed(const protocol::VariableDescriptor& variable);
-  /// Returns true once `wait` would return or throw, or a ps is dead. Does not block.
+  /// Returns true once `wait` would return or throw, or a ps is dead. See PsConnection::applied.
   bool applied(const PushPositions& positions);
   /// Blocks until everything before the positions has been applied.
   void wait(const PushPositions& positions);

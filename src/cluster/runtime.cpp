@@ -246,7 +246,10 @@ std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settin
 }
 
 std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
-  const RoleRequest request = RoleRequest::from(settings);
+  Settings complete = settings;
+  // A program states what its job needs; alone, no ps can be lost.
+  for (const char* name : {"spares", "replicas-of-ps"}) complete.drop_from_program(name);
+  const RoleRequest request = RoleRequest::from(complete);
   if (request.spares > 0 || request.replicas) {
     const std::string asked =
         request.replicas ? "--replicas-of-ps 2" : "--spares " + std::to_string(request.spares);
@@ -254,7 +257,6 @@ std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
                                             " makes no sense: leave it out, or start ranks (mpirun)");
   }
   const int ranks = 1 + std::max(1, request.ps) + std::max(1, request.workers);
-  Settings complete = settings;
   complete.set_from_flag("roles",
                          "coordinator:1,ps:" + std::to_string(std::max(1, request.ps)) + ",worker:*");
   complete.set_from_flag("role-map", "spread");

@@ -50,7 +50,7 @@ class Runtime {
   const Member& self() const noexcept { return self_; }
   /// This rank is a worker that was started again, or came late; the coordinator and the ps are to be told.
   bool started_again() const noexcept { return static_cast<std::size_t>(self_.rank) >= members().size(); }
-  /// It came by the late door, and the coordinator knows it.
+  /// It came late, and the coordinator knows it.
   bool came_late() const noexcept { return started_again() && table_.is_late(self_.rank); }
   int count(Role role) const noexcept;
   /// REQUIRES: there is one.

@@ -314,7 +314,7 @@ void Coordinator::look_for_overruns(cluster::FailureDetector::Clock::time_point 
   lose_worker(peer, /*may_live=*/true);
 }
 
-/// For `capstan status`. On the door's thread.
+/// For `capstan status`. On the listener's thread.
 std::string Coordinator::status() const {
   const CoordinatorStatistics sofar = queue_->statistics();
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;

@@ -61,8 +61,10 @@ std::vector<double> further_rates(const Optimizer& o) {
     case ScheduleKind::polynomial_decay:
       return {s.end};
     case ScheduleKind::cosine_decay:
-      if (s.warmup_steps > 0) return {s.warmup_target, s.warmup_target * s.end};
+      if (s.warmup_target) return {*s.warmup_target, *s.warmup_target * s.end};
       return {o.learning_rate * s.end};
+    case ScheduleKind::exponential_decay:
+      return {s.decay_rate < 1 ? 0 : o.learning_rate};  // in the arithmetic of the rule, soon
     case ScheduleKind::piecewise_constant_decay:
       return s.values;
     default:

@@ -160,7 +160,8 @@ std::string describe(const Schedule& s) {
     case ScheduleKind::polynomial_decay:
       return steps() + fmt::format(", end_learning_rate={}, power={}, cycle={}", s.end, s.power, s.cycle);
     case ScheduleKind::cosine_decay:
-      return steps() + fmt::format(", alpha={}, warmup_target={}, warmup_steps={}", s.end, s.warmup_target,
+      if (!s.warmup_target) return steps() + fmt::format(", alpha={}", s.end);
+      return steps() + fmt::format(", alpha={}, warmup_target={}, warmup_steps={}", s.end, *s.warmup_target,
                                    s.warmup_steps);
     case ScheduleKind::piecewise_constant_decay:
       // Without commas: they separate parameters.

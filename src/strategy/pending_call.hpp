@@ -1,4 +1,4 @@
-// pending_call.hpp -- what a Pending waits for.
+// pending_call.hpp -- the calls that a Pending waits for.
 #pragma once
 
 #include <cstdint>

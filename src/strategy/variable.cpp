@@ -270,7 +270,9 @@ Pending::~Pending() = default;
 bool Pending::ready() const { return call_ == nullptr || call_->ready(); }
 
 void Pending::wait() {
-  if (const auto call = std::move(call_); call != nullptr) call->wait();
+  if (call_ == nullptr) return;
+  call_->wait();
+  call_.reset();
 }
 
 Pending AnyVariable::pushed() const {

@@ -36,7 +36,7 @@ void expect_same(const Settings& settings, const ClusterOptions& options) {
   EXPECT_EQ(settings.flag("trace"), options.trace);
   EXPECT_EQ(settings.text("prometheus-file"), options.prometheus_file);
   EXPECT_EQ(settings.integer("late-workers"), options.late_workers);
-  EXPECT_EQ(settings.text("door-address"), options.door_address);
+  EXPECT_EQ(settings.text("join-address"), options.join_address);
   EXPECT_EQ(settings.text("join"), options.join);
   EXPECT_EQ(settings.text("log-level"), options.log_level);
   EXPECT_EQ(settings.text("bootstrap"), options.bootstrap);
@@ -88,7 +88,7 @@ TEST(ClusterOptions, FillEverySettingOfAJob) {
   options.trace = true;
   options.prometheus_file = "some";
   options.late_workers = 7;
-  options.door_address = "some";
+  options.join_address = "some";
   options.join = "some";
   options.log_level = "debug";
   options.bootstrap = "mpi";
@@ -130,11 +130,21 @@ TEST(ClusterOptions, AreOverriddenByTheEnvironmentAndByFlags) {
   EXPECT_EQ(settings.origin("ps").brief(), "program");
 }
 
+TEST(ClusterOptions, AreDroppedUnlessAStrongerSourceGivesTheSetting) {
+  Settings settings = settings_of({.replicas_of_ps = 2, .spares = 5});
+  settings.set_from_flag("spares", "1");
+  settings.drop_from_program("spares");
+  settings.drop_from_program("replicas-of-ps");
+  EXPECT_EQ(settings.integer("spares"), 1);
+  EXPECT_EQ(settings.integer("replicas-of-ps"), 1);
+  EXPECT_FALSE(settings.given("replicas-of-ps"));
+}
+
 TEST(ClusterOptions, OutOfRangeAreRefusedByName) {
   EXPECT_THAT(error_of(Code::invalid_argument, [] { (void)settings_of({.ps = -1}); }),
-              HasSubstr("the program's ps: ps must be"));
+              HasSubstr("ClusterOptions: ps must be"));
   EXPECT_THAT(error_of(Code::invalid_argument, [] { (void)settings_of({.role_map = "scatter"}); }),
-              HasSubstr("the program's role-map"));
+              HasSubstr("ClusterOptions: role-map"));
 }
 
 }  // namespace

@@ -69,13 +69,16 @@ TEST(LearningRate, CosineDecayMayWarmUp) {
   EXPECT_DOUBLE_EQ(rate(decay, 25), 2 * (0.5 * (1 + std::numbers::sqrt2 / 2) / 2 + 0.5));
   EXPECT_DOUBLE_EQ(rate(decay, 50), 1.5);
   EXPECT_DOUBLE_EQ(rate(decay, 500), 1);
+  decay.warmup_steps = 10;  // without a target there is no warm-up
+  EXPECT_DOUBLE_EQ(rate(decay, 50), 1.5);
   decay.warmup_target = 4;
-  decay.warmup_steps = 10;
   EXPECT_DOUBLE_EQ(rate(decay, 0), 2);
   EXPECT_DOUBLE_EQ(rate(decay, 5), 3);
   EXPECT_DOUBLE_EQ(rate(decay, 10), 4);
   EXPECT_DOUBLE_EQ(rate(decay, 60), 3);
   EXPECT_DOUBLE_EQ(rate(decay, 110), 2);
+  decay.warmup_steps = 0;
+  EXPECT_DOUBLE_EQ(rate(decay, 0), 4);
 }
 
 TEST(LearningRate, PiecewiseConstantDecayChangesAfterEachBoundary) {

@@ -178,6 +178,17 @@ TEST(Contents, EveryOptimizersNumbersAreNumbers) {
   EXPECT_EQ(json["variables"]["adam"]["hyperparameters"]["epsilon"], 1e-7);
 }
 
+TEST(Contents, ASchedulesNumbersAreInTheManifest) {
+  const io::TemporaryFolder folder;
+  ContentsJob job(1);
+  const auto one = job.make("one", 0, optimizers::SGD{schedules::PiecewiseConstantDecay{{10}, {1, 0.5}}});
+  const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = folder.path()}).save(1));
+  const auto& numbers = json["variables"]["one"]["hyperparameters"];
+  EXPECT_EQ(numbers["schedule"], "piecewise_constant_decay");
+  EXPECT_EQ(numbers["boundaries"], nlohmann::json::array({10}));
+  EXPECT_EQ(numbers["values"], nlohmann::json::array({1, 0.5}));
+}
+
 TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
   const io::TemporaryFolder folder;
   const auto path = folder.path() / "best model";

@@ -294,7 +294,7 @@ TEST_F(Restore, ALearningRateThatWasSetCountsAndTheLogSaysSo) {
   second.set_learning_rate(3);
   const LogText log;
   EXPECT_EQ(job.checkpoints.restore_latest(), 2);
-  EXPECT_THAT(log.text(), HasSubstr("variable \"second\" goes on with learning rate -8, which was set"));
+  EXPECT_THAT(log.text(), HasSubstr("variable \"second\" continues with learning rate -8, which was set"));
   second.push_dense(Floats(4, 1));
   second.flush();
   EXPECT_EQ(second.pull(), (Floats{108, 208, 308, 408}));

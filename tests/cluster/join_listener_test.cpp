@@ -1,4 +1,4 @@
-// join_listener_test.cpp -- what is said at the door, who is turned away, and the file that says where it is.
+// join_listener_test.cpp -- the handshake, refused connections, and the file with the listener's address.
 // Tests: src/cluster/bootstrap/socket.cpp
 #include "cluster/bootstrap/join_listener.hpp"
 
@@ -34,7 +34,7 @@ Token token_of(int first) {
 }
 
 std::vector<std::byte> join_request(const Token& token, std::size_t body) {
-  auto bytes = knock_bytes(DoorRequest::join, token);
+  auto bytes = greeting_bytes(JoinRequest::join, token);
   const auto rest = framed(std::vector<std::byte>(body, std::byte{7}));
   bytes.insert(bytes.end(), rest.begin(), rest.end());
   return bytes;
@@ -42,7 +42,7 @@ std::vector<std::byte> join_request(const Token& token, std::size_t body) {
 
 /// The state after all of it, in pieces of so many bytes.
 State state_after(JoinHandshake& visit, std::span<const std::byte> bytes, std::size_t piece) {
-  while (!bytes.empty() && (visit.state() == State::knocking || visit.state() == State::talking)) {
+  while (!bytes.empty() && (visit.state() == State::greeting || visit.state() == State::talking)) {
     visit.take(bytes.first(std::min(piece, bytes.size())));
     bytes = bytes.subspan(std::min(piece, bytes.size()));
   }
@@ -55,7 +55,7 @@ TEST(JoinHandshake, ARequestIsWholeInPiecesOfAnySize) {
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
     JoinHandshake visit(token);
     ASSERT_EQ(state_after(visit, bytes, piece), State::asked) << piece;
-    EXPECT_EQ(visit.request(), DoorRequest::join);
+    EXPECT_EQ(visit.request(), JoinRequest::join);
     EXPECT_EQ(std::vector(visit.body().begin(), visit.body().end()),
               std::vector<std::byte>(100, std::byte{7}));
   }
@@ -68,9 +68,9 @@ TEST(JoinHandshake, AnotherTokenIsRefusedWhicheverOfItsBytesDiffers) {
     other[i] ^= std::byte{1};
     EXPECT_FALSE(same(token, other));
     JoinHandshake visit(token);
-    EXPECT_EQ(visit.take(knock_bytes(DoorRequest::status, other)), State::refused);
+    EXPECT_EQ(visit.take(greeting_bytes(JoinRequest::status, other)), State::refused);
     JoinHandshake figures(token);
-    EXPECT_EQ(figures.take(knock_bytes(DoorRequest::figures, other)), State::refused);
+    EXPECT_EQ(figures.take(greeting_bytes(JoinRequest::figures, other)), State::refused);
     EXPECT_EQ(visit.reason(), "wrong token");
   }
   EXPECT_TRUE(same(token, token_of(1)));
@@ -83,7 +83,7 @@ TEST(JoinHandshake, NothingIsWaitedForThatIsWrongAlready) {
     EXPECT_EQ(visit.take(std::as_bytes(std::span(text))), State::refused) << text;
   }
   JoinHandshake unknown(token);
-  EXPECT_EQ(unknown.take(knock_bytes(static_cast<DoorRequest>(9), token)), State::refused);
+  EXPECT_EQ(unknown.take(greeting_bytes(static_cast<JoinRequest>(9), token)), State::refused);
 }
 
 TEST(JoinHandshake, ABodyHasALimit) {
@@ -92,7 +92,7 @@ TEST(JoinHandshake, ABodyHasALimit) {
   EXPECT_EQ(state_after(fits, join_request(token, kMostBodyBytes), 4096), State::asked);
   JoinHandshake too_long(token);
   EXPECT_EQ(state_after(too_long, join_request(token, kMostBodyBytes + 1), 4096), State::refused);
-  auto more = knock_bytes(DoorRequest::status, token);
+  auto more = greeting_bytes(JoinRequest::status, token);
   more.push_back(std::byte{0});
   JoinHandshake trailing(token);
   EXPECT_EQ(trailing.take(more), State::refused);
@@ -108,12 +108,12 @@ class Caller {
   void say(std::span<const std::byte> bytes) {
     (void)send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  /// How many bytes come in one piece, at most; 0: the door has closed this connection.
+  /// How many bytes come in one piece, at most; 0: the listener has closed this connection.
   std::size_t take(std::size_t most) {
     std::vector<std::byte> piece(most);
     return static_cast<std::size_t>(std::max<ssize_t>(0, recv(socket_.get(), piece.data(), most, 0)));
   }
-  /// The door closes this connection within the time, without a word.
+  /// The listener closes this connection within the time, without a word.
   bool turned_away(milliseconds within) {
     pollfd one{socket_.get(), POLLIN, 0};
     if (poll(&one, 1, static_cast<int>(within.count())) != 1) return false;
@@ -125,52 +125,52 @@ class Caller {
   Socket socket_;
 };
 
-DoorAnswer echo(DoorRequest request, std::span<const std::byte> body) {
-  if (request == DoorRequest::status) return {Code::ok, "all is well", {}};
+JoinAnswer echo(JoinRequest request, std::span<const std::byte> body) {
+  if (request == JoinRequest::status) return {Code::ok, "all is well", {}};
   if (body.empty()) throw Error(Code::invalid_argument, "an empty body");
   return {Code::ok, {}, {body.begin(), body.end()}};
 }
 
-DoorAnswer ask(const JoinListener& door, const Token& token, DoorRequest request = DoorRequest::status,
+JoinAnswer ask(const JoinListener& listener, const Token& token, JoinRequest request = JoinRequest::status,
                std::span<const std::byte> body = {}) {
-  return ask_door(door.address(), token, request, body,
-                  std::chrono::steady_clock::now() + std::chrono::seconds(20));
+  return ask_join_listener(listener.address(), token, request, body,
+                           std::chrono::steady_clock::now() + std::chrono::seconds(20));
 }
 
 TEST(JoinListener, AnswersWhoHasTheToken) {
-  const JoinListener door("127.0.0.1", token_of(1), echo);
-  EXPECT_EQ(ask(door, token_of(1)).message, "all is well");
+  const JoinListener listener("127.0.0.1", token_of(1), echo);
+  EXPECT_EQ(ask(listener, token_of(1)).message, "all is well");
   const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
-  EXPECT_EQ(ask(door, token_of(1), DoorRequest::join, body).bytes, body);
-  const DoorAnswer refused = ask(door, token_of(1), DoorRequest::join);
+  EXPECT_EQ(ask(listener, token_of(1), JoinRequest::join, body).bytes, body);
+  const JoinAnswer refused = ask(listener, token_of(1), JoinRequest::join);
   EXPECT_EQ(refused.code, Code::invalid_argument);
   EXPECT_EQ(refused.message, "an empty body");
 }
 
 TEST(JoinListener, TellsWhoHasNotNothing) {
-  const JoinListener door("127.0.0.1", token_of(1), echo);
-  // With a body that the door does not read: how the connection ends is the network's choice.
+  const JoinListener listener("127.0.0.1", token_of(1), echo);
+  // With a body that the listener does not read: how the connection ends is the network's choice.
   const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
   for (const std::size_t size : {std::size_t{0}, std::size_t{100}, body.size()}) {
     try {
-      (void)ask(door, token_of(2), DoorRequest::join, std::span(body).first(size));
+      (void)ask(listener, token_of(2), JoinRequest::join, std::span(body).first(size));
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::unavailable);
-      EXPECT_EQ(error.what(), "the coordinator's late door at " + door.address() +
+      EXPECT_EQ(error.what(), "the coordinator's join listener at " + listener.address() +
                                   ": it closed the connection (wrong token?)");
     }
   }
-  Caller garbage(door.address());
+  Caller garbage(listener.address());
   garbage.say(std::vector<std::byte>(1000, std::byte{0xaa}));
   EXPECT_TRUE(garbage.turned_away(milliseconds(20000)));
 }
 
 TEST(JoinListener, SendsWhoIsSilentAwayInTime) {
-  const JoinListener door("127.0.0.1", token_of(1), echo, [] {}, {milliseconds(100), 64, 64});
-  Caller silent(door.address());
-  Caller slow(door.address());
-  slow.say(knock_bytes(DoorRequest::join, token_of(1)));
+  const JoinListener listener("127.0.0.1", token_of(1), echo, [] {}, {milliseconds(100), 64, 64});
+  Caller silent(listener.address());
+  Caller slow(listener.address());
+  slow.say(greeting_bytes(JoinRequest::join, token_of(1)));
   EXPECT_TRUE(silent.turned_away(milliseconds(20000)));
   EXPECT_TRUE(slow.turned_away(milliseconds(20000))) << "the token buys no more time";
 }
@@ -178,22 +178,22 @@ TEST(JoinListener, SendsWhoIsSilentAwayInTime) {
 /// More than fits into the buffers of two sockets.
 constexpr std::size_t kLong = 64 << 20;
 
-DoorAnswer at_length(DoorRequest, std::span<const std::byte>) {
+JoinAnswer at_length(JoinRequest, std::span<const std::byte>) {
   std::vector<std::byte> bytes(kLong);
   for (std::size_t i = 0; i < kLong; ++i) bytes[i] = std::byte(i % 251);
   return {Code::ok, {}, std::move(bytes)};
 }
 
 TEST(JoinListener, ALongAnswerArrivesWhole) {
-  const JoinListener door("127.0.0.1", token_of(1), at_length);
-  EXPECT_EQ(ask(door, token_of(1)).bytes, at_length(DoorRequest::status, {}).bytes);
+  const JoinListener listener("127.0.0.1", token_of(1), at_length);
+  EXPECT_EQ(ask(listener, token_of(1)).bytes, at_length(JoinRequest::status, {}).bytes);
 }
 
 TEST(JoinListener, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
   constexpr milliseconds kTimeout{2000};
-  const JoinListener door("127.0.0.1", token_of(1), at_length, [] {}, {kTimeout, 64, 64});
-  Caller slow(door.address());
-  slow.say(knock_bytes(DoorRequest::status, token_of(1)));
+  const JoinListener listener("127.0.0.1", token_of(1), at_length, [] {}, {kTimeout, 64, 64});
+  Caller slow(listener.address());
+  slow.say(greeting_bytes(JoinRequest::status, token_of(1)));
   const auto begin = std::chrono::steady_clock::now();
   std::size_t taken = 0;
   while (true) {
@@ -208,24 +208,24 @@ TEST(JoinListener, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
 }
 
 TEST(JoinListener, TheStrangerThatCameFirstMakesRoom) {
-  const JoinListener door("127.0.0.1", token_of(1), echo, [] {}, {std::chrono::minutes(10), 2, 64});
-  Caller first(door.address());
-  Caller second(door.address());
+  const JoinListener listener("127.0.0.1", token_of(1), echo, [] {}, {std::chrono::minutes(10), 2, 64});
+  Caller first(listener.address());
+  Caller second(listener.address());
   EXPECT_FALSE(first.turned_away(milliseconds(50)));
-  Caller third(door.address());
+  Caller third(listener.address());
   EXPECT_TRUE(first.turned_away(milliseconds(20000)));
   EXPECT_FALSE(second.turned_away(milliseconds(50)));
-  EXPECT_EQ(ask(door, token_of(1)).message, "all is well") << "strangers keep nobody out";
+  EXPECT_EQ(ask(listener, token_of(1)).message, "all is well") << "strangers keep nobody out";
 }
 
 TEST(JoinListener, ClosesAllAtItsEnd) {
-  auto door = std::make_unique<JoinListener>("127.0.0.1", token_of(1), echo);
-  Caller silent(door->address());
-  const std::string address = door->address();
-  door.reset();
+  auto listener = std::make_unique<JoinListener>("127.0.0.1", token_of(1), echo);
+  Caller silent(listener->address());
+  const std::string address = listener->address();
+  listener.reset();
   EXPECT_TRUE(silent.turned_away(milliseconds(20000)));
-  EXPECT_THROW((void)ask_door(address, token_of(1), DoorRequest::status, {},
-                              std::chrono::steady_clock::now() + std::chrono::seconds(20)),
+  EXPECT_THROW((void)ask_join_listener(address, token_of(1), JoinRequest::status, {},
+                                       std::chrono::steady_clock::now() + std::chrono::seconds(20)),
                Error);
 }
 

@@ -1,4 +1,5 @@
 // mpi_resolver_test.cpp -- the members of a cluster, in TensorFlow's words.
+// Tests: src/cluster/resolvers/cluster_resolver.cpp
 #include <gmock/gmock.h>
 
 #include "capstan/resolvers.hpp"

@@ -38,6 +38,16 @@ TEST(RoleRequest, OneLineSetsAllRolesAndBeatsTheOtherFlags) {
             "ps=1 workers=0 evaluator=0");
 }
 
+TEST(RoleRequest, ACountByArgumentReplacesALineThatTheProgramSets) {
+  Settings settings;
+  settings.set_from_program("roles", "ps:4,worker:2");
+  EXPECT_EQ(RoleRequest::from(settings).text(), "ps=4 workers=2 evaluator=0");
+  settings.set_from_program("ps", "3");
+  EXPECT_EQ(RoleRequest::from(settings).text(), "ps=4 workers=2 evaluator=0");
+  settings.set_from_flag("ps", "1");
+  EXPECT_EQ(RoleRequest::from(settings).text(), "ps=1 workers=0 evaluator=0");
+}
+
 TEST(RoleRequest, SaysWhereThePsAreToLie) {
   EXPECT_EQ(request({{"role-map", "pack"}}), "ps=0 workers=0 evaluator=0 role-map=pack");
   EXPECT_EQ(request({{"roles", "ps:local,worker:*"}}), "ps=0 workers=0 evaluator=0 role-map=local");

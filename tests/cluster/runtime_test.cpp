@@ -215,6 +215,15 @@ TEST(Runtime, AnEmbeddedClusterHasAsManyRanksAsWereAskedFor) {
   EXPECT_EQ(by_roles->count(Role::worker), 3);
 }
 
+TEST(Runtime, AloneItHasNoneOfTheSparesThatTheProgramSets) {
+  Settings settings;
+  settings.set_from_program("spares", "1");
+  settings.set_from_program("replicas-of-ps", "2");
+  const auto coordinator = Runtime::embedded_cluster(settings);
+  EXPECT_EQ(coordinator->count(Role::spare), 0);
+  EXPECT_EQ(coordinator->count(Role::ps), 1);
+}
+
 TEST(Runtime, WaitTimeoutIsTheSetting) {
   EXPECT_EQ(Runtime::embedded_cluster(with({{"wait-timeout", "3s"}}))->wait_timeout(),
             std::chrono::seconds(3));

@@ -1,4 +1,5 @@
 // kinds_test.cpp -- cached reads, per-worker variables, static tables, and NaN in gradients.
+// Tests: src/strategy/caching_scope.cpp
 // Tests: src/strategy/gradient_filter.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

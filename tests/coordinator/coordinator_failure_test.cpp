@@ -1,4 +1,5 @@
 // coordinator_failure_test.cpp -- workers and ps that end while functions run, as threads.
+// Tests: src/coordinator/worker/server.cpp
 // Tests: src/coordinator/recovery/failure_handling.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@ namespace {
 
 using cluster::Member;
 
-/// A coordinator that does what the test says, and a worker that comes in by the late door.
+/// A coordinator that does what the test says, and a worker that comes in late.
 class LateWorkerTest : public testing::Test {
  protected:
   LateWorkerTest() {

@@ -106,13 +106,15 @@ TEST(OptimizerParameters, OfSchedulesAreRejectedByName) {
 }
 
 TEST(OptimizerParameters, SchedulesOfFtrlStayAboveZero) {
-  for (const LearningRate& rate : {LearningRate(schedules::PolynomialDecay{.end_learning_rate = 0}),
-                                   LearningRate(schedules::CosineDecay{}),
-                                   LearningRate(schedules::PiecewiseConstantDecay{{1}, {1, 0}})}) {
+  for (const LearningRate& rate :
+       {LearningRate(schedules::PolynomialDecay{.end_learning_rate = 0}),
+        LearningRate(schedules::CosineDecay{}), LearningRate(schedules::PiecewiseConstantDecay{{1}, {1, 0}}),
+        LearningRate(schedules::ExponentialDecay{.decay_rate = 0.96})}) {
     expect_rejected(DType::float32, optimizers::FTRL{rate});
   }
   EXPECT_NO_THROW(
       check_optimizer("w", DType::float32, optimizers::FTRL{schedules::CosineDecay{.alpha = 0.1}}));
+  EXPECT_NO_THROW(check_optimizer("w", DType::float32, optimizers::FTRL{schedules::InverseTimeDecay{}}));
 }
 
 TEST(OptimizerParameters, IntegersTakeNoSchedule) {

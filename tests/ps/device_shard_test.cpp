@@ -108,7 +108,7 @@ TEST_F(DeviceShardTest, LearningRatesChangeAsOnTheHost) {
   TwoStores stores;
   std::uint32_t id = 0;
   for (Optimizer optimizer : all_optimizers()) {
-    optimizer.schedule = {.kind = ScheduleKind::exponential_decay, .decay_steps = 3, .decay_rate = 0.5};
+    optimizer.schedule = {.kind = ScheduleKind::polynomial_decay, .decay_steps = 6, .end = 0.05};
     expect_same_for_all<double>(stores, id, optimizer, 1e-12);
     SCOPED_TRACE(protocol::describe(optimizer));
     ++id;

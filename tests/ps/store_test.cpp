@@ -169,6 +169,10 @@ TEST_F(StoreTest, PushesFollowTheRulesForEveryDtypeRankAndOptimizer) {
   }
 }
 
+/// A schedule that FTRL takes, too.
+const schedules::PolynomialDecay kFalling{
+    .initial_learning_rate = 0.5, .decay_steps = 6, .end_learning_rate = 0.125};
+
 std::vector<Optimizer> all_optimizers(const LearningRate& rate) {
   return {optimizers::SGD{rate},
           optimizers::Momentum{rate},
@@ -183,8 +187,7 @@ std::vector<Optimizer> all_optimizers(const LearningRate& rate) {
 TEST_F(StoreTest, SchedulesHoldForEveryOptimizer) {
   std::uint32_t id = 1;
   for (const LearningRate& rate :
-       {LearningRate(schedules::ExponentialDecay{0.5, 3, 0.5}),
-        LearningRate(schedules::PiecewiseConstantDecay{{2, 7}, {0.1, 0.4, 0.2}})}) {
+       {LearningRate(kFalling), LearningRate(schedules::PiecewiseConstantDecay{{2, 7}, {0.1, 0.4, 0.2}})}) {
     for (const Optimizer& optimizer : all_optimizers(rate))
       expect_follows_the_rules<double>(id++, {5, 3}, optimizer, 1e-12);
   }
@@ -192,7 +195,7 @@ TEST_F(StoreTest, SchedulesHoldForEveryOptimizer) {
 
 TEST_F(StoreTest, ASetLearningRateHoldsForThePushesAfterItWithEveryOptimizer) {
   std::uint32_t id = 0;
-  for (const Optimizer& optimizer : all_optimizers(schedules::ExponentialDecay{0.5, 3, 0.5})) {
+  for (const Optimizer& optimizer : all_optimizers(kFalling)) {
     SCOPED_TRACE(protocol::describe(optimizer));
     create<double>(++id, {1}, optimizer, initializers::constant(3));
     Plain plain(optimizer, 1, 1, 3);
@@ -211,6 +214,17 @@ TEST_F(StoreTest, ASetLearningRateHoldsForThePushesAfterItWithEveryOptimizer) {
     }
     EXPECT_NEAR(all<double>(id, 1)[0], plain.value(0), 1e-12);
   }
+}
+
+TEST_F(StoreTest, AShardHasNothingOfADroppedOneWhoseWordsItTakes) {
+  create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});  // so that the page of words stays
+  create<float>(2, {1}, optimizers::SGD{.learning_rate = -1});
+  apply_entry(store_, rate_entry(2, 0, -100));
+  apply_entry(store_, push_entry<float>(2, 0, {}, 0, 1, {1}));
+  store_.drop(2);
+  create<float>(3, {1}, optimizers::SGD{schedules::PiecewiseConstantDecay{{0}, {-1, -10}}});
+  apply_entry(store_, push_entry<float>(3, 0, {}, 0, 1, {1}));
+  EXPECT_EQ(all<float>(3, 1), std::vector<float>{1}) << "neither its rate nor its steps";
 }
 
 TEST_F(StoreTest, ALearningRateThatTheOptimizerCannotUseIsDroppedAndLogged) {

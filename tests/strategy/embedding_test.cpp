@@ -1,6 +1,7 @@
 // embedding_test.cpp -- lookups, combiners and their gradients on tables in this process; ragged batches;
 // lists of tables.
 // Tests: src/strategy/ragged_ids.cpp
+// Tests: src/strategy/table_list.cpp
 #include "capstan/embedding.hpp"
 
 #include <gmock/gmock.h>

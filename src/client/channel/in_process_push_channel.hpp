@@ -8,7 +8,7 @@
 
 namespace capstan::client {
 
-/// A push has been applied on return, except what a GPU still does of it. There is one position.
+/// A push has been applied on return, except what a GPU still does of it. There is one position, 1.
 class InProcessPushChannel final : public PushChannel {
  public:
   /// `rank` is this client's, `ps` the index of the ps. `sink` outlives the channel.
@@ -17,10 +17,10 @@ class InProcessPushChannel final : public PushChannel {
   void push(const PushRows& push, PushNumbering& numbering, bool more) override;
   void send(protocol::PushHeader header) override;
   void publish() override {}
-  std::uint64_t pushed() const noexcept override { return 0; }
+  std::uint64_t pushed() const noexcept override { return 1; }
+  std::uint64_t known_applied() const noexcept override { return sink_.unsettled() ? 0 : 1; }
   bool applied(std::uint64_t /*position*/) override { return idle(); }
   void wait(std::uint64_t /*position*/) override { sink_.settle(); }
-  bool idle() const noexcept override { return !sink_.unsettled(); }
   void require_accepted() override {}
 
  private:

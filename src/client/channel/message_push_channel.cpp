@@ -104,9 +104,14 @@ void MessagePushChannel::require_accepted() {
   if (session_.acknowledged() == protocol::kFenced) throw session_.fenced();
 }
 
+std::uint64_t MessagePushChannel::known_applied() const noexcept {
+  if (session_.relocations() != relocations_) return session_.applied_at_loss(relocations_);
+  return session_.acknowledged() == protocol::kFenced ? 0 : session_.acknowledged();
+}
+
 bool MessagePushChannel::applied(std::uint64_t position) {
   require_accepted();
-  return session_.acknowledged() >= position;
+  return known_applied() >= position;
 }
 
 void MessagePushChannel::wait(std::uint64_t position) {

@@ -16,7 +16,10 @@ class MessagePushChannel final : public PushChannel {
  public:
   /// REQUIRES: `session` is connected, and outlives the channel.
   explicit MessagePushChannel(PsSession& session)
-      : session_(session), capacity_(session.process().ring_bytes), tail_(session.process().applied) {}
+      : session_(session),
+        capacity_(session.process().ring_bytes),
+        tail_(session.process().applied),
+        relocations_(session.relocations()) {}
   /// Leaks the buffers that the transport still reads.
   ~MessagePushChannel() override;
   MessagePushChannel(const MessagePushChannel&) = delete;
@@ -26,9 +29,9 @@ class MessagePushChannel final : public PushChannel {
   void send(protocol::PushHeader header) override;
   void publish() override {}
   std::uint64_t pushed() const noexcept override { return tail_; }
+  std::uint64_t known_applied() const noexcept override;
   bool applied(std::uint64_t position) override;
   void wait(std::uint64_t position) override;
-  bool idle() const noexcept override { return session_.acknowledged() == tail_; }
   void require_accepted() override;
 
  private:
@@ -45,8 +48,9 @@ class MessagePushChannel final : public PushChannel {
   void wait_for_capacity(std::uint64_t bytes);
 
   PsSession& session_;
-  std::uint64_t capacity_;  // most bytes of entries in flight
-  std::uint64_t tail_;      // bytes of entries sent
+  std::uint64_t capacity_;           // most bytes of entries in flight
+  std::uint64_t tail_;               // bytes of entries sent
+  const std::uint64_t relocations_;  // of the session, when the channel began
   std::vector<std::unique_ptr<SendBuffer>> send_buffers_;
   /// Messages that the transport still reads from the caller's gradient. The transport may count it down
   /// later than this object lives.

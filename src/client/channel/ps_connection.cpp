@@ -43,7 +43,7 @@ PsConnection::Channels PsConnection::choose_channels() {
 }
 
 void PsConnection::replace_channels() {
-  if (lost_pushes()) losses_.insert(channels_.relocations);
+  if (lost_pushes()) losses_[channels_.relocations] = channels_.pushes->known_applied();
   channels_ = choose_channels();
 }
 
@@ -57,13 +57,18 @@ void PsConnection::connect_now() {
 
 bool PsConnection::lost(const PushPosition& position) {
   (void)channels();  // notes what the last relocation lost
-  return losses_.contains(position.relocations);
+  const auto loss = losses_.find(position.relocations);
+  return loss != losses_.end() && position.of_channel > loss->second;
 }
 
 bool PsConnection::applied(const PushPosition& position) {
   session_.fabric().progress();
   if (!session_.alive() || position.relocations != session_.relocations()) return true;
-  return pushes().applied(position.of_channel);
+  try {
+    return pushes().applied(position.of_channel);
+  } catch (const Error&) {
+    return true;  // `wait` meets the same
+  }
 }
 
 void PsConnection::wait(const PushPosition& position) {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "client/channel/gpu_push_channel.hpp"
 #include "client/channel/ps_session.hpp"
@@ -64,7 +64,8 @@ class PsConnection {
     std::uint64_t of_channel = 0;
   };
   PushPosition pushed() { return {session_.relocations(), pushes().pushed()}; }
-  /// Returns true once `wait` would return or throw, or the ps is dead. Does not block.
+  /// Returns true once `wait` would return or throw, or the ps is dead. Waits for no push; by RMA, it reads a
+  /// word of the ps's memory.
   bool applied(const PushPosition& position);
   /// Blocks until the ps has applied everything before `position`. Throws Error(unavailable) if some of it
   /// was lost with the ps's memory.
@@ -117,7 +118,8 @@ class PsConnection {
   /// Replaced by the first call after a relocation. The call that met the relocation may still be inside the
   /// old channels.
   Channels channels_;
-  std::set<std::uint64_t> losses_;  // relocations that lost pushes, by their number before
+  /// Relocations that lost pushes, and the position from which on.
+  std::map<std::uint64_t, std::uint64_t> losses_;
 };
 
 }  // namespace capstan::client

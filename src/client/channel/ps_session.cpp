@@ -27,7 +27,7 @@ PsSession::PsSession(cluster::Runtime& runtime, transport::RpcClient& rpc, int p
 
 void PsSession::connect_now() {
   take_restarted();
-  if (process_.board) forget_memory();  // an earlier attempt to reconnect failed half-way
+  if (process_.board) forget_memory(0);  // an earlier attempt to reconnect failed half-way
   peer_ = &runtime_.data_peer(runtime_.member(Role::ps, ps_));
   while (true) {
     try {
@@ -148,13 +148,13 @@ void PsSession::reconnect() {
         return;
       }
       memory_kept = false;
-      forget_memory();
+      forget_memory(moved ? acknowledged_ : reply.applied);
       begin(reply);
       break;
     } catch (const Error& error) {
       if (error.code() == Code::unavailable) continue;  // it has died again
       if (!memory_kept) {
-        forget_memory();
+        forget_memory(acknowledged_);
         connected_ = false;
       }
       throw;
@@ -164,8 +164,9 @@ void PsSession::reconnect() {
   throw lost_pushes();
 }
 
-void PsSession::forget_memory() {
+void PsSession::forget_memory(std::uint64_t applied) {
   ++relocations_;
+  applied_at_loss_.push_back(applied == protocol::kFenced ? 0 : applied);
   windows_.clear();
 }
 

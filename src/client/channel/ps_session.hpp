@@ -103,6 +103,11 @@ class PsSession {
   std::uint64_t restarts() const noexcept { return restarts_; }
   /// Number of times that the ps's memory was lost, and with it windows and shard locations.
   std::uint64_t relocations() const noexcept { return relocations_; }
+  /// Bytes of entries that are known to have been applied when the memory was lost that was in use after
+  /// `relocations` earlier losses. REQUIRES: relocations < relocations().
+  std::uint64_t applied_at_loss(std::uint64_t relocations) const noexcept {
+    return applied_at_loss_[static_cast<std::size_t>(relocations)];
+  }
 
   /// The ps acknowledges entries that were sent as messages. May be called inside progress().
   void note_acknowledged(const protocol::PushApplied& applied) noexcept {
@@ -125,7 +130,7 @@ class PsSession {
   protocol::ConnectReply ask_to_connect();
   void begin(const protocol::ConnectReply& reply);
   void read_locations();
-  void forget_memory();
+  void forget_memory(std::uint64_t applied);
 
   cluster::Runtime& runtime_;
   transport::RpcClient& rpc_;
@@ -143,6 +148,7 @@ class PsSession {
   std::uint64_t acknowledged_ = 0;
   std::uint64_t restarts_ = 0;
   std::uint64_t relocations_ = 0;
+  std::vector<std::uint64_t> applied_at_loss_;  // one for each relocation
 };
 
 }  // namespace capstan::client

@@ -31,8 +31,10 @@ class PushChannel {
   virtual bool applied(std::uint64_t position) = 0;
   /// Blocks until the ps has applied everything before `position`.
   virtual void wait(std::uint64_t position) = 0;
+  /// Position before which everything is known to be applied, also after the ps's memory was lost.
+  virtual std::uint64_t known_applied() const noexcept = 0;
   /// Returns true if nothing is in flight.
-  virtual bool idle() const noexcept = 0;
+  bool idle() const noexcept { return known_applied() >= pushed(); }
   /// Throws Error(aborted) if the ps has fenced this rank.
   virtual void require_accepted() = 0;
 };

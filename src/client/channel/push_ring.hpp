@@ -29,11 +29,6 @@ class PushRing {
   std::uint64_t tail() const noexcept { return tail_; }
   std::uint64_t applied() const noexcept { return applied_; }
   bool published() const noexcept { return published_ == tail_; }
-  bool all_applied() const noexcept { return applied_ == tail_; }
-  /// Returns true if the ps is known to have applied all entries before `position`.
-  bool has_applied(std::uint64_t position) const noexcept {
-    return applied_ != protocol::kFenced && applied_ >= position;
-  }
   void note_published() noexcept { published_ = tail_; }
   void note_applied(std::uint64_t applied) noexcept { applied_ = applied; }
 

@@ -100,19 +100,25 @@ void RingPushChannel::refresh_applied() {
   if (ring_.applied() == protocol::kFenced) throw session_.fenced();
 }
 
+std::uint64_t RingPushChannel::known_applied() const noexcept {
+  const std::uint64_t read = ring_.applied() == protocol::kFenced ? 0 : ring_.applied();
+  const bool lost = session_.relocations() != relocations_;
+  return lost ? std::max(read, session_.applied_at_loss(relocations_)) : read;
+}
+
 bool RingPushChannel::applied(std::uint64_t position) {
   publish();
-  if (!ring_.has_applied(position)) refresh_applied();
-  return ring_.has_applied(position);
+  if (known_applied() < position) refresh_applied();
+  return known_applied() >= position;
 }
 
 void RingPushChannel::wait(std::uint64_t position) {
   publish();
-  if (ring_.has_applied(position)) return;
+  if (known_applied() >= position) return;
   session_.wait_for("apply pushes", [this, position] {
     throw_if_cancelled();
     refresh_applied();
-    return ring_.has_applied(position);
+    return known_applied() >= position;
   });
 }
 

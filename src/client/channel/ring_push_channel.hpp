@@ -15,15 +15,17 @@ class RingPushChannel final : public PushChannel {
  public:
   /// REQUIRES: `session` is connected, and outlives the channel.
   explicit RingPushChannel(PsSession& session)
-      : session_(session), ring_(session.process().ring_bytes, session.process().applied) {}
+      : session_(session),
+        ring_(session.process().ring_bytes, session.process().applied),
+        relocations_(session.relocations()) {}
 
   void push(const PushRows& push, PushNumbering& numbering, bool more) override;
   void send(protocol::PushHeader header) override;
   void publish() override;
   std::uint64_t pushed() const noexcept override { return ring_.tail(); }
+  std::uint64_t known_applied() const noexcept override;
   bool applied(std::uint64_t position) override;
   void wait(std::uint64_t position) override;
-  bool idle() const noexcept override { return ring_.all_applied(); }
   void require_accepted() override { refresh_applied(); }
 
   // For StagedGpuPushChannel, whose entries travel in the same ring:
@@ -43,7 +45,8 @@ class RingPushChannel final : public PushChannel {
 
   PsSession& session_;
   PushRing ring_;
-  std::vector<std::byte> entry_;  // for a ring that is not mapped
+  const std::uint64_t relocations_;  // of the session, when the channel began
+  std::vector<std::byte> entry_;     // for a ring that is not mapped
 };
 
 }  // namespace capstan::client

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 /// A table of a hundred thousand ranks is shorter.
 constexpr std::size_t kMostAnswerBytes = 256 << 20;
-constexpr std::chrono::milliseconds kBetweenKnocks{50};
+constexpr std::chrono::milliseconds kBetweenAttempts{50};
 /// One that says nothing for so long may have been busy with strangers. However long an answer is, it comes
 /// in pieces.
 constexpr std::chrono::seconds kMostSilence{5};
@@ -73,7 +73,7 @@ class Visit {
   }
 
  private:
-  /// A door that has read the token and not the rest closes in one of several ways.
+  /// A listener that has read the token and not the rest closes in one of several ways.
   static std::string reason(int error) {
     const bool closed = error == EPIPE || error == ECONNRESET;
     return closed ? "it closed the connection (wrong token?)" : std::strerror(error);
@@ -84,11 +84,12 @@ class Visit {
                                std::chrono::milliseconds(kMostSilence));
     const int ready = left.count() > 0 ? poll(&one, 1, static_cast<int>(left.count())) : 0;
     if (ready == 0) {
-      throw Error(Code::deadline_exceeded, "the coordinator's late door at " + address_ + " does not answer");
+      throw Error(Code::deadline_exceeded,
+                  "the coordinator's join listener at " + address_ + " does not answer");
     }
   }
   Error lost(const std::string& why) const {
-    return Error(Code::unavailable, "the coordinator's late door at " + address_ + ": " + why);
+    return Error(Code::unavailable, "the coordinator's join listener at " + address_ + ": " + why);
   }
 
   const std::string& address_;
@@ -98,10 +99,10 @@ class Visit {
 
 }  // namespace
 
-DoorAnswer ask_door(const std::string& address, const Token& token, DoorRequest request,
-                    std::span<const std::byte> body, Clock::time_point deadline) {
+JoinAnswer ask_join_listener(const std::string& address, const Token& token, JoinRequest request,
+                             std::span<const std::byte> body, Clock::time_point deadline) {
   Visit visit(address, deadline);
-  std::vector<std::byte> question = knock_bytes(request, token);
+  std::vector<std::byte> question = greeting_bytes(request, token);
   if (has_body(request)) {
     const auto framed_body = framed(body);
     question.insert(question.end(), framed_body.begin(), framed_body.end());
@@ -111,11 +112,11 @@ DoorAnswer ask_door(const std::string& address, const Token& token, DoorRequest 
   visit.read(length);
   const std::size_t size = length_in(length);
   if (size > kMostAnswerBytes) {
-    throw Error(Code::data_loss, "what listens at " + address + " is no late door");
+    throw Error(Code::data_loss, "what listens at " + address + " is no join listener");
   }
   std::vector<std::byte> answer(size);
   visit.read(answer);
-  return from_bytes<DoorAnswer>(answer);
+  return from_bytes<JoinAnswer>(answer);
 }
 
 Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::chrono::milliseconds timeout) {
@@ -125,7 +126,8 @@ Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::c
   while (true) {
     try {
       const RunFile file = read_run_file(run_dir);
-      const DoorAnswer answer = ask_door(file.address, file.token, DoorRequest::join, body, deadline);
+      const JoinAnswer answer =
+          ask_join_listener(file.address, file.token, JoinRequest::join, body, deadline);
       if (answer.code != Code::ok) throw Error(answer.code, answer.message);
       return from_bytes<Table>(answer.bytes);
     } catch (const Error& error) {
@@ -137,8 +139,8 @@ Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::c
         throw Error(Code::not_found,
                     "cannot join the job of " + run_dir.string() + ": it has ended (" + error.what() + ")");
       }
-      if (Clock::now() + kBetweenKnocks < deadline) {
-        std::this_thread::sleep_for(kBetweenKnocks);
+      if (Clock::now() + kBetweenAttempts < deadline) {
+        std::this_thread::sleep_for(kBetweenAttempts);
         continue;
       }
       throw Error(Code::deadline_exceeded, "waited " + std::to_string(timeout.count()) +

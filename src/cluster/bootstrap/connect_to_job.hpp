@@ -1,4 +1,4 @@
-// connect_to_job.hpp -- the visitor's end of the late door.
+// connect_to_job.hpp -- the visitor's end of the join listener.
 #pragma once
 
 #include <chrono>
@@ -12,10 +12,10 @@
 
 namespace capstan::cluster {
 
-/// What the door at `address` answers. Throws Error: unavailable when nobody is there, or it closes without a
-/// word, as it does to who has the wrong token; deadline_exceeded, also when nothing moves for 5 s.
-DoorAnswer ask_door(const std::string& address, const Token& token, DoorRequest request,
-                    std::span<const std::byte> body, std::chrono::steady_clock::time_point deadline);
+/// What the listener at `address` answers. Throws Error: unavailable when nobody is there, or it closes
+/// without a word, as it does to who has the wrong token; deadline_exceeded, also when nothing moves for 5 s.
+JoinAnswer ask_join_listener(const std::string& address, const Token& token, JoinRequest request,
+                             std::span<const std::byte> body, std::chrono::steady_clock::time_point deadline);
 
 /// Environment variable that `capstan join` sets: it has found the job in its run directory.
 inline constexpr const char* kJobRuns = "CAPSTAN_JOB_RUNS";

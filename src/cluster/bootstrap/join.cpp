@@ -281,7 +281,7 @@ std::string_view to_string(Role role) noexcept {
 
 namespace {
 
-/// Those of the program, the file of CAPSTAN_CONFIG and the environment.
+/// Returns the settings of the program, the file of CAPSTAN_CONFIG and the environment.
 Settings collected_settings(const ClusterOptions& options) {
   Settings settings = settings_of(options);
   settings.load_environment(environ);
@@ -289,7 +289,7 @@ Settings collected_settings(const ClusterOptions& options) {
   return settings;
 }
 
-/// The same, and those of the arguments, out of which they are taken.
+/// The same, with those of the arguments, which are removed from `argv`.
 Settings collected_settings(const ClusterOptions& options, int& argc, char** argv) {
   constexpr std::string_view kPrefix = "--capstan-";
   Settings settings = collected_settings(options);
@@ -345,9 +345,10 @@ Cluster cluster::join(const Settings& settings) {
 
 Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks,
                          const ClusterOptions& options) {
-  Settings settings = settings_of(options);
-  settings.load_environment(environ);
-  return cluster::join(ranks, settings);
+  const Settings settings = collected_settings(options);
+  Cluster cluster = cluster::join(ranks, settings);
+  apply_log_level(settings, cluster.role() == Role::coordinator);
+  return cluster;
 }
 
 Cluster cluster::join(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings) {

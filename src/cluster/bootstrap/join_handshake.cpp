@@ -9,20 +9,20 @@
 namespace capstan::cluster {
 namespace {
 
-constexpr std::size_t kPrefixBytes = kLengthBytes + kDoorMagic.size();
+constexpr std::size_t kPrefixBytes = kLengthBytes + kJoinMagic.size();
 
-/// How every knock begins.
+/// How every greeting begins.
 constexpr std::array<std::byte, kPrefixBytes> prefix() {
   std::array<std::byte, kPrefixBytes> bytes{};
-  bytes[0] = std::byte{kKnockBytes - kLengthBytes};
-  for (std::size_t i = 0; i < kDoorMagic.size(); ++i) bytes[kLengthBytes + i] = std::byte(kDoorMagic[i]);
+  bytes[0] = std::byte{kGreetingBytes - kLengthBytes};
+  for (std::size_t i = 0; i < kJoinMagic.size(); ++i) bytes[kLengthBytes + i] = std::byte(kJoinMagic[i]);
   return bytes;
 }
-static_assert(kKnockBytes - kLengthBytes < 256);
+static_assert(kGreetingBytes - kLengthBytes < 256);
 
 }  // namespace
 
-std::vector<std::byte> knock_bytes(DoorRequest request, const Token& token) {
+std::vector<std::byte> greeting_bytes(JoinRequest request, const Token& token) {
   Writer out;
   const auto first = prefix();
   out.raw(first.data(), first.size());
@@ -59,41 +59,41 @@ JoinHandshake::State JoinHandshake::refuse(std::string_view reason) noexcept {
   return state_ = State::refused;
 }
 
-JoinHandshake::State JoinHandshake::read_knock() noexcept {
+JoinHandshake::State JoinHandshake::read_greeting() noexcept {
   static constexpr auto kPrefix = prefix();
   if (!std::equal(head_.begin(),
                   head_.begin() + static_cast<std::ptrdiff_t>(std::min(in_head_, kPrefixBytes)),
                   kPrefix.begin())) {
-    return refuse("it does not speak this door's language");
+    return refuse("it does not follow the protocol of the join listener");
   }
-  if (in_head_ < kKnockBytes) return state_;
+  if (in_head_ < kGreetingBytes) return state_;
   Token shown;
   std::copy_n(head_.begin() + kPrefixBytes + 1, kTokenBytes, shown.begin());
   if (!same(shown, *token_)) return refuse("wrong token");
-  request_ = static_cast<DoorRequest>(head_[kPrefixBytes]);
+  request_ = static_cast<JoinRequest>(head_[kPrefixBytes]);
   in_head_ = 0;
   switch (request_) {
-    case DoorRequest::status:
-    case DoorRequest::figures:
+    case JoinRequest::status:
+    case JoinRequest::figures:
       return state_ = State::asked;
-    case DoorRequest::join:
-    case DoorRequest::start:
+    case JoinRequest::join:
+    case JoinRequest::start:
       return state_ = State::talking;
   }
   return refuse("there is no such request");
 }
 
 JoinHandshake::State JoinHandshake::take(std::span<const std::byte> bytes) {
-  CAPSTAN_ASSERT(state_ == State::knocking || state_ == State::talking);
+  CAPSTAN_ASSERT(state_ == State::greeting || state_ == State::talking);
   const auto take_head = [&](std::size_t whole) {
     const std::size_t count = std::min(bytes.size(), whole - in_head_);
     std::copy_n(bytes.begin(), count, head_.begin() + static_cast<std::ptrdiff_t>(in_head_));
     in_head_ += count;
     bytes = bytes.subspan(count);
   };
-  if (state_ == State::knocking) {
-    take_head(kKnockBytes);
-    read_knock();
+  if (state_ == State::greeting) {
+    take_head(kGreetingBytes);
+    read_greeting();
   }
   if (state_ == State::talking && !has_length_) {
     take_head(kLengthBytes);

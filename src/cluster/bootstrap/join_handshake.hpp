@@ -1,8 +1,8 @@
-// join_handshake.hpp -- what is said at the late door, byte by byte, without a socket.
+// join_handshake.hpp -- what is said at the join listener, byte by byte, without a socket.
 //
-//   visitor:  a knock    length (41), "capstan1", request, token of 32 bytes
+//   visitor:  a greeting    length (41), "capstan1", request, token of 32 bytes
 //             a body     length, bytes: of `join`, the Hello of who wants to come in; of `start`, a StartCall
-//   door:     an answer  length, bytes: a DoorAnswer
+//   listener: an answer  length, bytes: a JoinAnswer
 //
 // A length counts what follows it, in four bytes, the lowest first.
 #pragma once
@@ -23,26 +23,26 @@ inline constexpr std::size_t kTokenBytes = 32;
 using Token = std::array<std::byte, kTokenBytes>;
 
 /// Sent over the wire: never renumber.
-enum class DoorRequest : std::uint8_t { status = 1, join = 2, start = 3, figures = 4 };
+enum class JoinRequest : std::uint8_t { status = 1, join = 2, start = 3, figures = 4 };
 
 /// The request has a body.
-constexpr bool has_body(DoorRequest request) noexcept {
-  return request != DoorRequest::status && request != DoorRequest::figures;
+constexpr bool has_body(JoinRequest request) noexcept {
+  return request != JoinRequest::status && request != JoinRequest::figures;
 }
 
-struct DoorAnswer {
+struct JoinAnswer {
   Code code = Code::ok;
   std::string message;
   std::vector<std::byte> bytes;
 };
 
 inline constexpr std::size_t kLengthBytes = 4;
-inline constexpr std::string_view kDoorMagic = "capstan1";
-inline constexpr std::size_t kKnockBytes = kLengthBytes + kDoorMagic.size() + 1 + kTokenBytes;
+inline constexpr std::string_view kJoinMagic = "capstan1";
+inline constexpr std::size_t kGreetingBytes = kLengthBytes + kJoinMagic.size() + 1 + kTokenBytes;
 /// The longest body of a request. A Hello has some hundred bytes for each network device.
 inline constexpr std::size_t kMostBodyBytes = 64 * 1024;
 
-std::vector<std::byte> knock_bytes(DoorRequest request, const Token& token);
+std::vector<std::byte> greeting_bytes(JoinRequest request, const Token& token);
 /// A length and `body`.
 std::vector<std::byte> framed(std::span<const std::byte> body);
 std::size_t length_in(std::span<const std::byte, kLengthBytes> bytes) noexcept;
@@ -50,12 +50,12 @@ std::size_t length_in(std::span<const std::byte, kLengthBytes> bytes) noexcept;
 /// Takes the same time wherever they differ.
 bool same(const Token& a, const Token& b) noexcept;
 
-/// The door's end of one visit. Until the token has been shown it holds the knock and nothing else, and
-/// allocates nothing; after that, kMostBodyBytes at most.
+/// The listener's end of one visit. Until the token has been shown it holds the greeting and nothing else,
+/// and allocates nothing; after that, kMostBodyBytes at most.
 class JoinHandshake {
  public:
   enum class State : std::uint8_t {
-    knocking,  // has not shown the token
+    greeting,  // has not shown the token
     talking,   // has; the rest of the request is missing
     asked,     // request() and body() are whole
     refused    // reason() says why
@@ -63,22 +63,22 @@ class JoinHandshake {
 
   explicit JoinHandshake(const Token& token) noexcept : token_(&token) {}
 
-  /// What has arrived, in pieces of any size. REQUIRES: knocking or talking.
+  /// What has arrived, in pieces of any size. REQUIRES: greeting or talking.
   State take(std::span<const std::byte> bytes);
   State state() const noexcept { return state_; }
   std::string_view reason() const noexcept { return reason_; }
-  DoorRequest request() const noexcept { return request_; }
+  JoinRequest request() const noexcept { return request_; }
   std::span<const std::byte> body() const noexcept { return body_; }
 
  private:
   State refuse(std::string_view reason) noexcept;
-  State read_knock() noexcept;
+  State read_greeting() noexcept;
 
   const Token* token_;
-  State state_ = State::knocking;
-  DoorRequest request_{};
+  State state_ = State::greeting;
+  JoinRequest request_{};
   std::string_view reason_;
-  std::array<std::byte, kKnockBytes> head_{};  // the knock; later the body's length
+  std::array<std::byte, kGreetingBytes> head_{};  // the greeting; later the body's length
   std::size_t in_head_ = 0;
   bool has_length_ = false;
   std::vector<std::byte> body_;

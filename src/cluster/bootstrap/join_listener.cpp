@@ -39,21 +39,21 @@ struct Connection {
   std::vector<std::byte> answer = {};
   std::size_t sent = 0;
 
-  bool stranger() const noexcept { return visit.state() == State::knocking; }
+  bool stranger() const noexcept { return visit.state() == State::greeting; }
 };
 
 /// One line for many.
 class Refusals {
  public:
   ~Refusals() {
-    if (untold_ > 0) log::warn("late door: {} more connections were refused", untold_);
+    if (untold_ > 0) log::warn("join listener: {} more connections were refused", untold_);
   }
   void add(const Connection& visitor, std::string_view reason) {
     ++untold_;
     const auto now = Clock::now();
     if (now < next_line_) return;
     next_line_ = now + kBetweenLines;
-    log::warn("late door: the connection from {} is refused: {}{}", to_string(visitor.from), reason,
+    log::warn("join listener: the connection from {} is refused: {}{}", to_string(visitor.from), reason,
               untold_ > 1 ? fmt::format(" ({} others since the last such line)", untold_ - 1) : "");
     untold_ = 0;
   }
@@ -152,7 +152,7 @@ class ConnectionLoop {
     if (visitor.answer.empty()) {
       // What is longer than a request may be is never read.
       const bool stranger = visitor.stranger();
-      const std::size_t most = stranger ? kKnockBytes : buffer_.size();
+      const std::size_t most = stranger ? kGreetingBytes : buffer_.size();
       const ssize_t got = recv(visitor.socket.get(), buffer_.data(), most, 0);
       if (got < 0) return errno == EAGAIN || errno == EINTR;
       if (got == 0) return false;
@@ -184,7 +184,7 @@ class ConnectionLoop {
   }
 
   std::vector<std::byte> answer_to(const Connection& visitor) const {
-    DoorAnswer answer;
+    JoinAnswer answer;
     try {
       answer = answer_(visitor.visit.request(), visitor.visit.body());
     } catch (const Error& error) {
@@ -217,11 +217,11 @@ JoinListener::JoinListener(const std::string& address, const Token& token, Answe
   if (!listener_) throw call_failed("socket", std::strerror(errno));
   if (!wake_) throw call_failed("eventfd", std::strerror(errno));
   sockaddr_in at = address_in(address);
-  const int on = 1;  // a door that has just closed here does not matter
+  const int on = 1;  // a listener that has just closed here does not matter
   (void)setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
     throw Error(Code::failed_precondition,
-                fmt::format("the late door cannot listen at {}: {}; see --door-address", to_string(at),
+                fmt::format("the join listener cannot listen at {}: {}; see --join-address", to_string(at),
                             std::strerror(errno)));
   }
   if (listen(listener_.get(), SOMAXCONN) != 0) throw call_failed("listen", std::strerror(errno));

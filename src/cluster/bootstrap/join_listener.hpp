@@ -19,8 +19,8 @@ namespace capstan::cluster {
 /// is bounded, and is told nothing; when too many such are there the one that came first has to go.
 class JoinListener {
  public:
-  /// To who has shown the token. On the door's thread; an Error that it throws is sent as the answer.
-  using Answer = std::function<DoorAnswer(DoorRequest, std::span<const std::byte> body)>;
+  /// To who has shown the token. On the listener's thread; an Error that it throws is sent as the answer.
+  using Answer = std::function<JoinAnswer(JoinRequest, std::span<const std::byte> body)>;
   struct Limits {
     /// From a connection until the request is whole, and then between two pieces of the answer.
     std::chrono::milliseconds timeout{5000};
@@ -28,7 +28,8 @@ class JoinListener {
     std::size_t guests = 64;  // who have shown the token
   };
 
-  /// Listens at `address`, "HOST" or "HOST:PORT". `greet` is called first on the door's thread. Throws Error.
+  /// Listens at `address`, "HOST" or "HOST:PORT". `greet` is called first on the listener's thread. Throws
+  /// Error.
   JoinListener(const std::string& address, const Token& token, Answer answer, std::function<void()> greet,
                Limits limits);
   JoinListener(const std::string& address, const Token& token, Answer answer)

@@ -16,7 +16,7 @@ namespace capstan::cluster {
 struct RunFile {
   std::string host;  // of the coordinator
   std::int64_t pid = 0;
-  std::string address;  // of its late door
+  std::string address;  // of its join listener
   Token token{};
   std::string program;
   std::vector<std::string> arguments;              // the program's own name first

@@ -1,4 +1,4 @@
-// tcp_bootstrap.cpp -- the coordinator holds a door open, the others knock until they get the table.
+// tcp_bootstrap.cpp -- the coordinator listens, the others connect until they get the table.
 #include "cluster/bootstrap/tcp_bootstrap.hpp"
 
 #include <fmt/format.h>
@@ -32,10 +32,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kTokenVariable = "CAPSTAN_JOB_TOKEN";
-/// Between two knocks of a task that waits: as many tasks as there are knock once in it.
-constexpr std::chrono::milliseconds kKnockOfEach{1};
-constexpr std::chrono::milliseconds kShortestBetweenKnocks{100};
-constexpr std::chrono::milliseconds kLongestBetweenKnocks{2000};
+/// Between two attempts of a task that waits: each task makes one in it.
+constexpr std::chrono::milliseconds kAttemptOfEach{1};
+constexpr std::chrono::milliseconds kShortestBetweenAttempts{100};
+constexpr std::chrono::milliseconds kLongestBetweenAttempts{2000};
 /// Between two looks of the coordinator.
 constexpr std::chrono::milliseconds kTcpPollPeriod{10};
 /// The others give up after the coordinator, which says who is missing.
@@ -71,7 +71,7 @@ bool has_port(const std::string& address) { return address.find(':') != std::str
 
 void say(const std::string& text) { std::fprintf(stderr, "capstan: %s\n", text.c_str()); }
 
-/// What the coordinator knows. Used by the door's thread and by its own.
+/// What the coordinator knows. Used by the listener's thread and by its own.
 class Reception {
  public:
   Reception(const Meeting& meeting, std::chrono::milliseconds timeout)
@@ -83,8 +83,8 @@ class Reception {
         hellos_(meeting.tasks.size()),
         is_done_(meeting.tasks.size()) {}
 
-  /// Of a task; on the door's thread.
-  DoorAnswer answer(const StartCall& call) {
+  /// Of a task; on the listener's thread.
+  JoinAnswer answer(const StartCall& call) {
     const std::lock_guard lock(mutex_);
     if (call.build != build_) {
       refuse(call, "runs another build than the coordinator: start every task from the same binary");
@@ -107,7 +107,7 @@ class Reception {
     if (!result_) return {Code::ok, "waiting for " + roll_.missing(), {}};
     progress_ = Clock::now();
     if (call.has_table != 0 || result_->code != Code::ok) is_done_[rank] = true;
-    return call.has_table != 0 ? DoorAnswer{} : *result_;
+    return call.has_table != 0 ? JoinAnswer{} : *result_;
   }
 
   void take_own(const Hello& hello) {
@@ -183,7 +183,7 @@ class Reception {
     }
   }
 
-  void conclude(DoorAnswer result) {
+  void conclude(JoinAnswer result) {
     result_ = std::move(result);
     progress_ = Clock::now();
   }
@@ -197,31 +197,31 @@ class Reception {
   std::vector<Hello> hellos_;  // by rank
   std::vector<char> is_done_;  // it has what was found
   std::set<std::string> refused_;
-  std::optional<DoorAnswer> result_;  // with the table for all, where they fit together
+  std::optional<JoinAnswer> result_;  // with the table for all, where they fit together
   Clock::time_point progress_{};      // the last time that somebody asked for it
 };
 
 /// Its host may not be known by its name yet.
-std::unique_ptr<JoinListener> open_door(const Meeting& meeting, const JoinListener::Answer& answer,
-                                        Clock::time_point deadline) {
+std::unique_ptr<JoinListener> open_listener(const Meeting& meeting, const JoinListener::Answer& answer,
+                                            Clock::time_point deadline) {
   while (true) {
     try {
       return std::make_unique<JoinListener>(meeting.listen_at, meeting.token, answer);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable || Clock::now() >= deadline) throw;
     }
-    std::this_thread::sleep_for(kShortestBetweenKnocks);
+    std::this_thread::sleep_for(kShortestBetweenAttempts);
   }
 }
 
 Table receive_all(const Meeting& meeting, const HelloSource& hello, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   Reception reception(meeting, timeout);
-  const auto answer = [&reception](DoorRequest request, std::span<const std::byte> body) -> DoorAnswer {
-    if (request == DoorRequest::start) return reception.answer(from_bytes<StartCall>(body));
+  const auto answer = [&reception](JoinRequest request, std::span<const std::byte> body) -> JoinAnswer {
+    if (request == JoinRequest::start) return reception.answer(from_bytes<StartCall>(body));
     throw Error(Code::unavailable, "the job has not begun");
   };
-  const auto door = open_door(meeting, answer, deadline);
+  const auto listener = open_listener(meeting, answer, deadline);
   bool has_own = false;
   while (true) {
     if (!has_own) {
@@ -230,7 +230,7 @@ Table receive_all(const Meeting& meeting, const HelloSource& hello, std::chrono:
         has_own = true;
       }
     }
-    if (auto table = reception.look(door->address())) return *table;
+    if (auto table = reception.look(listener->address())) return *table;
     std::this_thread::sleep_for(kTcpPollPeriod);
   }
 }
@@ -252,8 +252,8 @@ class TaskConnection {
       : meeting_(meeting),
         timeout_(timeout),
         deadline_(Clock::now() + timeout + kCoordinatorReportsFirst),
-        pause_(std::clamp<std::chrono::milliseconds>(kKnockOfEach * meeting.tasks.size(),
-                                                     kShortestBetweenKnocks, kLongestBetweenKnocks)) {
+        pause_(std::clamp<std::chrono::milliseconds>(kAttemptOfEach * meeting.tasks.size(),
+                                                     kShortestBetweenAttempts, kLongestBetweenAttempts)) {
     const Hello own = await_hello(hello, deadline_);
     call_ = {own.build, meeting.cluster, meeting.rank, 0, meeting.self().name(), to_bytes(own)};
   }
@@ -261,18 +261,18 @@ class TaskConnection {
   Table run() {
     auto speaks = Clock::now() + RollCall::kPeriod;
     while (true) {
-      const auto answer = knock();
+      const auto answer = attempt();
       if (answer && !answer->bytes.empty()) return take(answer->bytes);
       const auto now = Clock::now();
       if (now >= deadline_) {
         throw Error(
             Code::deadline_exceeded,
             fmt::format("{} waited {} ms at the start (--start-timeout) for the coordinator at {}: {}",
-                        call_.name, timeout_.count(), door(), why_));
+                        call_.name, timeout_.count(), listener_address(), why_));
       }
       if (answer) speaks = now + RollCall::kPeriod;  // the coordinator does
       if (now >= speaks) {
-        say(fmt::format("{} is waiting for the coordinator at {}: {}", call_.name, door(), why_));
+        say(fmt::format("{} is waiting for the coordinator at {}: {}", call_.name, listener_address(), why_));
         speaks = now + RollCall::kPeriod;
       }
       std::this_thread::sleep_for(pause_);
@@ -280,13 +280,14 @@ class TaskConnection {
   }
 
  private:
-  const std::string& door() const { return meeting_.tasks[0].address; }
+  const std::string& listener_address() const { return meeting_.tasks[0].address; }
 
   /// Nothing when nobody answers. Throws what the coordinator answers.
-  std::optional<DoorAnswer> knock() {
-    std::optional<DoorAnswer> answer;
+  std::optional<JoinAnswer> attempt() {
+    std::optional<JoinAnswer> answer;
     try {
-      answer = ask_door(door(), meeting_.token, DoorRequest::start, to_bytes(call_), deadline_);
+      answer = ask_join_listener(listener_address(), meeting_.token, JoinRequest::start, to_bytes(call_),
+                                 deadline_);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable && error.code() != Code::deadline_exceeded) throw;
       // One that the deadline has cut short says less than the one before.
@@ -301,12 +302,13 @@ class TaskConnection {
   Table take(std::span<const std::byte> bytes) {
     auto table = from_bytes<Table>(bytes);
     if (table.members.size() != meeting_.tasks.size()) {
-      throw Error(Code::data_loss, "what answers at " + door() + " is not this job's coordinator");
+      throw Error(Code::data_loss,
+                  "what answers at " + listener_address() + " is not this job's coordinator");
     }
     table.rank = meeting_.rank;
-    // The coordinator closes its door when all have said so: nobody there means that it has heard enough.
+    // The coordinator closes its listener when all have said so: nobody there means that it has heard enough.
     call_.has_table = 1;
-    (void)knock();
+    (void)attempt();
     return table;
   }
 
@@ -357,8 +359,10 @@ Meeting meeting_of(const ClusterResolver& resolver, const Settings& settings) {
                             "meet",
                             chief));
   }
-  const std::string& door = settings.text("door-address");
-  meeting.listen_at = door.empty() ? chief : has_port(door) ? door : door + chief.substr(chief.rfind(':'));
+  const std::string& address = settings.text("join-address");
+  meeting.listen_at = address.empty()     ? chief
+                      : has_port(address) ? address
+                                          : address + chief.substr(chief.rfind(':'));
   const char* token = std::getenv(kTokenVariable);
   meeting.token = token != nullptr ? token_in(kTokenVariable, token) : token_of(chief);
   return meeting;

@@ -55,12 +55,12 @@ struct Member {
 /// A worker that is started again keeps its index and has a new rank, so that all that is kept by rank, in
 /// every process, is of one life only, and what still comes from an earlier life is known by its rank. The
 /// ranks after those of `members` are set aside for this, `restarts` for each worker; those behind them, for
-/// workers that come in by the late door, each with a new index.
+/// workers that come in late, each with a new index.
 struct Table {
   int rank = 0;  // beyond `members` for a worker that was started again, or came late
   std::vector<Member> members;
   int restarts = 0;                   // how often each worker of `members` may be started again
-  int late = 0;                       // how many may come in by the late door
+  int late = 0;                       // most workers that join late
   std::int64_t coordinator_wait = 0;  // milliseconds that all wait for a coordinator that was killed; 0: none
   transport::JobSecret secret = {};   // of this job; every process that is given the table may send
 
@@ -76,7 +76,7 @@ struct Table {
   int rank_of_restart(int index, int time) const noexcept {
     return static_cast<int>(members.size()) + index * restarts + time - 1;
   }
-  /// The rank of the worker that comes in as the `time`-th one by the late door; from 1.
+  /// The rank of the `time`-th worker that joins late; from 1.
   int rank_of_late(int time) const noexcept { return first_late() + time - 1; }
   bool is_late(int of_rank) const noexcept { return of_rank >= first_late(); }
   /// How often a worker has been started again; `restarts` of one that came late, which nobody starts again.

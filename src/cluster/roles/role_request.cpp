@@ -15,6 +15,9 @@
 namespace capstan::cluster {
 namespace {
 
+/// Settings that `roles` replaces.
+constexpr std::array kCounts{"ps", "workers", "evaluator", "spares"};
+
 constexpr std::array<std::pair<std::string_view, PsPlacement>, 5> kPlacements{
     {{"spread", PsPlacement::spread},
      {"pack", PsPlacement::pack},
@@ -100,13 +103,26 @@ std::optional<Role> role_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+namespace {
+
+/// A count with a stronger origin, such as an argument, replaces a line of roles that the program sets.
+bool has_roles_line(const Settings& settings) {
+  if (settings.text("roles").empty()) return false;
+  const Origin::Kind line = settings.origin("roles").kind;
+  return line != Origin::Kind::program || std::all_of(kCounts.begin(), kCounts.end(), [&](const char* name) {
+           return settings.origin(name).kind <= line;
+         });
+}
+
+}  // namespace
+
 RoleRequest RoleRequest::from(const Settings& settings) {
   RoleRequest request;
   const auto placement = std::find_if(kPlacements.begin(), kPlacements.end(), [&](const auto& entry) {
     return entry.first == settings.text("role-map");
   });
   request.placement = placement->second;
-  if (!settings.text("roles").empty()) {
+  if (has_roles_line(settings)) {
     const RoleRequest line = parse_roles(settings.text("roles"));
     const bool line_places = line.placement != PsPlacement::spread;
     request = {.ps = line.ps,

@@ -17,8 +17,8 @@
 namespace capstan::coordinator {
 namespace {
 
-using cluster::DoorAnswer;
-using cluster::DoorRequest;
+using cluster::JoinAnswer;
+using cluster::JoinRequest;
 
 /// A job that runs answers sooner.
 constexpr std::chrono::seconds kOtherJobAnswers{1};
@@ -27,7 +27,7 @@ void refuse_if_in_use(const std::string& run_dir) {
   try {
     const cluster::RunFile other = cluster::read_run_file(run_dir);
     const auto deadline = std::chrono::steady_clock::now() + kOtherJobAnswers;
-    (void)cluster::ask_door(other.address, other.token, DoorRequest::status, {}, deadline);
+    (void)cluster::ask_join_listener(other.address, other.token, JoinRequest::status, {}, deadline);
   } catch (const Error& error) {
     if (error.code() == Code::permission_denied) throw;
     return;  // none, or left behind by a job that was killed
@@ -44,37 +44,37 @@ void LateWorkers::open() {
   refuse_if_in_use(run_dir_);
   build_ = cluster::make_hello().build;
   file_ = cluster::run_file_of_this_process();
-  std::string address = runtime_.settings().text("door-address");
+  std::string address = runtime_.settings().text("join-address");
   if (address.empty()) address = runtime_.single_host() ? "127.0.0.1" : cluster::address_of_this_host();
-  door_ = std::make_unique<cluster::JoinListener>(
+  listener_ = std::make_unique<cluster::JoinListener>(
       address, file_.token,
-      [this](DoorRequest request, std::span<const std::byte> body) { return answer(request, body); },
+      [this](JoinRequest request, std::span<const std::byte> body) { return answer(request, body); },
       [tag = runtime_.log_tag()] { log::set_rank_tag(tag); }, cluster::JoinListener::Limits());
   const cluster::Table& table = runtime_.table();
   for (const int rank : runtime_.worker_ranks()) {  // of an earlier process of this coordinator
     if (table.is_late(rank)) came_ = std::max<int>(came_, rank - table.rank_of_late(1) + 1);
   }
-  file_.address = door_->address();
+  file_.address = listener_->address();
   cluster::write_run_file(run_dir_, file_);
   is_open_ = true;
 }
 
 void LateWorkers::close() noexcept {
-  if (!door_) return;
+  if (!listener_) return;
   is_open_ = false;
   cluster::remove_run_file(run_dir_, file_.host, file_.pid);
-  door_.reset();
+  listener_.reset();
 }
 
-DoorAnswer LateWorkers::answer(DoorRequest request, std::span<const std::byte> body) {
+JoinAnswer LateWorkers::answer(JoinRequest request, std::span<const std::byte> body) {
   switch (request) {
-    case DoorRequest::status:
+    case JoinRequest::status:
       return {Code::ok, status_(), {}};
-    case DoorRequest::figures:
+    case JoinRequest::figures:
       return {Code::ok, figures_(), {}};
-    case DoorRequest::join:
+    case JoinRequest::join:
       return {Code::ok, {}, to_bytes(let_in(from_bytes<cluster::Hello>(body)))};
-    case DoorRequest::start:
+    case JoinRequest::start:
       throw Error(Code::failed_precondition, "the job has begun already");
   }
   return {Code::unimplemented, "there is no such request", {}};

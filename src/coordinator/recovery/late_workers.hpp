@@ -1,4 +1,4 @@
-// late_workers.hpp -- the coordinator's side of the late door: who is asked for what, and who comes in.
+// late_workers.hpp -- the coordinator's side of the join listener: who is asked for what, and who comes in.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,14 @@ namespace capstan::coordinator {
 class LateWorkers {
  public:
   /// `status`: text for `capstan status`; `figures`: JSON for `capstan top`. `come`: there is somebody to
-  /// take. All are called on the door's thread.
+  /// take. All are called on the listener's thread.
   LateWorkers(cluster::Runtime& runtime, std::function<std::string()> status,
               std::function<std::string()> figures, std::function<void()> come)
       : runtime_(runtime), status_(std::move(status)), figures_(std::move(figures)), come_(std::move(come)) {}
   ~LateWorkers() { close(); }
 
-  /// With --run-dir: opens the door, and writes the file that says where it is. Throws Error: already_exists
-  /// when another job's door answers there.
+  /// With --run-dir: opens the listener, and writes the file that says where it is. Throws Error:
+  /// already_exists when another job's listener answers there.
   void open();
   /// Nobody comes any more; the file goes first.
   void close() noexcept;
@@ -40,7 +40,7 @@ class LateWorkers {
   std::vector<cluster::Member> take();
 
  private:
-  cluster::DoorAnswer answer(cluster::DoorRequest request, std::span<const std::byte> body);
+  cluster::JoinAnswer answer(cluster::JoinRequest request, std::span<const std::byte> body);
   cluster::Table let_in(const cluster::Hello& hello);
 
   cluster::Runtime& runtime_;
@@ -55,7 +55,7 @@ class LateWorkers {
   std::atomic<bool> any_{false};
   std::mutex mutex_;
   std::vector<cluster::Member> waiting_;
-  std::unique_ptr<cluster::JoinListener> door_;
+  std::unique_ptr<cluster::JoinListener> listener_;
 };
 
 }  // namespace capstan::coordinator

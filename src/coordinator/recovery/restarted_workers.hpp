@@ -28,7 +28,7 @@ class RestartedWorkers {
   /// Handler of kJoin, from the worker, or from a ps on behalf of one that does not know where the
   /// coordinator is: that one is told.
   void ask(const transport::Message& message);
-  /// The same of one that came by the late door.
+  /// The same of one that came late.
   void ask(cluster::Member member) { asking_.push_back({std::move(member), false}); }
   /// A ps knows the rank.
   void known(int rank, int ps);

@@ -188,7 +188,7 @@ void WorkerServer::listen() {
 }
 
 /// Looking until the coordinator has answered keeps the time short in which this process's death can end it:
-/// see await_ps. One that came by the late door waits until the coordinator has connected to it.
+/// see await_ps. One that came late waits until the coordinator has connected to it.
 void WorkerServer::come_in() {
   transport::Fabric& fabric = runtime_->control();
   bool heard = false;

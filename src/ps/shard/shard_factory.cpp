@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -151,6 +152,7 @@ Piece ShardFactory::allocate_words() {
   }
   const Piece line{versions_.region, versions_.offset + versions_used_, versions_.data + versions_used_};
   versions_used_ += protocol::kCacheLine;
+  std::memset(line.data, 0, protocol::kCacheLine);  // a shard that was rolled back may have used it
   return line;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The late door: strangers disturb nothing, workers join and leave, and nothing is left behind."""
+"""The join listener: strangers disturb nothing, workers join and leave, and nothing is left behind."""
 # Tests: src/coordinator/recovery/late_workers.cpp
 import json
 import os
@@ -18,17 +18,17 @@ from sums import SUMS, SumsTest
 
 MICROSECONDS = 2500
 STRANGERS = 1000
-# Of the door, from a connection until its end.
+# Of the listener, from a connection until its end.
 PATIENCE = 5
 
 
-class LateDoor(SumsTest):
+class LateJoin(SumsTest):
     def setUp(self):
         super().setUp()
         self.run_dir = self.folder / "run"
         self.file = self.run_dir / "cluster.json"
 
-    def start_with_door(self, *options):
+    def start_with_listener(self, *options):
         job = self.start_sums(3, "--capstan-ps=1", f"--capstan-run-dir={self.run_dir}", *options, microseconds=MICROSECONDS)
         self.assertTrue(job.wait_for(self.file.exists), job.stderr)
         return job
@@ -61,7 +61,7 @@ class LateDoor(SumsTest):
             return True
 
     def test_strangers_knock_and_workers_come_and_go(self):
-        job = self.start_with_door()
+        job = self.start_with_listener()
         self.assertEqual(stat.S_IMODE(self.file.stat().st_mode), 0o600)
         coordinator = job.ranks()[0][1]
         open_files = lambda: len(os.listdir(f"/proc/{coordinator}/fd"))
@@ -94,7 +94,7 @@ class LateDoor(SumsTest):
         left = [int(count) for count in re.findall(r"has left after (\d+) functions", job.stderr)]
         self.assertEqual(len(left), 2, job.stderr)
         self.assertGreater(min(left), 0, "work had spread to them")
-        lines = re.findall(r"late door: .*", job.stderr)
+        lines = re.findall(r"join listener: .*", job.stderr)
         print("\n".join(lines), file=sys.stderr)
         self.assertRegex(lines[0], r"the connection from 127.0.0.1:\d+ is refused: ")
         self.assertLess(len(lines), 10 + seconds / 10, "one line stands for many")
@@ -102,7 +102,7 @@ class LateDoor(SumsTest):
         self.assertEqual(self.capstan("status", self.run_dir).returncode, 2)
 
     def test_a_worker_whose_job_ends_before_it_asks_ends_too(self):
-        job = self.start_with_door()
+        job = self.start_with_listener()
         other = json.loads(self.file.read_text())
         self.assert_exact(job)
         # `capstan join` finds a job, whose program prints its environment here.
@@ -115,7 +115,7 @@ class LateDoor(SumsTest):
         self.assertIn("it has ended", ended.stderr)
 
     def test_who_does_not_fit_is_refused(self):
-        job = self.start_with_door("--capstan-late-workers=0")
+        job = self.start_with_listener("--capstan-late-workers=0")
         self.assertIn("all 0 places", self.capstan("join", self.run_dir).stderr)
         other = self.start([CAPSTAN, "train", "lr", "--data", "none", "--join", self.run_dir])
         self.assertNotEqual(self.exit_code(other), 0)

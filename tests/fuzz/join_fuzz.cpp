@@ -1,4 +1,4 @@
-// door_fuzz.cpp -- libFuzzer at what strangers can send to the late door, and at the Hello of who joins.
+// join_fuzz.cpp -- libFuzzer at what strangers can send to the join listener, and at the Hello of who joins.
 //
 // The first byte of an input says how the rest comes: in pieces of so many bytes, 0 for all at once. What is
 // found then does not depend on the pieces.
@@ -26,14 +26,14 @@ Token token() {
 
 void require(bool right, const char* what) {
   if (right) return;
-  std::fprintf(stderr, "door_fuzz: %s\n", what);
+  std::fprintf(stderr, "join_fuzz: %s\n", what);
   std::abort();
 }
 
-/// As the door reads: until the request is whole, or is refused.
+/// As the listener reads: until the request is whole, or is refused.
 JoinHandshake visit(const Token& token, std::span<const std::byte> bytes, std::size_t piece) {
   JoinHandshake visit(token);
-  while (!bytes.empty() && (visit.state() == State::knocking || visit.state() == State::talking)) {
+  while (!bytes.empty() && (visit.state() == State::greeting || visit.state() == State::talking)) {
     const std::size_t count = std::min(piece, bytes.size());
     visit.take(bytes.first(count));
     bytes = bytes.subspan(count);
@@ -69,18 +69,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const JoinHandshake whole = visit(kToken, bytes, std::max<std::size_t>(bytes.size(), 1));
   require(whole.body().size() <= kMostBodyBytes, "a body is too long");
-  require(whole.state() != State::knocking || bytes.size() < kKnockBytes, "a whole knock has no answer");
+  require(whole.state() != State::greeting || bytes.size() < kGreetingBytes,
+          "a whole greeting has no answer");
   if (whole.state() == State::talking || whole.state() == State::asked) {
-    const auto knock = knock_bytes(whole.request(), kToken);
-    require(std::equal(knock.begin(), knock.end(), bytes.begin()), "somebody without the token is let in");
+    const auto greeting = greeting_bytes(whole.request(), kToken);
+    require(std::equal(greeting.begin(), greeting.end(), bytes.begin()),
+            "somebody without the token is let in");
   }
   if (whole.state() == State::asked) {
     const std::size_t length = has_body(whole.request()) ? kLengthBytes : 0;
-    require(bytes.size() == kKnockBytes + length + whole.body().size(), "a request has another length");
+    require(bytes.size() == kGreetingBytes + length + whole.body().size(), "a request has another length");
     decode(whole.body());
   }
   if (piece == 0) return 0;
-  // A request that is followed by more is whole before that is read: the door answers it, and closes.
+  // A request that is followed by more is whole before that is read: the listener answers it, and closes.
   const JoinHandshake pieces = visit(kToken, bytes, piece);
   const bool cut = pieces.state() == State::asked && whole.state() == State::refused;
   require(cut || pieces.state() == whole.state(), "pieces make a difference");
