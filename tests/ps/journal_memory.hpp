@@ -1,0 +1,40 @@
+// journal_memory.hpp -- memory of a journal that outlives the process that wrote it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "protocol/push_format.hpp"
+#include "ps/durability/journal.hpp"
+
+namespace capstan::ps {
+
+/// Zeroed memory for entries of at most `entry_bytes`, and a line behind it that no journal may change.
+class JournalMemory {
+ public:
+  explicit JournalMemory(std::uint64_t entry_bytes)
+      : bytes_(Journal::bytes_for(entry_bytes)), lines_(protocol::round_up(bytes_) / sizeof(Line) + 1) {
+    std::fill(end(), end() + sizeof(Line), kGuard);
+  }
+
+  /// Returns the journal as each process finds it.
+  Journal open() { return {at(), bytes_}; }
+  bool is_guard_intact() {
+    return std::all_of(end(), end() + sizeof(Line), [](std::byte byte) { return byte == kGuard; });
+  }
+
+ private:
+  static constexpr std::byte kGuard{0xA5};
+  struct alignas(protocol::kCacheLine) Line {
+    std::byte bytes[protocol::kCacheLine];
+  };
+  std::byte* at() { return reinterpret_cast<std::byte*>(lines_.data()); }
+  std::byte* end() { return at() + bytes_; }
+
+  std::uint64_t bytes_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace capstan::ps
