@@ -1,4 +1,5 @@
 // host_shard_test.cpp -- one shard in host memory, without a store.
+// Tests: src/ps/shard/frozen_rows.hpp
 #include "ps/shard/host_shard.hpp"
 
 #include <gmock/gmock.h>
