@@ -1,0 +1,213 @@
+// push_rows_test.cpp -- bodies and headers of the entries that one push is split into.
+#include "client/channel/push_rows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "support/expect_error.hpp"
+#include "transport/fabric.hpp"
+
+namespace capstan::client {
+namespace {
+
+constexpr std::size_t kRowFloats = 3;
+constexpr std::uint64_t kFloatRowBytes = kRowFloats * sizeof(float);
+
+/// Gradient rows {0, 1, 2}, {10, 11, 12}, ...
+std::vector<float> numbered_rows(std::size_t rows) {
+  std::vector<float> values;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t i = 0; i < kRowFloats; ++i) values.push_back(static_cast<float>(10 * row + i));
+  }
+  return values;
+}
+
+PushRows push_of(const std::vector<float>& gradient) {
+  PushRows push;
+  push.variable = 4;
+  push.shard = 2;
+  push.row_bytes = kFloatRowBytes;
+  push.count = gradient.size() / kRowFloats;
+  push.gradient = reinterpret_cast<const std::byte*>(gradient.data());
+  return push;
+}
+
+/// First elements of the rows that copy_rows() copies.
+std::vector<float> first_of_copied(const PushRows& push, std::uint64_t first, std::uint64_t count) {
+  std::vector<float> copied((count + 1) * kRowFloats, -1);
+  copy_rows(push, first, count, reinterpret_cast<std::byte*>(copied.data()));
+  EXPECT_EQ(copied[count * kRowFloats], -1) << "a row too many";
+  std::vector<float> out;
+  for (std::size_t row = 0; row < count; ++row) {
+    EXPECT_EQ(copied[row * kRowFloats + 2], copied[row * kRowFloats] + 2) << "an incomplete row";
+    out.push_back(copied[row * kRowFloats]);
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> copied_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count) {
+  std::vector<std::uint32_t> numbers(count);
+  copy_numbers(push, first, count, numbers.data());
+  return numbers;
+}
+
+TEST(PushRows, CopiesConsecutiveRowsWithoutAnOrder) {
+  const auto gradient = numbered_rows(5);
+  EXPECT_EQ(first_of_copied(push_of(gradient), 1, 3), (std::vector<float>{10, 20, 30}));
+}
+
+TEST(PushRows, CopiesRowsInTheOrderOfThePush) {
+  const auto gradient = numbered_rows(5);
+  const std::vector<std::uint32_t> order{4, 0, 3, 3};
+  PushRows push = push_of(gradient);
+  push.order = order;
+  push.count = order.size();
+  EXPECT_EQ(first_of_copied(push, 0, 4), (std::vector<float>{40, 0, 30, 30}));
+  EXPECT_EQ(first_of_copied(push, 1, 2), (std::vector<float>{0, 30}));
+}
+
+TEST(PushRows, TakesRowNumbersFromRowsOrFromIdsMinusTheFirstRow) {
+  const auto gradient = numbered_rows(3);
+  const std::vector<std::uint32_t> rows{7, 1, 9};
+  const std::vector<std::int64_t> ids{5'000'000'007, 5'000'000'001, 5'000'000'009};
+  PushRows by_rows = push_of(gradient);
+  by_rows.rows = rows;
+  PushRows by_ids = push_of(gradient);
+  by_ids.ids = ids;
+  by_ids.first_row = 5'000'000'000;
+  for (const PushRows& push : {by_rows, by_ids}) {
+    EXPECT_TRUE(push.sparse());
+    EXPECT_EQ(copied_numbers(push, 0, 3), rows);
+    EXPECT_EQ(copied_numbers(push, 1, 2), (std::vector<std::uint32_t>{1, 9}));
+  }
+}
+
+TEST(PushRows, AllRowNumbersAreCopiedOnlyWhereTheyAreComputed) {
+  const auto gradient = numbered_rows(3);
+  const std::vector<std::uint32_t> rows{7, 1, 9};
+  const std::vector<std::int64_t> ids{107, 101, 109};
+  PushRows push = push_of(gradient);
+  std::vector<std::uint32_t> memory;
+  EXPECT_TRUE(all_row_numbers(push, memory).empty()) << "of a dense push";
+  push.rows = rows;
+  EXPECT_EQ(all_row_numbers(push, memory).data(), rows.data());
+  EXPECT_TRUE(memory.empty());
+  push.rows = {};
+  push.ids = ids;
+  push.first_row = 100;
+  const auto computed = all_row_numbers(push, memory);
+  EXPECT_EQ(computed.data(), memory.data());
+  EXPECT_EQ(std::vector(computed.begin(), computed.end()), rows);
+}
+
+TEST(PushRows, BodyOfASparseEntryIsNumbersPaddedToACacheLineThenRows) {
+  const auto gradient = numbered_rows(20);
+  std::vector<std::uint32_t> rows(20);
+  std::iota(rows.begin(), rows.end(), 100U);
+  PushRows push = push_of(gradient);
+  push.rows = rows;
+  for (const std::uint64_t count : {1, 16, 17}) {
+    const std::uint64_t bytes = protocol::entry_bytes(protocol::PushKind::sparse, count, kFloatRowBytes) -
+                                sizeof(protocol::PushHeader);
+    std::vector<std::byte> body(bytes);
+    copy_body(push, 2, count, body.data());
+    const std::uint64_t values = protocol::number_bytes(protocol::PushKind::sparse, count);
+    EXPECT_EQ(std::memcmp(body.data(), &rows[2], count * sizeof rows[0]), 0) << count;
+    EXPECT_EQ(std::memcmp(body.data() + values, &gradient[2 * kRowFloats], count * kFloatRowBytes), 0)
+        << count;
+  }
+}
+
+TEST(PushRows, BodyOfADenseEntryIsItsRows) {
+  const auto gradient = numbered_rows(4);
+  std::vector<std::byte> body(2 * kFloatRowBytes);
+  copy_body(push_of(gradient), 1, 2, body.data());
+  EXPECT_EQ(std::memcmp(body.data(), &gradient[kRowFloats], body.size()), 0);
+}
+
+TEST(PushRows, HeaderNamesTheRowsOfADenseEntryAndWhetherItBeginsOrEndsThePush) {
+  const auto gradient = numbered_rows(10);
+  PushRows push = push_of(gradient);
+  push.first_row = 50;
+  push.op = protocol::RowOp::add;
+  const auto header = header_of(push, 4, 3, 6);
+  EXPECT_EQ(header.kind, protocol::PushKind::dense);
+  EXPECT_EQ(header.variable, 4U);
+  EXPECT_EQ(header.shard, 2U);
+  EXPECT_EQ(header.rank, 6U);
+  EXPECT_EQ(header.rows, 3U);
+  EXPECT_EQ(header.first_row, 54U);
+  EXPECT_EQ(header.op, protocol::RowOp::add);
+  EXPECT_EQ(header.bytes, 64U + 64U);
+
+  const auto parts = [&](std::uint64_t first, std::uint64_t count) {
+    const auto of = header_of(push, first, count, 6);
+    return std::pair<int, int>(of.first_part, of.last_part);
+  };
+  EXPECT_EQ(parts(0, 10), std::pair(1, 1));
+  EXPECT_EQ(parts(0, 9), std::pair(1, 0));
+  EXPECT_EQ(parts(4, 3), std::pair(0, 0));
+  EXPECT_EQ(parts(9, 1), std::pair(0, 1));
+}
+
+TEST(PushRows, HeaderOfASparseEntryCountsTheBytesOfItsNumbers) {
+  const auto gradient = numbered_rows(17);
+  const std::vector<std::uint32_t> rows(17, 3);
+  const std::vector<std::int64_t> ids(17, 53);
+  PushRows by_rows = push_of(gradient);
+  by_rows.rows = rows;
+  PushRows by_ids = push_of(gradient);
+  by_ids.ids = ids;
+  by_ids.first_row = 50;
+  for (const PushRows& push : {by_rows, by_ids}) {
+    const auto header = header_of(push, 0, 17, 0);
+    EXPECT_EQ(header.kind, protocol::PushKind::sparse);
+    EXPECT_EQ(header.first_row, 0U) << "ids are already numbers within the shard";
+    EXPECT_EQ(header.bytes, 64U + 128U + 256U);  // 17 numbers, 17 rows of 12 bytes
+  }
+}
+
+TEST(PushRows, EntriesFillAtMostAQuarterOfTheRingAndOneMessage) {
+  const std::vector<std::uint32_t> rows(1);
+  for (const bool sparse : {false, true}) {
+    for (const std::uint64_t row_bytes : {4, 12, 64, 100, 4096}) {
+      for (const std::uint64_t ring_bytes :
+           {std::uint64_t{1} << 15, std::uint64_t{1} << 17, std::uint64_t{1} << 24}) {
+        PushRows push;
+        push.row_bytes = row_bytes;
+        if (sparse) push.rows = rows;
+        const std::uint64_t most = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
+        const std::uint64_t count = rows_an_entry(push, ring_bytes);
+        EXPECT_LE(header_of(push, 0, count, 0).bytes, most) << row_bytes << ' ' << ring_bytes;
+        // Not a few rows where many fit: one and a half times as many and the padding would be too much.
+        EXPECT_GT(header_of(push, 0, count + count / 2 + 1, 0).bytes, most - 3 * protocol::kCacheLine)
+            << row_bytes << ' ' << ring_bytes;
+      }
+    }
+  }
+}
+
+TEST(PushRows, AnEntryHasOneRowWhereARowIsLongerThanAMessage) {
+  PushRows push;
+  push.row_bytes = 2 * transport::kPieceBytes;
+  EXPECT_EQ(rows_an_entry(push, 16 * push.row_bytes), 1U);
+}
+
+TEST(PushRows, RejectsARowThatDoesNotFitAQuarterOfTheRing) {
+  PushRows push;
+  push.row_bytes = 4096;
+  EXPECT_EQ(rows_an_entry(push, 4 * (4096 + 64)), 1U);
+  const std::string error =
+      error_of(Code::resource_exhausted, [&] { rows_an_entry(push, 4 * (4096 + 64) - 4); });
+  for (const char* parameter : {"4096", "16636", "--push-ring-bytes"}) {
+    EXPECT_NE(error.find(parameter), std::string::npos) << error;
+  }
+}
+
+}  // namespace
+}  // namespace capstan::client
