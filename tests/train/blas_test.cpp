@@ -1,0 +1,65 @@
+// blas_test.cpp -- products of parts of matrices, beside three loops.
+#include "train/blas.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace capstan::train {
+namespace {
+
+constexpr std::int64_t kRows = 3, kColumns = 5, kInner = 4;
+
+/// rows x columns small whole numbers, whose products are exact, in rows of `stride`; 1000 in between.
+std::vector<float> whole_numbers(std::int64_t rows, std::int64_t columns, std::int64_t stride, int seed) {
+  std::vector<float> out(static_cast<std::size_t>(rows * stride), 1000);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      out[static_cast<std::size_t>(row * stride + column)] =
+          static_cast<float>((seed + 7 * row + 3 * column) % 11 - 5);
+    }
+  }
+  return out;
+}
+
+TEST(Blas, MultipliesMatricesThatAreTransposedOrNot) {
+  use_one_blas_thread();
+  for (const Transposed a_is : {Transposed::no, Transposed::yes}) {
+    for (const Transposed b_is : {Transposed::no, Transposed::yes}) {
+      for (const std::int64_t more : {0, 2}) {  // elements between rows that are none of the matrix
+        const bool a_turned = a_is == Transposed::yes;
+        const bool b_turned = b_is == Transposed::yes;
+        const std::int64_t a_stride = (a_turned ? kRows : kInner) + more;
+        const std::int64_t b_stride = (b_turned ? kInner : kColumns) + more;
+        const std::int64_t c_stride = kColumns + more;
+        const auto a = whole_numbers(a_turned ? kInner : kRows, a_turned ? kRows : kInner, a_stride, 1);
+        const auto b = whole_numbers(b_turned ? kColumns : kInner, b_turned ? kInner : kColumns, b_stride, 2);
+        auto c = whole_numbers(kRows, kColumns, c_stride, 4);
+        auto expected = c;
+        for (std::int64_t row = 0; row < kRows; ++row) {
+          for (std::int64_t column = 0; column < kColumns; ++column) {
+            float sum = 0;
+            for (std::int64_t i = 0; i < kInner; ++i) {
+              sum += a[static_cast<std::size_t>(a_turned ? i * a_stride + row : row * a_stride + i)] *
+                     b[static_cast<std::size_t>(b_turned ? column * b_stride + i : i * b_stride + column)];
+            }
+            float& to = expected[static_cast<std::size_t>(row * c_stride + column)];
+            to = 2 * sum + 0.5F * to;
+          }
+        }
+        multiply(a_is, b_is, kRows, kColumns, kInner, 2, a.data(), a_stride, b.data(), b_stride, 0.5F,
+                 c.data(), c_stride);
+        EXPECT_EQ(c, expected) << a_turned << b_turned << more;
+      }
+    }
+  }
+}
+
+TEST(Blas, UsesOneThread) {
+  use_one_blas_thread();
+  EXPECT_EQ(openblas_get_num_threads(), 1);
+}
+
+}  // namespace
+}  // namespace capstan::train

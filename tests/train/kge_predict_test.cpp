@@ -1,0 +1,102 @@
+// kge_predict_test.cpp -- predicted tails of triples whose scores are known by heart.
+#include "train/kge/predict.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "capstan/capstan.hpp"
+#include "support/rank_threads.hpp"
+
+namespace capstan::kge {
+namespace {
+
+/// Entities e0, e1, ... are rows {value, 0}; relation r0 is {1, 0}, r1 is {-1, 0}.
+class KgePredict : public testing::Test {
+ protected:
+  io::Graph graph_of(std::size_t entities) {
+    io::Graph graph;
+    for (std::size_t i = 0; i < entities; ++i) graph.entities.push_back("e" + std::to_string(i));
+    graph.relations = {"r0", "r1"};
+    return graph;
+  }
+  std::vector<Prediction> predict(const io::Graph& graph, const std::vector<Triple>& triples,
+                                  const std::vector<float>& values, ModelKind model) {
+    const auto scope = strategy_.scope();
+    const Variable<float> entities("entities" + std::to_string(calls_),
+                                   Shape{static_cast<std::int64_t>(values.size()), 2});
+    const Variable<float> relations("relations" + std::to_string(calls_++), Shape{2, 2});
+    std::vector<float> rows;
+    for (const float value : values) rows.insert(rows.end(), {value, 0});
+    entities.assign(rows);
+    relations.assign(std::vector<float>{1, 0, -1, 0});
+    return predict_tails(graph, triples, entities, relations, model);
+  }
+
+  RankThreads ranks_{{.ranks = 4, .flags = {{"ps", "2"}}}};
+  ParameterServerStrategy strategy_{ranks_.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}}};
+  int calls_ = 0;
+};
+
+TEST_F(KgePredict, NamesTheBestTailBesideTheTriples) {
+  const auto out = predict(graph_of(4), {{1, 0, 2}, {1, 1, 0}}, {0, 1, 2, 3}, ModelKind::distmult);
+  ASSERT_EQ(out.size(), 2U);
+  EXPECT_EQ(out[0].head, "e1");
+  EXPECT_EQ(out[0].relation, "r0");
+  EXPECT_EQ(out[0].predicted, "e3");
+  EXPECT_EQ(out[0].truth, "e2");
+  EXPECT_EQ(out[0].rank, 2);
+  EXPECT_FALSE(out[0].right());
+  EXPECT_EQ(out[1].relation, "r1");
+  EXPECT_EQ(out[1].predicted, "e0");
+  EXPECT_EQ(out[1].rank, 1);
+  EXPECT_TRUE(out[1].right());
+}
+
+TEST_F(KgePredict, LeavesOutOtherTailsThatAreKnownToBeRight) {
+  io::Graph graph = graph_of(6);
+  graph.train = {{1, 0, 5}, {1, 1, 4}, {2, 0, 4}};  // the others are of another query
+  graph.test = {{1, 0, 2}};
+  const auto out = predict(graph, {{1, 0, 2}, {1, 0, 5}}, {0, 1, 2, 3, 4, 5}, ModelKind::distmult);
+  EXPECT_EQ(out[0].predicted, "e4");
+  EXPECT_EQ(out[0].rank, 3);  // behind e4 and e3
+  EXPECT_EQ(out[1].predicted, "e5") << "its own tail counts, known or not";
+  EXPECT_EQ(out[1].rank, 1);
+}
+
+TEST_F(KgePredict, CountsHalfOfTheTailsWithTheScoreOfTheTruth) {
+  const auto out = predict(graph_of(6), {{0, 0, 2}}, {1, 7, 3, 3, 3, 2}, ModelKind::distmult);
+  EXPECT_EQ(out[0].predicted, "e1");
+  EXPECT_EQ(out[0].rank, 1 + 1 + 2 / 2.0);
+}
+
+TEST_F(KgePredict, TranseScoresTheNearestBest) {
+  const auto out = predict(graph_of(6), {{2, 0, 5}, {2, 1, 1}}, {0, 1, 2, 3, 4, 5}, ModelKind::transe);
+  EXPECT_EQ(out[0].predicted, "e3");  // 2 + 1
+  EXPECT_EQ(out[0].rank, 4.5);        // behind e3, e2 and e4, beside e1
+  EXPECT_EQ(out[1].predicted, "e1");  // 2 - 1
+  EXPECT_EQ(out[1].rank, 1);
+}
+
+TEST_F(KgePredict, LooksAtEveryEntityOfALargeTable) {
+  // More rows than are pulled at once.
+  std::vector<float> values(8192 + 10, 1);
+  values[8191] = 2;
+  values[8192] = 4;
+  values[8201] = 3;
+  const auto out =
+      predict(graph_of(values.size()), {{0, 0, 8201}, {0, 0, 8191}}, values, ModelKind::distmult);
+  EXPECT_EQ(out[0].predicted, "e8192");
+  EXPECT_EQ(out[0].truth, "e8201");
+  EXPECT_EQ(out[0].rank, 2);
+  EXPECT_EQ(out[1].predicted, "e8192");
+  EXPECT_EQ(out[1].rank, 3);
+}
+
+TEST_F(KgePredict, PredictsNothingOfNoTriples) {
+  EXPECT_TRUE(predict(graph_of(2), {}, {0, 1}, ModelKind::complex).empty());
+}
+
+}  // namespace
+}  // namespace capstan::kge
