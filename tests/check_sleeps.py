@@ -35,6 +35,6 @@ def check(root):
 
 
 if __name__ == "__main__":
-    complaints = check(pathlib.Path(sys.argv[1]))
+    complaints = check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "."))
     print("\n".join(complaints) or "every sleep says why")
     sys.exit(bool(complaints))

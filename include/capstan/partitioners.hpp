@@ -27,10 +27,11 @@ struct Partitions {
   Partitions(std::vector<std::int64_t> numbers) : axes(std::move(numbers)) {}  // NOLINT: implicit
 };
 
-/// Asked with a variable's shape and dtype; not for a scalar. The strategy takes min(shards, rows). Fewer
+/// Asked with a variable's shape and dtype; not for a scalar, nor for a variable that is colocated. It does
+/// not know the number of ps: pass cluster.count(Role::ps). The strategy takes min(shards, rows). Fewer
 /// than 1, or more than 1 along another axis than the first, is refused.
 ///
-/// Those below throw Error(invalid_argument) for an argument below 1.
+/// Those that follow throw Error(invalid_argument) for an argument that is less than 1.
 using Partitioner = std::function<Partitions(std::span<const std::int64_t> shape, DType dtype)>;
 
 /// min(num_shards, rows).

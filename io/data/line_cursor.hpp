@@ -10,7 +10,8 @@
 
 namespace capstan::io {
 
-/// `Parser` is copied for each file; its `std::optional<T> next(LineReader&)` reads one element.
+/// `Parser` is copied for each file; its `std::optional<T> next(LineReader&)` reads one element. A parser
+/// with state also needs write_state and read_state, or stored positions restore it wrongly.
 template <class T, class Parser>
 class LineCursor final : public data::Cursor<T> {
  public:

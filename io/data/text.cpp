@@ -134,7 +134,7 @@ class SeparatedParser {
 }  // namespace
 
 Dataset<std::string> text_lines(data::Paths files) {
-  constexpr Dataset<std::string> (*kMake)(data::Paths) = &text_lines;
+  constexpr Dataset<std::string> (*kMake)(data::Paths) = &text_lines;  // of the two overloads
   return io::line_dataset<kMake, std::string>(std::move(files), LineParser());
 }
 

@@ -27,7 +27,11 @@ RowReader::RowReader(const std::filesystem::path& path, const std::string& name)
     open_->path = path;
     open_->name = name;
     if (H5Fis_hdf5(path.c_str()) <= 0) throw Error(Code::data_loss, path.string() + ": is no HDF5 file");
-    open_->file = h5::open_file(path);
+    try {
+      open_->file = h5::open_file(path);
+    } catch (const Error& error) {
+      throw Error(Code::data_loss, error.what());  // it begins as an HDF5 file does
+    }
     open_->dataset.reset(H5Dopen2(open_->file.get(), name.c_str(), H5P_DEFAULT));
     if (!open_->dataset || open_->dataset.get() < 0) {
       (void)open_->dataset.release();

@@ -80,7 +80,7 @@ void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::stri
   const auto ours = reads_.extract(id);  // removed, whatever happens below
   if (read.missing == 0) return;
   throw_if_cancelled();
-  if (!read.error.empty()) throw Error(read.code, read.error);
+  if (read.error) throw *read.error;
   if (ended) throw Error(Code::unavailable, read.dead()->name() + " is gone; it was asked to " + what);
   throw Error(Code::deadline_exceeded, "no answer from " + read.segments.front().peer->name() +
                                            (read.segments.size() > 1 ? " and others to " : " to ") + what +
@@ -121,8 +121,9 @@ void RemoteReads::take_failure(const transport::Message& message) {
   if (!failure) return;
   const auto found = reads_.find(failure->id);
   if (found == reads_.end()) return;
-  found->second.code = static_cast<Code>(failure->code);
-  found->second.error.assign(reinterpret_cast<const char*>(message.payload.data()), message.payload.size());
+  found->second.error.emplace(
+      static_cast<Code>(failure->code),
+      std::string(reinterpret_cast<const char*>(message.payload.data()), message.payload.size()));
 }
 
 }  // namespace capstan::client

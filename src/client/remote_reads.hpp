@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,13 +49,12 @@ class RemoteReads {
  private:
   struct Read {
     std::vector<Segment> segments;
-    std::uint64_t missing = 0;  // bytes
-    Code code{};
-    std::string error;
+    std::uint64_t missing = 0;   // bytes
+    std::optional<Error> error;  // that a ps has answered
 
     /// Returns a ps that has died; nullptr if none has.
     const transport::Peer* dead() const;
-    bool ended() const { return missing == 0 || !error.empty() || dead() != nullptr; }
+    bool ended() const { return missing == 0 || error.has_value() || dead() != nullptr; }
   };
   void take_piece(const transport::Message& message);
   void take_failure(const transport::Message& message);

@@ -1,6 +1,5 @@
 // both.hpp -- code that a GPU runs, and a CPU for tests: what stands before such a function and before its
 // loops, and atomics.
-// and atomics.
 #pragma once
 
 #include <cstdint>

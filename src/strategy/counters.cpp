@@ -10,7 +10,7 @@ namespace capstan::strategy {
 
 std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::string& name) {
   check_name("counter", name);
-  if (!created_counters_.insert(name).second) {
+  if (created_counters_.contains(name)) {
     throw Error(Code::already_exists, "there is a counter \"" + name + "\" already");
   }
   const auto ps_count = static_cast<std::size_t>(runtime_->count(Role::ps));
@@ -20,6 +20,7 @@ std::pair<std::int32_t, std::uint32_t> Strategy::create_counter(const std::strin
     throw Error(Code::resource_exhausted,
                 fmt::format("{} counters are all that {} ps have room for", number, ps_count));
   }
+  created_counters_.insert(name);
   if (number == counters_.size()) {
     counters_.push_back(name);
     runtime_->coordinator_memory().change([&](auto& record) { record.counters = counters_; });

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/assert.hpp"
 #include "base/settings.hpp"
 
 namespace capstan::train {
@@ -20,6 +21,7 @@ Optimizer choose_optimizer(const Settings& settings, std::string_view own, doubl
   if (kind == "adamw") return optimizers::AdamW{.learning_rate = or_given(1e-3)};
   if (kind == "ftrl") return optimizers::FTRL{.learning_rate = or_given(rate), .initial_accumulator = 0};
   if (kind == "adam") return optimizers::Adam{.learning_rate = or_given(1e-3)};
+  CAPSTAN_ASSERT(kind == "adagrad" && "the settings table has an optimizer that is not here");
   return optimizers::Adagrad{.learning_rate = or_given(rate), .initial_accumulator = 0, .epsilon = 1e-10};
 }
 

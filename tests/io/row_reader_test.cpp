@@ -164,6 +164,13 @@ TEST_F(RowReaderTest, RejectsAFileThatIsNoHdf5) {
               testing::HasSubstr(path_.string()));
 }
 
+TEST_F(RowReaderTest, RejectsAFileThatEndsEarly) {
+  add_floats("x", {1000});
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2);
+  EXPECT_THAT(error_of(Code::data_loss, [&] { const RowReader reader(path_, "x"); }),
+              testing::HasSubstr(path_.string()));
+}
+
 TEST_F(RowReaderTest, NamesTheRowsThatCannotBeRead) {
   // The first of four chunks of ten rows has a checksum, and a byte of it is damaged.
   const std::array<hsize_t, 1> chunk{10};

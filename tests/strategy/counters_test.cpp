@@ -86,6 +86,7 @@ TEST_F(CountersTest, RejectOneMoreThanThePsHaveRoomFor) {
   const std::string error = error_of(Code::resource_exhausted, [&] { strategy_.create_counter("one more"); });
   EXPECT_THAT(error, testing::HasSubstr(std::to_string(most)));
   EXPECT_EQ(values().size(), most);
+  EXPECT_FALSE(strategy_.set_counter("one more", 5)) << "it would lie behind the counters";
 }
 
 }  // namespace

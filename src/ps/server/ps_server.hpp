@@ -63,7 +63,8 @@ class PsServer {
 
   void serve();
   void serve_requests();
-  /// Serves a request that changes this ps, and sends it to the replica.
+  /// Serves a request that changes this ps, and sends it to the replica; one that changes nothing is served
+  /// by rpc_.serve alone.
   void serve_change(std::uint16_t type, Request handler);
   std::vector<std::byte> change(std::uint16_t type, int from, transport::Bytes request);
   void serve_fabric();

@@ -43,7 +43,7 @@ bool Shard::fits(const protocol::PushHeader& header, std::span<const std::uint32
   return largest < have;
 }
 
-/// A process that is killed in between has set the rate, or not.
+/// A process that is killed between the two stores has not set the rate: its entry is applied again.
 void Shard::override_learning_rate(std::optional<double> rate) noexcept {
   if (rate) words_.rate->rate = *rate;
   signal_fence();

@@ -27,7 +27,7 @@ class ShardSnapshot;
 /// the mutex of the store, except those for the description, the location and the sizes.
 class Shard {
  public:
-  /// A learning rate that replaces the one of the description.
+  /// A learning rate that was set during training and replaces the one of the description.
   struct RateOverride {
     double rate;
     std::uint64_t is_set;  // 0: there is none
@@ -132,7 +132,7 @@ class Shard {
   /// From now on, `snapshot` preserves rows before they change.
   void attach(std::shared_ptr<ShardSnapshot> snapshot) { snapshots_.push_back(std::move(snapshot)); }
   void set_steps(std::int64_t steps) noexcept { *words_.steps = steps; }
-  /// Returns the learning rate of the present update.
+  /// Returns the learning rate of the update in progress, which `steps()` counts already.
   double learning_rate() const noexcept;
 
  private:

@@ -1,9 +1,9 @@
 // kernel_loop.hpp -- one rule over all rows of an update. Only for kernels.cpp.
-#if defined(CAPSTAN_STORE_KERNEL_LOOP_HPP) == defined(HWY_TARGET_TOGGLE)
-#ifdef CAPSTAN_STORE_KERNEL_LOOP_HPP
-#undef CAPSTAN_STORE_KERNEL_LOOP_HPP
+#if defined(CAPSTAN_PS_KERNEL_LOOP_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef CAPSTAN_PS_KERNEL_LOOP_HPP
+#undef CAPSTAN_PS_KERNEL_LOOP_HPP
 #else
-#define CAPSTAN_STORE_KERNEL_LOOP_HPP
+#define CAPSTAN_PS_KERNEL_LOOP_HPP
 #endif
 
 #include <hwy/highway.h>

@@ -1,9 +1,9 @@
 // kernel_rules.hpp -- the update rules of optimizers.hpp on one vector. Only for kernels.cpp.
-#if defined(CAPSTAN_STORE_KERNEL_RULES_HPP) == defined(HWY_TARGET_TOGGLE)
-#ifdef CAPSTAN_STORE_KERNEL_RULES_HPP
-#undef CAPSTAN_STORE_KERNEL_RULES_HPP
+#if defined(CAPSTAN_PS_KERNEL_RULES_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef CAPSTAN_PS_KERNEL_RULES_HPP
+#undef CAPSTAN_PS_KERNEL_RULES_HPP
 #else
-#define CAPSTAN_STORE_KERNEL_RULES_HPP
+#define CAPSTAN_PS_KERNEL_RULES_HPP
 #endif
 
 #include <hwy/highway.h>

@@ -8,8 +8,10 @@
 
 namespace capstan::ps {
 
-/// What one push does to one shard. Row i of the gradient belongs to row rows[i] of the shard, or to row
-/// first_row + i where `rows` is null. Slots lie as the values do; unused ones are null.
+/// What one push does to one shard. Rules are elementwise: a "row" may be a part of a row, or several
+/// consecutive ones (HostShard, update_in_groups.hpp, 16-bit values). Row i of the gradient belongs to row
+/// rows[i] of the shard, or to row first_row + i where `rows` is null. Slots lie as the values do; unused
+/// ones are null.
 template <class T>
 struct Update {
   T* values = nullptr;
