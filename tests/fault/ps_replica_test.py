@@ -79,6 +79,9 @@ class PsReplica(SumsTest):
         file = self.folder / "variables"
         job = self.start([SUMS, 2000, 0, "--capstan-ps=2", "--capstan-replicas-of-ps=2"], 7, env={"VARIABLES_AFTER": str(file)})
         self.assert_says(job, "waits")
+        # UCX 1.13 aborts the coordinator if a rank dies in the milliseconds in which the two connect (docs/failures.md),
+        # and nothing tells when they are connected.
+        time.sleep(0.5)
         self.kill(job, REPLICAS[1])
         self.assert_says(job, rf"the replica of this ps, spare 1 .*, is gone")
         file.touch()

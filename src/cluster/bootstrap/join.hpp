@@ -15,9 +15,9 @@ class Communicator;
 namespace cluster {
 
 /// Joins as Cluster::join does, with these settings alone.
-CAPSTAN_API Cluster join(const Settings& settings);
+Cluster join(const Settings& settings);
 /// Joins as cluster_from does, with these settings alone.
-CAPSTAN_API Cluster join(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings);
+Cluster join(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings);
 
 }  // namespace cluster
 }  // namespace capstan
