@@ -249,6 +249,15 @@ TEST_F(RemoteReadsTest, DropsRowsOfACancelledRead) {
   wait(id, milliseconds(0));
 }
 
+TEST_F(RemoteReadsTest, AFailureWithoutATextEndsTheReadToo) {
+  auto out = unread(1);
+  const auto id = reads_.start({dense(ps1_, 1, out)}, false);
+  ps1_.fail(id, Code::not_found, "");
+  deliver();
+  EXPECT_TRUE(reads_.ready(id));
+  (void)error_of(Code::not_found, [&] { wait(id); });
+}
+
 TEST_F(RemoteReadsTest, ThrowsTheErrorThatThePsAnswers) {
   auto out = unread(2);
   const auto id = reads_.start({dense(ps1_, 1, out), dense(ps2_, 1, out)}, false);
