@@ -62,8 +62,8 @@ struct LearningRate {
 };
 
 /// Learning rates that depend on s, the number of update steps that the shard has applied before, from 0 on
-/// (each shard counts the pushes that name its rows). The ps computes the rate. Names, formulas and defaults
-/// are those of tf.keras.optimizers.schedules.
+/// (each shard counts the pushes that name its rows). The ps computes the rate. Names and formulas are
+/// those of tf.keras.optimizers.schedules.
 ///
 /// The creation of a variable throws Error(invalid_argument) for a parameter that is not finite or out of
 /// range: decay_steps is above 0; decay_rate, power and warmup_steps are at least 0; boundaries ascend. An

@@ -139,6 +139,22 @@ TEST_F(ReplicaTest, SoIsOneThatComesAsAMessage) {
   EXPECT_EQ(values_of(store_, 1)[4 * kWidth], -2);
 }
 
+TEST_F(ReplicaTest, ALearningRateIsSetThereToo) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  std::uint64_t tail = 0;
+  publish(1, tail, rate_entry(1, 0, 5));
+  publish(1, tail, entry(1, {0}, 1));
+  send(2, rate_entry(1, 0, 5));
+  send(2, entry(1, {1}, 1));
+  EXPECT_FALSE(rings_.apply_some()) << "they go to the replica first";
+  follow();
+  EXPECT_TRUE(rings_.apply_some());
+  EXPECT_TRUE(inbox_.apply_some());
+  EXPECT_EQ(values_of(copy_, 1)[0], -5);
+  EXPECT_EQ(values_of(copy_, 1)[kWidth], -5);
+  EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
+}
+
 // Between ranks the order may differ there, so the variable that all push to takes whole numbers.
 TEST_F(ReplicaTest, BothEndTheSameInEveryBit) {
   create(1, optimizers::SGD{.learning_rate = 1});

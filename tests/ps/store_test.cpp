@@ -243,6 +243,22 @@ TEST_F(StoreTest, ALearningRateThatTheOptimizerCannotUseIsDroppedAndLogged) {
   EXPECT_EQ(all<std::int64_t>(3, 1), std::vector<std::int64_t>{1});
 }
 
+TEST_F(StoreTest, TheStepInProgressOfASynchronousGroupHasTheNewLearningRate) {
+  store_.create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .workers = {0}});
+  protocol::CreateShard request{1, 0, "v1", DType::float32, {1}, 0, 1, optimizers::SGD{.learning_rate = -1}};
+  request.group = 1;
+  store_.create(request);
+  apply_entry(store_, push_entry<float>(1, 0, {}, 0, 1, {1}));
+  apply_entry(store_, rate_entry(1, 0, -10));
+  EXPECT_EQ(all<float>(1, 1), std::vector<float>{0});
+  protocol::PushHeader step;
+  step.kind = protocol::PushKind::step;
+  step.variable = 1;
+  step.first_row = 1;
+  store_.apply(step, {}, nullptr);
+  EXPECT_EQ(all<float>(1, 1), std::vector<float>{10});
+}
+
 TEST_F(StoreTest, ASecondRunOfAClosureDoesNotSetItsLearningRateAgain) {
   create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});
   auto entry = rate_entry(1, 0, -10);
