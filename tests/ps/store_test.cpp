@@ -245,9 +245,8 @@ TEST_F(StoreTest, ALearningRateThatTheOptimizerCannotUseIsDroppedAndLogged) {
 
 TEST_F(StoreTest, TheStepInProgressOfASynchronousGroupHasTheNewLearningRate) {
   store_.create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .workers = {0}});
-  protocol::CreateShard request{1, 0, "v1", DType::float32, {1}, 0, 1, optimizers::SGD{.learning_rate = -1}};
-  request.group = 1;
-  store_.create(request);
+  store_.create(
+      {1, 0, "v1", DType::float32, {1}, 0, 1, optimizers::SGD{.learning_rate = -1}, {}, /*group=*/1});
   apply_entry(store_, push_entry<float>(1, 0, {}, 0, 1, {1}));
   apply_entry(store_, rate_entry(1, 0, -10));
   EXPECT_EQ(all<float>(1, 1), std::vector<float>{0});
