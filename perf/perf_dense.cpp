@@ -201,7 +201,7 @@ std::vector<DenseCase> dense_cases(const Session& session, std::uint64_t sample_
     DenseCase c;
     c.rows = bytes / kRowBytes;
     c.source_rows = std::max(source, o.max_bytes) / kRowBytes;
-    c.in_flight = session.cluster.runtime()->single_host() ? 1 : kInFlightBetweenHosts;
+    c.in_flight = session.cluster.runtime()->membership().single_host() ? 1 : kInFlightBetweenHosts;
     c.calls = std::max(c.in_flight, static_cast<int>(sample_bytes / c.bytes()));
     c.warmup = o.warmup;
     c.samples = o.iters;

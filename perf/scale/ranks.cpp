@@ -153,7 +153,7 @@ void measure_ranks(const Session& session) {
   job.add_times(first, 1e3, pushes.figure);
   // Between hosts there may be no ring at all.
   const auto& runtime = *session.cluster.runtime();
-  if (runtime.single_host() && runtime.settings().text("window") != "am") {
+  if (runtime.membership().single_host() && runtime.settings().text("window") != "am") {
     job.add_heaps(before, kRows * kRowWidth * sizeof(float));
   }
   job.add_resident(Role::ps);

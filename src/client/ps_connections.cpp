@@ -21,7 +21,7 @@ void PsConnections::take_restart(const transport::Message& message) {
   const auto header = transport::read_header<protocol::PsReturned>(message);
   if (!header) return;
   auto process = from_bytes<cluster::Member>(message.payload);
-  if (!runtime_.knows(process.rank)) return;
+  if (!runtime_.membership().knows(process.rank)) return;
   const cluster::Member& known = runtime_.member(process.rank);
   if (known.role != Role::ps) return;
   connections_[static_cast<std::size_t>(known.index)].note_restart(header->incarnation, std::move(process));

@@ -22,18 +22,16 @@ namespace capstan::cluster {
 Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
                  std::unique_ptr<transport::Fabric> data, std::optional<Member> started_again)
     : settings_(std::move(settings)),
-      table_(std::move(table)),
-      self_(started_again ? *std::move(started_again)
-                          : table_.members[static_cast<std::size_t>(table_.rank)]),
+      self_(started_again ? *started_again : table.members[static_cast<std::size_t>(table.rank)]),
+      membership_(std::move(table), started_again),
       control_(std::move(control)),
       data_(std::move(data)) {
-  control_peers_.resize(static_cast<std::size_t>(table_.capacity()));
-  data_peers_.resize(static_cast<std::size_t>(table_.capacity()));
-  if (this->started_again()) started_again_.emplace(self_.rank, self_);
+  control_peers_.resize(static_cast<std::size_t>(this->table().capacity()));
+  data_peers_.resize(static_cast<std::size_t>(this->table().capacity()));
   for (transport::Fabric* fabric : {control_.get(), data_.get()}) {
     if (fabric == nullptr) continue;
-    fabric->set_rank(table_.rank);
-    fabric->set_secret(table_.secret);
+    fabric->set_rank(this->table().rank);
+    fabric->set_secret(this->table().secret);
   }
   log::set_rank_tag(log_tag());
   choose_gpus(settings_);
@@ -55,74 +53,21 @@ void Runtime::trace_to(const std::filesystem::path& folder) {
                                            self().name());
 }
 
-int Runtime::count(Role role) const noexcept { return table_.count(role); }
-
-const Member& Runtime::member(int rank) const {
-  if (static_cast<std::size_t>(rank) < members().size()) {
-    if (!any_moved_.load(std::memory_order_acquire)) return members()[static_cast<std::size_t>(rank)];
-    const std::lock_guard lock(mutex_);
-    const auto moved = moved_.find(rank);
-    return moved == moved_.end() ? members()[static_cast<std::size_t>(rank)] : moved->second.back();
-  }
-  const std::lock_guard lock(mutex_);
-  return started_again_.at(rank);
-}
-
-bool Runtime::knows(int rank) const {
-  if (rank < 0 || static_cast<std::size_t>(rank) < members().size()) return rank >= 0;
-  const std::lock_guard lock(mutex_);
-  return started_again_.contains(rank);
-}
-
-Table Runtime::table_now() const {
-  const std::lock_guard lock(mutex_);
-  Table table = table_;
-  for (const auto& [rank, lives] : moved_) {
-    Member& member = table.members.at(static_cast<std::size_t>(rank));
-    member.host = lives.back().host;
-    member.pid = lives.back().pid;
-  }
-  return table;
-}
-
-void Runtime::note_incarnation(const Member& ps) {
-  std::deque<Member>& lives = moved_[ps.rank];
-  if (!lives.empty() && lives.back().host == ps.host && lives.back().pid == ps.pid) return;
-  lives.push_back(ps);
-  any_moved_.store(true, std::memory_order_release);
-}
-
 void Runtime::become(const Member& ps) {
-  {
-    const std::lock_guard lock(mutex_);
-    self_ = ps;
-    table_.rank = ps.rank;
-    Member& place = table_.members.at(static_cast<std::size_t>(ps.rank));
-    place.control_address = ps.control_address;
-    place.data_address = ps.data_address;
-    note_incarnation(ps);
-  }
+  self_ = ps;
+  membership_.become(ps);
   control_->set_rank(ps.rank);
   log::set_rank_tag(log_tag());
 }
 
-// Each of the two addresses of a member is of use to one thread alone, and to table_now().
 void Runtime::ps_returned_to_control(const Member& ps) {
-  {
-    const std::lock_guard lock(mutex_);
-    table_.members.at(static_cast<std::size_t>(ps.rank)).control_address = ps.control_address;
-    note_incarnation(ps);
-  }
+  membership_.move(ps, Membership::Address::control);
   transport::Peer* peer = control_peers_.at(static_cast<std::size_t>(ps.rank));
   if (peer != nullptr) peer->revive(ps.control_address, ps.name());
 }
 
 void Runtime::ps_returned_to_data(const Member& ps) {
-  {
-    const std::lock_guard lock(mutex_);
-    table_.members.at(static_cast<std::size_t>(ps.rank)).data_address = ps.data_address;
-    note_incarnation(ps);
-  }
+  membership_.move(ps, Membership::Address::data);
   transport::Peer* peer = data_peers_.at(static_cast<std::size_t>(ps.rank));
   if (peer != nullptr) peer->revive(ps.data_address, ps.name());
 }
@@ -134,13 +79,8 @@ void Runtime::drop_data_peer(int rank) noexcept {
 
 void Runtime::coordinator_returned(const Member& coordinator) {
   const auto at = static_cast<std::size_t>(coordinator.rank);
-  {
-    const std::lock_guard lock(mutex_);
-    Member& member = table_.members.at(at);
-    member.pid = coordinator.pid;
-    member.control_address = coordinator.control_address;
-    member.data_address = coordinator.data_address;
-  }
+  membership_.move(coordinator, Membership::Address::control);
+  membership_.move(coordinator, Membership::Address::data);
   if (control_peers_.at(at) != nullptr)
     control_peers_[at]->revive(coordinator.control_address, coordinator.name());
   if (self_.role == Role::ps && data_peers_.at(at) != nullptr) {
@@ -166,47 +106,12 @@ void Runtime::remember(std::shared_ptr<transport::PersistentMemory> memory, int 
     ps_returned_to_control(ps);
     ps_returned_to_data(ps);
   }
-  for (const Member& worker : found.workers) add(worker);
-}
-
-std::string Runtime::name_of(int rank) const {
-  try {
-    return member(rank).name();
-  } catch (const std::out_of_range&) {
-    return "rank " + std::to_string(rank);
+  for (const Member& worker : found.workers) {
+    if (worker.index < count(Role::worker))
+      membership_.set(member(Role::worker, worker.index).rank, MemberState::dead, "it was restarted");
+    membership_.add(worker, MemberState::alive);
   }
-}
-
-void Runtime::add(Member member) {
-  CAPSTAN_ASSERT(static_cast<std::size_t>(member.rank) >= members().size() &&
-                 member.rank < table_.capacity());
-  const std::lock_guard lock(mutex_);
-  const bool added = started_again_.emplace(member.rank, std::move(member)).second;
-  CAPSTAN_ASSERT(added);
-}
-
-std::vector<int> Runtime::worker_ranks() const {
-  std::map<int, int> by_index;
-  for (const Member& member : members()) {
-    if (member.role == Role::worker) by_index.emplace(member.index, member.rank);
-  }
-  const std::lock_guard lock(mutex_);
-  for (const auto& [rank, member] : started_again_) by_index[member.index] = rank;
-  std::vector<int> ranks;
-  for (const auto& [index, rank] : by_index) ranks.push_back(rank);
-  return ranks;
-}
-
-const Member& Runtime::member(Role role, int index) const {
-  const auto found = std::find_if(members().begin(), members().end(),
-                                  [&](const Member& m) { return m.role == role && m.index == index; });
-  CAPSTAN_ASSERT(found != members().end());
-  return member(found->rank);
-}
-
-bool Runtime::single_host() const noexcept {
-  return std::all_of(members().begin(), members().end(),
-                     [this](const Member& m) { return m.host == self().host; });
+  for (const std::int32_t rank : found.lost) membership_.set(rank, MemberState::dead, "it was lost before");
 }
 
 transport::Peer& Runtime::control_peer(const Member& to) {
@@ -302,7 +207,7 @@ void Runtime::make_ranks_again() {
   for (const auto& rank : ranks) rank->in_process_ = true;
   for (std::size_t i = 0; i < embedded_.size(); ++i) ranks[i + 1]->trace_ = std::move(embedded_[i]->trace_);
   embedded_.assign(ranks.begin() + 1, ranks.end());
-  table_ = ranks[0]->table_;
+  membership_.begin_again(ranks[0]->table());
   control_ = std::move(ranks[0]->control_);
   data_ = std::move(ranks[0]->data_);
   control_peers_.assign(control_peers_.size(), nullptr);

@@ -2,18 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/settings.hpp"
 #include "cluster/membership/coordinator_memory.hpp"
-#include "cluster/membership/member.hpp"
+#include "cluster/membership/membership.hpp"
 #include "cluster/traffic.hpp"
 #include "transport/fabric.hpp"
 
@@ -42,31 +39,20 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   const Settings& settings() const noexcept { return settings_; }
+  Membership& membership() noexcept { return membership_; }
+  const Membership& membership() const noexcept { return membership_; }
   /// Those of the start, by rank.
-  const std::vector<Member>& members() const noexcept { return table_.members; }
-  const Table& table() const noexcept { return table_; }
-  /// With the present hosts and addresses of ps that came back. Any thread.
-  Table table_now() const;
+  const std::vector<Member>& members() const noexcept { return table().members; }
+  const Table& table() const noexcept { return membership_.table(); }
   const Member& self() const noexcept { return self_; }
   /// This rank is a worker that was started again, or came late; the coordinator and the ps are to be told.
   bool started_again() const noexcept { return static_cast<std::size_t>(self_.rank) >= members().size(); }
   /// It came late, and the coordinator knows it.
-  bool came_late() const noexcept { return started_again() && table_.is_late(self_.rank); }
-  int count(Role role) const noexcept;
-  /// REQUIRES: there is one.
-  const Member& member(Role role, int index) const;
-  /// Also of workers that were started again or came late, once they have been added. A ps is where it is
-  /// now. Throws std::out_of_range.
-  const Member& member(int rank) const;
-  /// "worker 1 (rank 2 on node17)", or "rank 9" where that is all that is known.
-  std::string name_of(int rank) const;
-  /// A worker that was started again or came late. Any thread, as `member`. REQUIRES: its rank is one of
-  /// table().capacity(), and new.
-  void add(Member member);
-  bool knows(int rank) const;
-  /// Of all workers, by index, the last that is known.
-  std::vector<int> worker_ranks() const;
-  bool single_host() const noexcept;
+  bool came_late() const noexcept { return started_again() && table().is_late(self_.rank); }
+  int count(Role role) const noexcept { return membership_.count(role); }
+  const Member& member(Role role, int index) const { return membership_.member(role, index); }
+  const Member& member(int rank) const { return membership_.member(rank); }
+  std::string name_of(int rank) const { return membership_.name_of(rank); }
   /// Part of an embedded cluster: every rank is a thread of this process.
   bool in_process() const noexcept { return in_process_; }
   /// "ps 1@node17": for log::set_rank_tag on every thread that the rank starts.
@@ -98,7 +84,7 @@ class Runtime {
   void keep_in(std::shared_ptr<transport::PersistentMemory> memory) { kept_memory_ = std::move(memory); }
   /// A ps that dies may be started again on its host.
   bool ps_may_return() const {
-    return table_.restarts > 0 && settings_.text("ps-restart") == "on" && !ps_have_replicas();
+    return table().restarts > 0 && settings_.text("ps-restart") == "on" && !ps_have_replicas();
   }
   /// Each ps has a replica, the spare with its index, which takes its place: --replicas-of-ps 2.
   bool ps_have_replicas() const { return settings_.integer("replicas-of-ps") > 1 && count(Role::spare) > 0; }
@@ -121,9 +107,9 @@ class Runtime {
   bool ps_given_up() const noexcept { return ps_given_up_; }
 
   /// A coordinator that is killed may be started again; the others wait for it so long.
-  bool coordinator_may_return() const noexcept { return !in_process_ && table_.coordinator_may_return(); }
+  bool coordinator_may_return() const noexcept { return !in_process_ && table().coordinator_may_return(); }
   std::chrono::milliseconds coordinator_wait() const {
-    return std::chrono::milliseconds(table_.coordinator_wait);
+    return std::chrono::milliseconds(table().coordinator_wait);
   }
   /// It is there again, in another process: where this rank finds it. Not inside progress(). By the thread
   /// that drives the control fabric; on a ps for both.
@@ -157,20 +143,14 @@ class Runtime {
   static std::shared_ptr<Runtime> embedded_cluster(const Settings& settings);
 
  private:
-  /// REQUIRES: the mutex.
-  void note_incarnation(const Member& ps);
   void make_ranks_again();
 
   enum class Job : std::uint8_t { none, runs, over };
 
   Settings settings_;
   std::shared_ptr<const ClusterResolver> resolver_;
-  Table table_;
   Member self_;
-  mutable std::mutex mutex_;
-  std::map<int, Member> started_again_;      // by rank; under the mutex. Never erased: references stay good
-  std::map<int, std::deque<Member>> moved_;  // the same, of ps that came back: each of their processes
-  std::atomic<bool> any_moved_{false};
+  Membership membership_;
   std::atomic<bool> ps_given_up_{false};
   std::unique_ptr<transport::Fabric> control_;
   std::unique_ptr<transport::Fabric> data_;

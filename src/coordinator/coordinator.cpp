@@ -47,18 +47,22 @@ void take_inputs(ClosureQueue::Extras& extras, detail::PackedArguments& argument
 Coordinator::Coordinator(strategy::Strategy& strategy)
     : strategy_(with_control_of(strategy)),
       runtime_(*strategy.runtime()),
+      members_(runtime_.membership()),
       loop_(std::make_shared<ControlLoop>(
           runtime_.control(), [this] { return round(); }, kCoordinatorPolls)),
       queue_(std::make_shared<ClosureQueue>(
-          static_cast<std::size_t>(runtime_.settings().integer("queue-limit")), loop_)),
-      dispatcher_(strategy, *queue_,
+          static_cast<std::size_t>(runtime_.settings().integer("queue-limit")), loop_, members_)),
+      dispatcher_(strategy, members_, *queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
-      returning_(runtime_, dispatcher_, [this](transport::Peer& peer) { lose_worker(peer); }),
+      returning_(runtime_, dispatcher_,
+                 [this](transport::Peer& peer) {
+                   (void)lose(peer, cluster::MemberState::dead, "its agent has restarted it");
+                 }),
       failovers_(runtime_, strategy.contents()),
       failure_detector_(runtime_.in_process() ? std::chrono::milliseconds(0)
                                               : runtime_.settings().duration("heartbeat-timeout")),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
-      metrics_({runtime_, strategy_, *queue_, dispatcher_, dead_ranks_}),
+      metrics_({runtime_, strategy_, *queue_, dispatcher_}),
       subscriptions_(runtime_.control()),
       late_(
           runtime_, [this] { return status(); },
@@ -78,7 +82,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                             [this](const transport::Message& message) { dispatcher_.take_back(message); });
   subscriptions_.on_message(transport::kWorkerClosed, [this](const transport::Message& message) {
     const auto worker = transport::read_header<protocol::WorkerDead>(message);
-    if (worker) dispatcher_.closed(worker->rank, message.from);
+    if (worker) dispatcher_.applied(worker->rank, message.from);
   });
   subscriptions_.on_message(transport::kJoin,
                             [this](const transport::Message& message) { returning_.ask(message); });
@@ -115,6 +119,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   subscriptions_.on_message(transport::kLeave,
                             [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   subscriptions_.on_failure([this](transport::Peer& peer) { on_failure(peer); });
+  members_.on_change([this](const cluster::Membership::Change& change) { note(change); });
   runtime_.control().keep_unhandled(false);  // messages that were kept have handlers now
   queue_->number_from(runtime_.coordinator_memory().read().next_closure);
   add_workers();
@@ -141,6 +146,7 @@ void Coordinator::end() {
   // Whoever came back would find workers that have ended.
   if (!runtime_.in_process()) cluster::Heartbeat::be_the_last();
   subscriptions_.end();
+  members_.on_change({});
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
     transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
     if (!peer.failed()) peer.send(transport::kHeartbeat, {});
@@ -202,7 +208,8 @@ ControlLoop::Round Coordinator::round() {
   if (const auto next = queue_->next_deadline(); next != ClosureQueue::Clock::time_point::max()) {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
   }
-  if (!away_.empty()) round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));
+  if (!members_.all_alive(Role::ps))
+    round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));
   if (failure_detector_.on()) round.rest = std::min(round.rest, failure_detector_.until_look(now));
   if (metrics_.on()) round.rest = std::min(round.rest, metrics_.round(now));
   if (watchdog_.on()) {
@@ -281,11 +288,11 @@ std::shared_ptr<Result> Coordinator::schedule_on(int worker, std::uint32_t funct
 
 std::vector<int> Coordinator::worker_indices() {
   // What is for each worker that there is would otherwise be for none.
-  const auto any = [this] { return dispatcher_.alive() > 0 || queue_->broken(); };
+  const auto any = [this] { return members_.alive(Role::worker) > 0 || queue_->broken(); };
   if (!any()) loop_->wait(any, std::nullopt);
   std::vector<int> indices;
   for (int worker = 0; worker < dispatcher_.workers(); ++worker) {
-    if (!queue_->lost(worker)) indices.push_back(worker);
+    if (members_.worker_is_alive(worker)) indices.push_back(worker);
   }
   return indices;
 }
@@ -308,10 +315,8 @@ void Coordinator::look_for_overruns(cluster::FailureDetector::Clock::time_point 
       fmt::format("{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
                   short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
   log::warn("{}", text);
-  failure_detector_.mark_dead(peer.rank());
   peer.send(transport::kFenced, {}, std::as_bytes(std::span(text)));
-  returning_.forget(peer);
-  lose_worker(peer, /*may_live=*/true);
+  (void)lose(peer, cluster::MemberState::fenced, text);
 }
 
 /// For `capstan status`. On the listener's thread.
@@ -319,23 +324,26 @@ std::string Coordinator::status() const {
   const CoordinatorStatistics sofar = queue_->statistics();
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;
   std::string text = fmt::format("up for {:.1f} s\n{} ps, {} workers", up.count(), runtime_.count(Role::ps),
-                                 dispatcher_.alive());
+                                 members_.alive(Role::worker));
   if (runtime_.count(Role::spare) > 0) text += fmt::format(", {} spares", failovers_.waiting());
   text += "\n";
   text += fmt::format("functions: {} ended, {} with workers, {} queued, {} wait for arguments\n",
                       sofar.finished + sofar.failed, sofar.running, sofar.queued, sofar.waiting);
-  const auto line = [&](const cluster::Member& member, bool lost) {
-    const std::string now = failovers_.now_of(member.rank);
-    text += fmt::format("{}, pid {}{}{}\n", member.name(), member.pid, now.empty() ? "" : ", " + now,
-                        lost ? ": lost, or has left" : "");
+  const auto line = [&](int rank) {
+    const cluster::Member& member = members_.member(rank);
+    const std::string now = failovers_.now_of(rank);
+    text += fmt::format("{}, pid {}{}", member.name(), member.pid, now.empty() ? "" : ", " + now);
+    if (const auto status = members_.status(rank); status.state != cluster::MemberState::alive) {
+      const std::chrono::duration<double> since = cluster::Membership::Clock::now() - status.since;
+      text += fmt::format(": {} for {:.1f} s{}{}", to_string(status.state), since.count(),
+                          status.cause.empty() ? "" : ", ", status.cause);
+    }
+    text += "\n";
   };
   for (const cluster::Member& member : runtime_.members()) {
-    if (member.role != Role::worker) line(runtime_.member(member.rank), dead_ranks_.contains(member.rank));
+    if (member.role != Role::worker) line(member.rank);
   }
-  for (const int rank : runtime_.worker_ranks()) {
-    const cluster::Member& member = runtime_.member(rank);
-    line(member, queue_->lost(member.index));
-  }
+  for (const int rank : members_.worker_ranks()) line(rank);
   return text;
 }
 
@@ -429,7 +437,7 @@ std::shared_ptr<const coordinator::Result> ClusterCoordinator::add_for(int worke
 
 CoordinatorStatistics ClusterCoordinator::statistics() const { return implementation_->queue().statistics(); }
 std::vector<int> ClusterCoordinator::worker_indices() const { return implementation_->worker_indices(); }
-bool ClusterCoordinator::has_lost(int worker) const { return implementation_->queue().has_been_lost(worker); }
+bool ClusterCoordinator::has_lost(int worker) const { return implementation_->has_lost(worker); }
 
 void ClusterCoordinator::join() { implementation_->queue().join(std::nullopt); }
 bool ClusterCoordinator::join(std::chrono::milliseconds timeout) {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "capstan/coordinator.hpp"
-#include "cluster/membership/dead_ranks.hpp"
 #include "cluster/membership/failure_detector.hpp"
 #include "coordinator/metrics.hpp"
 #include "coordinator/recovery/failover_manager.hpp"
@@ -52,7 +51,9 @@ class Coordinator {
   /// Of workers that are there now, in order.
   std::vector<int> worker_indices();
   Metrics& metrics() noexcept { return metrics_; }
-  int workers() const noexcept { return dispatcher_.alive(); }
+  /// A worker of that index is lost, or was.
+  bool has_lost(int worker) const { return members_.has_lost_worker(worker); }
+  int workers() const noexcept { return members_.alive(Role::worker); }
 
  private:
   void end();
@@ -62,15 +63,13 @@ class Coordinator {
   void watch(Watchdog::Clock::time_point now);
   void report_standstill();
   void on_failure(transport::Peer& peer);
-  bool is_worker(int rank) const;
   void watch_returned(cluster::FailureDetector::Clock::time_point now);
   void look_for_silent_ranks(cluster::FailureDetector::Clock::time_point now);
-  void lose_silent_worker(int rank);
-  void wait_for_silent_ps(int rank, cluster::FailureDetector::Clock::time_point now);
   void take_heartbeat(const transport::Message& message);
   void look_for_overruns(cluster::FailureDetector::Clock::time_point now);
   void look_for_silent_ps();
-  void lose_worker(transport::Peer& peer, bool may_live = false);
+  void note(const cluster::Membership::Change& change);
+  bool lose(transport::Peer& worker, cluster::MemberState state, std::string cause);
   void let_go(transport::Peer& peer);
   void when_alone(const transport::Peer& last);
   std::string status() const;
@@ -78,9 +77,10 @@ class Coordinator {
   bool may_restart() const;
   void give_up_waiting();
   bool greet_returned_ps();
-  void lose_ps(transport::Peer& peer);
+  void lose_ps(transport::Peer& peer, std::string cause);
   void wait_for_ps();
-  std::vector<std::int32_t> dead_workers() const;
+  cluster::Membership::Clock::time_point waits_until(const cluster::Membership::Status& ps) const;
+  std::vector<std::int32_t> lost_workers() const;
   void add_workers();
   void recover();
   void note_members();
@@ -88,16 +88,14 @@ class Coordinator {
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;
+  cluster::Membership& members_;
   std::shared_ptr<ControlLoop> loop_;    // shared with results that outlive this object
   std::shared_ptr<ClosureQueue> queue_;  // shared with a save in progress
   Dispatcher dispatcher_;
-  cluster::DeadRanks dead_ranks_;
   RestartedWorkers returning_;
   std::string last_lost_;                                             // the worker
   std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
   bool overruns_ = false;  // a function may be running past its deadline
-  std::map<int, std::chrono::steady_clock::time_point>
-      away_;  // ps that died, by rank, and until when they may return
   struct Returned {
     cluster::Member ps;
     std::uint32_t incarnation = 0;

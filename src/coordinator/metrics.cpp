@@ -70,6 +70,7 @@ void Metrics::ask(Clock::time_point now, bool last) {
   asking_ = true;
   asked_ = now;
   silent_.clear();
+  const cluster::Membership& members = of_.runtime.membership();
   const protocol::ReportRequest request{now.time_since_epoch() / std::chrono::nanoseconds(1), last ? 1 : 0};
   const auto send = [&](transport::Peer& peer) {
     if (peer.failed()) return;
@@ -78,17 +79,17 @@ void Metrics::ask(Clock::time_point now, bool last) {
   };
   for (int ps = 0; ps < of_.runtime.count(Role::ps); ++ps) {
     const cluster::Member& member = of_.runtime.member(Role::ps, ps);
-    if (!of_.lost.contains(member.rank)) send(of_.runtime.control_peer(member));
+    if (members.is_alive(member.rank)) send(of_.runtime.control_peer(member));
   }
   for (int worker = 0; worker < of_.dispatcher.workers(); ++worker) {
-    if (!of_.queue.lost(worker)) send(*of_.dispatcher.worker(worker));
+    if (members.worker_is_alive(worker)) send(*of_.dispatcher.worker(worker));
   }
   all_in_ = silent_.empty();
 }
 
 void Metrics::take(const transport::Message& message) {
   const auto header = transport::read_header<protocol::ReportHeader>(message);
-  if (!header || !of_.runtime.knows(message.from)) return;
+  if (!header || !of_.runtime.membership().knows(message.from)) return;
   const Role role = of_.runtime.member(message.from).role;
   if (role == Role::worker) {
     workers_[message.from] = from_bytes<protocol::WorkerReport>(message.payload);
@@ -120,14 +121,23 @@ void Metrics::trace(const char* what, int rank) const {
     trace->instant("loss", what, {{"rank", rank}});
 }
 
-void Metrics::count_lost(const cluster::Member& member) {
-  ++(member.role == Role::ps ? lost_ps_ : lost_workers_);
-  trace(member.role == Role::ps ? "ps lost" : "worker lost", member.rank);
-}
-
-void Metrics::count_back(const cluster::Member& ps) {
-  ++restarted_ps_;
-  trace("ps is back", ps.rank);
+void Metrics::note(const cluster::Membership::Change& change) {
+  using State = cluster::MemberState;
+  const bool was_there = change.before == State::alive || change.before == State::suspected;
+  const bool lost = was_there && (change.now == State::dead || change.now == State::fenced);
+  const bool back =
+      (change.before == State::dead || change.before == State::fenced) && change.now == State::alive;
+  const Role role = of_.runtime.member(change.rank).role;
+  if (role == Role::worker && lost) {
+    ++lost_workers_;
+    trace("worker lost", change.rank);
+  } else if (role == Role::ps && lost) {
+    ++lost_ps_;
+    trace("ps lost", change.rank);
+  } else if (role == Role::ps && back) {
+    ++restarted_ps_;
+    trace("ps is back", change.rank);
+  }
 }
 
 void Metrics::fill_workers(telemetry::JobMetrics& job) const {
@@ -159,8 +169,10 @@ void Metrics::fill_workers(telemetry::JobMetrics& job) const {
 void Metrics::fill_ps(telemetry::JobMetrics& job) const {
   for (int index = 0; index < of_.runtime.count(Role::ps); ++index) {
     const cluster::Member& member = of_.runtime.member(Role::ps, index);
-    telemetry::PsMetrics ps{
-        .index = index, .rank = member.rank, .host = member.host, .lost = of_.lost.contains(member.rank)};
+    telemetry::PsMetrics ps{.index = index,
+                            .rank = member.rank,
+                            .host = member.host,
+                            .lost = !of_.runtime.membership().is_alive(member.rank)};
     if (const auto kept = ps_.find(member.rank); kept != ps_.end()) {
       ps.report = kept->second.last;
       add(ps.report.statistics, kept->second.before);

@@ -10,7 +10,6 @@
 #include <set>
 #include <string>
 
-#include "cluster/membership/dead_ranks.hpp"
 #include "cluster/runtime.hpp"
 #include "coordinator/scheduling/closure_queue.hpp"
 #include "coordinator/scheduling/dispatcher.hpp"
@@ -32,7 +31,6 @@ class Metrics {
     strategy::Strategy& strategy;
     const ClosureQueue& queue;
     const Dispatcher& dispatcher;
-    const cluster::DeadRanks& lost;
   };
 
   explicit Metrics(Sources sources);
@@ -44,8 +42,8 @@ class Metrics {
   std::chrono::milliseconds round(Clock::time_point now);
   /// Handler of kReport.
   void take(const transport::Message& message);
-  void count_lost(const cluster::Member& member);
-  void count_back(const cluster::Member& ps);
+  /// Counts losses and returns.
+  void note(const cluster::Membership::Change& change);
 
   /// Any thread. A value of the program's, kept until the next record; TensorBoard gets each.
   void scalar(const std::string& name, double value, std::int64_t step);

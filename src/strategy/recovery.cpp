@@ -61,7 +61,7 @@ void Recovery::call_out() {
     runtime_.control_peer(member).send(transport::kCoordinatorReturned, {},
                                        member.role == Role::ps ? to_ps : to_others);
   }
-  for (const int rank : runtime_.worker_ranks()) {
+  for (const int rank : runtime_.membership().worker_ranks()) {
     if (std::find(found.lost.begin(), found.lost.end(), rank) != found.lost.end()) continue;
     transport::Peer& worker = runtime_.control_peer(runtime_.member(rank));
     worker.send(transport::kCoordinatorReturned, {}, to_others);

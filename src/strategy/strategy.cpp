@@ -152,7 +152,7 @@ Strategy::~Strategy() {
   // By now the coordinator's dispatcher has ended, so this thread drives the control fabric.
   interim_control_.stop();
   if (!runtime_->in_process()) cluster::Heartbeat::be_the_last();  // whoever came back would find nobody
-  const std::vector<int> workers = runtime_->worker_ranks();
+  const std::vector<int> workers = runtime_->membership().worker_ranks();
   const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
   const auto& lost = record.lost;
   for (const cluster::Member& member : runtime_->members()) {
@@ -433,7 +433,7 @@ std::uint32_t Strategy::create_group(const std::string& name, const Synchronizat
   }
   protocol::CreateGroup request;
   request.id = static_cast<std::uint32_t>(groups_.size() + 1);
-  for (const int rank : runtime_->worker_ranks()) request.workers.push_back(rank);
+  for (const int rank : runtime_->membership().worker_ranks()) request.workers.push_back(rank);
   if (const auto* stale = std::get_if<StaleSynchronous>(&synchronization)) {
     request.mode = protocol::GroupMode::stale_synchronous;
     request.bound = stale->bound;

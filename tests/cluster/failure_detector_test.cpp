@@ -82,20 +82,6 @@ TEST_F(FailureDetectorTest, AForgottenRankIsWatchedAgainFromItsNextHeartbeat) {
   EXPECT_EQ(pass(seconds(1)), Ranks{1});
 }
 
-TEST_F(FailureDetectorTest, ADeadRankStaysDead) {
-  hear({1, 2});
-  EXPECT_EQ(pass(seconds(1), {2}), Ranks{1});
-  for (const int rank : {1, 2, 3}) detector_.mark_dead(rank);
-  for (const int rank : {1, 2, 3}) {
-    EXPECT_FALSE(detector_.heard(rank, now_));
-    detector_.forget(rank);
-    EXPECT_FALSE(detector_.heard(rank, now_)) << "forgetting does not revive rank " << rank;
-    EXPECT_FALSE(detector_.watches(rank));
-    EXPECT_FALSE(detector_.suspects(rank));
-  }
-  EXPECT_EQ(pass(seconds(5)), Ranks{});
-}
-
 TEST_F(FailureDetectorTest, TimeWithoutALookIsNoSilence) {
   hear({1, 2});
   EXPECT_EQ(pass(seconds(1), {1, 2}), Ranks{});

@@ -78,7 +78,7 @@ TEST(MpiResolver, WorkersThatCameLateStandInTheirPlace) {
   second.rank = table.rank_of_late(2);
   second.index = 2;
   second.host = "n7";
-  runtime->add(second);
+  runtime->membership().add(second, MemberState::alive);
   EXPECT_EQ(resolver.cluster_spec().jobs["worker"], (Strings{"n2", "", "n7"}));
   EXPECT_EQ(resolver.master("worker", 2), "n7");
 

@@ -34,7 +34,7 @@ TEST(Runtime, RanksAsThreadsHaveTheRolesOfTheMap) {
     EXPECT_EQ(runtime->count(Role::ps), 2);
     EXPECT_EQ(runtime->count(Role::worker), 2);
     EXPECT_EQ(runtime->count(Role::evaluator), 0);
-    EXPECT_TRUE(runtime->single_host());
+    EXPECT_TRUE(runtime->membership().single_host());
     EXPECT_FALSE(runtime->in_process());
     EXPECT_TRUE(runtime->embedded().empty());
     // A ps has one fabric, the others one for control and one for data.
@@ -66,7 +66,7 @@ TEST(Runtime, APsIsWhereTheSpareIsThatHasTakenItsPlace) {
   EXPECT_EQ(worker.member(Role::ps, 0).host, "elsewhere");
   EXPECT_EQ(worker.member(3).pid, 77);
   EXPECT_EQ(worker.name_of(3), "ps 0 (rank 3 on elsewhere)");
-  const Table now = worker.table_now();
+  const Table now = worker.membership().table_now();
   EXPECT_EQ(now.members[3].host, "elsewhere");
   EXPECT_EQ(now.members[3].data_address, ps.data_address);
   EXPECT_NE(worker.members()[3].host, "elsewhere");
@@ -90,17 +90,17 @@ TEST(Runtime, AWorkerThatWasStartedAgainIsKnownByItsNewRank) {
   table.rank = 0;
   Runtime runtime(Settings(), table, hub.open(), hub.open());
   EXPECT_FALSE(runtime.started_again());
-  EXPECT_EQ(runtime.worker_ranks(), (std::vector<int>{1, 2}));
+  EXPECT_EQ(runtime.membership().worker_ranks(), (std::vector<int>{1, 2}));
   const int rank = table.rank_of_restart(1, 2);
   EXPECT_EQ(runtime.name_of(rank), "rank 7");
   EXPECT_THROW((void)runtime.member(rank), std::out_of_range);
 
   Member member = table.members[2];
   member.rank = rank;
-  runtime.add(member);
+  runtime.membership().add(member, MemberState::alive);
   EXPECT_EQ(runtime.member(rank).index, 1);
   EXPECT_EQ(runtime.name_of(rank), "worker 1 (rank 7 on " + host_name() + ")");
-  EXPECT_EQ(runtime.worker_ranks(), (std::vector<int>{1, 7}));
+  EXPECT_EQ(runtime.membership().worker_ranks(), (std::vector<int>{1, 7}));
   EXPECT_EQ(runtime.members().size(), 4U);
   EXPECT_EQ(runtime.control_peer(member).rank(), 7);
 

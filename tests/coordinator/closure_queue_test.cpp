@@ -14,6 +14,7 @@
 
 #include "capstan/coordinator.hpp"
 #include "support/expect_error.hpp"
+#include "support/members.hpp"
 
 namespace capstan::coordinator {
 namespace {
@@ -45,13 +46,23 @@ class ClosureQueueTest : public testing::Test {
  protected:
   std::shared_ptr<Result> put(std::uint32_t function = 0) { return queue_.put(function, {}); }
   void join() { EXPECT_TRUE(queue_.join(std::nullopt)); }
+  void lose(int worker) {
+    members_.set(members_.worker_ranks().at(static_cast<std::size_t>(worker)), cluster::MemberState::dead);
+    queue_.fail_all_for(worker);
+  }
+  static cluster::Table table() {
+    cluster::Table table = table_of(0, 8);
+    table.restarts = 1;
+    return table;
+  }
   static void expect_cancelled(const Result& result) {
     expect_error(Code::cancelled, "this function was cancelled by an earlier error; schedule it again",
                  [&] { (void)detail::fetch_bytes(result); });
   }
 
   std::shared_ptr<Looking> looking_ = std::make_shared<Looking>();
-  ClosureQueue queue_{0, looking_};
+  cluster::Membership members_{table()};
+  ClosureQueue queue_{0, looking_, members_};
 };
 
 TEST_F(ClosureQueueTest, ClosuresAreTakenInOrderAndCountUntilTheyAreFinished) {
@@ -304,7 +315,7 @@ TEST_F(ClosureQueueTest, JoinGivesUpOnWhatRunsBesideAnErrorToo) {
 
 // A5.3: same.
 TEST_F(ClosureQueueTest, PuttingWaitsWhileTheQueueIsFull) {
-  ClosureQueue small(2, looking_);
+  ClosureQueue small(2, looking_, members_);
   (void)small.put(1, {});
   (void)small.put(2, {});
   std::atomic<bool> third{false};
@@ -321,7 +332,7 @@ TEST_F(ClosureQueueTest, PuttingWaitsWhileTheQueueIsFull) {
 }
 
 TEST_F(ClosureQueueTest, AnErrorEndsTheWaitForRoom) {
-  ClosureQueue small(1, looking_);
+  ClosureQueue small(1, looking_, members_);
   (void)small.put(1, {});
   const auto running = small.take();
   const auto queued = small.put(2, {});
@@ -400,11 +411,11 @@ TEST_F(ClosureQueueTest, AnErrorForOneWorkerIsInItsResultAlone) {
 }
 
 TEST_F(ClosureQueueTest, AWorkerThatIsThereAgainGetsWhatIsForIt) {
-  EXPECT_FALSE(queue_.has_been_lost(1));
-  queue_.lose(1);
-  queue_.regain(1);
-  EXPECT_FALSE(queue_.lost(1));
-  EXPECT_TRUE(queue_.has_been_lost(1));
+  lose(1);
+  members_.add(joining_worker(members_.table(), 1), cluster::MemberState::joining);
+  expect_error(Code::aborted, "worker 1 is gone, and this function was for it alone",
+               [&] { (void)detail::fetch_bytes(*queue_.put_for(1, 1, {})); });
+  members_.set(members_.worker_ranks().at(1), cluster::MemberState::alive);
   const auto result = queue_.put_for(1, 1, {});
   auto closure = queue_.take_for(1);
   ASSERT_TRUE(closure);
@@ -418,14 +429,12 @@ TEST_F(ClosureQueueTest, WhatIsForALostWorkerFails) {
   const auto queued = queue_.put_for(1, 1, {});
   auto closure = queue_.take_for(1);
   ASSERT_TRUE(closure);
-  queue_.lose(1);
+  lose(1);
   queue_.put_back(std::move(*closure));
   const auto late = queue_.put_for(1, 1, {});
   for (const auto& result : {running, queued, late}) {
     expect_error(Code::aborted, dead, [&] { (void)detail::fetch_bytes(*result); });
   }
-  EXPECT_TRUE(queue_.lost(1));
-  EXPECT_FALSE(queue_.lost(0));
   EXPECT_FALSE(queue_.take_for(1));
   EXPECT_FALSE(queue_.take());
   EXPECT_NO_THROW(join());
@@ -533,7 +542,7 @@ TEST_F(ClosureQueueTest, WhatWaitsForArgumentsIsCancelledWithTheRest) {
 TEST_F(ClosureQueueTest, AnArgumentOfOneWorkersFunctionMayFailTheJob) {
   const auto input = queue_.put_for(0, 1, {});
   const auto needs = queue_.put(2, {}, inputs({{0, input}}));
-  queue_.lose(0);
+  lose(0);
   expect_error(Code::aborted, "worker 0 is gone, and this function was for it alone", [&] { join(); });
   EXPECT_TRUE(detail::is_ready(*needs));
   // The other way round: it waits for the job's, and is its own affair.
@@ -548,7 +557,7 @@ TEST_F(ClosureQueueTest, AnArgumentOfOneWorkersFunctionMayFailTheJob) {
 }
 
 TEST_F(ClosureQueueTest, AResultOfAnotherQueueIsNoArgument) {
-  ClosureQueue other(0, looking_);
+  ClosureQueue other(0, looking_, members_);
   const auto foreign = other.put(1, {});
   expect_error(Code::invalid_argument, "an argument is the result of another coordinator's function", [&] {
     queue_.put(2, {}, inputs({{0, foreign}}));
@@ -606,7 +615,7 @@ TEST_F(ClosureQueueTest, WhatPrefersALostWorkerRunsAnywhere) {
   put(1);
   queue_.put(2, {}, options(0, 2));
   put(3);
-  queue_.lose(2);
+  lose(2);
   queue_.put(4, {}, options(0, 2));
   for (std::uint32_t i = 1; i <= 4; ++i) EXPECT_EQ(queue_.take(0, false)->function, i);
 }
@@ -757,7 +766,8 @@ class Acting final : public Waiter {
 
 TEST(ClosureQueueHold, AwaitsWhatRunsAndWhatAWorkerThatDiedHadBegun) {
   const auto acting = std::make_shared<Acting>();
-  ClosureQueue queue(0, acting);
+  const cluster::Membership members(table_of(0, 1));
+  ClosureQueue queue(0, acting, members);
   for (int i = 0; i < 3; ++i) queue.put(0, {});
   const auto first = queue.take();
   auto second = queue.take();
@@ -790,7 +800,8 @@ TEST(ClosureQueueHold, AwaitsWhatRunsAndWhatAWorkerThatDiedHadBegun) {
 
 TEST(ClosureQueueHold, ThrowsTheErrorAndIsUndone) {
   const auto acting = std::make_shared<Acting>();
-  ClosureQueue queue(0, acting);
+  const cluster::Membership members(table_of(0, 1));
+  ClosureQueue queue(0, acting, members);
   for (int i = 0; i < 2; ++i) queue.put(0, {});
   const auto first = queue.take();
   acting->act = [&](const std::function<bool()>&) { queue.fail(*first, Code::data_loss, "bad"); };
@@ -805,7 +816,8 @@ TEST(ClosureQueueHold, ThrowsTheErrorAndIsUndone) {
 }
 
 TEST(ClosureQueueRecord, CountsClosuresSinceTheRecordOrTheLastRenumbering) {
-  ClosureQueue queue(0, std::make_shared<Acting>());
+  const cluster::Membership members(table_of(0, 1));
+  ClosureQueue queue(0, std::make_shared<Acting>(), members);
   queue.put(0, {});
   queue.put_for(0, 0, {});
   EXPECT_EQ(queue.since_recorded(), 2U);

@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "capstan/serialize.hpp"
 #include "capstan/variable.hpp"
+#include "support/members.hpp"
 #include "support/poll.hpp"
 #include "transport/bytes.hpp"
 #include "transport/loop/loop.hpp"
@@ -95,13 +97,32 @@ class DispatcherTest : public testing::Test {
     settings.set_from_flag("heap-slab-bytes", "1MiB");
     return Cluster(cluster::Runtime::embedded_cluster(settings));
   }
-  transport::Peer& connect_worker() {
-    auto& worker = workers_.emplace_back(std::make_unique<ToldWorker>(hub_, next_rank_++, *here_));
+  static cluster::Table table() {
+    cluster::Table table = table_of(0, 8);
+    table.restarts = 1;
+    table.late = 1;
+    return table;
+  }
+  transport::Peer& connect_worker(int rank) {
+    auto& worker = workers_.emplace_back(std::make_unique<ToldWorker>(hub_, rank, *here_));
     return *peers_.emplace_back(
         &here_->connect(worker->rank(), "a worker of the test", worker->fabric().address()));
   }
   void add_workers(int count) {
-    for (int i = 0; i < count; ++i) dispatcher_.add(connect_worker());
+    for (int i = 0; i < count; ++i) dispatcher_.add(connect_worker(next_rank_++));
+  }
+  transport::Peer& connect_joining(int index) {
+    const cluster::Member member = joining_worker(members_.table(), index);
+    members_.add(member, cluster::MemberState::joining);
+    return connect_worker(member.rank);
+  }
+  void replace(int index, transport::Peer& worker) {
+    dispatcher_.replace(index, worker);
+    members_.set(worker.rank(), cluster::MemberState::alive);
+  }
+  std::size_t lose(std::size_t number, std::set<int> ps = {}, Dispatcher::Clock::time_point deadline = {}) {
+    members_.set(peer(number).rank(), cluster::MemberState::dead);
+    return dispatcher_.take_from(peer(number), std::move(ps), deadline);
   }
   ToldWorker& worker(std::size_t number) { return *workers_.at(number); }
   transport::Peer& peer(std::size_t number) { return *peers_.at(number); }
@@ -137,11 +158,12 @@ class DispatcherTest : public testing::Test {
   ParameterServerStrategy strategy_{small_cluster()};
   transport::LoopHub hub_;
   std::unique_ptr<transport::Fabric> here_ = hub_.open();
-  int next_rank_ = 10;
+  int next_rank_ = 1;
   std::vector<std::unique_ptr<ToldWorker>> workers_;
   std::vector<transport::Peer*> peers_;
-  ClosureQueue queue_{0, std::make_shared<NoWaiter>()};
-  Dispatcher dispatcher_{strategy_.implementation(), queue_, 0};
+  cluster::Membership members_{table()};
+  ClosureQueue queue_{0, std::make_shared<NoWaiter>(), members_};
+  Dispatcher dispatcher_{strategy_.implementation(), members_, queue_, 0};
 };
 
 TEST_F(DispatcherTest, GivesAWorkerTwoClosuresWhoseTimeIsUnknown) {
@@ -184,8 +206,8 @@ TEST_F(DispatcherTest, GivesAWorkerTwoLongClosures) {
 }
 
 TEST_F(DispatcherTest, GivesAWorkerNoMoreThanTheLimit) {
-  Dispatcher limited(strategy_.implementation(), queue_, 1);
-  limited.add(connect_worker());
+  Dispatcher limited(strategy_.implementation(), members_, queue_, 1);
+  limited.add(connect_worker(next_rank_++));
   put(3);
   limited.dispatch();
   worker(0).progress();
@@ -226,18 +248,17 @@ TEST_F(DispatcherTest, RequeuesTheClosuresOfADeadWorkerOnceEveryPsHasClosedIt) {
   const auto result = put(2);
   dispatch();
   const std::vector<protocol::RunHeader> before = worker(0).told;
-  EXPECT_EQ(dispatcher_.lose(peer(0), {5, 6}, Dispatcher::Clock::now() + hours(1)), 2U);
-  EXPECT_EQ(dispatcher_.alive(), 0);
+  EXPECT_EQ(lose(0, {5, 6}, Dispatcher::Clock::now() + hours(1)), 2U);
   add_workers(1);
   dispatch();
   EXPECT_THAT(worker(1).told, IsEmpty());
   EXPECT_THAT(dispatcher_.open_at(5), ElementsAre(worker(0).rank()));
-  dispatcher_.closed(worker(0).rank(), 5);
+  dispatcher_.applied(worker(0).rank(), 5);
   EXPECT_THAT(dispatcher_.open_at(5), IsEmpty());
   EXPECT_TRUE(dispatcher_.any_open());
   dispatch();
   EXPECT_THAT(worker(1).told, IsEmpty());
-  dispatcher_.closed(worker(0).rank(), 6);
+  dispatcher_.applied(worker(0).rank(), 6);
   EXPECT_FALSE(dispatcher_.any_open());
   dispatch();
   ASSERT_THAT(worker(1).told, SizeIs(2));
@@ -253,7 +274,7 @@ TEST_F(DispatcherTest, RequeuesClosuresBeforeThoseThatNobodyHasBegun) {
   put(4);
   dispatch();
   const std::uint64_t first = worker(0).told[0].id;
-  (void)dispatcher_.lose(peer(0), {}, {});
+  (void)lose(0);
   add_workers(1);
   dispatch();
   ASSERT_THAT(worker(1).told, SizeIs(2));
@@ -264,26 +285,25 @@ TEST_F(DispatcherTest, FailsTheClosuresForADeadWorkerAlone) {
   add_workers(2);
   const auto for_one = queue_.put_for(0, kFunction, {});
   dispatch();
-  EXPECT_EQ(dispatcher_.lose(peer(0), {5}, Dispatcher::Clock::now() + hours(1)), 0U);
+  EXPECT_EQ(lose(0, {5}, Dispatcher::Clock::now() + hours(1)), 0U);
   EXPECT_FALSE(for_one->pending());
   EXPECT_EQ(for_one->code, Code::aborted);
 }
 
-TEST_F(DispatcherTest, LosesAWorkerOnce) {
-  add_workers(2);
-  EXPECT_EQ(dispatcher_.lose(peer(0), {}, {}), 0U);
-  EXPECT_FALSE(dispatcher_.lose(peer(0), {}, {}));
-  EXPECT_EQ(dispatcher_.alive(), 1);
-  EXPECT_EQ(dispatcher_.workers(), 2);
+TEST_F(DispatcherTest, TakesNothingFromARankThatIsNoWorker) {
+  add_workers(1);
+  put();
+  dispatch();
   transport::Peer& stranger = here_->connect(99, "no worker", worker(0).fabric().address());
-  EXPECT_FALSE(dispatcher_.lose(stranger, {}, {}));
+  EXPECT_EQ(dispatcher_.take_from(stranger, {5}, {}), 0U);
+  EXPECT_FALSE(dispatcher_.any_open());
 }
 
 TEST_F(DispatcherTest, IgnoresTheResultsOfADeadWorker) {
   add_workers(1);
   const auto result = put();
   dispatch();
-  (void)dispatcher_.lose(peer(0), {5}, Dispatcher::Clock::now() + hours(1));
+  (void)lose(0, {5}, Dispatcher::Clock::now() + hours(1));
   worker(0).report(worker(0).told[0], milliseconds(1));
   here_->progress();
   EXPECT_TRUE(result->pending());
@@ -293,8 +313,8 @@ TEST_F(DispatcherTest, IgnoresTheResultsOfADeadWorker) {
 TEST_F(DispatcherTest, ReportsAPsThatHasNotClosedADeadWorkerByTheDeadline) {
   add_workers(1);
   EXPECT_FALSE(dispatcher_.overdue());
-  (void)dispatcher_.lose(peer(0), {5, 6}, Dispatcher::Clock::now());
-  dispatcher_.closed(worker(0).rank(), 5);
+  (void)lose(0, {5, 6}, Dispatcher::Clock::now());
+  dispatcher_.applied(worker(0).rank(), 5);
   const auto overdue = dispatcher_.overdue();
   ASSERT_TRUE(overdue);
   EXPECT_EQ(overdue->worker, worker(0).rank());
@@ -303,34 +323,32 @@ TEST_F(DispatcherTest, ReportsAPsThatHasNotClosedADeadWorkerByTheDeadline) {
 
 TEST_F(DispatcherTest, ReportsNoPsBeforeTheDeadline) {
   add_workers(1);
-  (void)dispatcher_.lose(peer(0), {5}, Dispatcher::Clock::now() + hours(1));
+  (void)lose(0, {5}, Dispatcher::Clock::now() + hours(1));
   EXPECT_FALSE(dispatcher_.overdue());
 }
 
 TEST_F(DispatcherTest, GivesClosuresToAWorkerThatWasRestarted) {
   add_workers(1);
-  (void)dispatcher_.lose(peer(0), {}, {});
+  (void)lose(0);
   put();
   dispatch();
   EXPECT_EQ(told_to_all(), 0U);
-  dispatcher_.regain(0, connect_worker());
+  replace(0, connect_joining(0));
   dispatch();
   EXPECT_THAT(worker(0).told, IsEmpty());
   EXPECT_THAT(worker(1).told, SizeIs(1));
-  EXPECT_EQ(dispatcher_.alive(), 1);
   EXPECT_EQ(dispatcher_.workers(), 1);
   EXPECT_EQ(dispatcher_.worker(0), &peer(1));
   EXPECT_EQ(dispatcher_.worker(1), nullptr);
 }
 
 TEST_F(DispatcherTest, GivesNothingToAnExpectedWorkerUntilItIsThere) {
-  dispatcher_.expect(connect_worker());
-  EXPECT_EQ(dispatcher_.alive(), 0);
+  dispatcher_.add(connect_joining(-1));
   EXPECT_EQ(dispatcher_.workers(), 1);
   put();
   dispatch();
   EXPECT_EQ(told_to_all(), 0U);
-  dispatcher_.regain(0, peer(0));
+  replace(0, peer(0));
   dispatch();
   EXPECT_THAT(worker(0).told, SizeIs(1));
 }
@@ -450,8 +468,8 @@ TEST_F(DispatcherTest, AnnouncesAVariableToEachWorkerOnce) {
   put();
   dispatch();
   EXPECT_EQ(worker(0).batches.at(1).announcement_bytes, 0U);
-  (void)dispatcher_.lose(peer(0), {}, {});
-  dispatcher_.regain(0, connect_worker());
+  (void)lose(0);
+  replace(0, connect_joining(0));
   dispatch();
   EXPECT_GT(worker(1).batches.at(0).announcement_bytes, 0U) << "a restarted worker knows nothing";
 }
@@ -465,7 +483,7 @@ TEST_F(DispatcherTest, ReportsWhatWorkersHold) {
   EXPECT_EQ(holding[0].worker, 1);
   EXPECT_EQ(holding[0].closures, 1U);
   EXPECT_EQ(holding[0].first, kFunction);
-  (void)dispatcher_.lose(peer(0), {}, {});
+  (void)lose(0);
   worker(1).report(worker(1).told[0], milliseconds(1));
   here_->progress();
   EXPECT_THAT(dispatcher_.holding(), IsEmpty());

@@ -79,7 +79,7 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
   // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which are not
   // coherent: so the ps adds for all. It also does where it has a replica, which must be told.
   process_.counts_by_call =
-      reply.counts_by_call != 0 || !runtime_.single_host() || process_.path == Path::messages;
+      reply.counts_by_call != 0 || !runtime_.membership().single_host() || process_.path == Path::messages;
 }
 
 void PsSession::read_locations() {

@@ -5,18 +5,10 @@ namespace capstan::cluster {
 
 bool FailureDetector::heard(int rank, Clock::time_point now, bool busy) {
   Watched& watched = ranks_[rank];
-  if (watched.state == State::dead) return false;
-  const bool was_suspected = watched.state == State::suspected;
-  watched = {State::alive, busy, now};
+  const bool was_suspected = watched.suspected;
+  watched = {.suspected = false, .busy = busy, .heard = now};
   return was_suspected;
 }
-
-void FailureDetector::forget(int rank) noexcept {
-  const auto found = ranks_.find(rank);
-  if (found != ranks_.end() && found->second.state != State::dead) ranks_.erase(found);
-}
-
-void FailureDetector::mark_dead(int rank) { ranks_[rank].state = State::dead; }
 
 std::vector<int> FailureDetector::look(Clock::time_point now) {
   std::vector<int> suspected;
@@ -24,10 +16,10 @@ std::vector<int> FailureDetector::look(Clock::time_point now) {
   const auto since_look = now - looked_;
   looked_ = now;
   for (auto& [rank, watched] : ranks_) {
-    if (watched.state != State::alive) continue;
+    if (watched.suspected) continue;
     if (since_look > 2 * period_) watched.heard = std::min(now, watched.heard + (since_look - period_));
     if (watched.busy || now - watched.heard < timeout_ - period_) continue;
-    watched.state = State::suspected;
+    watched.suspected = true;
     suspected.push_back(rank);
   }
   return suspected;

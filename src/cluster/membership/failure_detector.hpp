@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -13,7 +12,7 @@ namespace capstan::cluster {
 /// heartbeat on:
 ///
 ///   unknown --heard--> alive --look--> suspected --heard--> alive
-///   any state --forget--> unknown      any state --mark_dead--> dead, for good
+///   any state --forget--> unknown
 ///
 /// Time without a call of `look` does not count as silence: this process was stopped, or busy. Used by one
 /// thread.
@@ -44,9 +43,7 @@ class FailureDetector {
   /// rank was suspected.
   bool heard(int rank, Clock::time_point now, bool busy = false);
   /// The rank is not watched until it is heard again.
-  void forget(int rank) noexcept;
-  /// The rank is never watched again: whatever arrives from it was sent before its death.
-  void mark_dead(int rank);
+  void forget(int rank) noexcept { ranks_.erase(rank); }
 
   /// Returns the ranks that are suspected from now on: those whose timeout is over by the next call. Does
   /// nothing within a period of the last call.
@@ -54,21 +51,19 @@ class FailureDetector {
   /// Until the next call of `look` is due.
   Time until_look(Clock::time_point now) const;
 
-  bool suspects(int rank) const { return is(rank, State::suspected); }
+  bool suspects(int rank) const {
+    const auto found = ranks_.find(rank);
+    return found != ranks_.end() && found->second.suspected;
+  }
   /// Alive or suspected.
-  bool watches(int rank) const { return is(rank, State::alive) || is(rank, State::suspected); }
+  bool watches(int rank) const { return ranks_.contains(rank); }
 
  private:
-  enum class State : std::uint8_t { alive, suspected, dead };
   struct Watched {
-    State state = State::alive;
+    bool suspected = false;
     bool busy = false;
     Clock::time_point heard;
   };
-  bool is(int rank, State state) const {
-    const auto found = ranks_.find(rank);
-    return found != ranks_.end() && found->second.state == state;
-  }
 
   Time timeout_;
   Time period_;

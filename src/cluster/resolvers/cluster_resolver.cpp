@@ -227,7 +227,7 @@ ClusterSpec MpiClusterResolver::cluster_spec() const {
     }
   }
   std::vector<std::string>& workers = spec.jobs["worker"];
-  for (const int rank : runtime.worker_ranks()) {
+  for (const int rank : runtime.membership().worker_ranks()) {
     const cluster::Member& worker = runtime.member(rank);
     const auto at = static_cast<std::size_t>(worker.index);
     workers.resize(std::max(workers.size(), at + 1));

@@ -13,11 +13,9 @@ namespace capstan::coordinator {
 
 /// All that there are, in the order of their indices. Of an earlier process's some may be lost.
 void Coordinator::add_workers() {
-  const std::vector<std::int32_t> lost = runtime_.coordinator_memory().read().lost;
   for (const cluster::Member& member : runtime_.members()) {
     // Traffic both ways is what makes either end's death visible to the other.
     const bool no_spare_any_more = member.role == Role::spare && !failovers_.waits(member.rank);
-    if (no_spare_any_more && failovers_.now_of(member.rank).empty()) dead_ranks_.add(member.rank);
     if (member.role != Role::coordinator && !no_spare_any_more &&
         (member.role != Role::worker || runtime_.incarnation() == 0))
       runtime_.control_peer(member).send(transport::kHello, {});
@@ -25,14 +23,10 @@ void Coordinator::add_workers() {
       runtime_.control_peer(member).send(transport::kHeartbeat,
                                          transport::as_bytes(protocol::PsHeartbeatHeader{}));
   }
-  for (const int rank : runtime_.worker_ranks()) {
-    transport::Peer& peer = runtime_.control_peer(runtime_.member(rank));
-    if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
-      dispatcher_.add(peer);
-    } else {
-      peer.give_up();
-      dispatcher_.expect(peer);
-    }
+  for (const int rank : members_.worker_ranks()) {
+    transport::Peer& peer = runtime_.control_peer(members_.member(rank));
+    if (members_.is_lost(rank)) peer.give_up();
+    dispatcher_.add(peer);
   }
 }
 
@@ -45,7 +39,8 @@ void Coordinator::recover() {
     std::vector<transport::Peer*> peers;
     for (int index = 0; index < dispatcher_.workers(); ++index) {
       transport::Peer* peer = dispatcher_.worker(index);
-      if (!queue_->lost(index) && !strategy_.recovery().has_answered(peer->rank())) peers.push_back(peer);
+      if (members_.is_alive(peer->rank()) && !strategy_.recovery().has_answered(peer->rank()))
+        peers.push_back(peer);
     }
     return peers;
   };
@@ -57,15 +52,14 @@ void Coordinator::recover() {
         "{} has not ended within {} ms (--coordinator-wait) what it ran for the coordinator that was killed",
         peer->name(), runtime_.coordinator_wait().count());
     peer->send(transport::kFenced, {});  // for when it does
-    failure_detector_.mark_dead(peer->rank());
-    lose_worker(*peer, /*may_live=*/true);
+    (void)lose(*peer, cluster::MemberState::fenced, "it had not ended what it ran (--coordinator-wait)");
   }
   transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.wait_timeout()),
                             [&] { return !dispatcher_.any_open() || queue_->broken(); });
   look_for_silent_ps();
   if (queue_->broken()) return;  // every call says why
   note_members();
-  log::info("the coordinator goes on with {} workers", dispatcher_.alive());
+  log::info("the coordinator goes on with {} workers", workers());
 }
 
 /// For the process after this one.
@@ -74,15 +68,15 @@ void Coordinator::note_members() {
     record.ps.clear();
     record.workers.clear();
     record.lost.clear();
-    for (cluster::Member& member : runtime_.table_now().members) {
+    for (cluster::Member& member : members_.table_now().members) {
       if (member.role != Role::ps) continue;
       member.data_address = member.control_address;  // of the two the one that is known here first
       record.ps.push_back(std::move(member));
     }
-    for (const int rank : runtime_.worker_ranks()) {
-      const cluster::Member& member = runtime_.member(rank);
-      if (static_cast<std::size_t>(rank) >= runtime_.members().size()) record.workers.push_back(member);
-      if (queue_->lost(member.index) && !returning_.contains(rank)) record.lost.push_back(rank);
+    for (const int rank : members_.worker_ranks()) {
+      if (static_cast<std::size_t>(rank) >= runtime_.members().size())
+        record.workers.push_back(members_.member(rank));
+      if (members_.is_lost(rank)) record.lost.push_back(rank);
     }
   });
 }

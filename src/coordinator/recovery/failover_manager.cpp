@@ -32,6 +32,7 @@ FailoverManager::FailoverManager(cluster::Runtime& runtime, const strategy::PsCo
     spares_.push_back({found});
     // Every ps has answered, and this one's other process was not asked.
     if (found.state == State::takes) spares_.back().state = State::stands;
+    tell_members(spares_.back());
   }
   if (!spares_.empty()) return;
   for (const cluster::Member& member : runtime_.members()) {
@@ -45,6 +46,13 @@ void FailoverManager::set(Spare& spare, State state) {
     spare.state = state;
   }
   note();
+  tell_members(spare);
+}
+
+void FailoverManager::tell_members(const Spare& spare) {
+  if (spare.state == State::dead)
+    runtime_.membership().set(spare.rank, cluster::MemberState::dead, "it cannot take the place of a ps");
+  if (spare.state == State::stands) runtime_.membership().set(spare.rank, cluster::MemberState::alive);
 }
 
 void FailoverManager::note() {
@@ -113,7 +121,7 @@ bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::v
   failover.dead = dead;
   const int capacity = runtime_.table().capacity();
   for (int rank = static_cast<int>(runtime_.members().size()); rank < capacity; ++rank) {
-    if (runtime_.knows(rank)) failover.members.push_back(runtime_.member(rank));
+    if (runtime_.membership().knows(rank)) failover.members.push_back(runtime_.member(rank));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -121,6 +129,8 @@ bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::v
              now + runtime_.wait_timeout() + reading(failover)};
   }
   note();
+  runtime_.membership().set(ps.rank, cluster::MemberState::fenced,
+                            fmt::format("{} takes its place", runtime_.name_of(spare.rank)));
   const auto checkpoint = contents_.checkpoint();
   log::warn(
       "{} is lost; {} takes its shards over {}", ps.name(), runtime_.name_of(spare.rank),
@@ -165,17 +175,8 @@ void FailoverManager::welcome(int ps, std::uint32_t incarnation) {
   why_.erase(ps);
 }
 
-int FailoverManager::spare_of(int ps) const {
-  for (const Spare& spare : spares_) {
-    if (spare.state == State::stands && spare.ps == ps) return spare.rank;
-  }
-  return -1;
-}
-
-int FailoverManager::lose_ps(int ps) {
-  const int rank = spare_of(ps);
+void FailoverManager::lose_ps(int ps) {
   if (Spare* spare = find(State::stands, ps)) set(*spare, State::dead);
-  return rank;
 }
 
 void FailoverManager::lose(int rank) {

@@ -41,10 +41,8 @@ class FailoverManager {
   /// The process of that incarnation has the shards of the ps. REQUIRES: the coordinator's record has its
   /// address.
   void welcome(int ps, std::uint32_t incarnation);
-  /// The rank of the spare that is in its place; -1 when none is.
-  int spare_of(int ps) const;
-  /// The ps is gone, and so is the spare that was in its place: its rank, or -1.
-  int lose_ps(int ps);
+  /// The ps is gone, and so is the spare that was in its place, if one was.
+  void lose_ps(int ps);
   /// A spare has died, whatever it was doing.
   void lose(int rank);
   /// It says that it cannot take the place that it was told to.
@@ -70,6 +68,7 @@ class FailoverManager {
   bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& dead,
             Clock::time_point now);
   void set(Spare& spare, State state);
+  void tell_members(const Spare& spare);
   /// For the coordinator's next process, before anything of it is said to others.
   void note();
 

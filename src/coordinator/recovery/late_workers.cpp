@@ -45,13 +45,14 @@ void LateWorkers::open() {
   build_ = cluster::make_hello().build;
   file_ = cluster::run_file_of_this_process();
   std::string address = runtime_.settings().text("join-address");
-  if (address.empty()) address = runtime_.single_host() ? "127.0.0.1" : cluster::address_of_this_host();
+  if (address.empty())
+    address = runtime_.membership().single_host() ? "127.0.0.1" : cluster::address_of_this_host();
   listener_ = std::make_unique<cluster::JoinListener>(
       address, file_.token,
       [this](JoinRequest request, std::span<const std::byte> body) { return answer(request, body); },
       [tag = runtime_.log_tag()] { log::set_rank_tag(tag); }, cluster::JoinListener::Limits());
   const cluster::Table& table = runtime_.table();
-  for (const int rank : runtime_.worker_ranks()) {  // of an earlier process of this coordinator
+  for (const int rank : runtime_.membership().worker_ranks()) {  // of an earlier process of this coordinator
     if (table.is_late(rank)) came_ = std::max<int>(came_, rank - table.rank_of_late(1) + 1);
   }
   file_.address = listener_->address();
@@ -81,7 +82,7 @@ JoinAnswer LateWorkers::answer(JoinRequest request, std::span<const std::byte> b
 }
 
 cluster::Table LateWorkers::let_in(const cluster::Hello& hello) {
-  cluster::Table table = runtime_.table_now();
+  cluster::Table table = runtime_.membership().table_now();
   if (runtime_.in_process()) {
     throw Error(Code::failed_precondition,
                 "this job runs in one process, which takes no workers; start it with mpirun");

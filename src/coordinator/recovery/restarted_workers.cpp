@@ -44,25 +44,25 @@ bool RestartedWorkers::acceptable(const cluster::Member& member) const {
 
 void RestartedWorkers::begin(const Asking& asking) {
   const cluster::Member& member = asking.member;
-  if (runtime_.knows(member.rank)) return;  // it has asked before, or another ps has for it
+  if (runtime_.membership().knows(member.rank)) return;  // it has asked before, or another ps has for it
   if (!acceptable(member)) {
     log::error("{} cannot be taken in: a later one has its place, or it never was a worker", member.name());
     return;
   }
-  for (const Returning& other : std::exchange(returning_, {})) {
-    if (other.index == member.index) {
-      other.peer->give_up();
-    } else {
-      returning_.push_back(other);
-    }
+  const auto earlier = std::find_if(returning_.begin(), returning_.end(),
+                                    [&](const Returning& worker) { return worker.index == member.index; });
+  if (earlier != returning_.end()) {
+    transport::Peer& peer = *earlier->peer;
+    peer.give_up();
+    lose_(peer);
   }
   transport::Peer* before = dispatcher_.worker(member.index);
   if (before != nullptr) {
     if (!before->failed()) before->give_up();
     lose_(*before);
   }
-  runtime_.add(member);
-  if (before == nullptr) dispatcher_.expect(runtime_.control_peer(member));
+  runtime_.membership().add(member, cluster::MemberState::joining);
+  if (before == nullptr) dispatcher_.add(runtime_.control_peer(member));
   Returning worker{
       &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.wait_timeout())};
   if (asking.by_a_ps) {
@@ -98,17 +98,14 @@ void RestartedWorkers::forget(const transport::Peer& peer) {
   std::erase_if(returning_, [&](const Returning& worker) { return worker.peer == &peer; });
 }
 
-bool RestartedWorkers::contains(int rank) const {
-  return std::any_of(returning_.begin(), returning_.end(),
-                     [rank](const Returning& worker) { return worker.peer->rank() == rank; });
-}
-
 void RestartedWorkers::give_up(const Returning& worker) {
   std::vector<std::string> names;
   for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));
   log::warn("{} cannot be taken in: waited {} ms for {} to know it", worker.peer->name(),
             runtime_.wait_timeout().count(), fmt::join(names, " and "));
   worker.peer->send(transport::kShutdown, {});
+  runtime_.membership().set(worker.peer->rank(), cluster::MemberState::fenced,
+                            fmt::format("{} did not know it in time", fmt::join(names, " and ")));
 }
 
 bool RestartedWorkers::advance() {
@@ -118,12 +115,14 @@ bool RestartedWorkers::advance() {
   const auto now = std::chrono::steady_clock::now();
   std::erase_if(returning_, [&](const Returning& worker) {
     if (worker.open.empty()) {
-      dispatcher_.regain(worker.index, *worker.peer);
+      dispatcher_.replace(worker.index, *worker.peer);
+      runtime_.membership().set(worker.peer->rank(), cluster::MemberState::alive);
       if (io::TraceFile* trace = runtime_.trace(); trace != nullptr)
         trace->instant("loss", "worker has come", {{"rank", worker.peer->rank()}});
       const bool late = runtime_.table().is_late(worker.peer->rank());
       log::info("{} {}; {} workers", worker.peer->name(),
-                late ? "has joined" : "is there in place of the one that was lost", dispatcher_.alive());
+                late ? "has joined" : "is there in place of the one that was lost",
+                runtime_.membership().alive(Role::worker));
       return any = true;
     }
     if (now < worker.deadline) return false;

@@ -19,7 +19,7 @@ namespace capstan::coordinator {
 /// drives the control loop.
 class RestartedWorkers {
  public:
-  /// Takes the worker away that has the place of one that has come back: its agent knew of its death first.
+  /// The worker is lost, and `forget` is called: its agent, which has restarted it, knew of its death first.
   using Lose = std::function<void(transport::Peer& worker)>;
 
   RestartedWorkers(cluster::Runtime& runtime, Dispatcher& dispatcher, Lose lose)
@@ -36,7 +36,6 @@ class RestartedWorkers {
   void tell_again(transport::Peer& ps);
   /// It has died again.
   void forget(const transport::Peer& peer);
-  bool contains(int rank) const;
   /// Outside of handlers; true when a worker has asked or may run closures.
   bool advance();
   void send_to_all(std::uint16_t type);

@@ -135,15 +135,15 @@ bool ClosureQueue::admit(Closure closure) {
 /// Its arguments are there. By its id: it may have waited for them.
 void ClosureQueue::enqueue(Closure closure) {
   if (closure.worker != kAnyWorker) {
-    if (lost_.contains(closure.worker)) {
-      settle_as_lost(closure);
-    } else {
+    if (members_.worker_is_alive(closure.worker)) {
       queued_for_one_[closure.worker].push_back(std::move(closure));
+    } else {
+      settle_as_lost(closure);
     }
     return;
   }
   const int preferred = closure.special ? closure.extras()->affinity : kAnyWorker;
-  if (preferred != kAnyWorker && !lost_.contains(preferred)) {
+  if (preferred != kAnyWorker && members_.worker_is_alive(preferred)) {
     preferred_[preferred].push_by_id(std::move(closure));
   } else if (closure.special) {
     any_.push_by_id(std::move(closure));
@@ -262,31 +262,14 @@ void ClosureQueue::settle_as_lost(const Closure& closure) {
   go_on_after(*closure.result);
 }
 
-void ClosureQueue::lose(int worker) {
+void ClosureQueue::fail_all_for(int worker) {
   const Lock lock(board_->mutex);
-  lost_.insert(worker);
-  have_been_lost_.insert(worker);
   if (auto preferred = preferred_.extract(worker); !preferred.empty()) {
     preferred.mapped().drain([this](Closure closure) { any_.push_by_id(std::move(closure)); });
   }
   auto queued = queued_for_one_.extract(worker);
   if (queued.empty()) return;
   for (const Closure& closure : queued.mapped()) settle_as_lost(closure);
-}
-
-void ClosureQueue::regain(int worker) {
-  const Lock lock(board_->mutex);
-  lost_.erase(worker);
-}
-
-bool ClosureQueue::lost(int worker) const {
-  const Lock lock(board_->mutex);
-  return lost_.contains(worker);
-}
-
-bool ClosureQueue::has_been_lost(int worker) const {
-  const Lock lock(board_->mutex);
-  return have_been_lost_.contains(worker);
 }
 
 bool ClosureQueue::join(std::optional<std::chrono::milliseconds> timeout) {

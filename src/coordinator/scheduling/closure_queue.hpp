@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +18,7 @@
 
 #include "capstan/detail/coordinator_statistics.hpp"
 #include "capstan/error.hpp"
+#include "cluster/membership/membership.hpp"
 #include "coordinator/scheduling/closure.hpp"
 #include "coordinator/scheduling/closure_line.hpp"
 #include "coordinator/scheduling/result.hpp"
@@ -38,9 +38,10 @@ struct Ran {
 class ClosureQueue final : public strategy::ClosureScheduler {
  public:
   /// `limit`: closures that are queued before put() waits; 0 = any number. `waiter` is how put and join wait,
-  /// and is nudged when there is something to take that was not there at the last take.
-  ClosureQueue(std::size_t limit, std::shared_ptr<Waiter> waiter)
-      : limit_(limit), board_(std::make_shared<ResultBoard>(std::move(waiter))) {}
+  /// and is nudged when there is something to take that was not there at the last take. `members` tells which
+  /// workers are alive.
+  ClosureQueue(std::size_t limit, std::shared_ptr<Waiter> waiter, const cluster::Membership& members)
+      : limit_(limit), board_(std::make_shared<ResultBoard>(std::move(waiter))), members_(members) {}
 
   using Clock = ClosureExtras::Clock;
   using Extras = std::unique_ptr<ClosureExtras>;
@@ -99,18 +100,13 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   // count them nor wait for them, an error of theirs is in their result alone, and they run while an error
   // waits to be raised.
 
-  /// Fails at once, by its result, when the worker is lost. Throws when all has broken down.
+  /// Fails at once, by its result, when the worker is not alive. Throws when all has broken down.
   std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments,
                                   Extras extras = {}, detail::Named named = {});
   std::optional<Closure> take_for(int worker);
   bool any_for_one() const;
-  /// The worker died: what is queued for it fails, now and later.
-  void lose(int worker);
-  /// It is there again.
-  void regain(int worker);
-  bool lost(int worker) const;
-  /// It is, or was.
-  bool has_been_lost(int worker) const;
+  /// What is queued for the worker fails, and what prefers it is for any. REQUIRES: it is not alive.
+  void fail_all_for(int worker);
 
   /// Nothing to take; what waits for arguments apart.
   bool empty() const;
@@ -143,7 +139,8 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   bool take_out(const Closure& closure);
 
   std::size_t limit_;
-  std::shared_ptr<ResultBoard> board_;    // its mutex is the queue's
+  std::shared_ptr<ResultBoard> board_;  // its mutex is the queue's, and is locked before the members'
+  const cluster::Membership& members_;
   ClosureLine any_;                       // for whichever worker
   std::map<int, ClosureLine> preferred_;  // by worker; none is empty
   WaitingClosures waiting_;
@@ -156,9 +153,7 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   int held_ = 0;
   bool hungry_ = true;                                 // the last take found nothing
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
-  std::set<int> lost_;
-  std::set<int> have_been_lost_;
-  std::atomic<std::uint64_t> next_id_{1};  // written under the mutex
+  std::atomic<std::uint64_t> next_id_{1};              // written under the mutex
   std::uint64_t next_for_one_ = protocol::kForOneWorker;
   std::atomic<std::uint64_t> made_{0};
   std::atomic<std::uint64_t> recorded_{0};  // of made_

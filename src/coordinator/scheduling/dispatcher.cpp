@@ -42,31 +42,19 @@ void Dispatcher::add(transport::Peer& peer) {
   Worker& worker = workers_.emplace_back();
   worker.peer = &peer;
   worker.index = count_++;
-  ++alive_;
-  if (start_delay_.count() == 0) return;
+  if (start_delay_.count() == 0 || !alive(worker)) return;
   auto delay = start_delay_ * worker.index;
   if (start_delay_max_.count() > 0) delay = std::min(delay, start_delay_max_);
   worker.start = Clock::now() + delay;
   starting_ = true;
 }
 
-void Dispatcher::expect(transport::Peer& peer) {
-  Worker& worker = workers_.emplace_back();
-  worker.peer = &peer;
-  worker.index = workers();
-  worker.alive = false;
-  queue_.lose(worker.index);
-  ++count_;
-}
-
-void Dispatcher::regain(int index, transport::Peer& peer) {
+void Dispatcher::replace(int index, transport::Peer& peer) {
   Worker& worker = workers_.at(static_cast<std::size_t>(index));
-  CAPSTAN_ASSERT(!worker.alive);
+  CAPSTAN_ASSERT(worker.peer == &peer || !alive(worker));
   worker = Worker{};
   worker.peer = &peer;
   worker.index = index;
-  queue_.regain(index);
-  ++alive_;
 }
 
 transport::Peer* Dispatcher::worker(int index) const {
@@ -76,7 +64,7 @@ transport::Peer* Dispatcher::worker(int index) const {
 
 void Dispatcher::send_to_all(std::uint16_t type) {
   for (const Worker& worker : workers_) {
-    if (worker.alive) worker.peer->send(type, {});
+    if (alive(worker)) worker.peer->send(type, {});
   }
 }
 
@@ -87,7 +75,7 @@ void Dispatcher::free_resources() {
   const protocol::FreeHeader header{strategy_.runtime()->incarnation()};
   const std::vector<std::byte> ids = to_bytes(freed);
   for (const Worker& worker : workers_) {
-    if (worker.alive) worker.peer->send(transport::kFreeResources, transport::as_bytes(header), ids);
+    if (alive(worker)) worker.peer->send(transport::kFreeResources, transport::as_bytes(header), ids);
   }
 }
 
@@ -99,15 +87,15 @@ Dispatcher::Worker* Dispatcher::of_rank(int rank) {
 
 void Dispatcher::leave(int rank) {
   Worker* worker = of_rank(rank);
-  if (worker == nullptr || !worker->alive) return;
+  if (worker == nullptr || !alive(*worker)) return;
   worker->leaves = true;
   const protocol::GiveBackHeader all{worker->running.size(), 0, 0};
   worker->peer->send(transport::kGiveBack, transport::as_bytes(all));
 }
 
 transport::Peer* Dispatcher::leaver() const {
-  const auto found = std::find_if(workers_.begin(), workers_.end(), [](const Worker& worker) {
-    return worker.leaves && worker.alive && worker.running.empty();
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [this](const Worker& worker) {
+    return worker.leaves && alive(worker) && worker.running.empty();
   });
   return found == workers_.end() ? nullptr : found->peer;
 }
@@ -137,7 +125,7 @@ bool Dispatcher::waits_for_start(const Worker& worker) const {
 
 bool Dispatcher::has_room(const Worker& worker) const {
   const std::size_t running = worker.running.size();
-  if (!worker.alive || worker.leaves || waits_for_start(worker)) return false;
+  if (!alive(worker) || worker.leaves || waits_for_start(worker)) return false;
   if (inflight_limit_ > 0) return running < inflight_limit_;
   return running < kLeastInflight || (worker.fills && running < kMostInflight && worker.load < kFill);
 }
@@ -358,7 +346,7 @@ void Dispatcher::revoke() {
     const bool holds_any = std::any_of(worker.running.begin(), worker.running.end(),
                                        [&](const Running& running) { return running.closure.id < before; });
     const protocol::GiveBackHeader all{0, before, 0};
-    if (worker.alive && holds_any) worker.peer->send(transport::kGiveBack, transport::as_bytes(all));
+    if (alive(worker) && holds_any) worker.peer->send(transport::kGiveBack, transport::as_bytes(all));
   }
 }
 
@@ -368,7 +356,7 @@ void Dispatcher::ask_back() {
   if (starting_) {
     starting_ = false;
     for (const Worker& worker : workers_) {
-      if (!worker.alive || Clock::now() >= worker.start) continue;
+      if (!alive(worker) || Clock::now() >= worker.start) continue;
       starting_ = true;
       rest_ = std::min(rest_, std::chrono::ceil<std::chrono::milliseconds>(worker.start - Clock::now()));
     }
@@ -377,7 +365,7 @@ void Dispatcher::ask_back() {
   Worker* busiest = nullptr;
   bool any_idle = false;
   for (Worker& worker : workers_) {
-    if (!worker.alive || worker.leaves || waits_for_start(worker)) continue;
+    if (!alive(worker) || worker.leaves || waits_for_start(worker)) continue;
     any_idle = any_idle || worker.running.empty();
     if (worker.asked_back || worker.running.size() < 2) continue;
     if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;
@@ -405,35 +393,31 @@ void Dispatcher::take_back(const transport::Message& message) {
   }
 }
 
-std::optional<std::size_t> Dispatcher::lose(const transport::Peer& peer, std::set<int> ps,
-                                            Clock::time_point deadline) {
-  for (Worker& worker : workers_) {
-    if (worker.peer != &peer || !worker.alive) continue;
-    worker.alive = false;
-    queue_.lose(worker.index);
-    --alive_;
-    Lost lost{peer.rank(), std::move(ps), deadline, {}};
-    for (Running& running : worker.running) {
-      running.closure.again = true;
-      if (running.closure.worker == kAnyWorker) {
-        lost.closures.push_back(std::move(running.closure));
-      } else {
-        queue_.put_back(std::move(running.closure));
-      }
+std::size_t Dispatcher::take_from(const transport::Peer& peer, std::set<int> ps, Clock::time_point deadline) {
+  Worker* worker = of_rank(peer.rank());
+  if (worker == nullptr) return 0;
+  CAPSTAN_ASSERT(!alive(*worker));
+  queue_.fail_all_for(worker->index);
+  Unapplied unapplied{peer.rank(), std::move(ps), deadline, {}};
+  for (Running& running : worker->running) {
+    running.closure.again = true;
+    if (running.closure.worker == kAnyWorker) {
+      unapplied.closures.push_back(std::move(running.closure));
+    } else {
+      queue_.put_back(std::move(running.closure));
     }
-    worker.running.clear();
-    worker.load = 0;
-    const std::size_t closures = lost.closures.size();
-    lost_.push_back(std::move(lost));
-    run_elsewhere();
-    return closures;
   }
-  return std::nullopt;
+  worker->running.clear();
+  worker->load = 0;
+  const std::size_t closures = unapplied.closures.size();
+  unapplied_.push_back(std::move(unapplied));
+  run_elsewhere();
+  return closures;
 }
 
 void Dispatcher::cancel_expired() {
   for (Worker& worker : workers_) {
-    if (!worker.alive) continue;
+    if (!alive(worker)) continue;
     for (Running& running : worker.running) {
       const ClosureExtras* extras = running.closure.extras();
       if (extras == nullptr || !extras->expired || std::exchange(running.cancelled, true)) continue;
@@ -447,7 +431,7 @@ void Dispatcher::cancel_expired() {
 Dispatcher::Overrun Dispatcher::overrun() const {
   Overrun longest{nullptr, 0, Clock::time_point::max()};
   for (const Worker& worker : workers_) {
-    if (!worker.alive || worker.running.empty()) continue;
+    if (!alive(worker) || worker.running.empty()) continue;
     const Closure& first = worker.running.front().closure;
     if (!first.special || !first.extras()->expired || *first.extras()->deadline >= longest.deadline) continue;
     longest = {worker.peer, first.function, *first.extras()->deadline};
@@ -458,7 +442,7 @@ Dispatcher::Overrun Dispatcher::overrun() const {
 std::vector<Dispatcher::Holding> Dispatcher::holding() const {
   std::vector<Holding> all;
   for (const Worker& worker : workers_) {
-    if (!worker.alive || worker.running.empty()) continue;
+    if (!alive(worker) || worker.running.empty()) continue;
     all.push_back(
         {worker.index, worker.running.size(), worker.running.front().closure.function, worker.heard});
   }
@@ -468,39 +452,39 @@ std::vector<Dispatcher::Holding> Dispatcher::holding() const {
 std::vector<Dispatcher::Held> Dispatcher::held() const {
   std::vector<Held> all;
   for (const Worker& worker : workers_)
-    all.push_back({worker.index, worker.peer->rank(), worker.alive, worker.ended, worker.running.size()});
+    all.push_back({worker.index, worker.peer->rank(), alive(worker), worker.ended, worker.running.size()});
   return all;
 }
 
 std::vector<int> Dispatcher::open_at(int ps) const {
   std::vector<int> ranks;
-  for (const Lost& lost : lost_) {
-    if (lost.open.contains(ps)) ranks.push_back(lost.rank);
+  for (const Unapplied& unapplied : unapplied_) {
+    if (unapplied.open.contains(ps)) ranks.push_back(unapplied.rank);
   }
   return ranks;
 }
 
-void Dispatcher::closed(int rank, int ps) {
-  for (Lost& lost : lost_) {
-    if (lost.rank == rank) lost.open.erase(ps);
+void Dispatcher::applied(int rank, int ps) {
+  for (Unapplied& unapplied : unapplied_) {
+    if (unapplied.rank == rank) unapplied.open.erase(ps);
   }
   run_elsewhere();
 }
 
 std::optional<Dispatcher::Overdue> Dispatcher::overdue() const {
-  if (lost_.empty()) return std::nullopt;
+  if (unapplied_.empty()) return std::nullopt;
   const auto now = Clock::now();
-  for (const Lost& lost : lost_) {
-    if (now >= lost.deadline) return Overdue{lost.rank, *lost.open.begin()};
+  for (const Unapplied& unapplied : unapplied_) {
+    if (now >= unapplied.deadline) return Overdue{unapplied.rank, *unapplied.open.begin()};
   }
   return std::nullopt;
 }
 
 /// What no ps has anything of left to apply.
 void Dispatcher::run_elsewhere() {
-  std::erase_if(lost_, [this](Lost& lost) {
-    if (!lost.open.empty()) return false;
-    for (auto closure = lost.closures.rbegin(); closure != lost.closures.rend(); ++closure) {
+  std::erase_if(unapplied_, [this](Unapplied& unapplied) {
+    if (!unapplied.open.empty()) return false;
+    for (auto closure = unapplied.closures.rbegin(); closure != unapplied.closures.rend(); ++closure) {
       queue_.put_back(std::move(*closure));
     }
     return true;

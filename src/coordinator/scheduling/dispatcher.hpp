@@ -25,8 +25,9 @@ class Dispatcher {
   using Clock = std::chrono::steady_clock;
 
   /// `inflight_limit`: closures that a worker holds at most; 0 = by the time that they take.
-  Dispatcher(strategy::Strategy& strategy, ClosureQueue& queue, std::size_t inflight_limit)
-      : strategy_(strategy), queue_(queue), inflight_limit_(inflight_limit) {}
+  Dispatcher(strategy::Strategy& strategy, const cluster::Membership& members, ClosureQueue& queue,
+             std::size_t inflight_limit)
+      : strategy_(strategy), members_(members), queue_(queue), inflight_limit_(inflight_limit) {}
 
   /// Worker i gets its first closure `delay` x i after it was added, `max` at most unless that is 0.
   void delay_start(std::chrono::milliseconds delay, std::chrono::milliseconds max) {
@@ -36,19 +37,16 @@ class Dispatcher {
 
   /// How many workers there may ever be. Before any is added.
   void make_room(int workers) { workers_.reserve(static_cast<std::size_t>(workers)); }
-  /// Workers are added in order of their index.
+  /// Workers are added in order of their index. One that is not alive yet gets nothing until `replace`.
   void add(transport::Peer& worker);
-  /// Likewise one that comes late: as if it had been lost, until regain.
-  void expect(transport::Peer& worker);
-
-  /// A worker that was started again takes the place of the one of that index, which was lost; it is told
-  /// anew of all that its closures may name.
-  void regain(int index, transport::Peer& worker);
+  /// A worker that was restarted, or has joined, has that index from now on, and is told of all that its
+  /// closures may name. REQUIRES: the one before is lost, or has not begun.
+  void replace(int index, transport::Peer& worker);
   /// Of that index, dead or alive; null when there is none.
   transport::Peer* worker(int index) const;
   /// It gets nothing more, and gives back what it has not begun.
   void leave(int rank);
-  /// One that has asked to leave, and holds nothing any more: it may be told so, and counts as lost then.
+  /// One that has asked to leave, and holds nothing any more: it may be told so.
   transport::Peer* leaver() const;
   /// How many closures of this worker have ended.
   std::uint64_t ended(const transport::Peer& worker) const;
@@ -60,20 +58,20 @@ class Dispatcher {
 
   void take_results(const transport::Message& message);
   void take_back(const transport::Message& message);
-  /// A worker has died; how many of its closures run elsewhere, unless it was lost before or is none. They
-  /// are queued again when all of the `ps`, by rank, have applied what it pushed: what of a closure counts is
-  /// certain then. They should have by the deadline.
-  std::optional<std::size_t> lose(const transport::Peer& peer, std::set<int> ps, Clock::time_point deadline);
-  /// A ps has applied all that a worker that is lost pushed.
-  void closed(int rank, int ps);
-  /// Ranks that are lost, of which this ps has not said so.
+  /// A worker is not alive any more; how many of its closures run elsewhere. They are queued again when all
+  /// of the `ps`, by rank, have applied what it pushed: what of a closure counts is certain then. They should
+  /// have by the deadline. Once for each worker.
+  std::size_t take_from(const transport::Peer& worker, std::set<int> ps, Clock::time_point deadline);
+  /// A ps has applied all that a lost worker pushed.
+  void applied(int rank, int ps);
+  /// Ranks of lost workers, of which this ps has not said so.
   std::vector<int> open_at(int ps) const;
   struct Overdue {
     int worker;  // rank
     int ps;      // rank
   };
   /// Some ps has not applied all that a lost worker pushed.
-  bool any_open() const noexcept { return !lost_.empty(); }
+  bool any_open() const noexcept { return !unapplied_.empty(); }
   /// A ps that has not applied what a lost worker pushed, after the deadline.
   std::optional<Overdue> overdue() const;
 
@@ -106,8 +104,7 @@ class Dispatcher {
   /// Of all workers, by index.
   std::vector<Held> held() const;
 
-  /// Read by any thread, as is the number of all workers.
-  int alive() const noexcept { return alive_; }
+  /// Of all workers that were ever there. Any thread.
   int workers() const noexcept { return count_; }
   void send_to_all(std::uint16_t type);
   /// Tells every worker to free its objects that have lost their last owner.
@@ -122,7 +119,6 @@ class Dispatcher {
   struct Worker {
     transport::Peer* peer = nullptr;
     int index = 0;
-    bool alive = true;
     bool leaves = false;      // has asked to
     bool fills = false;       // takes closures until it has its fill
     bool asked_back = false;  // and it had nothing to give, or has not answered
@@ -139,8 +135,8 @@ class Dispatcher {
     std::uint64_t batched = 0;
   };
 
-  struct Lost {
-    int rank;
+  struct Unapplied {
+    int rank;            // of a lost worker
     std::set<int> open;  // ps that may have something of it left to apply
     Clock::time_point deadline;
     std::vector<Closure> closures;
@@ -148,6 +144,7 @@ class Dispatcher {
 
   Worker* of_rank(int rank);
   Worker* from(const transport::Message& message) { return of_rank(message.from); }
+  bool alive(const Worker& worker) const { return members_.is_alive(worker.peer->rank()); }
   bool waits_for_start(const Worker& worker) const;
   bool has_room(const Worker& worker) const;
   bool give_to_idle();
@@ -165,16 +162,16 @@ class Dispatcher {
   void run_elsewhere();
 
   strategy::Strategy& strategy_;
+  const cluster::Membership& members_;
   ClosureQueue& queue_;
   std::size_t inflight_limit_;
   std::vector<Worker> workers_;  // by index; has its room from the start, so that it never moves
   std::atomic<int> count_{0};    // of `workers_`
-  std::vector<Lost> lost_;
+  std::vector<Unapplied> unapplied_;
   std::vector<Worker*> heap_;
   std::vector<double> times_;  // of functions, by number; 0: not known
   std::uint64_t answers_ = 0;
   std::uint64_t revoked_before_ = 0;  // number of the first closure that no error has cancelled
-  std::atomic<int> alive_{0};
   std::chrono::milliseconds rest_{};
   std::chrono::milliseconds start_delay_{0};
   std::chrono::milliseconds start_delay_max_{0};

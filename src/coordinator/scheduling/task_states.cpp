@@ -7,14 +7,14 @@
 namespace capstan {
 
 std::vector<TaskState> coordinator::Coordinator::task_states() const {
-  const std::vector<int> worker_ranks = runtime_.worker_ranks();
+  const std::vector<int> worker_ranks = members_.worker_ranks();
   std::vector<TaskState> states;
   for (const cluster::Member& member : runtime_.members()) {
     if (member.role == Role::coordinator) continue;
     const bool worker = member.role == Role::worker;
     // A worker that was started again has another rank.
     const int rank = worker ? worker_ranks.at(static_cast<std::size_t>(member.index)) : member.rank;
-    const bool lost = worker ? queue_->lost(member.index) : dead_ranks_.contains(rank);
+    const bool lost = members_.state(rank) != cluster::MemberState::alive;
     std::string name = runtime_.name_of(rank);
     if (const std::string now = failovers_.now_of(rank); !now.empty()) name += ", " + now;
     states.push_back({member.role, member.index, lost, std::move(name)});

@@ -132,11 +132,11 @@ void PsServer::recover() {
   for (const PersistentState::Item& item : persistent_->items()) {
     if (item.record == PersistentState::Record::dead) {
       const auto rank = static_cast<int>(from_bytes<std::uint64_t>(item.bytes));
-      dead_.insert(rank);
+      runtime_->membership().set(rank, cluster::MemberState::dead, "the process before this one was told");
       rpc_.refuse(rank);
     }
     if (item.record == PersistentState::Record::member)
-      runtime_->add(from_bytes<cluster::Member>(item.bytes));
+      runtime_->membership().add(from_bytes<cluster::Member>(item.bytes), cluster::MemberState::alive);
     if (item.record == PersistentState::Record::coordinator)
       runtime_->coordinator_returned(from_bytes<cluster::Member>(item.bytes));
   }
@@ -155,8 +155,8 @@ void PsServer::say_that_it_is_back() {
   const protocol::PsReturned returned{incarnation_};
   runtime_->control_peer(coordinator).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
   client(coordinator.rank).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
-  for (const int rank : runtime_->worker_ranks()) {
-    if (dead_.contains(rank)) continue;
+  for (const int rank : runtime_->membership().worker_ranks()) {
+    if (is_lost(rank)) continue;
     client(rank).send(transport::kPsReturned, transport::as_bytes(returned), bytes);
   }
 }
@@ -210,7 +210,7 @@ void PsServer::serve_requests() {
   });
   serve_change(transport::kCreateGroup, [this](int, transport::Bytes request) {
     auto group = from_bytes<protocol::CreateGroup>(request);
-    std::erase_if(group.workers, [this](std::int32_t rank) { return dead_.contains(rank); });
+    std::erase_if(group.workers, [this](std::int32_t rank) { return is_lost(rank); });
     store_.create_group(group);
     return std::vector<std::byte>{};
   });
@@ -298,7 +298,7 @@ std::uint64_t PsServer::add_to_counter(std::uint64_t counter, std::uint64_t delt
 void PsServer::serve_fabric() {
   fabric_.on_message(transport::kReadRows, [this](const transport::Message& m) { rows_.receive(m); });
   fabric_.on_message(transport::kPushEntry, [this](const transport::Message& m) {
-    if (!dead_.contains(m.from)) inbox_.receive(m);
+    if (!is_lost(m.from)) inbox_.receive(m);
   });
   fabric_.on_message(transport::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
   fabric_.on_message(transport::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
@@ -365,7 +365,9 @@ void PsServer::report(const transport::Message& message) {
 /// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
 /// and its ring, which it may write to, is kept until the connection ends.
 void PsServer::mark_dead(const protocol::WorkerDead& worker) {
-  dead_.insert(worker.rank);
+  runtime_->membership().set(worker.rank,
+                             worker.may_live != 0 ? cluster::MemberState::fenced : cluster::MemberState::dead,
+                             "the coordinator says so");
   rpc_.refuse(worker.rank);
   forget(worker.rank);
   if (persistent_)
@@ -374,8 +376,8 @@ void PsServer::mark_dead(const protocol::WorkerDead& worker) {
 
 void PsServer::take_member(transport::Bytes bytes) {
   const auto member = from_bytes<cluster::Member>(bytes);
-  if (runtime_->knows(member.rank)) return;  // this process's predecessor was told
-  runtime_->add(member);
+  if (runtime_->membership().knows(member.rank)) return;  // this process's predecessor was told
+  runtime_->membership().add(member, cluster::MemberState::alive);
   store_.add_worker(member.rank);
   if (persistent_) persistent_->append(PersistentState::Record::member, bytes);
   if (replica_) replica_->call(transport::kMemberJoined, member.rank, bytes);
@@ -397,12 +399,12 @@ void PsServer::greet_coordinator() {
   const cluster::CoordinatorBack back = coordinator_.take_up();
   if (persistent_) persistent_->append(PersistentState::Record::coordinator, to_bytes(back.coordinator));
   for (const cluster::Member& worker : back.workers) {
-    if (runtime_->knows(worker.rank)) continue;
+    if (runtime_->membership().knows(worker.rank)) continue;
     take_member(to_bytes(worker));
     introduce(worker.rank);
   }
   for (const std::int32_t lost : back.lost) {
-    if (!dead_.contains(lost)) mark_dead({lost, 0});
+    if (!is_lost(lost)) mark_dead({lost, 0});
   }
   heartbeat_.excuse();
   coordinator_.answer();

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "cluster/membership/coordinator_watch.hpp"
@@ -104,6 +103,8 @@ class PsServer {
   bool look_at_the_wire();
   void send_what_is_left();
   void sleep();
+  /// The coordinator has declared the rank dead.
+  bool is_lost(int rank) const { return runtime_->membership().is_lost(rank); }
   std::uint64_t max_ranks() const { return static_cast<std::uint64_t>(runtime_->table().capacity()); }
   transport::Peer& client(int rank) { return runtime_->data_peer(runtime_->member(rank)); }
 
@@ -132,7 +133,6 @@ class PsServer {
   bool following_ = false;  // this is a replica
   bool over_ = false;
   bool fenced_ = false;
-  std::set<int> dead_;  // ranks that the coordinator declared dead
   cluster::CoordinatorWatch coordinator_;
   PsHeartbeat heartbeat_;
   std::string reason_to_end_;  // set if the coordinator is silent, though its connection is open
