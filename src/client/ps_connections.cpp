@@ -36,11 +36,10 @@ void PsConnections::take_acknowledgment(const transport::Message& message) {
 
 PsConnection& PsConnections::live(int ps) {
   PsConnection& connection = at(ps);
-  const bool idle = connection.idle();
-  try {
+  if (connection.idle()) {
+    (void)connection.reconnect_if_dead();  // nothing was in flight that could be lost
+  } else {
     connection.require_alive();
-  } catch (const Error& error) {
-    if (error.code() != Code::unavailable || !idle || !connection.alive()) throw;
   }
   return connection;
 }

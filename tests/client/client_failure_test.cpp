@@ -168,6 +168,8 @@ TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
   expect_error(Code::unavailable, is_gone,
                [&] { client().update(v, protocol::RowOp::set, 0, 1, ones.data()); });
   expect_error(Code::unavailable, is_gone, [&] { client().fetch_add(dead, 0, 1); });
+  expect_error(Code::unavailable, is_gone, [&] { (void)client().connections().live(dead); });
+  EXPECT_TRUE(client().connections().at(w.shards[0].ps).reconnect_if_dead());
   client().push_dense(w, std::vector<float>(1000, 1).data());
   client().flush();
   EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));

@@ -29,6 +29,7 @@ class PsConnection {
   transport::Peer& peer() noexcept { return session_.peer(); }
   Path path() const noexcept { return session_.process().path; }
   bool alive() const noexcept { return session_.alive(); }
+  [[nodiscard]] bool reconnect_if_dead() { return session_.reconnect_if_dead(); }
   void require_alive() { session_.require_alive(); }
   bool wait_until(const std::function<bool()>& done) { return session_.wait_until(done); }
   void note_restart(std::uint32_t incarnation, cluster::Member process) {

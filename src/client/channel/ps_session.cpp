@@ -134,7 +134,7 @@ void PsSession::await_restart() {
   take_restarted();
 }
 
-void PsSession::reconnect() {
+bool PsSession::reconnect() {
   bool memory_kept = process_.path == Path::mapped;
   bool moved = false;
   while (true) {
@@ -145,7 +145,7 @@ void PsSession::reconnect() {
       if (memory_kept && !moved) {
         // The memory is as it was, with all entries in the ring.
         process_.doorbell = reply.doorbell;
-        return;
+        return true;
       }
       memory_kept = false;
       forget_memory(moved ? acknowledged_ : reply.applied);
@@ -161,7 +161,7 @@ void PsSession::reconnect() {
     }
   }
   if (moved) report_path(runtime_, runtime_.member(peer_->rank()), process_.path, *peer_);
-  throw lost_pushes();
+  return false;
 }
 
 void PsSession::forget_memory(std::uint64_t applied) {
@@ -185,7 +185,7 @@ std::vector<std::byte> PsSession::call(std::uint16_t type, transport::Bytes requ
       return rpc_.call(*peer_, type, request, timeout(), what);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable || alive()) throw;
-      reconnect();
+      if (!reconnect()) throw lost_pushes();
     }
   }
 }
@@ -196,7 +196,7 @@ bool PsSession::wait_until(const std::function<bool()>& done) {
   for (unsigned polls = 1; !done(); ++polls) {
     if (process_.life_word == nullptr || polls % kPollsBetweenProgress == 0) fabric().progress();
     if (!alive()) {
-      reconnect();
+      if (!reconnect()) throw lost_pushes();
       deadline = {};
       backoff.reset();
     }

@@ -81,11 +81,15 @@ class PsSession {
     return !peer_->failed() && !restarted_ &&
            (process_.life_word == nullptr || transport::LifeWord::alive(process_.life_word));
   }
-  /// Reconnects if the ps is dead. Throws Error(unavailable) if it does not return within --ps-wait, or if
-  /// what was in flight is lost.
-  void require_alive() {
+  /// Reconnects if the ps is dead; returns false if what was in flight is lost with its memory. Throws
+  /// Error(unavailable) if it does not return within --ps-wait.
+  [[nodiscard]] bool reconnect_if_dead() {
     if (process_.life_word == nullptr) fabric().progress();  // which notices deaths
-    if (!alive()) reconnect();
+    return alive() || reconnect();
+  }
+  /// The same. Throws Error(unavailable) if what was in flight is lost.
+  void require_alive() {
+    if (!reconnect_if_dead()) throw lost_pushes();
   }
   /// Calls the ps; `request` may be sent twice, if the ps dies and returns. Throws what it answers, and what
   /// require_alive throws.
@@ -124,7 +128,8 @@ class PsSession {
 
  private:
   void connect_now();
-  void reconnect();
+  /// Waits for the next process of the ps; returns false if it does not have the memory of the one before.
+  [[nodiscard]] bool reconnect();
   void await_restart();
   bool take_restarted();
   protocol::ConnectReply ask_to_connect();
