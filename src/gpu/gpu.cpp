@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "capstan/error.hpp"
@@ -142,15 +143,24 @@ void Stream::begin_after(const Event& event) const {
   }
 }
 
-Memory::Memory(int device, std::size_t bytes, Reach reach) : size_(bytes) {
+Memory::Memory(int device, std::size_t bytes, Reach reach) {
+  auto made = try_allocate(device, bytes, reach);
+  if (!made) throw no_room(device, bytes);
+  *this = std::move(*made);
+}
+
+std::optional<Memory> Memory::try_allocate(int device, std::size_t bytes, Reach reach) {
   check_device(device);
-  if (bytes == 0) return;
+  Memory memory;
+  if (bytes == 0) return memory;
   const bool stand_in = are_stand_ins();
   const std::size_t taken = reach == Reach::host ? (bytes + kIpcBlock - 1) / kIpcBlock * kIpcBlock : bytes;
   const auto made = stand_in ? allocate_of_stand_in(device, bytes, reach == Reach::host)
                              : StandInAllocation{real::allocate(device, taken), -1};
-  if (made.memory == nullptr) throw no_room(device, bytes);
-  bytes_ = {made.memory, Free{device, stand_in, bytes, made.file}};
+  if (made.memory == nullptr) return std::nullopt;
+  memory.bytes_ = {made.memory, Free{device, stand_in, bytes, made.file}};
+  memory.size_ = bytes;
+  return memory;
 }
 
 /// Sent between processes of one build.

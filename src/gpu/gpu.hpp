@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -109,6 +110,9 @@ class Memory {
   /// Not initialised. Throws Error(resource_exhausted) that names the device and what it has left; the device
   /// goes on working.
   Memory(int device, std::size_t bytes, Reach reach = Reach::process);
+  /// The same. Returns nothing if the device has too little memory left.
+  [[nodiscard]] static std::optional<Memory> try_allocate(int device, std::size_t bytes,
+                                                          Reach reach = Reach::process);
 
   std::byte* data() const noexcept { return bytes_.get(); }
   std::size_t size() const noexcept { return size_; }

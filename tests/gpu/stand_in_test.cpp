@@ -151,6 +151,21 @@ TEST_F(StandIns, MemoryIsCountedAndWaitsForTheWorkThatUsesIt) {
   EXPECT_EQ(info(0).free_bytes, 1000U);
 }
 
+TEST_F(StandIns, AllocateNothingWhereThereIsTooLittleMemory) {
+  std::optional<Memory> most = Memory::try_allocate(0, 900);
+  ASSERT_TRUE(most);
+  EXPECT_NE(most->data(), nullptr);
+  EXPECT_EQ(most->size(), 900U);
+  EXPECT_FALSE(Memory::try_allocate(0, 101));
+  EXPECT_EQ(info(0).free_bytes, 100U);
+  const std::optional<Memory> empty = Memory::try_allocate(0, 0);
+  ASSERT_TRUE(empty) << "no bytes always fit";
+  EXPECT_EQ(empty->size(), 0U);
+  most.reset();
+  EXPECT_TRUE(Memory::try_allocate(0, 1000));
+  EXPECT_THROW((void)Memory::try_allocate(2, 1), Error) << "there is no such device";
+}
+
 TEST_F(StandIns, PinnedMemoryWaitsForTheWorkThatUsesIt) {
   Stream stream(1);
   const Values<int> there(1, 1);

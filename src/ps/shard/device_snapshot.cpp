@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "base/log.hpp"
 #include "capstan/error.hpp"
@@ -30,17 +31,12 @@ DeviceSnapshot::DeviceSnapshot(const DeviceTable& table, const std::optional<Tou
     all += rows() * arrays_.back().row_bytes;
   }
   const gpu::Info gpu = gpu::info(gpu_);
-  if (all + to_leave_free(gpu) <= gpu.free_bytes) {
-    try {
-      copy_to_device(table);
-      on_gpu_ = true;
-    } catch (const Error& error) {
-      if (error.code() != Code::resource_exhausted) throw;
-      table.gpu().settle();  // it may still be writing to the copies that fit
-      for (Array& array : arrays_) array.device = {};
-    }
+  on_gpu_ = all + to_leave_free(gpu) <= gpu.free_bytes && allocate_on_device();
+  if (on_gpu_) {
+    copy_to_device(table);
+  } else {
+    copy_to_host(table);
   }
-  if (!on_gpu_) copy_to_host(table);
   made_.record(table.gpu().stream());
 }
 
@@ -53,15 +49,25 @@ DeviceSnapshot::~DeviceSnapshot() {
   }
 }
 
+bool DeviceSnapshot::allocate_on_device() {
+  for (Array& array : arrays_) {
+    auto memory = gpu::Memory::try_allocate(gpu_, rows() * array.row_bytes);
+    if (!memory) {
+      for (Array& allocated : arrays_) allocated.device = {};
+      return false;
+    }
+    array.device = *std::move(memory);
+  }
+  return true;
+}
+
 void DeviceSnapshot::copy_to_device(const DeviceTable& table) {
   for (std::size_t number = 0; number < arrays_.size(); ++number) {
-    Array& array = arrays_[number];
-    const std::uint64_t bytes = rows() * array.row_bytes;
-    array.device = gpu::Memory(gpu_, bytes);
+    const Array& array = arrays_[number];
     if (listed_) {
       table.gather(number, *listed_, array.device.data());
     } else {
-      gpu::copy(table.gpu().stream(), array.device.data(), table.array(number).data, bytes);
+      gpu::copy(table.gpu().stream(), array.device.data(), table.array(number).data, array.device.size());
     }
   }
 }

@@ -37,6 +37,8 @@ class DeviceSnapshot final : public FrozenRows {
     gpu::Memory device = {};  // one of the two
     std::unique_ptr<std::byte[]> host = {};
   };
+  /// Returns false, with nothing allocated, if the GPU has too little memory for all arrays.
+  [[nodiscard]] bool allocate_on_device();
   void copy_to_device(const DeviceTable& table);
   void copy_to_host(const DeviceTable& table);
 
