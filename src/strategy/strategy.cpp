@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
@@ -238,7 +239,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
                                     descriptor.width() * size_of(protocol::slot_dtype(descriptor.dtype));
   auto& rpc = context_.client().connections().rpc();
   struct Call {
-    transport::RpcClient::Id id;
+    std::optional<transport::RpcClient::Id> id;  // none once it was waited for
     std::uint32_t shard;
     int ps;
     std::vector<std::byte> request;
@@ -280,21 +281,14 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     // A large table takes its time to fill, so the wait grows with it: a tenth of a GB/s is slower than any
     // ps.
     const auto filling = std::chrono::milliseconds(descriptor.rows() * descriptor.row_bytes() / 100'000);
-    const auto wait = [&] {
-      return rpc.wait(call.id, runtime_->wait_timeout() + filling,
-                      "create variable \"" + descriptor.name + "\"");
-    };
     std::vector<std::byte> location;
     const auto create = [&] {
-      try {
-        location = wait();
-      } catch (const Error& error) {
-        // Asked again where the ps comes back; it has the shard once, whether or not it had made it before.
-        if (error.code() == Code::unavailable && context_.client().ps_restarted())
-          call.id = rpc.start(context_.client().connections().at(call.ps).peer(), transport::kCreateVariable,
-                              call.request);
-        throw;
-      }
+      // A ps that was restarted is asked again; it has the shard once, whether or not it had made it before.
+      if (!call.id)
+        call.id = rpc.start(context_.client().connections().at(call.ps).peer(), transport::kCreateVariable,
+                            call.request);
+      location = rpc.wait(*std::exchange(call.id, std::nullopt), runtime_->wait_timeout() + filling,
+                          "create variable \"" + descriptor.name + "\"");
     };
     try {
       context_.client().connections().retry(create);
