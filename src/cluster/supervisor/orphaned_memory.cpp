@@ -23,6 +23,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "ucx_shm_posix_";
 /// A file's times are those of a clock that ticks more slowly.
 constexpr std::chrono::seconds kTick{1};
+/// For a turn to look: on a busy host one that looks may wait for a processor for a tenth of a second, and a
+/// launcher that ends a job kills what is left of it after a second.
+constexpr std::chrono::milliseconds kTurn{500};
 
 bool is_younger(time_t made, std::chrono::system_clock::time_point since) {
   return std::chrono::system_clock::from_time_t(made) + kTick >= since;
@@ -52,7 +55,7 @@ class OneAtATime {
  public:
   explicit OneAtATime(const fs::path& folder)
       : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    const auto until = std::chrono::steady_clock::now() + kTurn;
     while (folder_ && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 &&
            std::chrono::steady_clock::now() < until) {
       ::usleep(500);
