@@ -81,7 +81,7 @@ void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::stri
   if (read.missing == 0) return;
   throw_if_cancelled();
   if (read.error) throw *read.error;
-  if (ended) throw Error(Code::unavailable, read.dead()->name() + " is gone; it was asked to " + what);
+  if (ended) throw Error(Code::unavailable, read.dead()->name() + " is dead; it was asked to " + what);
   throw Error(Code::deadline_exceeded, "no answer from " + read.segments.front().peer->name() +
                                            (read.segments.size() > 1 ? " and others to " : " to ") + what +
                                            " within " + std::to_string(timeout.count()) + " ms");

@@ -505,12 +505,9 @@ void Strategy::ask_each_ps(std::uint16_t type, const std::vector<std::vector<std
   }
   std::optional<Error> refused;
   for (const auto call : calls) {
-    try {
-      (void)connections.rpc().wait(call, timeout, what);
-    } catch (const Error& error) {
-      if (error.code() == Code::unavailable || error.code() == Code::deadline_exceeded) throw;
-      if (!refused) refused = error;
-    }
+    const transport::RpcOutcome outcome = connections.rpc().outcome(call, timeout, what);
+    if (outcome.unanswered()) throw *outcome.error;
+    if (!refused) refused = outcome.error;
   }
   if (refused) throw *refused;
 }

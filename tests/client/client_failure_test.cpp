@@ -241,7 +241,7 @@ TEST_P(ReadUnderWayTest, AReadWhosePsDiesIsReadyAndThrowsWhenItIsFinished) {
   runtime.control().progress();
   const auto deadline = transport::deadline_in(std::chrono::seconds(20));
   while (!client().ready(reading)) ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "never ready";
-  expect_error(Code::unavailable, ps_name(dead) + " is gone; it was asked to read rows",
+  expect_error(Code::unavailable, ps_name(dead) + " is dead; it was asked to read rows",
                [&] { client().finish(reading); });
 }
 

@@ -152,7 +152,7 @@ TEST_F(RpcTest, ADeathEndsTheWaitWithTheNameOfTheDead) {
   server_->die();
   server_.reset();
   for (const auto call : {slow, another}) {
-    expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is gone; it was asked to take its time",
+    expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is dead; it was asked to take its time",
                  [&] { (void)client_->wait(call, kTimeout, "take its time"); });
   }
   expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is gone", [&] {
@@ -170,7 +170,7 @@ TEST_F(RpcTest, ACallThatIsNeverAnsweredEndsWithTheDeathOfItsRank) {
     EXPECT_TRUE(wait_until_asleep(waiting));
     mute.reset();
   });
-  expect_error(Code::unavailable, "ps 3 (rank 5 on n9) is gone; it was asked to double",
+  expect_error(Code::unavailable, "ps 3 (rank 5 on n9) is dead; it was asked to double",
                [&] { (void)client_->wait(call, kTimeout, "double"); });
   EXPECT_EQ(call_double(4), 8);
 }

@@ -181,12 +181,12 @@ Error PsSession::fenced() const {
 
 std::vector<std::byte> PsSession::call(std::uint16_t type, transport::Bytes request, const char* what) {
   while (true) {
-    try {
-      return rpc_.call(*peer_, type, request, timeout(), what);
-    } catch (const Error& error) {
-      if (error.code() != Code::unavailable || alive()) throw;
-      if (!reconnect()) throw lost_pushes();
+    if (alive()) {
+      transport::RpcOutcome outcome = rpc_.outcome(rpc_.start(*peer_, type, request), timeout(), what);
+      if (!outcome.error) return std::move(outcome.answer);
+      if (!outcome.unanswered() || alive()) throw *outcome.error;
     }
+    if (!reconnect()) throw lost_pushes();
   }
 }
 

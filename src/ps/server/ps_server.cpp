@@ -78,7 +78,9 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
             runtime_->control_peer(runtime_->member(Role::coordinator, 0))
                 .send(transport::kShardsSaved, transport::as_bytes(saved), payload);
           }),
-      rpc_(fabric_, [this](int rank) -> transport::Peer& { return client(rank); }),
+      rpc_(
+          fabric_, [this](int rank) -> transport::Peer& { return client(rank); },
+          [this](int rank) { return !is_lost(rank); }),
       replicated_(
           store_,
           [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
@@ -133,7 +135,6 @@ void PsServer::recover() {
     if (item.record == PersistentState::Record::dead) {
       const auto rank = static_cast<int>(from_bytes<std::uint64_t>(item.bytes));
       runtime_->membership().set(rank, cluster::MemberState::dead, "the process before this one was told");
-      rpc_.refuse(rank);
     }
     if (item.record == PersistentState::Record::member)
       runtime_->membership().add(from_bytes<cluster::Member>(item.bytes), cluster::MemberState::alive);
@@ -368,7 +369,6 @@ void PsServer::mark_dead(const protocol::WorkerDead& worker) {
   runtime_->membership().set(worker.rank,
                              worker.may_live != 0 ? cluster::MemberState::fenced : cluster::MemberState::dead,
                              "the coordinator says so");
-  rpc_.refuse(worker.rank);
   forget(worker.rank);
   if (persistent_)
     persistent_->append_words(PersistentState::Record::dead, {static_cast<std::uint64_t>(worker.rank)});

@@ -1,7 +1,6 @@
 // rpc.cpp -- numbering calls, waiting for answers, answering.
 #include "transport/rpc/rpc.hpp"
 
-#include "capstan/error.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::transport {
@@ -19,7 +18,7 @@ RpcClient::RpcClient(Fabric& fabric) : fabric_(fabric) {
     const auto header = read_header<ReplyHeader>(message);
     if (!header) return;
     const auto found = calls_.find(header->id);
-    if (found == calls_.end()) return;  // nobody waits any more
+    if (found == calls_.end()) return;  // its wait has timed out
     found->second.done = true;
     found->second.code = static_cast<std::uint8_t>(header->code);
     found->second.payload.assign(message.payload.begin(), message.payload.end());
@@ -34,23 +33,30 @@ RpcClient::Id RpcClient::start(Peer& peer, std::uint16_t type, Bytes request) {
   return id;
 }
 
-std::vector<std::byte> RpcClient::wait(Id id, std::chrono::milliseconds timeout, const std::string& what) {
+RpcOutcome RpcClient::outcome(Id id, std::chrono::milliseconds timeout, const std::string& what) {
   Call& call = calls_.at(id);
   progress_until(fabric_, deadline_in(timeout), [&] { return call.done || call.peer->failed(); });
-  const Call finished = std::move(call);
+  Call finished = std::move(call);
   calls_.erase(id);
   if (!finished.done) {
-    if (finished.peer->failed()) {
-      throw Error(Code::unavailable, finished.peer->name() + " is gone; it was asked to " + what);
-    }
-    throw Error(Code::deadline_exceeded, "no answer from " + finished.peer->name() + " to " + what +
-                                             " within " + std::to_string(timeout.count()) + " ms");
+    const std::string& name = finished.peer->name();
+    if (finished.peer->failed())
+      return {{}, Error(Code::unavailable, name + " is dead; it was asked to " + what)};
+    return {{},
+            Error(Code::deadline_exceeded, "no answer from " + name + " to " + what + " within " +
+                                               std::to_string(timeout.count()) + " ms")};
   }
   if (finished.code != 0) {
     const auto* text = reinterpret_cast<const char*>(finished.payload.data());
-    throw Error(static_cast<Code>(finished.code), std::string(text, finished.payload.size()));
+    return {{}, Error(static_cast<Code>(finished.code), std::string(text, finished.payload.size()))};
   }
-  return finished.payload;
+  return {std::move(finished.payload), {}};
+}
+
+std::vector<std::byte> RpcClient::wait(Id id, std::chrono::milliseconds timeout, const std::string& what) {
+  RpcOutcome outcome = this->outcome(id, timeout, what);
+  if (outcome.error) throw *outcome.error;
+  return std::move(outcome.answer);
 }
 
 void RpcServer::serve(std::uint16_t type, Handler handler) {
@@ -76,8 +82,8 @@ bool RpcServer::answer_pending() {
       answer.assign(bytes.begin(), bytes.end());
     };
     try {
-      if (refused_.contains(request.from)) {
-        throw Error(Code::aborted, "this rank counts as dead; nothing of it is taken any more");
+      if (!admits_(request.from)) {
+        throw Error(Code::aborted, "this rank counts as dead; its requests are refused");
       }
       answer = handlers_.at(request.type)(request.from, request.payload);
     } catch (const Error& error) {

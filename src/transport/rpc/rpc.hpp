@@ -1,5 +1,4 @@
-// rpc.hpp -- calls with an answer, over active messages. For control traffic; pull and push do not come this
-// way.
+// rpc.hpp -- calls with an answer, over active messages. For control traffic; pulls and pushes do not use it.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +6,25 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "capstan/error.hpp"
 #include "transport/fabric.hpp"
 #include "transport/message_types.hpp"
 
 namespace capstan::transport {
+
+/// Outcome of a call: the answer, or the error with which the call failed.
+struct [[nodiscard]] RpcOutcome {
+  std::vector<std::byte> answer;
+  std::optional<Error> error;
+
+  /// The peer has died or has not answered in time: it may or may not have executed the call.
+  bool unanswered() const noexcept {
+    return error && (error->code() == Code::unavailable || error->code() == Code::deadline_exceeded);
+  }
+};
 
 /// The caller's end. One for each fabric, used by the thread that owns it.
 class RpcClient {
@@ -26,10 +36,13 @@ class RpcClient {
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
 
-  /// Starts a call; several may be under way.
+  /// Starts a call; several may be in flight. Throws Error(unavailable) if the peer is known to be dead.
   Id start(Peer& peer, std::uint16_t type, Bytes request);
-  /// Waits for the answer. Throws the Error that the other end raised, unavailable when the peer dies, or
-  /// deadline_exceeded: "no answer from ps 1 (rank 2 on n4) to create variable \"w\" within 60 s".
+  /// Waits until the call is answered, the peer dies (Error(unavailable)) or `timeout` passes
+  /// (Error(deadline_exceeded), "no answer from ps 1 (rank 2 on n4) to create variable \"w\" within 60000
+  /// ms"). Any other error is one that the other end raised.
+  RpcOutcome outcome(Id id, std::chrono::milliseconds timeout, const std::string& what);
+  /// Like outcome(); returns the answer and throws the error.
   std::vector<std::byte> wait(Id id, std::chrono::milliseconds timeout, const std::string& what);
 
   std::vector<std::byte> call(Peer& peer, std::uint16_t type, Bytes request,
@@ -57,14 +70,15 @@ class RpcServer {
   /// Returns the answer; an Error travels to the caller.
   using Handler = std::function<std::vector<std::byte>(int from, Bytes request)>;
   using FindPeer = std::function<Peer&(int rank)>;
+  using Admits = std::function<bool(int rank)>;
 
-  /// `find_peer` connects back to a caller.
-  RpcServer(Fabric& fabric, FindPeer find_peer) : fabric_(fabric), find_peer_(std::move(find_peer)) {}
+  /// `find_peer` connects back to a caller. A rank that `admits` refuses is answered with Error(aborted).
+  RpcServer(
+      Fabric& fabric, FindPeer find_peer, Admits admits = [](int) { return true; })
+      : fabric_(fabric), find_peer_(std::move(find_peer)), admits_(std::move(admits)) {}
 
   void serve(std::uint16_t type, Handler handler);
-  /// From now on whatever that rank asks is answered with Error(aborted).
-  void refuse(int rank) { refused_.insert(rank); }
-  /// What that rank has asked so far is not answered: it is another process now. Also inside a handler.
+  /// Drops the unanswered requests of `rank`, which is another process now. Also inside a handler.
   void forget(int rank) {
     std::erase_if(requests_, [rank](const Request& request) { return request.from == rank; });
     if (answering_ == rank) answering_.reset();
@@ -82,10 +96,10 @@ class RpcServer {
 
   Fabric& fabric_;
   FindPeer find_peer_;
+  Admits admits_;
   std::map<std::uint16_t, Handler> handlers_;
   std::deque<Request> requests_;
   std::optional<int> answering_;  // the rank whose request a handler is at
-  std::set<int> refused_;
 };
 
 }  // namespace capstan::transport

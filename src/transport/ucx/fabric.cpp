@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -155,6 +156,11 @@ UcxFabric::UcxFabric()
 }
 
 UcxFabric::~UcxFabric() {
+  std::vector<ucs_status_ptr_t> closes;
+  for (const auto& peer : peers_) {
+    if (const ucs_status_ptr_t request = peer->begin_close()) closes.push_back(request);
+  }
+  complete_closes(closes);
   peers_.clear();
   if (!left_to_exit_) return;
   // UCX 1.13 aborts in ucp_worker_destroy when its answer to a rank that is connecting is still to be sent.
@@ -269,6 +275,19 @@ void UcxFabric::wake() noexcept {
 }
 
 std::vector<std::string> UcxFabric::transports() const { return transports_of(context_->get()); }
+
+void UcxFabric::complete_closes(std::span<const ucs_status_ptr_t> requests) noexcept {
+  // A live peer answers within milliseconds, a dead one never.
+  const Deadline deadline = deadline_in(std::chrono::seconds(1));
+  const auto in_progress = [](ucs_status_ptr_t request) {
+    return ucp_request_check_status(request) == UCS_INPROGRESS;
+  };
+  while (std::any_of(requests.begin(), requests.end(), in_progress) &&
+         std::chrono::steady_clock::now() < deadline) {
+    ucp_worker_progress(worker_.get());
+  }
+  for (const ucs_status_ptr_t request : requests) ucp_request_free(request);
+}
 
 void UcxFabric::complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what) {
   if (request == nullptr) return;

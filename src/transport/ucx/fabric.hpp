@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ class UcxFabric final : public Fabric {
   /// Progresses until `request` is complete. On the deadline the peer is given up: its endpoint is closed by
   /// force, which ends the request, and Error(deadline_exceeded) names it.
   void complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what);
+
+  /// Progresses until all requests are complete, for a second at most, and frees them.
+  void complete_closes(std::span<const ucs_status_ptr_t> requests) noexcept;
 
   /// From the endpoint's error callback; reported to the user at the end of progress().
   void note_failure(UcxPeer& peer) { newly_failed_.push_back(&peer); }

@@ -151,7 +151,7 @@ UcxPeer::UcxPeer(UcxFabric& fabric, int rank, std::string name, Bytes address)
 }
 
 void UcxPeer::revive(Bytes address, const std::string& name) {
-  if (endpoint_ != nullptr) close(UCP_EP_CLOSE_FLAG_FORCE);
+  close_by_force();
   fabric_.forget_failure(*this);
   failed_ = false;
   name_ = name;
@@ -178,10 +178,6 @@ void UcxPeer::open(Bytes address) {
   }
 }
 
-UcxPeer::~UcxPeer() {
-  if (endpoint_ != nullptr) close(failed_ ? UCP_EP_CLOSE_FLAG_FORCE : 0);
-}
-
 void UcxPeer::on_error(void* arg, ucp_ep_h endpoint, ucs_status_t status) {
   auto* self = static_cast<UcxPeer*>(arg);
   // Of the one that is being opened, or of an earlier process.
@@ -193,21 +189,21 @@ void UcxPeer::on_error(void* arg, ucp_ep_h endpoint, ucs_status_t status) {
 
 void UcxPeer::give_up() noexcept {
   if (!std::exchange(failed_, true)) fabric_.note_failure(*this);
-  if (endpoint_ != nullptr) close(UCP_EP_CLOSE_FLAG_FORCE);
+  close_by_force();
 }
 
-void UcxPeer::close(unsigned flags) noexcept {
+ucs_status_ptr_t UcxPeer::begin_close(unsigned flags) noexcept {
+  if (endpoint_ == nullptr) return nullptr;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   param.flags = flags;
   const ucs_status_ptr_t request = ucp_ep_close_nbx(std::exchange(endpoint_, nullptr), &param);
-  if (!UCS_PTR_IS_PTR(request)) return;
-  // A peer that has gone answers nothing: a second is enough for one that is still there.
-  const Deadline deadline = deadline_in(std::chrono::seconds(1));
-  while (ucp_request_check_status(request) == UCS_INPROGRESS && std::chrono::steady_clock::now() < deadline) {
-    ucp_worker_progress(fabric_.worker());
-  }
-  ucp_request_free(request);
+  return UCS_PTR_IS_PTR(request) ? request : nullptr;
+}
+
+void UcxPeer::close_by_force() noexcept {
+  const ucs_status_ptr_t request = begin_close(UCP_EP_CLOSE_FLAG_FORCE);
+  if (request != nullptr) fabric_.complete_closes({&request, 1});
 }
 
 void UcxPeer::send(std::uint16_t type, Bytes header, Bytes payload) {

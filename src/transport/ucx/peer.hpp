@@ -11,7 +11,9 @@ namespace capstan::transport {
 class UcxPeer final : public Peer {
  public:
   UcxPeer(UcxFabric& fabric, int rank, std::string name, Bytes address);
-  ~UcxPeer() override;
+  /// REQUIRES: the endpoint is closed. The fabric closes those of all its peers at once, before any peer
+  /// ends.
+  ~UcxPeer() override = default;
   UcxPeer(const UcxPeer&) = delete;
   UcxPeer& operator=(const UcxPeer&) = delete;
 
@@ -27,14 +29,19 @@ class UcxPeer final : public Peer {
   void give_up() noexcept override;
   void revive(Bytes address, const std::string& name) override;
 
+  /// Starts to close the endpoint. Messages already sent are delivered first, unless the peer has failed.
+  /// Returns the request to wait for, or nullptr if the endpoint is closed.
+  ucs_status_ptr_t begin_close() noexcept { return begin_close(failed_ ? UCP_EP_CLOSE_FLAG_FORCE : 0); }
+
  private:
   void open(Bytes address);
   static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
-  void close(unsigned flags) noexcept;
+  ucs_status_ptr_t begin_close(unsigned flags) noexcept;
+  void close_by_force() noexcept;
   void note_failed_send(ucs_status_t status);
 
   UcxFabric& fabric_;
-  ucp_ep_h endpoint_ = nullptr;  // closed by name, with a deadline, so not a Handle
+  ucp_ep_h endpoint_ = nullptr;  // closed with a deadline, so not a Handle
 };
 
 /// What precedes the caller's header in every active message.
