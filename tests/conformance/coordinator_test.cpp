@@ -237,7 +237,7 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
       const std::string error = error_of(Code::deadline_exceeded, [&] { (void)value.fetch(); });
       EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { coordinator_->join(); }), error);
       if (error == kNotEnded) return value;
-      EXPECT_EQ(error, "a function had not begun at its deadline");
+      EXPECT_EQ(error, "the deadline of a function expired before it started");
     }
   }
   static constexpr const char* kNotEnded = "a function had not ended at its deadline";

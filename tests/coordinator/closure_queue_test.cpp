@@ -632,10 +632,11 @@ TEST_F(ClosureQueueTest, WhatHasNotBegunAtItsDeadlineNeverDoes) {
   EXPECT_EQ(queue_.next_deadline(), ClosureQueue::Clock::time_point::max());
   EXPECT_TRUE(queue_.empty());
   for (const auto& result : {late, late_for_another}) {
-    expect_error(Code::deadline_exceeded, "a function had not begun at its deadline",
+    expect_error(Code::deadline_exceeded, "the deadline of a function expired before it started",
                  [&] { (void)detail::fetch_bytes(*result); });
   }
-  expect_error(Code::deadline_exceeded, "a function had not begun at its deadline", [&] { join(); });
+  expect_error(Code::deadline_exceeded, "the deadline of a function expired before it started",
+               [&] { join(); });
   EXPECT_NO_THROW(join());
   EXPECT_EQ(queue_.statistics().deadlines_exceeded, 2U);
 }
@@ -688,7 +689,7 @@ TEST_F(ClosureQueueTest, ADeadlineOfAnArgumentIsThatOfWhoNeedsIt) {
   EXPECT_TRUE(detail::is_ready(*sooner));
   EXPECT_FALSE(detail::is_ready(*needs));
   EXPECT_TRUE(queue_.expire(ClosureQueue::Clock::now() + std::chrono::hours(1)));
-  expect_error(Code::deadline_exceeded, "a function had not begun at its deadline",
+  expect_error(Code::deadline_exceeded, "the deadline of a function expired before it started",
                [&] { (void)detail::fetch_bytes(*needs); });
   EXPECT_THROW(join(), Error);
   EXPECT_EQ(queue_.statistics().waiting, 0U);

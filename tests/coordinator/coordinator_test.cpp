@@ -577,7 +577,7 @@ TEST_P(CoordinatorTest, WhatIsThrownBesidesErrorsIsUnknown) {
   coordinator_->schedule<&throw_plain>();
   expect_error(Code::unknown, "plain words", [&] { coordinator_->join(); });
   coordinator_->schedule<&throw_number>();
-  expect_error(Code::unknown, "the function threw something that is no std::exception",
+  expect_error(Code::unknown, "the function threw an object that is not a std::exception",
                [&] { coordinator_->join(); });
 }
 

@@ -1,4 +1,5 @@
 // worker_objects_test.cpp -- how long objects that each worker makes for itself live.
+// Tests: src/coordinator/worker/per_worker_objects.cpp
 // Tests: src/coordinator/worker/per_worker.cpp
 // Tests: src/strategy/worker_resources.cpp
 #include <gmock/gmock.h>

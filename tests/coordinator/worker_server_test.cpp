@@ -1,4 +1,4 @@
-// worker_server_test.cpp -- what a worker makes of messages that come at an odd moment.
+// worker_server_test.cpp -- messages that reach a worker at unusual moments.
 #include "coordinator/worker/worker_server.hpp"
 
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ class ClosureFaults(JobTest):
         self.assertEqual([what for what, _ in lines], ["own", "number", "closure-memory"] * 2)
         for own, number, memory in (lines[:3], lines[3:]):
             self.assertEqual(own[1], "unknown: no foot fits shoe 43")
-            self.assertEqual(number[1], "unknown: the function threw something that is no std::exception")
+            self.assertEqual(number[1], "unknown: the function threw an object that is not a std::exception")
             self.assertRegex(memory[1], rf"resource_exhausted: .* worker \d \(rank \d on {HOST}\): std::bad_alloc")
 
     def test_a_ps_without_memory_for_a_variable(self):

@@ -36,7 +36,7 @@ class WorkerStopped(SumsTest):
         self.assertTrue(self.given_up(job), job.stderr)
         os.kill(child, signal.SIGCONT)
         self.assertTrue(job.wait_for_text(rf"worker 0 \(rank \d+ on {HOST}\) is there in place of"), job.stderr)
-        self.assertIn("this worker counts as dead", job.stderr)
+        self.assertIn("this worker was fenced", job.stderr)
         self.assertIn(f"pid {child}, ended with exit code 1; it is started again", job.stderr)
         self.assert_exact(job)
 

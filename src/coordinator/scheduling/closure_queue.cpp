@@ -408,8 +408,8 @@ bool ClosureQueue::expire(Clock::time_point now) {
       stop_running(closure);
       closure.extras()->expired = true;
     }
-    const std::string message =
-        begun ? "a function had not ended at its deadline" : "a function had not begun at its deadline";
+    const std::string message = begun ? "a function had not ended at its deadline"
+                                      : "the deadline of a function expired before it started";
     if (closure.stamped) came_.erase(closure.id);
     ++statistics_.failed;
     ++statistics_.deadlines_exceeded;
