@@ -54,13 +54,15 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
           static_cast<std::size_t>(runtime_.settings().integer("queue-limit")), loop_, members_)),
       dispatcher_(strategy, members_, *queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
-      returning_(runtime_, dispatcher_,
-                 [this](transport::Peer& peer) {
-                   (void)lose(peer, cluster::MemberState::dead, "its agent has restarted it");
-                 }),
-      failovers_(runtime_, strategy.contents()),
+      restarted_workers_(runtime_, dispatcher_,
+                         [this](transport::Peer& peer) {
+                           (void)lose(peer, cluster::MemberState::dead, "its agent has restarted it");
+                         }),
+      record_(runtime_, strategy_, *queue_),
       failure_detector_(runtime_.in_process() ? std::chrono::milliseconds(0)
                                               : runtime_.settings().duration("heartbeat-timeout")),
+      ps_recovery_(
+          {runtime_, strategy_, *queue_, dispatcher_, restarted_workers_, failure_detector_, record_}),
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
       metrics_({runtime_, strategy_, *queue_, dispatcher_}),
       subscriptions_(runtime_.control()),
@@ -71,7 +73,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
             loop_->nudge_sleeper();  // ranks are asked more often now
             return figures;
           },
-          [this] { loop_->nudge_sleeper(); }) {
+          [this] { loop_->nudge_sleeper(); }),
+      last_worker_(runtime_, *queue_, [this] { return late_.may_come(); }) {
   dispatcher_.make_room(runtime_.count(Role::worker) + runtime_.table().late);
   dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
                           runtime_.settings().duration("schedule-start-delay-max"));
@@ -85,30 +88,19 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     if (worker) dispatcher_.applied(worker->rank, message.from);
   });
   subscriptions_.on_message(transport::kJoin,
-                            [this](const transport::Message& message) { returning_.ask(message); });
+                            [this](const transport::Message& message) { restarted_workers_.ask(message); });
   subscriptions_.on_message(transport::kMemberKnown, [this](const transport::Message& message) {
     const auto rank = transport::read_header<std::int32_t>(message);
-    if (rank) returning_.known(*rank, message.from);
+    if (rank) restarted_workers_.known(*rank, message.from);
   });
   subscriptions_.on_message(transport::kPsReturned, [this](const transport::Message& message) {
-    const auto returned = transport::read_header<protocol::PsReturned>(message);
-    if (!returned) return;
-    auto member = from_bytes<cluster::Member>(message.payload);
-    if (member.role == Role::ps && member.rank >= 0 &&
-        member.rank < static_cast<int>(runtime_.members().size()))
-      returned_.push_back({std::move(member), returned->incarnation});
+    ps_recovery_.note_returned(message);
   });
   subscriptions_.on_message(transport::kNotTakenOver, [this](const transport::Message& message) {
-    const auto rank = transport::read_header<std::int32_t>(message);
-    if (!rank) return;
-    const auto* text = reinterpret_cast<const char*>(message.payload.data());
-    not_taken_.emplace_back(*rank, std::string(text, message.payload.size()));
+    ps_recovery_.note_failed_spare(message);
   });
   subscriptions_.on_message(transport::kReplicaLost, [this](const transport::Message& message) {
-    const cluster::Member& ps = runtime_.member(message.from);
-    if (ps.role != Role::ps) return;
-    // Where the replica has its place already, that ps counts as lost, and hears nothing.
-    if (failovers_.drop_replica(ps)) runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
+    ps_recovery_.drop_replica(message);
   });
   // A ps or worker opens the connection with it; its first heartbeat says more.
   subscriptions_.on_message(transport::kHello, [](const transport::Message&) {});
@@ -152,7 +144,7 @@ void Coordinator::end() {
     if (!peer.failed()) peer.send(transport::kHeartbeat, {});
   }
   dispatcher_.send_to_all(transport::kShutdown);
-  returning_.send_to_all(transport::kShutdown);
+  restarted_workers_.send_to_all(transport::kShutdown);
   runtime_.control().progress();
   embedded_workers_.clear();
 }
@@ -178,16 +170,13 @@ void Coordinator::end_metrics() {
 ControlLoop::Round Coordinator::round() {
   const bool received = runtime_.control().progress() != 0;
   if (late_.any()) {
-    for (cluster::Member& member : late_.take()) returning_.ask(std::move(member));
+    for (cluster::Member& member : late_.take()) restarted_workers_.ask(std::move(member));
   }
-  const bool ps_returned = greet_returned_ps();
-  const bool returned = returning_.advance() || ps_returned;
-  if (runtime_.coordinator_may_return()) {
-    members_changed_ = members_changed_ || returned;
-    if (std::exchange(members_changed_, false)) note_members();
-    look_at_open_closures();
-  }
-  if (alone_until_) give_up_waiting();
+  const bool ps_returned = ps_recovery_.advance();
+  const bool returned = restarted_workers_.advance() || ps_returned;
+  if (returned) record_.note_change();
+  record_.update();
+  last_worker_.check();
   look_for_silent_ps();
   const bool timed = queue_->next_deadline() != ClosureQueue::Clock::time_point::max();
   const auto now = timed || watchdog_.on() || failure_detector_.on() || metrics_.on()
@@ -203,7 +192,7 @@ ControlLoop::Round Coordinator::round() {
   if (overruns_) look_for_overruns(ClosureQueue::Clock::now());
   const bool sent = dispatcher_.dispatch();
   dispatcher_.free_resources();
-  while (transport::Peer* leaver = dispatcher_.leaver()) let_go(*leaver);
+  while (transport::Peer* leaver = dispatcher_.leaver()) release(*leaver);
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
   if (const auto next = queue_->next_deadline(); next != ClosureQueue::Clock::time_point::max()) {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
@@ -223,8 +212,8 @@ void Coordinator::watch(Watchdog::Clock::time_point now) {
   if (now < next_look_) return;
   next_look_ = now + watchdog_.period();
   const CoordinatorStatistics sofar = queue_->statistics();
-  const bool under_way = sofar.running + sofar.queued > 0;
-  if (watchdog_.barks(now, sofar.execution.count, under_way)) report_standstill();
+  const bool in_flight = sofar.running + sofar.queued > 0;
+  if (watchdog_.stalled(now, sofar.execution.count, in_flight)) report_standstill();
 }
 
 void Coordinator::report_standstill() {
@@ -268,10 +257,7 @@ void Coordinator::check_worker(int worker) const {
 
 std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, detail::PackedArguments arguments,
                                               ClosureQueue::Extras extras) {
-  if (lacks_start_) {
-    runtime_.coordinator_memory().read().require_not_too_much_open();
-    lacks_start_ = false;
-  }
+  record_.require_start();
   if (extras && extras->affinity != kAnyWorker) check_worker(extras->affinity);
   take_inputs(extras, arguments);
   return queue_->put(function, std::move(arguments.bytes), std::move(extras), std::move(arguments.named));
@@ -325,13 +311,13 @@ std::string Coordinator::status() const {
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;
   std::string text = fmt::format("up for {:.1f} s\n{} ps, {} workers", up.count(), runtime_.count(Role::ps),
                                  members_.alive(Role::worker));
-  if (runtime_.count(Role::spare) > 0) text += fmt::format(", {} spares", failovers_.waiting());
+  if (runtime_.count(Role::spare) > 0) text += fmt::format(", {} spares", ps_recovery_.failovers().waiting());
   text += "\n";
   text += fmt::format("functions: {} ended, {} with workers, {} queued, {} wait for arguments\n",
                       sofar.finished + sofar.failed, sofar.running, sofar.queued, sofar.waiting);
   const auto line = [&](int rank) {
     const cluster::Member& member = members_.member(rank);
-    const std::string now = failovers_.now_of(rank);
+    const std::string now = ps_recovery_.failovers().now_of(rank);
     text += fmt::format("{}, pid {}{}", member.name(), member.pid, now.empty() ? "" : ", " + now);
     if (const auto status = members_.status(rank); status.state != cluster::MemberState::alive) {
       const std::chrono::duration<double> since = cluster::Membership::Clock::now() - status.since;

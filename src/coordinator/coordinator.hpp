@@ -1,12 +1,9 @@
-// coordinator.hpp -- hands closures to workers and collects what they return.
+// coordinator.hpp -- sends closures to workers and collects their results.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -15,8 +12,10 @@
 #include "capstan/coordinator.hpp"
 #include "cluster/membership/failure_detector.hpp"
 #include "coordinator/metrics.hpp"
-#include "coordinator/recovery/failover_manager.hpp"
+#include "coordinator/recovery/job_record.hpp"
+#include "coordinator/recovery/last_worker.hpp"
 #include "coordinator/recovery/late_workers.hpp"
+#include "coordinator/recovery/ps_recovery.hpp"
 #include "coordinator/recovery/restarted_workers.hpp"
 #include "coordinator/scheduling/closure_queue.hpp"
 #include "coordinator/scheduling/control_loop.hpp"
@@ -27,7 +26,9 @@
 
 namespace capstan::coordinator {
 
-/// The thread that waits for results drives the control fabric; the control loop's keeper does meanwhile.
+/// A thread that waits for results drives the control fabric; otherwise the control loop's keeper does. The
+/// parts below are that thread's, except where their headers say otherwise. Has more members than most
+/// classes: it connects the parts, in the order in which they must be created and destroyed.
 class Coordinator {
  public:
   explicit Coordinator(strategy::Strategy& strategy);
@@ -35,23 +36,23 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  /// Throws Error(out_of_range) for an affinity to a worker that was never there.
+  /// Throws Error(out_of_range) for an affinity to a worker that does not exist.
   std::shared_ptr<Result> schedule(std::uint32_t function, detail::PackedArguments arguments,
                                    ClosureQueue::Extras extras = {});
-  /// For one worker alone; see ClosureQueue::put_for. Throws Error(out_of_range).
+  /// Schedules a closure for one worker only; see ClosureQueue::put_for. Throws Error(out_of_range).
   std::shared_ptr<Result> schedule_on(int worker, std::uint32_t function, detail::PackedArguments arguments);
   /// Throws Error(out_of_range).
   void check_worker(int worker) const;
   ClosureQueue& queue() noexcept { return *queue_; }
   strategy::Strategy& strategy() noexcept { return strategy_; }
-  /// Of all ranks but this one, in their order. Any thread.
+  /// Returns the state of each rank except this one, by rank. Any thread.
   std::vector<TaskState> task_states() const;
   /// See ClusterCoordinator::record_step.
-  void record_step(std::int64_t step);
-  /// Of workers that are there now, in order.
+  void record_step(std::int64_t step) { record_.record_step(step); }
+  /// Returns the indices of live workers, ascending. Blocks while there is none.
   std::vector<int> worker_indices();
   Metrics& metrics() noexcept { return metrics_; }
-  /// A worker of that index is lost, or was.
+  /// Returns true if a worker with this index is dead, or was.
   bool has_lost(int worker) const { return members_.has_lost_worker(worker); }
   int workers() const noexcept { return members_.alive(Role::worker); }
 
@@ -70,21 +71,11 @@ class Coordinator {
   void look_for_silent_ps();
   void note(const cluster::Membership::Change& change);
   bool lose(transport::Peer& worker, cluster::MemberState state, std::string cause);
-  void let_go(transport::Peer& peer);
-  void when_alone(const transport::Peer& last);
+  void release(transport::Peer& peer);
   std::string status() const;
   std::set<int> tell_every_ps_of_death(const protocol::WorkerDead& worker);
-  bool may_restart() const;
-  void give_up_waiting();
-  bool greet_returned_ps();
-  void lose_ps(transport::Peer& peer, std::string cause);
-  void wait_for_ps();
-  cluster::Membership::Clock::time_point waits_until(const cluster::Membership::Status& ps) const;
-  std::vector<std::int32_t> lost_workers() const;
   void add_workers();
   void recover();
-  void note_members();
-  void look_at_open_closures();
 
   strategy::Strategy& strategy_;
   cluster::Runtime& runtime_;
@@ -92,28 +83,19 @@ class Coordinator {
   std::shared_ptr<ControlLoop> loop_;    // shared with results that outlive this object
   std::shared_ptr<ClosureQueue> queue_;  // shared with a save in progress
   Dispatcher dispatcher_;
-  RestartedWorkers returning_;
-  std::string last_lost_;                                             // the worker
-  std::optional<std::chrono::steady_clock::time_point> alone_until_;  // without a worker
-  bool overruns_ = false;  // a function may be running past its deadline
-  struct Returned {
-    cluster::Member ps;
-    std::uint32_t incarnation = 0;
-  };
-  std::vector<Returned> returned_;                      // not greeted yet
-  std::vector<std::pair<int, std::string>> not_taken_;  // spares that cannot, and why
-  FailoverManager failovers_;
+  RestartedWorkers restarted_workers_;
+  bool overruns_ = false;  // a closure may be running past its deadline
+  JobRecord record_;
   cluster::FailureDetector failure_detector_;
+  PsRecovery ps_recovery_;
   Watchdog watchdog_;
   Watchdog::Clock::time_point next_look_{};
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<std::jthread> embedded_workers_;
-  bool members_changed_ = false;
-  std::atomic<bool> lacks_start_{false};  // it has to go on from a checkpoint, and none has been restored yet
-  bool too_much_open_ = false;            // of the thread that drives the loop
   Metrics metrics_;
   transport::Subscriptions subscriptions_;
-  LateWorkers late_;  // last: its thread uses all of the above
+  LateWorkers late_;  // its thread uses all of the above
+  LastWorker last_worker_;
 };
 
 }  // namespace capstan::coordinator

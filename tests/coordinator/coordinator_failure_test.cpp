@@ -1,6 +1,8 @@
 // coordinator_failure_test.cpp -- workers and ps that end while functions run, as threads.
 // Tests: src/coordinator/worker/server.cpp
 // Tests: src/coordinator/recovery/failure_handling.cpp
+// Tests: src/coordinator/recovery/last_worker.cpp
+// Tests: src/coordinator/recovery/ps_recovery.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@ using std::chrono::milliseconds;
 
 class WatchdogTest : public testing::Test {
  protected:
-  bool stalled_after(milliseconds time, std::uint64_t ended, bool under_way = true) {
-    return watchdog_.barks(now_ += time, ended, under_way);
+  bool stalled_after(milliseconds time, std::uint64_t ended, bool in_flight = true) {
+    return watchdog_.stalled(now_ += time, ended, in_flight);
   }
 
   static constexpr milliseconds kStall{1000};

@@ -15,7 +15,7 @@ namespace capstan::coordinator {
 void Coordinator::add_workers() {
   for (const cluster::Member& member : runtime_.members()) {
     // Traffic both ways is what makes either end's death visible to the other.
-    const bool no_spare_any_more = member.role == Role::spare && !failovers_.waits(member.rank);
+    const bool no_spare_any_more = member.role == Role::spare && !ps_recovery_.failovers().waits(member.rank);
     if (member.role != Role::coordinator && !no_spare_any_more &&
         (member.role != Role::worker || runtime_.incarnation() == 0))
       runtime_.control_peer(member).send(transport::kHello, {});
@@ -33,7 +33,7 @@ void Coordinator::add_workers() {
 /// Nothing is dispatched before it is certain what of each closure counts: every worker has ended what it
 /// ran, or is fenced off, and every ps has applied what they had pushed.
 void Coordinator::recover() {
-  lacks_start_ = runtime_.coordinator_memory().read().too_much_open;
+  record_.recover();
   queue_->number_for_one_from(static_cast<std::uint64_t>(runtime_.incarnation()) << 40);
   const auto silent = [this] {
     std::vector<transport::Peer*> peers;
@@ -58,53 +58,8 @@ void Coordinator::recover() {
                             [&] { return !dispatcher_.any_open() || queue_->broken(); });
   look_for_silent_ps();
   if (queue_->broken()) return;  // every call says why
-  note_members();
+  record_.record_members();
   log::info("the coordinator goes on with {} workers", workers());
-}
-
-/// For the process after this one.
-void Coordinator::note_members() {
-  runtime_.coordinator_memory().change([this](cluster::CoordinatorRecord& record) {
-    record.ps.clear();
-    record.workers.clear();
-    record.lost.clear();
-    for (cluster::Member& member : members_.table_now().members) {
-      if (member.role != Role::ps) continue;
-      member.data_address = member.control_address;  // of the two the one that is known here first
-      record.ps.push_back(std::move(member));
-    }
-    for (const int rank : members_.worker_ranks()) {
-      if (static_cast<std::size_t>(rank) >= runtime_.members().size())
-        record.workers.push_back(members_.member(rank));
-      if (members_.is_lost(rank)) record.lost.push_back(rank);
-    }
-  });
-}
-
-void Coordinator::record_step(std::int64_t step) {
-  queue_->join(std::nullopt);
-  strategy_.context().client().flush();  // what the program pushed itself
-  const std::uint64_t next = queue_->next_id();
-  queue_->mark_recorded();
-  runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
-    record.step = step;
-    record.next_closure = next;
-    record.too_much_open = false;
-  });
-}
-
-void Coordinator::look_at_open_closures() {
-  if (lacks_start_ && !runtime_.coordinator_memory().read().too_much_open) lacks_start_ = false;
-  const auto is_too_much = [this] { return queue_->since_recorded() > cluster::kMostOpenClosures; };
-  const bool too_much = is_too_much();
-  if (too_much == std::exchange(too_much_open_, too_much) || !too_much) return;
-  log::warn(
-      "{} functions have been scheduled since the last record_step(): a coordinator that is killed now goes "
-      "on "
-      "from a checkpoint alone",
-      cluster::kMostOpenClosures);
-  runtime_.coordinator_memory().change(
-      [&](cluster::CoordinatorRecord& record) { record.too_much_open = is_too_much(); });
 }
 
 }  // namespace capstan::coordinator

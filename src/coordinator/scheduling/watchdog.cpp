@@ -1,4 +1,4 @@
-// watchdog.cpp -- a tenth of the time is how exact it is.
+// watchdog.cpp -- compares counts of ended closures.
 #include "coordinator/scheduling/watchdog.hpp"
 
 #include <algorithm>
@@ -9,9 +9,9 @@ std::chrono::milliseconds Watchdog::period() const noexcept {
   return std::max(timeout_ / 10, std::chrono::milliseconds(1));
 }
 
-bool Watchdog::barks(Clock::time_point now, std::uint64_t ended, bool under_way) {
-  if (!under_way || !watching_ || ended != ended_) {
-    watching_ = under_way;
+bool Watchdog::stalled(Clock::time_point now, std::uint64_t ended, bool in_flight) {
+  if (!in_flight || !watching_ || ended != ended_) {
+    watching_ = in_flight;
     ended_ = ended;
     since_ = now;
     return false;

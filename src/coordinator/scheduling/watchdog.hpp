@@ -1,4 +1,4 @@
-// watchdog.hpp -- notices that closures are under way and none ends.
+// watchdog.hpp -- detects that closures are in flight and none ends.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,14 @@ class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `timeout` 0: never.
+  /// `timeout` 0: never reports a stall.
   explicit Watchdog(std::chrono::milliseconds timeout) : timeout_(timeout) {}
   bool on() const noexcept { return timeout_.count() > 0; }
-  /// How often to look.
+  /// Interval between two calls of stalled().
   std::chrono::milliseconds period() const noexcept;
-  /// True when something has been under way for the whole time and `ended`, a count, has not changed; and
-  /// again after as long.
-  bool barks(Clock::time_point now, std::uint64_t ended, bool under_way);
+  /// Returns true if closures have been in flight for the whole timeout and `ended`, a count, has not
+  /// changed; again after every further timeout.
+  bool stalled(Clock::time_point now, std::uint64_t ended, bool in_flight);
 
  private:
   std::chrono::milliseconds timeout_;

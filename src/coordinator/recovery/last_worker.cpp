@@ -1,0 +1,45 @@
+// last_worker.cpp -- waits for a worker while there is none.
+#include "coordinator/recovery/last_worker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capstan::coordinator {
+
+void LastWorker::note_loss(const std::string& worker) {
+  if (runtime_.membership().alive(Role::worker) > 0) return;
+  last_ = worker;
+  if (may_return()) {
+    deadline_ = Clock::now() + runtime_.settings().duration("worker-wait");
+  } else {
+    queue_.break_down(Code::unavailable, worker + " is gone, and no worker is left");
+  }
+}
+
+/// Judges by the workers' ranks: the last restart of a worker may have failed before it reached this process.
+bool LastWorker::may_return() const {
+  if (may_join_()) return true;
+  const cluster::Table& table = runtime_.table();
+  const cluster::Membership& members = runtime_.membership();
+  const std::vector<int> ranks = members.worker_ranks();
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return members.state(rank) == cluster::MemberState::joining ||
+           table.times_restarted(rank) < table.restarts;
+  });
+}
+
+void LastWorker::check() {
+  if (!deadline_) return;
+  if (runtime_.membership().alive(Role::worker) > 0) {
+    deadline_.reset();
+  } else if (Clock::now() >= *deadline_) {
+    deadline_.reset();
+    queue_.break_down(
+        Code::unavailable,
+        fmt::format("{} is gone, no worker is left, and none has come within {} ms (--worker-wait)", last_,
+                    runtime_.settings().duration("worker-wait").count()));
+  }
+}
+
+}  // namespace capstan::coordinator
