@@ -1,4 +1,4 @@
-// runtime.hpp -- what a rank has once it has joined: the table of members, its settings, its fabrics.
+// runtime.hpp -- a rank that has joined a job: its settings, its members, its fabrics.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,11 @@ class TraceFile;
 namespace capstan::cluster {
 
 /// A coordinator and a worker have two fabrics, each owned by one thread: `control` by the thread that
-/// dispatches or takes closures, `data` by the thread that runs user code and moves parameters. A ps has one
-/// thread and one fabric.
+/// dispatches or receives closures, `data` by the thread that runs user code and transfers parameters. A ps
+/// has one thread and one fabric.
+///
+/// Every part of a rank has a reference to this object, so it has more functions than most classes; most look
+/// something up. `member`, `count`, `name_of`, `members` and `table` are shorthands of `membership()`.
 class Runtime {
  public:
   /// `started_again`: this rank, when it is none of the table's members.

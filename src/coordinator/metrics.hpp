@@ -1,5 +1,4 @@
-// metrics.hpp -- the coordinator's figures of the whole job: asks all ranks, keeps what they say, hands
-// records on.
+// metrics.hpp -- the metrics of the job: collects reports of all ranks and makes records of them.
 #pragma once
 
 #include <atomic>
@@ -20,9 +19,12 @@
 
 namespace capstan::coordinator {
 
-/// With --run-dir every rank is asked once in --metrics-every what it has done, by a small message; ps and
-/// workers answer between two things that they do. Nothing waits for an answer, and files are written by a
-/// thread of their own. Used by the thread that drives the control loop, but where another is named.
+/// With --run-dir, requests a report from each rank every --metrics-every; ps and workers answer between two
+/// other tasks. Nothing waits for an answer, and a thread of its own writes the files. Used by the thread
+/// that drives the control loop, unless stated otherwise.
+///
+/// Has more members than most classes: the request in progress, the reports so far, and a copy of the latest
+/// record for other threads.
 class Metrics {
  public:
   using Clock = std::chrono::steady_clock;

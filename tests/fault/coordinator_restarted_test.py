@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Tests: src/coordinator/recovery/job_record.cpp
 """The coordinator dies by SIGKILL and is started again: the job goes on from its last recorded step, and what closures add counts exactly once."""
 # Tests: src/coordinator/recovery/coordinator_recovery.cpp
 # Tests: src/strategy/recovery.cpp

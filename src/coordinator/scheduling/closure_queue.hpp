@@ -1,5 +1,5 @@
-// closure_queue.hpp -- what is scheduled, what runs, what went wrong. The rules of TensorFlow's closure
-// queue.
+// closure_queue.hpp -- closures that are scheduled or run, and the first error. The rules are those of
+// TensorFlow's _CoordinatedClosureQueue (tensorflow/python/distribute/coordinator/cluster_coordinator.py).
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,11 @@ struct Ran {
   std::uint64_t nanoseconds = 0;
 };
 
-/// Thread-safe. One thread schedules and joins, another takes closures and says how they ended.
+/// Thread-safe. One thread schedules and joins, another takes closures and reports how they ended.
+///
+/// Above the usual size: one mutex guards the order of closures, the first error and what is in flight, since
+/// an error cancels what is queued and decides what join() returns. Lines of closures, closures that wait for
+/// arguments and results are classes of their own.
 class ClosureQueue final : public strategy::ClosureScheduler {
  public:
   /// `limit`: closures that are queued before put() waits; 0 = any number. `waiter` is how put and join wait,
