@@ -46,7 +46,7 @@ class Sending {
   ~Sending() {
     wait_for_fewer_than(1);
     if (in_flight_ == 0) return;
-    to_.give_up();
+    to_.disconnect();
     wait_for_fewer_than(1);
   }
   Sending(const Sending&) = delete;

@@ -55,10 +55,10 @@ class Hub {
   ~Hub() {
     // By force: nobody progresses the other ends any longer.
     for (auto& spoke : spokes_) {
-      if (spoke->hub != nullptr) spoke->hub->give_up();
+      if (spoke->hub != nullptr) spoke->hub->disconnect();
     }
     for (transport::Peer* peer : peers_) {
-      if (peer != nullptr) peer->give_up();
+      if (peer != nullptr) peer->disconnect();
     }
   }
   Hub(const Hub&) = delete;

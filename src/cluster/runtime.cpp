@@ -40,8 +40,8 @@ Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabr
 Runtime::~Runtime() {
   // A process that has an agent is in one job, and ends with it.
   if (in_process_ || !Heartbeat::watched()) return;
-  control_->leave_the_rest_to_exit();
-  if (data_) data_->leave_the_rest_to_exit();
+  control_->leave_teardown_to_exit();
+  if (data_) data_->leave_teardown_to_exit();
 }
 
 std::string Runtime::log_tag() const {
@@ -74,7 +74,7 @@ void Runtime::ps_returned_to_data(const Member& ps) {
 
 void Runtime::drop_data_peer(int rank) noexcept {
   transport::Peer* peer = data_peers_.at(static_cast<std::size_t>(rank));
-  if (peer != nullptr) peer->count_as_failed();
+  if (peer != nullptr) peer->mark_failed();
 }
 
 void Runtime::coordinator_returned(const Member& coordinator) {

@@ -89,7 +89,7 @@ Strategy::Job::Job(cluster::Runtime& runtime) : runtime_(runtime) {
 
 Strategy::Job::~Job() {
   // Closing its peers still delivers what has arrived, and handlers refer to the strategy.
-  runtime_.control().silence();
+  runtime_.control().remove_handlers();
   runtime_.end_job(over_);
 }
 

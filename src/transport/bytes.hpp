@@ -1,4 +1,4 @@
-// bytes.hpp -- plain values to and from the bytes that a message or a put carries.
+// bytes.hpp -- converts trivially copyable values to and from the bytes of a message or a put.
 #pragma once
 
 #include <cstring>
@@ -10,15 +10,15 @@
 
 namespace capstan::transport {
 
-/// The bytes of `value` itself, which must live as long as they are used.
+/// Returns a view of the bytes of `value`, which must outlive the view.
 template <class T>
 Bytes as_bytes(const T& value) {
-  static_assert(std::is_trivially_copyable_v<T>, "its bytes are its value");
+  static_assert(std::is_trivially_copyable_v<T>, "T must be trivially copyable");
   return std::as_bytes(std::span<const T, 1>(&value, 1));
 }
 
-/// The header of `message`. Empty, and counted by count_malformed, when its size is not that of a T. Every
-/// handler reads its header with this, before anything else.
+/// Returns the header of `message`; nothing if its size is not that of a T, which count_malformed counts.
+/// Every handler reads its header with this function, before anything else.
 template <class T>
 [[nodiscard]] std::optional<T> read_header(const Message& message) noexcept {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -16,7 +16,7 @@
 namespace capstan::transport {
 namespace {
 
-/// An abstract name starts with a zero, and its length is that of the address.
+/// An abstract name starts with a zero byte, and the length of the address ends it.
 std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -37,16 +37,16 @@ Doorbell::Doorbell() : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLO
   }
 }
 
-void Doorbell::silence() noexcept {
+void Doorbell::clear() noexcept {
   char byte = 0;
   while (recv(fd_.get(), &byte, 1, 0) >= 0) {
   }
 }
 
-bool Doorbell::ring(const std::string& name) noexcept {
+bool Doorbell::signal(const std::string& name) noexcept {
   if (name.empty()) return false;
   const auto [address, length] = address_of(name);
-  // A full queue means that it rings already.
+  // A full queue means that the doorbell is signaled already.
   return sendto(fd_.get(), "", 1, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), length) == 1 ||
          errno == EAGAIN || errno == EWOULDBLOCK;
 }

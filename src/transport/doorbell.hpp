@@ -1,4 +1,4 @@
-// doorbell.hpp -- wakes a thread of another process on this host with one system call.
+// doorbell.hpp -- wakes a thread of another process of this host with one system call.
 #pragma once
 
 #include <string>
@@ -7,22 +7,23 @@
 
 namespace capstan::transport {
 
-/// A datagram socket with an abstract name, which leaves no file behind. A UCX message over TCP wakes, too,
-/// and takes longer. Fabric::wait polls it.
+/// A Unix datagram socket with an abstract name, which leaves no file behind. Fabric::wait polls it. A UCX
+/// message over TCP would also wake the thread, but takes longer.
 class Doorbell {
  public:
-  /// Throws Error(internal) when the system has no socket left.
+  /// Throws Error(internal) if no socket can be opened.
   Doorbell();
   Doorbell(const Doorbell&) = delete;
   Doorbell& operator=(const Doorbell&) = delete;
 
-  /// Readable while it rings.
+  /// Readable from signal() until clear().
   int fd() const noexcept { return fd_.get(); }
-  /// What another process passes to `ring`. Random, so that it names nothing in another network namespace.
+  /// The name that another process passes to signal(). Random, so that it is unique across network
+  /// namespaces.
   const std::string& name() const noexcept { return name_; }
-  void silence() noexcept;
-  /// Rings the bell of that name. False when it is not there, or in another network namespace.
-  bool ring(const std::string& name) noexcept;
+  void clear() noexcept;
+  /// Signals the doorbell with this name. Returns false if there is none in this network namespace.
+  bool signal(const std::string& name) noexcept;
 
  private:
   FileDescriptor fd_;

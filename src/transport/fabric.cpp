@@ -1,4 +1,4 @@
-// fabric.cpp -- what both fabrics share: handlers, liveness, the polite wait.
+// fabric.cpp -- what both fabrics share: handlers, liveness, waiting.
 #include "transport/fabric.hpp"
 
 #include <algorithm>
@@ -40,11 +40,11 @@ void Peer::require_alive() const {
 }
 
 void Peer::revive(Bytes, const std::string&) {
-  throw Error(Code::unimplemented, name_ + " is a thread of this process; it does not come back");
+  throw Error(Code::unimplemented, name_ + " is a thread of this process and cannot be replaced");
 }
 
 std::unique_ptr<Region> Fabric::adopt(std::span<std::byte>, const FileLocation&) {
-  throw Error(Code::unimplemented, "a fabric between threads of one process has no kept memory");
+  throw Error(Code::unimplemented, "a fabric between threads of one process has no persistent memory");
 }
 
 void Fabric::on_message(std::uint16_t type, Handler handler) {
@@ -52,7 +52,7 @@ void Fabric::on_message(std::uint16_t type, Handler handler) {
   handlers_[type] = std::move(handler);
 }
 
-void Fabric::silence() noexcept {
+void Fabric::remove_handlers() noexcept {
   handlers_.clear();
   failure_handler_ = nullptr;
   silent_ = true;
@@ -84,7 +84,7 @@ unsigned Fabric::deliver_unhandled() noexcept {
   }
   if (!failure_handler_ || unhandled_failures_.empty()) return delivered;
   for (Peer* peer : std::exchange(unhandled_failures_, {})) {
-    if (!peer->failed()) continue;  // connected again since
+    if (!peer->failed()) continue;  // it has been revived
     report_failure(*peer);
     ++delivered;
   }
@@ -134,7 +134,7 @@ void Subscriptions::end() noexcept {
 }
 
 bool progress_until(Fabric& fabric, Deadline deadline, const std::function<bool()>& done) {
-  // Short spins catch answers of tens of microseconds; after that the core belongs to others.
+  // Polling catches answers that take tens of microseconds; after that other threads may need the core.
   constexpr int kSpins = 200;
   for (int idle = 0; !done();) {
     if (fabric.progress() != 0) {

@@ -1,8 +1,8 @@
 // fabric.hpp -- how a rank reaches other ranks: active messages, registered memory, windows onto it.
 //
-// Two implementations: ucx_fabric.hpp between processes, loop.hpp between threads of one process. Nothing
-// above this folder knows which. A Fabric and all that comes from it belong to one thread at a time; `wake`
-// alone may be called from any thread.
+// Two implementations: ucx/fabric.hpp between processes, loop/loop.hpp between threads of one process. The
+// layers above use this interface only. A Fabric and the objects that it creates belong to one thread at a
+// time; only `wake` may be called from any thread.
 #pragma once
 
 #include <chrono>
@@ -24,19 +24,19 @@ namespace capstan::transport {
 using Bytes = std::span<const std::byte>;
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// The deadline that lies `timeout` ahead, or the end of time.
+/// Returns the time `timeout` from now; the last time point if that overflows.
 inline Deadline deadline_in(std::chrono::milliseconds timeout) { return deadline_after(timeout); }
 
-/// The longest header of a message that is sent in place.
+/// Size limit of the header of a message that is sent in place, in bytes.
 inline constexpr std::size_t kInPlaceHeader = 120;
-/// Data that fits one message of every transport; larger messages are cut up and put together again, which
-/// costs a copy. Found over TCP, whose buffers hold 64 KiB with UCX's and our headers.
+/// Largest payload that every transport sends as one message; a larger one is split and reassembled, which
+/// costs a copy. Measured over TCP, whose 64 KiB buffers also hold the headers of UCX and Capstan.
 inline constexpr std::size_t kPieceBytes = 60 * 1024;
 
-/// How a window reaches its memory. `automatic` maps where it can.
+/// How a window reaches its memory. `automatic` maps the memory where that is possible.
 enum class WindowPath : std::uint8_t { automatic, mapped, rma };
 
-/// What another rank needs in order to open a window: an address and the fabric's own key.
+/// What another rank needs to open a window: an address and the fabric's key.
 struct RegionKey {
   std::uint64_t address = 0;
   std::uint64_t length = 0;
@@ -44,8 +44,8 @@ struct RegionKey {
   FileLocation file = {};
 };
 
-/// Memory that other ranks may read and write. Zeroed, page-aligned. Freed with the object, while peers that
-/// mapped it keep their mapping.
+/// Registered memory that other ranks may read and write. Zeroed and page-aligned. The object owns the
+/// memory; peers that mapped it keep their mappings.
 class Region {
  public:
   virtual ~Region() = default;
@@ -53,34 +53,34 @@ class Region {
   virtual RegionKey key() const = 0;
 };
 
-/// Remote memory. On the same host it is mapped: `mapped()` is a plain pointer and put/get are copies.
-/// Elsewhere it is RMA. An access to a dead rank's mapped memory succeeds: ask Peer::failed.
+/// Memory of another rank. On the same host it can be mapped: then `mapped()` is a plain pointer, and put and
+/// get are copies; otherwise they are RMA operations. An access to mapped memory of a dead rank succeeds, so
+/// check Peer::failed.
 class Window {
  public:
   virtual ~Window() = default;
 
-  /// The memory itself, or nullptr when only put and get reach it.
+  /// The memory itself; nullptr if only put and get reach it.
   std::byte* mapped() const noexcept { return mapped_; }
   std::uint64_t length() const noexcept { return length_; }
 
-  /// Starts a write. `data` may be reused on return. Ordered with later puts only by `fence`. An aligned
-  /// 64-bit word arrives in one piece; so it is read by `get`. REQUIRES, here and below: all of it within the
-  /// window.
+  /// Starts a write. `data` may be reused on return. Only `fence` orders it with later puts. put and get are
+  /// atomic for an aligned 64-bit word. REQUIRES, here and below: the access lies within the window.
   virtual void put(std::uint64_t offset, Bytes data) = 0;
-  /// Reads; waits for the answer until `deadline`.
+  /// Reads. Throws Error(deadline_exceeded) if the data has not arrived by `deadline`.
   virtual void get(std::uint64_t offset, std::span<std::byte> out, Deadline deadline) = 0;
-  /// Adds to a 64-bit word at the owner and returns what was there. Every rank must use the same kind of
-  /// window for one word: an HCA's atomics and a CPU's are not coherent with each other.
+  /// Adds to an aligned 64-bit word at the owner and returns the value before. All ranks must use the same
+  /// kind of window for a word: atomics of an HCA and of a CPU are not coherent with each other.
   virtual std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t delta, Deadline deadline) = 0;
-  /// Puts before it arrive before puts after it.
+  /// Orders puts before the call before puts after it.
   virtual void fence() = 0;
-  /// Returns when all puts have arrived.
+  /// Blocks until all puts have arrived. Throws Error(deadline_exceeded).
   virtual void flush(Deadline deadline) = 0;
 
  protected:
-  /// An access outside of the window is a broken promise.
+  /// Aborts if the access does not lie within the window.
   void require_inside(std::uint64_t offset, std::uint64_t bytes) const;
-  /// An aligned 64-bit word, which is moved in one piece.
+  /// Returns true for an aligned 64-bit word, which is accessed atomically.
   static bool is_word(std::uint64_t offset, std::uint64_t bytes) noexcept {
     return bytes == sizeof(std::uint64_t) && offset % sizeof(std::uint64_t) == 0;
   }
@@ -95,42 +95,39 @@ class Peer {
   virtual ~Peer() = default;
 
   int rank() const noexcept { return rank_; }
-  /// "ps 1 (rank 2 on node17)": what error messages call it.
+  /// "ps 1 (rank 2 on node17)", for messages.
   const std::string& name() const noexcept { return name_; }
-  /// True from the moment that the transport has seen it die, or a wait for it ran out.
+  /// True once the transport has reported its death, or a wait for it has timed out.
   bool failed() const noexcept { return failed_; }
-  /// Throws Error(unavailable) naming the peer when it has failed.
+  /// Throws Error(unavailable), which names the peer, if it has failed.
   void require_alive() const;
 
   /// Sends an active message; `header` and `payload` may be reused on return. Messages to one peer arrive in
-  /// order. Never blocks. A message to a peer that has failed is dropped: on_failure has said so.
+  /// order. Never blocks. A message to a failed peer is dropped.
   virtual void send(std::uint16_t type, Bytes header, Bytes payload = {}) = 0;
-  /// The same without a copy of `payload`, which must stay as it is until `in_flight` has come down again: it
-  /// is raised by one here, and lowered inside progress() when the transport has done with the payload, or
-  /// the peer has failed. `in_flight` outlives the peer's fabric or that moment. `header`: at most
-  /// kInPlaceHeader bytes.
+  /// The same without a copy of `payload`, which must not change while it is in flight. The call increments
+  /// `in_flight`; progress() decrements it when the transport no longer needs the payload, or the peer has
+  /// failed. `in_flight` must live until then. `header` has at most kInPlaceHeader bytes.
   virtual void send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t& in_flight) = 0;
 
-  /// Ends the connection by force, and with it every send and access that is under way. The peer counts as
-  /// failed.
-  virtual void give_up() noexcept = 0;
+  /// Closes the connection by force, which ends all its sends and accesses in flight. The peer has failed.
+  virtual void disconnect() noexcept = 0;
 
-  /// It is known to be gone, though the transport has not seen it die: waits end. Also inside progress().
-  void count_as_failed() noexcept { failed_ = true; }
+  /// The peer is known to be dead before the transport reports it: waits end. Also inside progress().
+  void mark_failed() noexcept { failed_ = true; }
 
-  /// Connects anew, to the process that has taken the place of the one that was there, and may have another
-  /// name (that is, host). Windows that are not
-  /// mapped are of no use any more. Not inside progress(). Throws Error(unimplemented) between threads of one
-  /// process.
+  /// Connects to the process that has replaced the previous one; `name` may differ, since its host may.
+  /// Windows that are not mapped become invalid. Not inside progress(). Throws Error(unimplemented) between
+  /// threads of one process.
   virtual void revive(Bytes address, const std::string& name);
 
-  /// Throws Error(unavailable) when `path` is `mapped` and the memory cannot be mapped.
+  /// Throws Error(unavailable) if `path` is `mapped` and the memory cannot be mapped.
   virtual std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) = 0;
 
-  /// What carries the data, for the log: "tcp", "loop", "rc_mlx5".
+  /// Names of the transports in use, for the log: "tcp", "loop", "rc_mlx5".
   virtual std::string transports() const = 0;
-  /// The adapter reads and writes the peer's memory by itself. Otherwise RMA is emulated by its CPU, and
-  /// active messages move more.
+  /// The adapter accesses the peer's memory without its CPU. Otherwise UCX emulates RMA on that CPU, and
+  /// active messages have more bandwidth.
   virtual bool has_hardware_rma() const = 0;
 
  protected:
@@ -141,7 +138,7 @@ class Peer {
   bool failed_ = false;
 };
 
-/// An active message as its handler sees it. The spans die when the handler returns.
+/// An active message, as its handler receives it. The spans are valid until the handler returns.
 struct Message {
   std::uint16_t type = 0;
   int from = -1;  ///< rank of the sender
@@ -149,8 +146,8 @@ struct Message {
   Bytes payload;
 };
 
-/// Counts a message whose header does not have `expected` bytes, which its handler ignores, and logs the
-/// first one of each type. Any thread.
+/// Counts a message that was dropped because its header does not have `expected` bytes, and logs the first
+/// one of each type. Any thread.
 void count_malformed(const Message& message, std::size_t expected) noexcept;
 /// Number of calls of count_malformed in this process.
 std::uint64_t malformed_messages() noexcept;
@@ -163,63 +160,64 @@ class Fabric {
 
   virtual ~Fabric() = default;
 
-  /// What another rank hands to `connect`.
+  /// The address that other ranks pass to `connect`.
   virtual std::vector<std::byte> address() const = 0;
-  /// The rank that this fabric's messages are said to come from. Set once, before the first send.
+  /// The sender of this fabric's messages. Set before the first send.
   void set_rank(int rank) noexcept { rank_ = rank; }
   int rank() const noexcept { return rank_; }
-  /// Messages carry this secret from now on, and a message that arrives without it is dropped before any
-  /// handler. All zeros before. Does nothing between threads of one process. REQUIRES: no message was sent or
-  /// received yet.
+  /// From now on messages carry this secret, which is zero before, and received messages without it are
+  /// dropped. Does nothing between threads of one process. REQUIRES: no message was sent or received yet.
   virtual void set_secret(const JobSecret& /*secret*/) noexcept {}
 
-  /// A new connection; it lives as long as the fabric. Two ends of one rank (its control and its data fabric)
+  /// Returns a new connection, which lives as long as the fabric. The control and the data fabric of one rank
   /// are two peers.
   virtual Peer& connect(int rank, const std::string& name, Bytes address) = 0;
 
   virtual std::unique_ptr<Region> allocate(std::size_t bytes) = 0;
-  /// Registers mapped memory that outlives the region. It is as it is: neither zeroed nor freed. Throws
+  /// Registers mapped memory, which must outlive the region; it is neither zeroed nor freed. Throws
   /// Error(unimplemented) between threads of one process.
-  virtual std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FileLocation& place);
+  virtual std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FileLocation& location);
 
-  /// Runs handlers of what has arrived. 0 means that nothing had.
+  /// Runs the handlers of messages that have arrived. Returns 0 if there was nothing to do.
   virtual unsigned progress() = 0;
-  /// Before a `sleep`: false when something may have arrived already.
+  /// Prepares a `sleep`. Returns false if something may have arrived already.
   virtual bool arm() = 0;
-  /// Sleeps until something may have arrived, `wake` is called, or the time is over. Does not progress. The
-  /// thread that armed may sleep while another has taken the fabric over.
+  /// Sleeps until something may have arrived, `wake` is called, or `timeout` has passed. Does not progress.
+  /// The thread that called `arm` may sleep while another thread uses the fabric.
   virtual void sleep(std::chrono::milliseconds timeout) = 0;
   void wait(std::chrono::milliseconds timeout) {
     if (arm()) sleep(timeout);
   }
-  /// Windows read into, and write from, the memory of a GPU of this process as they do any other.
+  /// Returns true if windows can read into, and write from, memory of this process's GPUs.
   virtual bool reaches_gpus() const { return false; }
-  /// Ends a `sleep`, or the next one. From any thread.
+  /// Ends the current `sleep`, or the next one. Any thread.
   virtual void wake() noexcept = 0;
-  /// What another process of this host passes to `ring` to wake this fabric. Empty where nobody needs to.
+  /// The name that another process of this host passes to `signal` to wake this fabric; empty between
+  /// threads.
   virtual std::string doorbell() const { return {}; }
-  /// Wakes the fabric whose `doorbell` that is. False when it cannot be reached this way: send a message.
-  virtual bool ring(const std::string& /*bell*/) noexcept { return false; }
+  /// Wakes the fabric with this `doorbell`. Returns false if that is not possible: send a message instead.
+  virtual bool signal(const std::string& /*doorbell*/) noexcept { return false; }
 
-  /// One handler a message type. A message without a handler is logged and dropped, unless it is kept.
+  /// Sets the handler of a message type. A message without a handler is logged and dropped, unless
+  /// keep_unhandled says otherwise.
   void on_message(std::uint16_t type, Handler handler);
   /// Runs inside progress(), once for each peer that dies.
   void on_failure(FailureHandler handler) { failure_handler_ = std::move(handler); }
-  /// Whether messages and failures that have no handler are kept until they have one; the next progress()
-  /// then delivers them, in order. Of equal messages of one rank the last is kept, so that repeated ones take
-  /// no more memory.
+  /// Whether messages and failures without a handler are kept until they have one; the next progress() then
+  /// delivers them in order. Of equal messages of a rank only the last is kept, which bounds the memory of
+  /// repeated ones.
   void keep_unhandled(bool keep) noexcept { keeps_unhandled_ = keep; }
-  /// Forgets all handlers, and all that was kept; what still arrives is dropped. For the end of what the
-  /// handlers belong to.
-  void silence() noexcept;
-  /// The process ends soon after this object, and others may be connecting to it at any time: connections
-  /// that are not this object's own are left to the end of the process.
-  virtual void leave_the_rest_to_exit() noexcept {}
+  /// Removes all handlers and kept messages; messages that arrive later are dropped. Called before the owner
+  /// of the handlers ends.
+  void remove_handlers() noexcept;
+  /// The process exits soon after this object is destroyed, while other ranks may still connect to it: the
+  /// destructor closes this object's own connections and leaves all else to the exit.
+  virtual void leave_teardown_to_exit() noexcept {}
 
  protected:
   void deliver(const Message& message) noexcept;
   void report_failure(Peer& peer) noexcept;
-  /// First in progress(): what was kept and has a handler now. Returns their number.
+  /// Called first in progress(): delivers kept messages that have a handler now. Returns their number.
   unsigned deliver_unhandled() noexcept;
 
  private:
@@ -243,8 +241,8 @@ class Fabric {
   std::vector<Peer*> unhandled_failures_;
 };
 
-/// The handlers of one owner, which end with it; what arrives for them afterwards is dropped. To be used and
-/// destroyed by the thread that progresses the fabric.
+/// The handlers of one owner; its destructor removes them, and later messages of their types are dropped.
+/// Used and destroyed by the thread that progresses the fabric.
 class Subscriptions {
  public:
   explicit Subscriptions(Fabric& fabric) : fabric_(fabric) {}
@@ -256,7 +254,7 @@ class Subscriptions {
   void on_message(std::uint16_t type, Fabric::Handler handler);
   /// Replaces the fabric's failure handler.
   void on_failure(Fabric::FailureHandler handler);
-  /// Ends all of them now.
+  /// Removes all of them now.
   void end() noexcept;
 
  private:
@@ -265,7 +263,8 @@ class Subscriptions {
   bool failures_ = false;
 };
 
-/// Progresses `fabric` until `done()` or the deadline; true when done. Spins briefly, then sleeps.
+/// Progresses `fabric` until `done()` returns true or the deadline passes; returns whether `done()` did.
+/// Polls briefly, then sleeps.
 bool progress_until(Fabric& fabric, Deadline deadline, const std::function<bool()>& done);
 
 }  // namespace capstan::transport

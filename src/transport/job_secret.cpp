@@ -1,4 +1,4 @@
-// job_secret.cpp -- where its bits come from.
+// job_secret.cpp -- getrandom(2).
 #include "transport/job_secret.hpp"
 
 #include <sys/random.h>

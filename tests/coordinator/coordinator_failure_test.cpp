@@ -160,7 +160,7 @@ int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
   coordinator.send(transport::kHeartbeat, {});
   transport::progress_until(control, transport::deadline_in(std::chrono::seconds(20)),
                             [&] { return over || told; });
-  control.silence();
+  control.remove_handlers();
   return 0;
 }
 

@@ -384,7 +384,7 @@ TEST_P(RowSenderTest, DropsTheReadsOfAPeerThatHasFailed) {
   push_part(true, false, 10);
   request(kClient, {dense_segment(0, 1, 0, 5)}, {}, true);
   (void)sender_->advance();
-  client_.count_as_failed();
+  client_.mark_failed();
   EXPECT_FALSE(sender_->advance());
   EXPECT_FALSE(sender_->busy());
   EXPECT_TRUE(may_begin_push());

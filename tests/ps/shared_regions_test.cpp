@@ -55,7 +55,7 @@ TEST(SharedRegionsTest, PutsRegionsWhereOthersOfTheHostCanMapThem) {
   const auto other = regions.allocate(100);
   const auto region = regions.allocate(5000);
   const transport::RegionKey key = region->key();
-  std::byte* const mapped = transport::map_kept(key.file, 5000);
+  std::byte* const mapped = transport::map_persistent(key.file, 5000);
   ASSERT_NE(mapped, nullptr);
   region->memory()[4999] = std::byte{7};
   EXPECT_EQ(mapped[4999], std::byte{7});

@@ -44,7 +44,7 @@ TEST(DoorbellTest, EndsTheWaitOfAnotherFabric) {
   const std::jthread ringing([&, waiting = gettid()] {
     EXPECT_TRUE(wait_until_asleep(waiting));
     rung = true;
-    EXPECT_TRUE(visitor.ring(sleeper.doorbell()));
+    EXPECT_TRUE(visitor.signal(sleeper.doorbell()));
   });
   sleeper.wait(kForever);
   EXPECT_TRUE(rung);
@@ -54,7 +54,7 @@ TEST(DoorbellTest, RungBeforeItEndsTheNextWaitAndNoMore) {
   UcxFabric sleeper;
   UcxFabric visitor;
   settle(sleeper);
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(visitor.ring(sleeper.doorbell())) << "it rings already: " << i;
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(visitor.signal(sleeper.doorbell())) << "it rings already: " << i;
   sleeper.wait(kForever);
   progress_for(sleeper, milliseconds(20));
   EXPECT_GE(time_of_wait(sleeper, milliseconds(60)), milliseconds(55));
@@ -66,11 +66,11 @@ TEST(DoorbellTest, ABellThatIsNotThereIsToldOf) {
   {
     const Doorbell other;
     gone = other.name();
-    EXPECT_TRUE(mine.ring(gone));
+    EXPECT_TRUE(mine.signal(gone));
   }
-  EXPECT_FALSE(mine.ring(gone));
-  EXPECT_FALSE(mine.ring("capstan-nobody"));
-  EXPECT_FALSE(mine.ring(""));
+  EXPECT_FALSE(mine.signal(gone));
+  EXPECT_FALSE(mine.signal("capstan-nobody"));
+  EXPECT_FALSE(mine.signal(""));
 }
 
 TEST(DoorbellTest, EveryBellHasANameOfItsOwn) {

@@ -214,7 +214,7 @@ TEST_P(FailureTest, NothingIsReportedToASubscriptionThatHasEnded) {
 }
 
 TEST_P(FailureTest, NothingIsReportedAfterSilence) {
-  survivor_->silence();
+  survivor_->remove_handlers();
   end(victim_);
   EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return to_victim_->failed(); }));
   progress_until(*survivor_, deadline_in(milliseconds(100)), [] { return false; });

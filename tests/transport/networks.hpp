@@ -37,7 +37,7 @@ class NetworkTest : public testing::TestWithParam<Kind> {
   }
   /// All at once: to close an endpoint takes the progress of both ends, or a second.
   void TearDown() override {
-    for (const auto& fabric : open_) fabric->silence();
+    for (const auto& fabric : open_) fabric->remove_handlers();
     std::vector<std::jthread> closing;
     for (auto& fabric : open_) closing.emplace_back([last = std::move(fabric)]() mutable { last.reset(); });
   }

@@ -40,7 +40,7 @@ TEST(PersistentMemory, IsSharedWithOthersOfTheHostByItsLocation) {
   const auto memory = PersistentMemory::create();
   const auto mine = memory->map(kFirst, 2 * kPage);
   mine[kPage] = std::byte{5};
-  std::byte* theirs = map_kept(memory->location(kFirst + kPage), kPage);
+  std::byte* theirs = map_persistent(memory->location(kFirst + kPage), kPage);
   ASSERT_NE(theirs, nullptr);
   EXPECT_EQ(theirs[0], std::byte{5});
   theirs[1] = std::byte{6};
@@ -52,11 +52,11 @@ TEST(PersistentMemory, IsNotMappedByTheLocationOfAnother) {
   (void)memory->map(kFirst, kPage);
   FileLocation of_another = memory->location(kFirst);
   ++of_another.id;  // a descriptor of that number that belongs to something else
-  EXPECT_EQ(map_kept(of_another, kPage), nullptr);
+  EXPECT_EQ(map_persistent(of_another, kPage), nullptr);
   FileLocation nowhere = memory->location(kFirst);
   nowhere.path = "/proc/self/fd/no-such-descriptor";
-  EXPECT_EQ(map_kept(nowhere, kPage), nullptr);
-  EXPECT_EQ(map_kept({}, kPage), nullptr);
+  EXPECT_EQ(map_persistent(nowhere, kPage), nullptr);
+  EXPECT_EQ(map_persistent({}, kPage), nullptr);
 }
 
 TEST(PersistentMemory, IsZeroAgainWhereItWasUnmapped) {

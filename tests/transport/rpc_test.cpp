@@ -50,7 +50,7 @@ class Answering {
           const bool arrived = fabric_->progress() != 0;
           if (!server.answer_pending() && !arrived) fabric_->wait(milliseconds(10));
         }
-        fabric_->silence();
+        fabric_->remove_handlers();
       }
       fabric_.reset();
     });

@@ -37,7 +37,7 @@ void MessagePushChannel::reclaim_gradient() {
   const auto done = [this] { return *from_gradient_ == 0; };
   transport::Fabric& fabric = session_.fabric();
   if (transport::progress_until(fabric, transport::deadline_in(session_.timeout()), done)) return;
-  session_.peer().give_up();
+  session_.peer().disconnect();
   transport::progress_until(fabric, transport::deadline_in(kForcedEndTimeout), done);
 }
 

@@ -90,7 +90,7 @@ void RingPushChannel::publish() {
 
 void RingPushChannel::signal_doorbell() {
   transport::Fabric& fabric = session_.fabric();
-  if (fabric.ring(session_.process().doorbell)) return;
+  if (fabric.signal(session_.process().doorbell)) return;
   session_.peer().send(transport::kDoorbell, {});
   fabric.progress();  // sends it now
 }

@@ -25,7 +25,7 @@ void Coordinator::add_workers() {
   }
   for (const int rank : members_.worker_ranks()) {
     transport::Peer& peer = runtime_.control_peer(members_.member(rank));
-    if (members_.is_lost(rank)) peer.give_up();
+    if (members_.is_lost(rank)) peer.disconnect();
     dispatcher_.add(peer);
   }
 }

@@ -53,12 +53,12 @@ void RestartedWorkers::begin(const Asking& asking) {
                                     [&](const Returning& worker) { return worker.index == member.index; });
   if (earlier != returning_.end()) {
     transport::Peer& peer = *earlier->peer;
-    peer.give_up();
+    peer.disconnect();
     lose_(peer);
   }
   transport::Peer* before = dispatcher_.worker(member.index);
   if (before != nullptr) {
-    if (!before->failed()) before->give_up();
+    if (!before->failed()) before->disconnect();
     lose_(*before);
   }
   runtime_.membership().add(member, cluster::MemberState::joining);

@@ -59,7 +59,7 @@ struct SidecarEvaluator::Job {
                       [this](const transport::Message& message) { watch.hear(message); });
     runtime->control_peer(runtime->member(Role::coordinator, 0)).send(transport::kHello, {});
   }
-  ~Job() { runtime->control().silence(); }
+  ~Job() { runtime->control().remove_handlers(); }
   /// Not inside progress().
   bool ended() {
     if (watch.news()) {

@@ -25,7 +25,7 @@ namespace capstan::coordinator {
 class WorkerServer {
  public:
   explicit WorkerServer(std::shared_ptr<cluster::Runtime> runtime);
-  ~WorkerServer() { runtime_->control().silence(); }
+  ~WorkerServer() { runtime_->control().remove_handlers(); }
   WorkerServer(const WorkerServer&) = delete;
   WorkerServer& operator=(const WorkerServer&) = delete;
 

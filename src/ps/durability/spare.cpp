@@ -90,7 +90,7 @@ std::unique_ptr<PsServer> become_ps(const std::shared_ptr<cluster::Runtime>& run
   } catch (const std::exception& error) {
     const std::string text = error.what();
     transport::Fabric& fabric = runtime->control();
-    fabric.silence();
+    fabric.remove_handlers();
     runtime->control_peer(runtime->member(Role::coordinator, 0))
         .send(transport::kNotTakenOver, transport::as_bytes(spare), std::as_bytes(std::span(text)));
     transport::progress_until(fabric, transport::deadline_in(kLastWord), [] { return false; });

@@ -32,7 +32,7 @@ class PsServer {
   /// cannot be restored.
   explicit PsServer(std::shared_ptr<cluster::Runtime> runtime,
                     std::optional<protocol::FailoverRequest> failover = {});
-  ~PsServer() { fabric_.silence(); }
+  ~PsServer() { fabric_.remove_handlers(); }
   /// Size of the largest entry of a push.
   static std::uint64_t entry_bytes(const cluster::Runtime& runtime) {
     return runtime.settings().bytes("push-ring-bytes") / 4;

@@ -1,5 +1,5 @@
-// loop.cpp -- inboxes under a mutex, windows that are the memory itself. A fabric that is destroyed is a rank
-// that has died: its peers are told as UCX would tell them.
+// loop.cpp -- inboxes under a mutex, windows that are the memory itself. The destruction of a fabric is the
+// death of its rank, which its peers notice as they would with UCX.
 #include "transport/loop/loop.hpp"
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct QueuedMessage {
 struct Inbox {
   std::mutex mutex;
   std::condition_variable arrived;
-  std::deque<QueuedMessage> letters;
+  std::deque<QueuedMessage> messages;
   bool woken = false;
   std::atomic<bool> open{true};
 };
@@ -44,7 +44,8 @@ class LoopRegion : public Region {
     const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
     auto* raw = static_cast<std::byte*>(std::aligned_alloc(kPage, rounded));
     if (raw == nullptr) {
-      throw Error(Code::resource_exhausted, "no memory for a region of " + std::to_string(bytes) + " bytes");
+      throw Error(Code::resource_exhausted,
+                  "cannot allocate a region of " + std::to_string(bytes) + " bytes");
     }
     std::memset(raw, 0, rounded);
     memory_ = Memory(raw, FreeAligned{});
@@ -117,21 +118,21 @@ class LoopPeer : public Peer {
   void send(std::uint16_t type, Bytes header, Bytes payload) override {
     if (failed_) return;
     const std::lock_guard lock(inbox_->mutex);
-    inbox_->letters.push_back(
+    inbox_->messages.push_back(
         {type, self_.rank(), {header.begin(), header.end()}, {payload.begin(), payload.end()}});
     inbox_->arrived.notify_all();
   }
   void send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t&) override {
-    send(type, header, payload);  // which copies, so nothing is in flight
+    send(type, header, payload);  // copies, so nothing is in flight
   }
   std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) override {
     return std::make_unique<LoopWindow>(key, path);
   }
   std::string transports() const override { return "loop"; }
   bool has_hardware_rma() const override { return false; }
-  void give_up() noexcept override { failed_ = true; }
+  void disconnect() noexcept override { failed_ = true; }
 
-  /// The other end has gone, which nobody here has been told yet.
+  /// The other end was destroyed, which was not reported yet.
   bool has_ended() const { return !failed_ && !inbox_->open.load(std::memory_order_acquire); }
   void set_failed() { failed_ = true; }
 
@@ -188,7 +189,7 @@ class LoopFabric : public Fabric {
 
   unsigned progress() override {
     const unsigned kept = deliver_unhandled();
-    // Who has ended is found out before the inbox is emptied, so that last words come before the end.
+    // Dead peers are found before the inbox is emptied, so that their last messages precede their failure.
     std::vector<LoopPeer*> ended;
     for (const auto& peer : peers_) {
       if (peer->has_ended()) ended.push_back(peer.get());
@@ -196,10 +197,10 @@ class LoopFabric : public Fabric {
     std::deque<QueuedMessage> arrived;
     {
       const std::lock_guard lock(inbox_->mutex);
-      arrived.swap(inbox_->letters);
+      arrived.swap(inbox_->messages);
     }
-    for (const QueuedMessage& letter : arrived)
-      deliver({letter.type, letter.from, letter.header, letter.payload});
+    for (const QueuedMessage& message : arrived)
+      deliver({message.type, message.from, message.header, message.payload});
     for (LoopPeer* peer : ended) {
       peer->set_failed();
       report_failure(*peer);
@@ -209,7 +210,7 @@ class LoopFabric : public Fabric {
   bool arm() override { return true; }
   void sleep(std::chrono::milliseconds timeout) override {
     std::unique_lock lock(inbox_->mutex);
-    inbox_->arrived.wait_for(lock, timeout, [this] { return inbox_->woken || !inbox_->letters.empty(); });
+    inbox_->arrived.wait_for(lock, timeout, [this] { return inbox_->woken || !inbox_->messages.empty(); });
     inbox_->woken = false;
   }
   void wake() noexcept override {

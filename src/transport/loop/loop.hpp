@@ -1,4 +1,4 @@
-// loop.hpp -- a fabric between threads of one process: local mode, and tests with ranks as threads.
+// loop.hpp -- a fabric between threads of one process, for embedded clusters and tests.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace capstan::transport {
 
-/// What the fabrics of one process share. Thread-safe.
+/// State that the fabrics of one process share. Thread-safe.
 class LoopHub {
  public:
   LoopHub();
@@ -15,7 +15,7 @@ class LoopHub {
   LoopHub(const LoopHub&) = delete;
   LoopHub& operator=(const LoopHub&) = delete;
 
-  /// A new fabric on this hub. It may outlive the hub object.
+  /// Returns a new fabric on this hub, which may outlive the hub object.
   std::unique_ptr<Fabric> open();
 
   struct State;

@@ -1,4 +1,4 @@
-// life_word.cpp -- a robust mutex that is locked for life.
+// life_word.cpp -- a robust mutex that its thread never unlocks.
 #include "transport/memory/life_word.hpp"
 
 #include <linux/futex.h>
@@ -18,7 +18,7 @@ void check_pthread(int code, const char* call, Where where = Where::here()) {
 
 struct MutexAttributes {
   MutexAttributes() { check_pthread(pthread_mutexattr_init(&raw), "pthread_mutexattr_init"); }
-  ~MutexAttributes() { (void)pthread_mutexattr_destroy(&raw); }  // fails only where they were never made
+  ~MutexAttributes() { (void)pthread_mutexattr_destroy(&raw); }  // fails only if they were not initialized
   MutexAttributes(const MutexAttributes&) = delete;
   MutexAttributes& operator=(const MutexAttributes&) = delete;
 
@@ -28,7 +28,7 @@ struct MutexAttributes {
 }  // namespace
 
 LifeWord::LifeWord(std::byte* at) : mutex_(reinterpret_cast<pthread_mutex_t*>(at)) {
-  // One that is not robust would say for ever that its holder lives.
+  // A mutex that is not robust would appear held for ever.
   MutexAttributes attributes;
   check_pthread(pthread_mutexattr_setpshared(&attributes.raw, PTHREAD_PROCESS_SHARED),
                 "pthread_mutexattr_setpshared");
@@ -43,12 +43,12 @@ LifeWord::~LifeWord() { pthread_mutex_unlock(mutex_); }
 bool LifeWord::alive(const std::byte* at) noexcept {
   thread_fence(std::memory_order_acquire);
 #ifdef __GLIBC__
-  // The futex word itself: the holder's thread id, and FUTEX_OWNER_DIED in its place once the kernel has
-  // buried it.
+  // The futex word: the thread id of the holder; the kernel replaces it by FUTEX_OWNER_DIED when the thread
+  // ends.
   const auto* mutex = reinterpret_cast<const pthread_mutex_t*>(at);
   return (__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK) != 0;
 #else
-  (void)at;  // the endpoint tells, some milliseconds later
+  (void)at;  // the endpoint reports the death some milliseconds later
   return true;
 #endif
 }

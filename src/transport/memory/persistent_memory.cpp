@@ -1,4 +1,4 @@
-// persistent_memory.cpp -- memfd_create, and the way in through /proc.
+// persistent_memory.cpp -- memfd_create, mapped by other processes through /proc.
 #include "transport/memory/persistent_memory.hpp"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t b
   };
   struct stat now {};
   if (fstat(fd_.get(), &now) != 0) fail("fstat");
-  signal(SIGXFSZ, SIG_IGN);  // a limit on files' sizes is an error, not a death
+  signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error instead of a signal
   const std::uint64_t end = offset + bytes;
   if (static_cast<std::uint64_t>(now.st_size) < end && ftruncate(fd_.get(), static_cast<off_t>(end)) != 0)
     fail("ftruncate");
@@ -62,14 +62,15 @@ FileLocation PersistentMemory::location(std::uint64_t offset) const {
   return {"/proc/" + std::to_string(owner_) + "/fd/" + std::to_string(fd_.get()), id_, offset};
 }
 
-std::byte* map_kept(const FileLocation& place, std::uint64_t bytes) noexcept {
-  const FileDescriptor fd(open(place.path.c_str(), O_RDWR | O_CLOEXEC));
+std::byte* map_persistent(const FileLocation& location, std::uint64_t bytes) noexcept {
+  const FileDescriptor fd(open(location.path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return nullptr;
-  // On another host the path may lead to anything.
+  // On another host the path may name any file.
   std::uint64_t id = 0;
   void* at = MAP_FAILED;
-  if (pread(fd.get(), &id, sizeof id, 0) == sizeof id && id == place.id) {
-    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), static_cast<off_t>(place.offset));
+  if (pread(fd.get(), &id, sizeof id, 0) == sizeof id && id == location.id) {
+    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(),
+              static_cast<off_t>(location.offset));
   }
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }

@@ -1,5 +1,5 @@
-// persistent_memory.hpp -- memory that outlives the process that works in it: a file without a name, which
-// another process holds open.
+// persistent_memory.hpp -- memory that outlives the process that uses it: an unnamed file that another
+// process keeps open.
 #pragma once
 
 #include <sys/types.h>
@@ -15,31 +15,31 @@
 
 namespace capstan::transport {
 
-/// Where other processes of this host find a piece of it.
+/// Where other processes of this host find a range of the file.
 struct FileLocation {
   std::string path;      // empty: there is no file
   std::uint64_t id = 0;  // the file's first word
   std::uint64_t offset = 0;
 };
 
-/// Made by an agent before it forks; its child maps what it needs, and so does the one that takes its place.
-/// Pages come into being, zeroed, when they are first touched.
+/// Created by an agent before it forks; its child maps ranges of it, and so does the child's replacement.
+/// Pages are zero, and allocated on first access.
 class PersistentMemory {
  public:
-  /// Throws Error(internal) when the system has no memfd_create, or no descriptor is left.
+  /// Throws Error(internal) if memfd_create is missing or no file descriptor is left.
   static std::shared_ptr<PersistentMemory> create();
   PersistentMemory(const PersistentMemory&) = delete;
   PersistentMemory& operator=(const PersistentMemory&) = delete;
 
-  /// Bytes [0, kFirst) are its own. Mapped for as long as the process lives. `offset` is a multiple of 4096.
-  /// Throws Error(resource_exhausted).
+  /// Maps a range until the process ends. `offset` is a multiple of 4096 and at least kFirst: the bytes
+  /// before are this object's own. Throws Error(resource_exhausted).
   static constexpr std::uint64_t kFirst = 4096;
   std::span<std::byte> map(std::uint64_t offset, std::uint64_t bytes);
   FileLocation location(std::uint64_t offset) const;
-  /// What `map` gave, from `offset` to the end of the file, is no more, and its memory is given back.
-  /// REQUIRES: nobody uses it.
+  /// Unmaps the ranges from `offset` to the end of the file, and frees their memory. REQUIRES: no thread uses
+  /// them.
   void unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept;
-  /// Some process has mapped something.
+  /// Returns true if a process has mapped a range.
   bool used() const noexcept;
 
  private:
@@ -51,8 +51,8 @@ class PersistentMemory {
   std::uint64_t id_;
 };
 
-/// Maps `bytes` of another process's kept memory, page-aligned. Null when it is not to be had: another host,
-/// or other process or user namespaces.
-std::byte* map_kept(const FileLocation& place, std::uint64_t bytes) noexcept;
+/// Maps `bytes` of another process's persistent memory, page-aligned. Returns null if that is not possible:
+/// the process is on another host, or in another PID or user namespace.
+std::byte* map_persistent(const FileLocation& location, std::uint64_t bytes) noexcept;
 
 }  // namespace capstan::transport

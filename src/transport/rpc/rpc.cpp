@@ -1,4 +1,4 @@
-// rpc.cpp -- numbering calls, waiting for answers, answering.
+// rpc.cpp -- numbers calls, waits for answers, answers requests.
 #include "transport/rpc/rpc.hpp"
 
 #include "transport/bytes.hpp"

@@ -32,7 +32,7 @@ class RpcClient {
   using Id = std::uint64_t;
 
   explicit RpcClient(Fabric& fabric);
-  ~RpcClient() { fabric_.silence(); }
+  ~RpcClient() { fabric_.remove_handlers(); }
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
 
@@ -63,11 +63,11 @@ class RpcClient {
   std::map<Id, Call> calls_;
 };
 
-/// The answering end. Requests are queued as they arrive and answered by `answer_pending`, outside of
-/// progress(), so a handler may take its time, wait, or do I/O.
+/// The answering end. Requests are queued as they arrive; `answer_pending` answers them outside of
+/// progress(), so that a handler may block or do I/O.
 class RpcServer {
  public:
-  /// Returns the answer; an Error travels to the caller.
+  /// Returns the answer. An Error that it throws is sent to the caller.
   using Handler = std::function<std::vector<std::byte>(int from, Bytes request)>;
   using FindPeer = std::function<Peer&(int rank)>;
   using Admits = std::function<bool(int rank)>;
@@ -83,7 +83,7 @@ class RpcServer {
     std::erase_if(requests_, [rank](const Request& request) { return request.from == rank; });
     if (answering_ == rank) answering_.reset();
   }
-  /// True when there was something to answer.
+  /// Returns true if there was a request to answer.
   bool answer_pending();
 
  private:
@@ -99,7 +99,7 @@ class RpcServer {
   Admits admits_;
   std::map<std::uint16_t, Handler> handlers_;
   std::deque<Request> requests_;
-  std::optional<int> answering_;  // the rank whose request a handler is at
+  std::optional<int> answering_;  // rank whose request a handler is processing
 };
 
 }  // namespace capstan::transport

@@ -1,4 +1,4 @@
-// context.cpp -- one configuration and one set of features for all of Capstan.
+// context.cpp -- the UCX configuration and features that all of Capstan uses.
 #include "transport/ucx/context.hpp"
 
 #include <ucs/config/global_opts.h>
@@ -32,16 +32,15 @@ ucs_log_func_rc_t log_to_stderr(const char* file, unsigned line, const char* /*f
   return UCS_LOG_FUNC_RC_STOP;
 }
 
-/// Sets UCX's log handler, and defaults of its TCP transport in the environment. A variable that the user has
-/// set stays; UCX takes it before a value of ucx.conf.
+/// Sets UCX's log handler, and defaults of its TCP transport in the environment, where the user has not set
+/// them. Environment variables take precedence over ucx.conf.
 void set_defaults() {
   static const bool once = [] {
     // UCX 1.13 closes a TCP connection that was silent for 16 s while the link was cut, at one end first.
-    // Losses are declared by the coordinator, after --heartbeat-timeout and --ps-wait.
+    // The coordinator declares ranks dead, after --heartbeat-timeout and --ps-wait.
     setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
-    // One event a poll. A send from a message handler closes the connection if its peer has died, and an
-    // event of the same poll that reports that death would then abort the process (tcp_iface.c,
-    // "conn_state").
+    // One event per poll. A send from a message handler closes the connection if its peer is dead; another
+    // event of the same poll that reports the death would then abort the process (tcp_iface.c, "conn_state").
     setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
     ucs_log_push_handler(log_to_stderr);
     return true;

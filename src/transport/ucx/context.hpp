@@ -1,5 +1,4 @@
-// context.hpp -- opening UCX, with the features that Capstan needs and under the UCX_* variables as they
-// are.
+// context.hpp -- opens UCX with the features that Capstan needs, as UCX_* variables configure it.
 #pragma once
 
 #include <cstdio>
@@ -11,20 +10,21 @@
 
 namespace capstan::transport {
 
-/// UCX_* variables, which CAPSTAN_UCX_* ones beat.
+/// Reads UCX_* variables; CAPSTAN_UCX_* ones take precedence.
 Handle<ConfigTraits> read_config();
 
-/// Throws Error when UCX finds no usable device.
+/// Throws Error if UCX finds no usable device.
 Handle<ContextTraits> open_context();
 
-/// It was built for CUDA, found its driver, was not told otherwise by UCX_TLS, and reads into and writes from
-/// a GPU's memory: since 1.16, or with UCX_PROTO_ENABLE=y (openucx/ucx#9533).
+/// Returns true if UCX was built for CUDA, found its driver, may use it (UCX_TLS), and supports RMA on GPU
+/// memory: since 1.16, or with UCX_PROTO_ENABLE=y (openucx/ucx#9533).
 bool knows_gpu_memory(ucp_context_h context);
 
-/// What one of UCX's calls that print has printed: UCX has no others for some things. Throws Error.
+/// Returns the text that `print`, a UCX function, writes; UCX offers some information in no other way. Throws
+/// Error.
 std::string printed(const std::function<void(std::FILE*)>& print);
 
-/// Of a context, by UCX's names, in UCX's order: "self/memory0", "tcp/lo".
+/// Returns UCX's names of a context's transports, in UCX's order: "self/memory0", "tcp/lo".
 std::vector<std::string> transports_of(ucp_context_h context);
 
 }  // namespace capstan::transport

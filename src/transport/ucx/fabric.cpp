@@ -1,4 +1,4 @@
-// fabric.cpp -- context, worker, registered regions, receiving, sleeping.
+// fabric.cpp -- context, worker, registered memory, receiving, sleeping.
 #include "transport/ucx/fabric.hpp"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@
 namespace capstan::transport {
 namespace {
 
-/// What a worker of UCX 1.13 takes in /dev/shm with UCX's defaults.
+/// Space in /dev/shm that a worker of UCX 1.13 needs with UCX's defaults, in bytes.
 constexpr std::uint64_t kSharedBytesOfWorker = 4'308'992;
 
-/// UCX says only that memory or a resource is missing.
+/// Adds the likely cause: UCX reports only that memory or a resource is missing.
 Error worker_failed(ucs_status_t status) {
   const Error failed = call_failed("ucp_worker_create", ucs_status_string(status));
   struct statvfs space {};
@@ -46,7 +46,7 @@ Error worker_failed(ucs_status_t status) {
 Handle<WorkerTraits> open_worker(ucp_context_h context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  // A fabric is made by one thread and handed to the one that owns it, so "single" would promise too much.
+  // One thread creates a fabric and another one uses it, so UCS_THREAD_MODE_SINGLE would be wrong.
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   Handle<WorkerTraits> worker;
   const ucs_status_t status = ucp_worker_create(context, &params, worker.out());
@@ -69,7 +69,7 @@ class UcxRegion final : public Region {
     ucp_mem_map_params_t params{};
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
     params.length = bytes;
-    params.flags = UCP_MEM_MAP_ALLOCATE;  // only memory that UCX allocated can be mapped by peers
+    params.flags = UCP_MEM_MAP_ALLOCATE;  // peers can map only memory that UCX allocated
     const ucs_status_t status = map(params);
     if (status != UCS_OK) {
       throw Error(Code::resource_exhausted, "ucp_mem_map of " + std::to_string(bytes) +
@@ -83,12 +83,13 @@ class UcxRegion final : public Region {
     bytes_ = bytes;
     touch_first({address_, bytes_});
   }
-  /// Memory that is another's.
-  UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::span<std::byte> memory, FileLocation place)
+  /// Registers memory that it does not own.
+  UcxRegion(std::shared_ptr<Handle<ContextTraits>> context, std::span<std::byte> memory,
+            FileLocation location)
       : context_(std::move(context)),
         address_(memory.data()),
         bytes_(memory.size()),
-        place_(std::move(place)) {
+        location_(std::move(location)) {
     ucp_mem_map_params_t params{};
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
     params.address = address_;
@@ -104,7 +105,7 @@ class UcxRegion final : public Region {
     check(ucp_rkey_pack(context_->get(), memory_.get(), &packed, &length), "ucp_rkey_pack");
     const std::unique_ptr<void, decltype(&ucp_rkey_buffer_release)> owned(packed, &ucp_rkey_buffer_release);
     const auto* first = static_cast<const std::byte*>(packed);
-    return {reinterpret_cast<std::uint64_t>(address_), bytes_, {first, first + length}, place_};
+    return {reinterpret_cast<std::uint64_t>(address_), bytes_, {first, first + length}, location_};
   }
 
  private:
@@ -119,10 +120,10 @@ class UcxRegion final : public Region {
   std::unique_ptr<std::remove_pointer_t<ucp_mem_h>, Unmap> memory_;
   std::byte* address_ = nullptr;
   std::size_t bytes_ = 0;
-  FileLocation place_;
+  FileLocation location_;
 };
 
-/// A large message that is still on its way in; delivered when its data has arrived.
+/// A large message whose data is still arriving.
 struct Rendezvous {
   std::vector<std::byte> header;
   std::vector<std::byte> payload;
@@ -163,7 +164,7 @@ UcxFabric::~UcxFabric() {
   complete_closes(closes);
   peers_.clear();
   if (!left_to_exit_) return;
-  // UCX 1.13 aborts in ucp_worker_destroy when its answer to a rank that is connecting is still to be sent.
+  // UCX 1.13 aborts in ucp_worker_destroy while its reply to a connecting rank is unsent.
   (void)worker_.release();
   (void)new std::shared_ptr(context_);
 }
@@ -179,17 +180,17 @@ std::vector<std::byte> UcxFabric::address() const {
 }
 
 Peer& UcxFabric::connect(int rank, const std::string& name, Bytes address) {
-  return *peers_.emplace_back(std::make_unique<UcxPeer>(*this, rank, name, address));
+  return *peers_.emlocation_back(std::make_unique<UcxPeer>(*this, rank, name, address));
 }
 
 std::unique_ptr<Region> UcxFabric::allocate(std::size_t bytes) {
   return std::make_unique<UcxRegion>(context_, bytes);
 }
 
-std::unique_ptr<Region> UcxFabric::adopt(std::span<std::byte> memory, const FileLocation& place) {
-  // Who leaves shared memory out of UCX_TLS wants none of it.
+std::unique_ptr<Region> UcxFabric::adopt(std::span<std::byte> memory, const FileLocation& location) {
+  // A user who excludes shared memory from UCX_TLS does not want mapped windows either.
   static const bool shared = !ucx_offer().in_memory.empty();
-  return std::make_unique<UcxRegion>(context_, memory, shared ? place : FileLocation{});
+  return std::make_unique<UcxRegion>(context_, memory, shared ? location : FileLocation{});
 }
 
 bool UcxFabric::admits(Bytes header) noexcept {
@@ -210,7 +211,8 @@ ucs_status_t UcxFabric::receive(void* arg, const void* header, std::size_t heade
                                 std::size_t length, const ucp_am_recv_param_t* param) {
   auto* self = static_cast<UcxFabric*>(arg);
   const Bytes header_bytes{static_cast<const std::byte*>(header), header_length};
-  if (!self->admits(header_bytes)) return UCS_OK;  // UCX frees the data, and ends the send of a rendezvous
+  if (!self->admits(header_bytes))
+    return UCS_OK;  // UCX frees the data, and completes the sender's rendezvous
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
     self->deliver(to_message(header_bytes, {static_cast<const std::byte*>(data), length}));
     return UCS_OK;
@@ -266,12 +268,12 @@ void UcxFabric::sleep(std::chrono::milliseconds timeout) {
     std::uint64_t count = 0;
     (void)!read(wake_fd_.get(), &count, sizeof count);  // only empties the counter
   }
-  if ((fds[2].revents & POLLIN) != 0) doorbell_.silence();
+  if ((fds[2].revents & POLLIN) != 0) doorbell_.clear();
 }
 
 void UcxFabric::wake() noexcept {
   const std::uint64_t one = 1;
-  (void)!write(wake_fd_.get(), &one, sizeof one);  // full counter: a wake-up is already due
+  (void)!write(wake_fd_.get(), &one, sizeof one);  // a full counter means that a wake-up is pending
 }
 
 std::vector<std::string> UcxFabric::transports() const { return transports_of(context_->get()); }
@@ -296,7 +298,7 @@ void UcxFabric::complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadl
     const auto finished = [&] { return (status = ucp_request_check_status(request)) != UCS_INPROGRESS; };
     const bool ended = progress_until(*this, deadline, [&] { return finished() || peer.failed(); });
     if (status == UCS_INPROGRESS) {
-      peer.give_up();
+      peer.disconnect();
       // In PEER mode a forced close ends every request of the endpoint.
       if (progress_until(*this, deadline_in(std::chrono::seconds(10)), finished)) ucp_request_free(request);
       if (ended) peer.require_alive();

@@ -1,8 +1,8 @@
 // fabric.hpp -- a fabric between processes, on UCX: InfiniBand, RoCE, TCP, and mapped memory on one host.
 //
-// Endpoints are opened with UCP_ERR_HANDLING_MODE_PEER, so a dead rank is reported. That mode makes UCX leave
-// its shared-memory transports aside; same-host data goes through mapped windows instead (ucp_rkey_ptr),
-// which are faster still. UCX_* variables are honoured; CAPSTAN_UCX_* would be too, for Capstan alone.
+// Endpoints are opened with UCP_ERR_HANDLING_MODE_PEER, so that UCX reports a dead rank. In that mode UCX
+// does not use its shared-memory transports; data within a host passes through mapped windows (ucp_rkey_ptr),
+// which are faster. UCX_* variables apply; CAPSTAN_UCX_* ones apply to Capstan only.
 #pragma once
 
 #include <memory>
@@ -21,20 +21,20 @@ class UcxPeer;
 
 class UcxFabric final : public Fabric {
  public:
-  /// Opens UCX. Throws Error when it finds no usable device.
+  /// Opens UCX. Throws Error if it finds no usable device.
   UcxFabric();
   ~UcxFabric() override;
 
   std::vector<std::byte> address() const override;
   Peer& connect(int rank, const std::string& name, Bytes address) override;
   std::unique_ptr<Region> allocate(std::size_t bytes) override;
-  std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FileLocation& place) override;
+  std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FileLocation& location) override;
   unsigned progress() override;
   bool arm() override;
   void sleep(std::chrono::milliseconds timeout) override;
   void wake() noexcept override;
   std::string doorbell() const override { return doorbell_.name(); }
-  bool ring(const std::string& doorbell) noexcept override { return doorbell_.ring(doorbell); }
+  bool signal(const std::string& doorbell) noexcept override { return doorbell_.signal(doorbell); }
 
   bool reaches_gpus() const override { return reaches_gpus_; }
 
@@ -43,32 +43,32 @@ class UcxFabric final : public Fabric {
   /// Number of messages that were dropped because they did not carry the secret.
   std::uint64_t rejected() const noexcept { return rejected_; }
 
-  void leave_the_rest_to_exit() noexcept override { left_to_exit_ = true; }
+  void leave_teardown_to_exit() noexcept override { left_to_exit_ = true; }
 
   ucp_worker_h worker() const noexcept { return worker_.get(); }
-  /// What UCX found when this was made: "self/memory0", "tcp/lo".
+  /// Transports of the context: "self/memory0", "tcp/lo".
   std::vector<std::string> transports() const;
 
-  /// Progresses until `request` is complete. On the deadline the peer is given up: its endpoint is closed by
-  /// force, which ends the request, and Error(deadline_exceeded) names it.
+  /// Progresses until `request` is complete. If the deadline passes first, disconnects the peer, which ends
+  /// the request, and throws Error(deadline_exceeded), which names the peer.
   void complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what);
 
   /// Progresses until all requests are complete, for a second at most, and frees them.
   void complete_closes(std::span<const ucs_status_ptr_t> requests) noexcept;
 
-  /// From the endpoint's error callback; reported to the user at the end of progress().
+  /// Called by the endpoint's error handler; the end of progress() reports the failure.
   void note_failure(UcxPeer& peer) { newly_failed_.push_back(&peer); }
-  /// It is not to be reported any more.
+  /// Its failure must not be reported: it has been revived.
   void forget_failure(const UcxPeer& peer) { std::erase(newly_failed_, &peer); }
 
  private:
   static ucs_status_t receive(void* self, const void* header, std::size_t header_length, void* data,
                               std::size_t length, const ucp_am_recv_param_t* param);
-  /// The header of a message of this job. Counts and logs any other.
+  /// Returns true for the header of a message of this job; counts and logs any other.
   bool admits(Bytes header) noexcept;
 
-  // Members die bottom-up: peers (endpoints) first, then the worker, then the context.
-  std::shared_ptr<Handle<ContextTraits>> context_;  // shared with regions, which may die later
+  // Destroyed bottom-up: peers (endpoints) first, then the worker, then the context.
+  std::shared_ptr<Handle<ContextTraits>> context_;  // shared with regions, which may outlive the fabric
   bool reaches_gpus_;
   Handle<WorkerTraits> worker_;
   int event_fd_ = -1;  // UCX's own, closed with the worker

@@ -1,4 +1,4 @@
-// handles.hpp -- owners of UCX's handles, and the check of its status.
+// handles.hpp -- owners of UCX handles, and the check of a UCX status.
 #pragma once
 
 #include <ucp/api/ucp.h>

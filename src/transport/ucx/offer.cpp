@@ -1,4 +1,4 @@
-// offer.cpp -- UCX's own description of a context, read; it has no call that lists transports.
+// offer.cpp -- parses UCX's description of a context, since UCX has no call that lists transports.
 #include "transport/ucx/offer.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace capstan::transport {
 namespace {
 
-/// Of a line "UCX_TLS=all", or "CAPSTAN_UCX_TLS=all".
+/// Returns the value in a line "UCX_TLS=all" or "CAPSTAN_UCX_TLS=all".
 std::string value_of(const std::string& variable, const std::string& config) {
   std::istringstream lines(config);
   for (std::string line; std::getline(lines, line);) {

@@ -1,4 +1,4 @@
-// peer.cpp -- an endpoint: sending, windows, and its end.
+// peer.cpp -- opening and closing an endpoint, sending, windows.
 #include "transport/ucx/peer.hpp"
 
 #include <fmt/ranges.h>
@@ -19,7 +19,7 @@
 namespace capstan::transport {
 namespace {
 
-// A put or a fence has no deadline of its own in the interface; nothing healthy takes this long.
+// The interface gives a put no deadline; a working network needs much less.
 constexpr std::chrono::seconds kLocalCompletion{60};
 
 class UcxWindow final : public Window {
@@ -32,8 +32,8 @@ class UcxWindow final : public Window {
     ucs_status_t status = UCS_ERR_UNREACHABLE;
     if (key.file.path.empty()) {
       status = ucp_rkey_ptr(rkey_.get(), base_, &local);
-    } else if ((local = map_kept(key.file, length_)) != nullptr) {
-      kept_ = true;
+    } else if ((local = map_persistent(key.file, length_)) != nullptr) {
+      from_file_ = true;
       status = UCS_OK;
     }
     if (status == UCS_OK) {
@@ -47,7 +47,7 @@ class UcxWindow final : public Window {
   }
 
   ~UcxWindow() override {
-    if (kept_) munmap(mapped_, length_);
+    if (from_file_) munmap(mapped_, length_);
   }
   UcxWindow(const UcxWindow&) = delete;
   UcxWindow& operator=(const UcxWindow&) = delete;
@@ -107,7 +107,7 @@ class UcxWindow final : public Window {
     if (mapped_ != nullptr) return;
     peer_.require_alive();
     const ucp_request_param_t param{};
-    // Per endpoint: a flush of the worker reports success even when an endpoint has failed.
+    // Per endpoint: a flush of the worker succeeds even if an endpoint has failed.
     finish(ucp_ep_flush_nbx(peer_.endpoint(), &param), deadline, "a flush");
   }
 
@@ -140,7 +140,7 @@ class UcxWindow final : public Window {
   UcxPeer& peer_;
   std::uint64_t base_;
   Handle<RemoteKeyTraits> rkey_;
-  bool kept_ = false;  // mapped from its file
+  bool from_file_ = false;  // mapped from its file
 };
 
 }  // namespace
@@ -167,7 +167,7 @@ void UcxPeer::open(Bytes address) {
   params.err_handler = {&UcxPeer::on_error, this};
   const ucs_status_t status = ucp_ep_create(fabric_.worker(), &params, &endpoint_);
   if (status != UCS_OK) {
-    // It may have died since it gave its address: a failed peer like any other, not an error of this rank.
+    // The peer may have died since it published its address: not an error of this rank.
     log::warn(
         "cannot connect to {}: ucp_ep_create: {}; UCX has {} here, and says more in standard error or "
         "UCX_LOG_FILE",
@@ -180,14 +180,14 @@ void UcxPeer::open(Bytes address) {
 
 void UcxPeer::on_error(void* arg, ucp_ep_h endpoint, ucs_status_t status) {
   auto* self = static_cast<UcxPeer*>(arg);
-  // Of the one that is being opened, or of an earlier process.
+  // An error of the endpoint that is being opened, or of a previous one.
   if (self->endpoint_ != nullptr && endpoint != self->endpoint_) return;
   if (std::exchange(self->failed_, true)) return;
   log::debug("endpoint to {} failed: {}", self->name_, ucs_status_string(status));
   self->fabric_.note_failure(*self);
 }
 
-void UcxPeer::give_up() noexcept {
+void UcxPeer::disconnect() noexcept {
   if (!std::exchange(failed_, true)) fabric_.note_failure(*this);
   close_by_force();
 }
@@ -208,7 +208,7 @@ void UcxPeer::close_by_force() noexcept {
 
 void UcxPeer::send(std::uint16_t type, Bytes header, Bytes payload) {
   if (failed_) return;
-  // One buffer that lives until UCX has sent it: WireHeader, header, payload.
+  // One buffer, which lives until UCX has sent it: WireHeader, header, payload.
   const WireHeader wire{type, 0, fabric_.rank(), fabric_.secret()};
   auto buffer = std::make_unique<std::vector<std::byte>>(sizeof wire + header.size() + payload.size());
   std::byte* out = buffer->data();
@@ -242,7 +242,7 @@ void UcxPeer::note_failed_send(ucs_status_t status) {
 void UcxPeer::send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t& in_flight) {
   CAPSTAN_ASSERT(header.size() <= kInPlaceHeader);
   if (failed_) return;
-  // The header must outlive the call as the payload does, so it travels with the counter.
+  // The header must live as long as the payload, so it is stored with the counter.
   struct Sending {
     std::uint32_t* in_flight;
     std::array<std::byte, sizeof(WireHeader) + kInPlaceHeader> header;
@@ -282,7 +282,7 @@ std::unique_ptr<Window> UcxPeer::open_window(const RegionKey& key, WindowPath pa
 }
 
 std::string UcxPeer::transports() const {
-  // ucp_ep_query names them only from UCX 1.14 on; the printed description has them in every version.
+  // ucp_ep_query lists them only since UCX 1.14; every version prints them.
   char* text = nullptr;
   std::size_t length = 0;
   std::FILE* stream = endpoint_ != nullptr ? open_memstream(&text, &length) : nullptr;

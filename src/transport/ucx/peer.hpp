@@ -1,4 +1,4 @@
-// peer.hpp -- one UCX endpoint, and windows onto its memory.
+// peer.hpp -- a UCX endpoint, and windows onto the peer's memory.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class UcxPeer final : public Peer {
   UcxFabric& fabric() noexcept { return fabric_; }
   ucp_ep_h endpoint() const noexcept { return endpoint_; }
 
-  void give_up() noexcept override;
+  void disconnect() noexcept override;
   void revive(Bytes address, const std::string& name) override;
 
   /// Starts to close the endpoint. Messages already sent are delivered first, unless the peer has failed.
@@ -44,7 +44,7 @@ class UcxPeer final : public Peer {
   ucp_ep_h endpoint_ = nullptr;  // closed with a deadline, so not a Handle
 };
 
-/// What precedes the caller's header in every active message.
+/// Precedes the caller's header in every active message.
 struct WireHeader {
   std::uint16_t type;
   std::uint16_t reserved;

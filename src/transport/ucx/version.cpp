@@ -1,4 +1,4 @@
-// version.cpp -- UCX's answers about itself.
+// version.cpp -- queries UCX.
 #include "transport/ucx/version.hpp"
 
 #include <sstream>

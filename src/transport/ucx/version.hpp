@@ -1,4 +1,4 @@
-// version.hpp -- which UCX runs, and what it knows.
+// version.hpp -- the version of UCX and its build options.
 #pragma once
 
 #include <string>
@@ -6,16 +6,16 @@
 
 namespace capstan::transport {
 
-/// Of the library that was found at run time: "1.13.1".
+/// Version of the library at run time: "1.13.1".
 std::string ucx_version();
 
-/// Of the headers that this was built with: "1.13".
+/// Version of the headers at compile time: "1.13".
 std::string ucx_header_version();
 
-/// Whether the library was built for several threads (--enable-mt).
+/// Returns true if the library was built with thread support (--enable-mt).
 bool ucx_has_threads();
 
-/// Variables of UCX's upper layer, as UCX_NET_DEVICES; its transports have more.
+/// Returns the variables of UCX's upper layer, such as UCX_NET_DEVICES; its transports have more.
 std::vector<std::string> ucx_variables();
 
 }  // namespace capstan::transport
