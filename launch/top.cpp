@@ -27,7 +27,7 @@ constexpr std::string_view kClearScreen = "\x1b[H\x1b[2J";
 nlohmann::json ask(const cluster::RunFile& file) {
   const auto deadline = std::chrono::steady_clock::now() + kAnswerWithin;
   const cluster::JoinAnswer answer =
-      cluster::ask_join_listener(file.address, file.token, cluster::JoinRequest::figures, {}, deadline);
+      cluster::ask_join_listener(file.address, file.token, cluster::JoinRequest::metrics, {}, deadline);
   if (answer.code != Code::ok) throw Error(answer.code, answer.message);
   return parse_json(answer.message, "the coordinator's answer", Code::data_loss);
 }

@@ -1,4 +1,4 @@
-// runtime.cpp -- the table of members and the fabrics of one rank.
+// runtime.cpp -- connects a rank to the others, and to those that replace them.
 #include "cluster/runtime.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabr
 }
 
 Runtime::~Runtime() {
-  // A process that has an agent is in one job, and ends with it.
+  // A process that has an agent runs one job and exits with it.
   if (in_process_ || !Heartbeat::watched()) return;
   control_->leave_teardown_to_exit();
   if (data_) data_->leave_teardown_to_exit();
@@ -48,9 +48,9 @@ std::string Runtime::log_tag() const {
   return std::string(to_string(self().role)) + " " + std::to_string(self().index) + "@" + self().host;
 }
 
-void Runtime::trace_to(const std::filesystem::path& folder) {
-  trace_ = std::make_unique<io::TraceFile>(folder / fmt::format("rank-{:05}.json", self().rank), self().rank,
-                                           self().name());
+void Runtime::trace_to(const std::filesystem::path& directory) {
+  trace_ = std::make_unique<io::TraceFile>(directory / fmt::format("rank-{:05}.json", self().rank),
+                                           self().rank, self().name());
 }
 
 void Runtime::become(const Member& ps) {
@@ -97,7 +97,7 @@ void Runtime::remember(std::shared_ptr<transport::PersistentMemory> memory, int 
     ps_returned_to_data(ps);
   }
   for (const SpareRecord& spare : found.spares) {
-    // The process that was the ps is fenced off; where the spare is not the ps yet, it is about to be.
+    // The previous process of the ps is fenced; this spare is replacing it.
     if (spare.state != SpareRecord::State::takes) continue;
     Member ps = member(spare.rank);
     ps.role = Role::ps;
@@ -111,7 +111,8 @@ void Runtime::remember(std::shared_ptr<transport::PersistentMemory> memory, int 
       membership_.set(member(Role::worker, worker.index).rank, MemberState::dead, "it was restarted");
     membership_.add(worker, MemberState::alive);
   }
-  for (const std::int32_t rank : found.lost) membership_.set(rank, MemberState::dead, "it was lost before");
+  for (const std::int32_t rank : found.lost)
+    membership_.set(rank, MemberState::dead, "the previous coordinator lost it");
 }
 
 transport::Peer& Runtime::control_peer(const Member& to) {
@@ -152,14 +153,15 @@ std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settin
 
 std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   Settings complete = settings;
-  // A program states what its job needs; alone, no ps can be lost.
+  // A program states what its job needs; in one process a ps cannot be lost.
   for (const char* name : {"spares", "replicas-of-ps"}) complete.drop_from_program(name);
   const RoleRequest request = RoleRequest::from(complete);
   if (request.spares > 0 || request.replicas) {
     const std::string asked =
         request.replicas ? "--replicas-of-ps 2" : "--spares " + std::to_string(request.spares);
-    throw Error(Code::invalid_argument, "a job of one process has no ps that could be lost, so " + asked +
-                                            " makes no sense: leave it out, or start ranks (mpirun)");
+    throw Error(
+        Code::invalid_argument,
+        asked + " needs ranks that can fail, but this job has one process: omit it, or start ranks (mpirun)");
   }
   const int ranks = 1 + std::max(1, request.ps) + std::max(1, request.workers);
   complete.set_from_flag("roles",
@@ -200,7 +202,7 @@ void Runtime::begin_job() {
 
 void Runtime::end_job(bool over) noexcept { job_ = over ? Job::over : Job::none; }
 
-/// Threads of the earlier job have ended, and nothing uses their fabrics.
+/// REQUIRES: threads of the previous job have ended, and nothing uses their fabrics.
 void Runtime::make_ranks_again() {
   transport::LoopHub hub;
   auto ranks = as_threads(settings_, static_cast<int>(members().size()), hub);

@@ -54,23 +54,23 @@ void TrafficMetrics::add(const TrafficMetrics& other) noexcept {
   flush.add(other.flush);
 }
 
-PackedCalls packed(const CallMetrics& figures) {
-  PackedCalls all{figures.calls, figures.rows, figures.bytes};
+PackedCalls packed(const CallMetrics& metrics) {
+  PackedCalls all{metrics.calls, metrics.rows, metrics.bytes};
   for (std::uint32_t i = 0; i < Times::kBuckets; ++i) {
-    if (figures.times.counts[i] != 0) all.times.emplace_back(i, figures.times.counts[i]);
+    if (metrics.times.counts[i] != 0) all.times.emplace_back(i, metrics.times.counts[i]);
   }
   return all;
 }
 
 CallMetrics unpacked(const PackedCalls& packed) {
-  CallMetrics figures{packed.calls, packed.rows, packed.bytes};
+  CallMetrics metrics{packed.calls, packed.rows, packed.bytes};
   for (const auto& [bucket, count] : packed.times) {
-    if (bucket < Times::kBuckets) figures.times.counts[bucket] = count;
+    if (bucket < Times::kBuckets) metrics.times.counts[bucket] = count;
   }
-  return figures;
+  return metrics;
 }
 
-CallMetrics Traffic::Calls::figures() const noexcept {
+CallMetrics Traffic::Calls::metrics() const noexcept {
   const auto read = [](const std::atomic<std::uint64_t>& counter) {
     return counter.load(std::memory_order_relaxed);
   };

@@ -1,5 +1,4 @@
-// traffic.hpp -- what a rank has pulled and pushed and how long that took, counted by one thread and read by
-// another.
+// traffic.hpp -- counts and durations of a rank's pulls and pushes, counted by one thread and read by others.
 #pragma once
 
 #include <array>
@@ -13,8 +12,8 @@
 
 namespace capstan::cluster {
 
-/// Times in buckets that are a quarter of a power of two wide, from 4 ns to 17 s: a quantile is at most a
-/// quarter too high.
+/// Histogram of durations. Buckets are a quarter of a power of two wide, from 4 ns to 17 s, so a quantile is
+/// at most 25 % too high.
 struct Times {
   static constexpr std::size_t kBuckets = 128;
   static constexpr std::size_t bucket_of(std::uint64_t nanoseconds) noexcept {
@@ -23,7 +22,7 @@ struct Times {
     const std::size_t bucket = 4 * above + ((nanoseconds >> above) & 3);
     return bucket < kBuckets ? bucket : kBuckets - 1;
   }
-  /// In seconds: all times of the bucket are below it, but for those of the last one.
+  /// Upper bound of a bucket in seconds; the last bucket also has all longer durations.
   static constexpr double bound(std::size_t bucket) noexcept {
     return static_cast<double>((5 + bucket % 4) << (bucket / 4)) * 1e-9;
   }
@@ -32,44 +31,43 @@ struct Times {
 
   std::uint64_t count() const noexcept;
   void add(const Times& other) noexcept;
-  /// What has been added since; `earlier` was a part of it.
+  /// Returns the durations that were added after `earlier` was copied from this histogram.
   Times since(const Times& earlier) const noexcept;
-  /// The bound below which this part of the times lies, in seconds; 0 when there are none.
+  /// Returns the bound in seconds below which the fraction `part` of the durations lies; 0 if there are none.
   double quantile(double part) const noexcept;
 };
 
-/// Of one kind of call.
+/// Counts of one kind of call.
 struct CallMetrics {
   std::uint64_t calls = 0;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
-  Times times = {};  // of some calls
+  Times times = {};  // of a sample of the calls
 
   void add(const CallMetrics& other) noexcept;
   CallMetrics since(const CallMetrics& earlier) const noexcept;
 };
 
 struct TrafficMetrics {
-  CallMetrics pull;   // lookups and pulls; times: of those that wait
+  CallMetrics pull;   // lookups and pulls; times: of those that block
   CallMetrics push;   // gradients; times: until the caller may reuse them
-  CallMetrics flush;  // waits for what has been pushed to be applied; rows and bytes are 0
+  CallMetrics flush;  // waits for pushes to be applied; rows and bytes are 0
 
   void add(const TrafficMetrics& other) noexcept;
 };
 
-/// As it travels: most of a Times is zeros.
+/// Serialized form: most buckets of a Times are zero.
 struct PackedCalls {
   std::uint64_t calls = 0;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> times = {};  // bucket, count
 };
-PackedCalls packed(const CallMetrics& figures);
+PackedCalls packed(const CallMetrics& metrics);
 CallMetrics unpacked(const PackedCalls& packed);
 
-/// Written by one thread at a time, without a locked instruction; any thread reads it. The clock is asked for
-/// one call in 127, a prime, so that in a step of many calls each has its turn: two nanoseconds a call in
-/// all.
+/// Written by one thread at a time, without locked instructions; any thread reads it. One call in 127 is
+/// timed; a prime, so that each call of a repeated sequence is sampled. Costs about 2 ns per call.
 class Traffic {
  public:
   class Calls {
@@ -79,7 +77,7 @@ class Traffic {
       bump(rows_, rows);
       bump(bytes_, bytes);
     }
-    CallMetrics figures() const noexcept;
+    CallMetrics metrics() const noexcept;
 
    private:
     friend class Traffic;
@@ -97,11 +95,11 @@ class Traffic {
     std::atomic<std::uint64_t> calls_{0};
     std::atomic<std::uint64_t> rows_{0};
     std::atomic<std::uint64_t> bytes_{0};
-    std::uint32_t left_ = 2;  // the first call finds nothing connected
+    std::uint32_t left_ = 2;  // the first call also connects, so it is not timed
     std::array<std::atomic<std::uint64_t>, Times::kBuckets> times_{};
   };
 
-  /// Times the call that it lives in, if it is that one's turn.
+  /// Times the call during which it exists, if that call is sampled.
   class Timed {
    public:
     using Clock = std::chrono::steady_clock;
@@ -120,14 +118,14 @@ class Traffic {
     Clock::time_point begin_{};
   };
 
-  TrafficMetrics figures() const noexcept { return {pull.figures(), push.figures(), flush.figures()}; }
+  TrafficMetrics metrics() const noexcept { return {pull.metrics(), push.metrics(), flush.metrics()}; }
 
   Calls pull;
   Calls push;
   Calls flush;
 };
 
-/// What the process has used.
+/// Resources that the process has used.
 struct ProcessUse {
   double cpu_seconds = 0;  // of all its threads
   std::uint64_t peak_rss_bytes = 0;

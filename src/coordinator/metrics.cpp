@@ -162,7 +162,7 @@ void Metrics::fill_workers(telemetry::JobMetrics& job) const {
     }
     job.workers.push_back(std::move(worker));
   }
-  job.traffic = of_.runtime.traffic().figures();
+  job.traffic = of_.runtime.traffic().metrics();
   for (const auto& [rank, report] : workers_) job.traffic.add(traffic_of(report));
 }
 
@@ -182,7 +182,7 @@ void Metrics::fill_ps(telemetry::JobMetrics& job) const {
   }
 }
 
-telemetry::JobMetrics Metrics::figures() {
+telemetry::JobMetrics Metrics::job_metrics() {
   telemetry::JobMetrics job;
   job.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   job.elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
@@ -202,7 +202,7 @@ telemetry::JobMetrics Metrics::figures() {
 
 void Metrics::sample(bool last) {
   asking_ = false;
-  telemetry::JobMetrics job = figures();
+  telemetry::JobMetrics job = job_metrics();
   // By when ranks were asked: how soon they answer differs, and must not make a record late by a period.
   if (last || (every_.count() > 0 && asked_ >= recorded_at_ + every_)) {
     recorded_at_ = asked_;

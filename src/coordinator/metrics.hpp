@@ -68,7 +68,7 @@ class Metrics {
   void take_clock(int rank, const protocol::ReportHeader& header);
   void trace(const char* what, int rank) const;
   void sample(bool last);
-  telemetry::JobMetrics figures();
+  telemetry::JobMetrics job_metrics();
   void fill_workers(telemetry::JobMetrics& job) const;
   void fill_ps(telemetry::JobMetrics& job) const;
   Clock::duration period(Clock::time_point now) const;

@@ -33,21 +33,21 @@ class FileLimitTest : public testing::Test {
 };
 
 TEST_F(FileLimitTest, AFewConnectionsLeaveItAlone) {
-  make_room_for(50);
+  raise_file_limit_for(50);
   EXPECT_EQ(limit(), 256U);
 }
 
 TEST_F(FileLimitTest, ManyConnectionsRaiseIt) {
-  make_room_for(700);
+  raise_file_limit_for(700);
   EXPECT_GE(limit(), 700U);
   const rlim_t raised = limit();
-  make_room_for(60);
+  raise_file_limit_for(60);
   EXPECT_EQ(limit(), raised) << "it is never lowered";
 }
 
 TEST_F(FileLimitTest, MoreThanTheSystemAllowsIsSaidAndAsMuchAsMayBeIsTaken) {
   testing::internal::CaptureStderr();
-  make_room_for(first_.rlim_max);
+  raise_file_limit_for(first_.rlim_max);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("raise it (ulimit -n)"));
   EXPECT_EQ(limit(), first_.rlim_max);
 }

@@ -70,7 +70,7 @@ TEST(JoinHandshake, AnotherTokenIsRefusedWhicheverOfItsBytesDiffers) {
     JoinHandshake visit(token);
     EXPECT_EQ(visit.take(greeting_bytes(JoinRequest::status, other)), State::refused);
     JoinHandshake figures(token);
-    EXPECT_EQ(figures.take(greeting_bytes(JoinRequest::figures, other)), State::refused);
+    EXPECT_EQ(figures.take(greeting_bytes(JoinRequest::metrics, other)), State::refused);
     EXPECT_EQ(visit.reason(), "wrong token");
   }
   EXPECT_TRUE(same(token, token_of(1)));

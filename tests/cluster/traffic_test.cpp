@@ -72,17 +72,17 @@ TEST(Traffic, ReaderSeesWhatTheWriterCounted) {
   });
   std::uint64_t seen = 0;
   while (seen < kCalls) {
-    const CallMetrics now = traffic.pull.figures();
+    const CallMetrics now = traffic.pull.metrics();
     EXPECT_GE(now.calls, seen);
     seen = now.calls;
     std::this_thread::yield();
   }
   writer.join();
-  const CallMetrics all = traffic.pull.figures();
+  const CallMetrics all = traffic.pull.metrics();
   EXPECT_EQ(all.rows, 3 * kCalls);
   EXPECT_EQ(all.bytes, 12 * kCalls);
   EXPECT_EQ(all.times.count(), 1 + (kCalls - 2) / 127) << "the second call, and one in 127 from there";
-  EXPECT_EQ(traffic.figures().push.calls, 0U);
+  EXPECT_EQ(traffic.metrics().push.calls, 0U);
 }
 
 TEST(Traffic, TravelsWithoutItsZeros) {

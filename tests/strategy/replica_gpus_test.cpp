@@ -49,7 +49,7 @@ class GpuJob {
 
  public:
   ParameterServerStrategy strategy{ranks_.cluster(), {FixedShardsPartitioner{2}}};
-  cluster::TrafficMetrics traffic() { return ranks_.runtime().traffic().figures(); }
+  cluster::TrafficMetrics traffic() { return ranks_.runtime().traffic().metrics(); }
 };
 
 class ReplicaGpusTest : public testing::TestWithParam<int> {

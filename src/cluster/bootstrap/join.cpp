@@ -123,7 +123,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   }
   run_where_planned(settings, table);
   if (cluster::one_fabric(role_of(table))) data.reset();
-  cluster::make_room_for(most_connections(table));
+  cluster::raise_file_limit_for(most_connections(table));
   std::optional<cluster::Member> again;
   if (static_cast<std::size_t>(table.rank) >= table.members.size()) {
     again = cluster::Member{table.rank, Role::worker,          table.index_of(table.rank), hello.host,

@@ -74,7 +74,7 @@ JoinHandshake::State JoinHandshake::read_greeting() noexcept {
   in_head_ = 0;
   switch (request_) {
     case JoinRequest::status:
-    case JoinRequest::figures:
+    case JoinRequest::metrics:
       return state_ = State::asked;
     case JoinRequest::join:
     case JoinRequest::start:

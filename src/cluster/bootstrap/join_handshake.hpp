@@ -23,11 +23,11 @@ inline constexpr std::size_t kTokenBytes = 32;
 using Token = std::array<std::byte, kTokenBytes>;
 
 /// Sent over the wire: never renumber.
-enum class JoinRequest : std::uint8_t { status = 1, join = 2, start = 3, figures = 4 };
+enum class JoinRequest : std::uint8_t { status = 1, join = 2, start = 3, metrics = 4 };
 
 /// The request has a body.
 constexpr bool has_body(JoinRequest request) noexcept {
-  return request != JoinRequest::status && request != JoinRequest::figures;
+  return request != JoinRequest::status && request != JoinRequest::metrics;
 }
 
 struct JoinAnswer {

@@ -313,7 +313,7 @@ class WaitsForInit {
 Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   // All ranks speak to rank 0, and each connection may be a file.
-  if (launched_rank() == 0) make_room_for(static_cast<std::size_t>(launched_ranks().value_or(0)));
+  if (launched_rank() == 0) raise_file_limit_for(static_cast<std::size_t>(launched_ranks().value_or(0)));
   {
     const WaitsForInit waits(launched_rank(), launched_ranks().value_or(0), timeout);
     mpi::start();

@@ -1,4 +1,4 @@
-// coordinator_memory.cpp -- every change is written at once, whole.
+// coordinator_memory.cpp -- writes the complete record at every change.
 #include "cluster/membership/coordinator_memory.hpp"
 
 #include <algorithm>
@@ -18,16 +18,17 @@ bool CoordinatorRecord::waits(int spare_rank) const {
 
 void CoordinatorRecord::require_not_too_much_open() const {
   if (!too_much_open) return;
-  throw Error(Code::data_loss,
-              "the coordinator was killed more than " + std::to_string(kMostOpenClosures) +
-                  " functions after its last record_step(), so that it cannot go on from there; restore a "
-                  "checkpoint first");
+  throw Error(
+      Code::data_loss,
+      "the coordinator was killed more than " + std::to_string(kMostOpenClosures) +
+          " functions after its last record_step() and cannot resume from there; restore a checkpoint "
+          "first");
 }
 
 void CoordinatorMemory::keep_in(std::shared_ptr<transport::PersistentMemory> memory) {
   const std::lock_guard lock(mutex_);
-  kept_ = std::make_unique<PersistentRecord>(std::move(memory));
-  if (const auto bytes = kept_->read(); !bytes.empty()) record_ = from_bytes<CoordinatorRecord>(bytes);
+  persistent_ = std::make_unique<PersistentRecord>(std::move(memory));
+  if (const auto bytes = persistent_->read(); !bytes.empty()) record_ = from_bytes<CoordinatorRecord>(bytes);
 }
 
 CoordinatorRecord CoordinatorMemory::read() const {
@@ -38,7 +39,7 @@ CoordinatorRecord CoordinatorMemory::read() const {
 void CoordinatorMemory::change(const std::function<void(CoordinatorRecord&)>& how) {
   const std::lock_guard lock(mutex_);
   how(record_);
-  if (kept_) kept_->write(to_bytes(record_));
+  if (persistent_) persistent_->write(to_bytes(record_));
 }
 
 }  // namespace capstan::cluster

@@ -1,4 +1,4 @@
-// coordinator_memory.hpp -- what a coordinator that was started again has to know of the one before it.
+// coordinator_memory.hpp -- what a restarted coordinator must know of its predecessor.
 #pragma once
 
 #include <cstdint>
@@ -14,52 +14,53 @@
 
 namespace capstan::cluster {
 
-/// After so many closures since the last recorded step a coordinator that is killed cannot go on from there,
-/// but from a checkpoint: every ps remembers some more of them.
+/// Closures since the last recorded step from which a restarted coordinator can resume; after more it needs a
+/// checkpoint. The closure ledger of a ps holds some more.
 inline constexpr std::uint64_t kMostOpenClosures = 50'000;
 
-/// A spare, and the ps whose place it takes.
+/// A spare, and the ps that it replaces.
 struct SpareRecord {
   enum class State : std::uint8_t { waits, takes, stands, dead };
   std::int32_t rank = 0;
   State state = State::waits;
-  std::int32_t ps = 0;  // rank; this and what follows once it was told to take its place
+  std::int32_t ps = 0;  // rank; this and the following once the spare was told to replace it
   std::int32_t ps_index = 0;
   std::uint32_t incarnation = 0;  // of the ps: protocol::FailoverRequest
 };
 
 struct CoordinatorRecord {
-  std::optional<std::int64_t> step;  // recorded last
-  std::uint64_t next_closure = 1;    // the number of the first one after it
+  std::optional<std::int64_t> step;  // last recorded
+  std::uint64_t next_closure = 1;    // number of the first closure after that step
   std::uint32_t restores = 0;        // of checkpoints; closures after each have numbers of their own
-  bool too_much_open = false;        // more than kMostOpenClosures since
-  std::vector<Member> ps;            // as they are to be found now; empty: as at the start
-  std::vector<Member> workers;       // none of the start's; of each index the last
-  std::vector<std::int32_t> lost;    // ranks of workers, of each index the last
+  bool too_much_open = false;        // more than kMostOpenClosures since that step
+  std::vector<Member> ps;            // current processes; empty: those of the start
+  std::vector<Member> workers;       // those that were restarted or joined late; per index the last
+  std::vector<std::int32_t> lost;    // ranks of dead workers; per index the last
   std::vector<std::string> counters;
   std::vector<std::string> groups;     // of updates
-  std::vector<std::string> variables;  // which have their first values
-  std::vector<SpareRecord> spares;     // empty: all wait
-  std::vector<std::byte> checkpoint;   // strategy::PsContents::Checkpoint; empty: there is none
+  std::vector<std::string> variables;  // those that are initialized
+  std::vector<SpareRecord> spares;     // empty: all are waiting
+  std::vector<std::byte> checkpoint;   // strategy::PsContents::Checkpoint; empty: none
 
-  /// Nothing has been asked of that spare, and it was not lost.
+  /// Returns true if the spare is alive and replaces no ps.
   bool waits(int spare_rank) const;
-  /// Throws Error(data_loss): what has run since the recorded step cannot be told from what has not.
+  /// Throws Error(data_loss) if too_much_open: the ledgers no longer show which closures have run.
   void require_not_too_much_open() const;
 };
 
-/// transport::kCoordinatorReturned: who it is, and what may not have been said before.
+/// Payload of kCoordinatorReturned: the new process, and changes of members that the receiver may have
+/// missed.
 struct CoordinatorBack {
-  std::int32_t incarnation = 0;  // how often it has been started again
+  std::int32_t incarnation = 0;  // number of restarts
   Member coordinator;
-  std::vector<Member> workers;     // to a ps: those that were started again, or came late
+  std::vector<Member> workers;     // to a ps: those that were restarted or joined late
   std::vector<std::int32_t> lost;  // to a ps: ranks that count as dead
 };
 
 /// Thread-safe.
 class CoordinatorMemory {
  public:
-  /// From now on every change outlives this process. What is there already is taken up.
+  /// Stores every change in `memory` from now on. Reads the record of a previous process, if there is one.
   void keep_in(std::shared_ptr<transport::PersistentMemory> memory);
   CoordinatorRecord read() const;
   void change(const std::function<void(CoordinatorRecord&)>& how);
@@ -67,7 +68,7 @@ class CoordinatorMemory {
  private:
   mutable std::mutex mutex_;
   CoordinatorRecord record_;
-  std::unique_ptr<PersistentRecord> kept_;  // null: nothing is kept
+  std::unique_ptr<PersistentRecord> persistent_;  // null: changes do not outlive this process
 };
 
 }  // namespace capstan::cluster

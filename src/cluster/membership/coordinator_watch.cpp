@@ -1,4 +1,4 @@
-// coordinator_watch.cpp -- lost, waited for, and there again or given up.
+// coordinator_watch.cpp -- waits for the next coordinator, connects to it or gives up.
 #include "cluster/membership/coordinator_watch.hpp"
 
 #include <fmt/format.h>
@@ -37,17 +37,18 @@ void CoordinatorWatch::hear(const transport::Message& message) {
   try {
     auto back = from_bytes<CoordinatorBack>(message.payload);
     if (back.incarnation <= incarnation_) return;
-    incarnation_ = back.incarnation;  // what an earlier process has sent and comes from now on is told by it
+    incarnation_ = back.incarnation;  // late messages of the previous process have a lower one
     back_ = std::move(back);
   } catch (const Error& error) {
-    log::error("a coordinator says that it is back, but not how: {}", error.what());
+    log::error("dropped a malformed kCoordinatorReturned: {}", error.what());
   }
 }
 
 bool CoordinatorWatch::meet(const transport::Message& message) {
   const auto incarnation = transport::read_header<std::int32_t>(message);
   if (!incarnation) return false;
-  incarnation_ = std::max(incarnation_, *incarnation);  // a greeting of an earlier coordinator may come late
+  incarnation_ =
+      std::max(incarnation_, *incarnation);  // the greeting of a previous coordinator may arrive late
   return true;
 }
 
@@ -71,8 +72,7 @@ const std::string& CoordinatorWatch::verdict() {
   if (alone_) {
     verdict_ += ", and no other rank can be reached";
   } else if (!known_) {
-    verdict_ +=
-        ", and had not recorded where this rank is, which was restarted: no other coordinator can find it";
+    verdict_ += ", and had not recorded the address of this restarted rank: no other coordinator can find it";
   } else if (runtime_.coordinator_may_return()) {
     verdict_ += fmt::format(", and has not come back within {} ms (--coordinator-wait)",
                             runtime_.coordinator_wait().count());

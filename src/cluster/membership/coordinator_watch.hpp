@@ -1,4 +1,4 @@
-// coordinator_watch.hpp -- how a ps, a worker or an evaluator waits for a coordinator that was killed.
+// coordinator_watch.hpp -- how a ps, worker, spare or evaluator waits for a coordinator that was killed.
 #pragma once
 
 #include <chrono>
@@ -19,31 +19,33 @@ class CoordinatorWatch {
 
   explicit CoordinatorWatch(Runtime& runtime) : runtime_(runtime) {}
 
-  /// Of the fabric's failure handler: the connection to the coordinator has ended.
+  /// Called by the fabric's failure handler: the connection to the coordinator has failed.
   void lose(const transport::Peer& peer);
-  /// A restarted worker reaches no ps, and so will never hear of a new coordinator: it stops waiting for one.
+  /// No ps is reachable from this restarted worker, so no new coordinator will learn its address: ends the
+  /// wait.
   void reach_none();
-  /// A restarted ps has a new address, which only the coordinator that greets it records. Until then, no
-  /// coordinator that is started later could find this process, so it does not wait for one.
+  /// This ps was restarted. Its new address is recorded by the coordinator that greets it; until then it does
+  /// not wait for another coordinator, which could not find it.
   void expect_greeting() { known_ = false; }
-  /// Handler of the transport::kHello to a ps.
+  /// Handler of kHello to a ps.
   void greet(const transport::Message& message);
-  /// Handler of transport::kCoordinatorReturned.
+  /// Handler of kCoordinatorReturned.
   void hear(const transport::Message& message);
-  /// Handler of the transport::kHello by which a coordinator takes in this worker, which has connected to it:
-  /// which of its processes that is. Returns false for a message without that.
+  /// Handler of the kHello by which a coordinator admits this worker: stores the coordinator's incarnation.
+  /// Returns false if the message has none.
   bool meet(const transport::Message& message);
-  /// One has come that is not connected to yet.
+  /// A new coordinator has announced itself, and this rank is not connected to it yet.
   bool news() const noexcept { return back_.has_value(); }
-  /// Connects to it, and says what it has said. Not inside progress(). REQUIRES: news().
+  /// Connects to the new coordinator, and returns its message. Not inside progress(). REQUIRES: news().
   CoordinatorBack take_up();
-  /// The answer to it: see transport::kCoordinatorKnown.
+  /// Sends it the answer, kCoordinatorKnown.
   void answer();
-  /// It has not come back in time: "coordinator 0 (rank 0 on n1) is gone"; empty until then.
+  /// Returns the reason to end, such as "coordinator 0 (rank 0 on n1) is gone", once the wait is over; else
+  /// "".
   const std::string& verdict();
-  /// Whom one waits for has to be here by then.
+  /// Deadline of the wait; nothing while the coordinator is connected.
   std::optional<Clock::time_point> until() const noexcept { return until_; }
-  /// How often the one that is there has been started again.
+  /// Number of restarts of the current coordinator.
   std::int32_t incarnation() const noexcept { return incarnation_; }
 
  private:
@@ -53,7 +55,8 @@ class CoordinatorWatch {
   std::string lost_;
   std::string verdict_;
   bool alone_ = false;
-  bool known_ = true;  // where this process is; false between expect_greeting() and the greeting
+  bool known_ =
+      true;  // the coordinator has this process's address; false from expect_greeting() to the greeting
   std::int32_t incarnation_ = 0;
 };
 

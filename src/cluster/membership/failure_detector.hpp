@@ -1,4 +1,4 @@
-// failure_detector.hpp -- which ranks have been silent for too long.
+// failure_detector.hpp -- suspects ranks that send no heartbeat.
 #pragma once
 
 #include <algorithm>
@@ -14,25 +14,24 @@ namespace capstan::cluster {
 ///   unknown --heard--> alive --look--> suspected --heard--> alive
 ///   any state --forget--> unknown
 ///
-/// Time without a call of `look` does not count as silence: this process was stopped, or busy. Used by one
-/// thread.
+/// Time between two calls of `look` beyond the period does not count as silence: this process was stopped or
+/// busy. Used by one thread.
 class FailureDetector {
  public:
   using Clock = std::chrono::steady_clock;
   using Time = std::chrono::milliseconds;
 
-  /// Between two heartbeats, and between two calls of `look`, where ranks that are silent for `timeout` are
-  /// suspected. 0: neither.
+  /// Returns the interval between two heartbeats, and between two calls of `look`, for a timeout; 0 for 0.
   static constexpr Time period_of(Time timeout) noexcept {
     return timeout.count() > 0 ? std::max(timeout / 5, Time(1)) : Time(0);
   }
-  /// Of ranks that send a heartbeat once a `period`, of which a coordinator that answers each is one.
-  /// Suspects it after `timeout`, and ten periods at least.
+  /// Returns a detector for a coordinator that answers a heartbeat every `period`. Suspects it after
+  /// `timeout`, but not before ten periods.
   static FailureDetector of_one_that_answers(Time period, Time timeout) {
     return FailureDetector(std::max(timeout, 10 * period) + period, period);
   }
 
-  /// 0 for either: never suspects a rank.
+  /// Never suspects a rank if either is 0.
   explicit FailureDetector(Time timeout) : FailureDetector(timeout, period_of(timeout)) {}
   FailureDetector(Time timeout, Time period) : timeout_(timeout), period_(period) {}
 
@@ -45,17 +44,17 @@ class FailureDetector {
   /// The rank is not watched until it is heard again.
   void forget(int rank) noexcept { ranks_.erase(rank); }
 
-  /// Returns the ranks that are suspected from now on: those whose timeout is over by the next call. Does
-  /// nothing within a period of the last call.
+  /// Returns the newly suspected ranks: those whose timeout passes before the next call. Does nothing within
+  /// a period of the last call.
   std::vector<int> look(Clock::time_point now);
-  /// Until the next call of `look` is due.
+  /// Time until the next call of `look` is due.
   Time until_look(Clock::time_point now) const;
 
   bool suspects(int rank) const {
     const auto found = ranks_.find(rank);
     return found != ranks_.end() && found->second.suspected;
   }
-  /// Alive or suspected.
+  /// Returns true if the rank is alive or suspected.
   bool watches(int rank) const { return ranks_.contains(rank); }
 
  private:

@@ -1,4 +1,4 @@
-// membership.cpp -- the table of ranks, and the machine of their states.
+// membership.cpp -- the table of members and the state machine.
 #include "cluster/membership/membership.hpp"
 
 #include <algorithm>
@@ -154,7 +154,7 @@ bool Membership::knows(int rank) const {
 std::vector<int> Membership::worker_ranks() const {
   const std::lock_guard lock(mutex_);
   std::vector<int> ranks = workers_;
-  std::erase(ranks, -1);  // a late one of which this rank has not heard yet
+  std::erase(ranks, -1);  // a late worker that this rank does not know yet
   return ranks;
 }
 
@@ -183,7 +183,7 @@ void Membership::note_process(const Member& member) {
   any_moved_.store(true, std::memory_order_release);
 }
 
-// Each of the two addresses of a member is of use to one thread alone, and to table_now().
+// Each address is read by one thread only, and by table_now().
 void Membership::move(const Member& member, Address address) {
   const std::lock_guard lock(mutex_);
   Member& of_start = table_.members.at(at(member.rank));

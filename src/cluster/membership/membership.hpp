@@ -1,4 +1,4 @@
-// membership.hpp -- the ranks of a job: who they are, where each is found, and which of them live.
+// membership.hpp -- the members of a job: roles, locations and states.
 #pragma once
 
 #include <array>
@@ -19,20 +19,20 @@
 namespace capstan::cluster {
 
 enum class MemberState : std::uint8_t {
-  absent,   // the rank is set aside, and no process has had it
+  absent,   // the rank is reserved, and no process has had it yet
   joining,  // a worker that was restarted or joins late, and that some ps does not know yet
   alive,
-  suspected,  // sends no heartbeat: its process is stopped, or cut off
+  suspected,  // sends no heartbeat: its process is stopped or unreachable
   dead,       // its process has ended
-  fenced,     // counts as dead though its process may live, which was told to end
-  left,       // asked to leave, and has
+  fenced,     // counts as dead; its process, which may be alive, was told to end
+  left,       // has left on its own request
 };
 
 /// "suspected"
 std::string_view to_string(MemberState state) noexcept;
 
-/// What one rank knows of all ranks. A rank is one process: a worker that is restarted keeps its index and
-/// has a new rank. A ps keeps its rank, whatever process serves it.
+/// The members, as one rank knows them. Each process of a worker has a rank of its own: a restarted worker
+/// keeps its index and has a new rank. A ps keeps its rank when another process replaces it.
 ///
 ///   absent -----> joining, alive, dead, fenced
 ///   joining ----> alive, dead, fenced
@@ -41,8 +41,8 @@ std::string_view to_string(MemberState state) noexcept;
 ///   dead -------> alive, fenced     of a ps or a coordinator alone: it was restarted, or a spare
 ///   fenced -----> alive             is about to replace it, or has
 ///
-/// All members of the start of the job are alive at first. Thread-safe: any thread reads; one thread, that of
-/// the control fabric, changes states.
+/// Initially all members of the start of the job are alive. Any thread reads; only the thread that drives the
+/// control fabric changes states.
 class Membership {
  public:
   using Clock = std::chrono::steady_clock;
@@ -58,66 +58,68 @@ class Membership {
   };
   using Observer = std::function<void(const Change&)>;
 
-  /// `self`: the member of this process, if it is none of the table's.
+  /// `self`: the member of this process, if it is not one of the table's.
   explicit Membership(Table table, const std::optional<Member>& self = {});
 
-  /// Of the start of the job, but for addresses: those are the present ones.
+  /// The table of the start of the job, with the current addresses.
   const Table& table() const noexcept { return table_; }
-  /// With the present hosts and processes of ps, too.
+  /// The same, also with the current hosts and processes of ps.
   Table table_now() const;
-  /// Members of the start of the job.
+  /// Number of members at the start of the job.
   int count(Role role) const noexcept { return count_[static_cast<std::size_t>(role)]; }
   bool single_host() const noexcept;
 
-  /// Where it is now. The reference stays valid, and shows this process of it only. Throws std::out_of_range
-  /// for a rank that is not known.
+  /// Returns the member's current process. The reference stays valid, and keeps describing that process.
+  /// Throws std::out_of_range for an unknown rank.
   const Member& member(int rank) const;
-  /// Of the start of the job. REQUIRES: there is one.
+  /// Returns a member of the start of the job. REQUIRES: it exists.
   const Member& member(Role role, int index) const;
-  /// "worker 1 (rank 2 on node17)", or "rank 9" where that is all that is known.
+  /// Returns "worker 1 (rank 2 on node17)"; "rank 9" for an unknown rank.
   std::string name_of(int rank) const;
   bool knows(int rank) const;
-  /// Of all workers, by index, the last rank that is known.
+  /// Returns the last known rank of each worker, by index.
   std::vector<int> worker_ranks() const;
 
-  /// A worker that was restarted, or joins late. REQUIRES: its rank is one of table().capacity(), and absent.
+  /// Adds a worker that was restarted or joins late. REQUIRES: its rank is below table().capacity(), and
+  /// absent.
   void add(Member member, MemberState state);
   enum class Address : std::uint8_t { control, data };
-  /// The process that is this member now; of its two addresses the one.
+  /// Another process has replaced the member's: stores it, with one of its two addresses.
   void move(const Member& member, Address address);
-  /// This process takes the rank of a ps over, whose addresses are its own from now on.
+  /// This process replaces a ps; `ps` has its addresses.
   void become(const Member& ps);
 
-  /// Absent for a rank that cannot be. One atomic load.
+  /// Returns absent for a rank out of range. One atomic load.
   MemberState state(int rank) const noexcept {
     const auto at = static_cast<std::size_t>(rank);
     return at < states_.size() ? states_[at].load(std::memory_order_acquire) : MemberState::absent;
   }
   bool is_alive(int rank) const noexcept { return state(rank) == MemberState::alive; }
-  /// Dead, fenced, or has left.
+  /// Returns true for a member that is dead or fenced, or has left.
   bool is_lost(int rank) const noexcept { return state(rank) >= MemberState::dead; }
   Status status(int rank) const;
-  /// Of this role. Two atomic loads at most.
+  /// Number of live members with this role. One atomic load.
   int alive(Role role) const noexcept { return alive_[static_cast<std::size_t>(role)].load(); }
   bool all_alive(Role role) const noexcept { return alive(role) == count(role); }
-  /// Of the last rank of that index. False for a worker that was never there.
+  /// State of the last rank of this worker. False for an unknown index.
   bool worker_is_alive(int index) const;
-  /// Some rank of that index is lost.
+  /// Returns true if any rank that this worker had is lost.
   bool has_lost_worker(int index) const;
 
-  /// Changes the state of a rank, then calls the observer. Returns false, and does nothing, if the rank has
-  /// that state or if no such change exists: the news of a death may come more than once.
+  /// Changes the state of a rank, then calls the observer. Returns false and does nothing if there is no such
+  /// transition, or if the rank has this state already: a death may be reported more than once.
   bool set(int rank, MemberState state, std::string cause = {});
-  /// Called after each change, by the thread that changes states; empty for none. Not while states change.
+  /// Sets the function that is called after each change, by the thread that changes states; empty for none.
+  /// Not thread-safe with set().
   void on_change(Observer observer) { observer_ = std::move(observer); }
 
-  /// The job begins again with other processes: all of the start are alive, and no other rank is known.
+  /// Starts another job with other processes: all members of `table` are alive, and no other rank is known.
   void begin_again(Table table);
 
  private:
   static constexpr std::size_t kRoles = 5;
 
-  // REQUIRE the mutex, as all below without a remark of their own.
+  // REQUIRE the mutex:
   void begin();
   void note_process(const Member& member);
   void note_worker(const Member& member);
@@ -127,9 +129,9 @@ class Membership {
   Table table_;
   std::array<int, kRoles> count_{};
   mutable std::mutex mutex_;
-  std::map<int, Member> joined_;             // by rank; never erased: references stay valid
-  std::map<int, std::deque<Member>> moved_;  // by rank, all later processes of a ps; the same
-  std::vector<int> workers_;                 // by index, the last rank
+  std::map<int, Member> joined_;             // by rank; never erased, so that references stay valid
+  std::map<int, std::deque<Member>> moved_;  // by rank: all later processes of a ps; never erased
+  std::vector<int> workers_;                 // by index: the last rank
   std::atomic<bool> any_moved_{false};
   std::vector<std::atomic<MemberState>> states_;  // by rank
   std::vector<Status> statuses_;                  // by rank

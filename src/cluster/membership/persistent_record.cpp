@@ -1,4 +1,4 @@
-// persistent_record.cpp -- a head of one page, and two places of which the head's count tells the valid one.
+// persistent_record.cpp -- a head of one page, and two buffers of which the head's count selects one.
 #include "cluster/membership/persistent_record.hpp"
 
 #include <atomic>
@@ -20,25 +20,26 @@ PersistentRecord::PersistentRecord(std::shared_ptr<transport::PersistentMemory> 
       head_(reinterpret_cast<Head*>(
           memory_->map(transport::PersistentMemory::kFirst, kPage + 2 * kMostBytes).data())) {}
 
-std::byte* PersistentRecord::place(std::uint64_t number) const noexcept {
+std::byte* PersistentRecord::buffer(std::uint64_t number) const noexcept {
   return reinterpret_cast<std::byte*>(head_) + kPage + (number % 2) * kMostBytes;
 }
 
 std::vector<std::byte> PersistentRecord::read() const {
   if (head_->written == 0) return {};
-  const std::byte* at = place(head_->written);
+  const std::byte* at = buffer(head_->written);
   return {at, at + head_->bytes[head_->written % 2]};
 }
 
 void PersistentRecord::write(std::span<const std::byte> bytes) {
   if (bytes.size() > kMostBytes) {
-    throw Error(Code::resource_exhausted,
-                "what outlives a process here is at most " + std::to_string(kMostBytes >> 20) + " MiB");
+    throw Error(Code::resource_exhausted, "a record of " + std::to_string(bytes.size()) +
+                                              " bytes does not fit, expected at most " +
+                                              std::to_string(kMostBytes >> 20) + " MiB");
   }
   const std::uint64_t next = head_->written + 1;
-  if (!bytes.empty()) std::memcpy(place(next), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(buffer(next), bytes.data(), bytes.size());
   head_->bytes[next % 2] = bytes.size();
-  // A process that is killed leaves memory as its stores have left it, in program order.
+  // A kill leaves memory as the stores before it have made it, in program order.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   head_->written = next;
   std::atomic_signal_fence(std::memory_order_seq_cst);

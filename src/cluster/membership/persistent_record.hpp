@@ -1,5 +1,4 @@
-// persistent_record.hpp -- one value in kept memory: what a process last wrote, whole, whenever it was
-// killed.
+// persistent_record.hpp -- one value in persistent memory, complete at whatever time the writer is killed.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace capstan::cluster {
 
-/// For one writer at a time. Two places, used in turn.
+/// Has two buffers, which writes use in turn. For one writer at a time.
 class PersistentRecord {
  public:
   static constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
@@ -20,17 +19,17 @@ class PersistentRecord {
   /// Throws Error(resource_exhausted).
   explicit PersistentRecord(std::shared_ptr<transport::PersistentMemory> memory);
 
-  /// Empty: nothing has been written.
+  /// Returns the last value; empty if none was written.
   std::vector<std::byte> read() const;
   /// Throws Error(resource_exhausted) for more than kMostBytes.
   void write(std::span<const std::byte> bytes);
 
  private:
   struct Head {
-    std::uint64_t written;   // how often; the last one's place follows
-    std::uint64_t bytes[2];  // by place
+    std::uint64_t written;   // number of writes, which determines the valid buffer
+    std::uint64_t bytes[2];  // size of the value in each buffer
   };
-  std::byte* place(std::uint64_t number) const noexcept;
+  std::byte* buffer(std::uint64_t number) const noexcept;
 
   std::shared_ptr<transport::PersistentMemory> memory_;
   Head* head_;

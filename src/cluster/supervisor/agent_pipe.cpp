@@ -1,4 +1,4 @@
-// agent_pipe.cpp -- whole reads and writes, with a deadline.
+// agent_pipe.cpp -- complete reads and writes, with a deadline.
 #include "cluster/supervisor/agent_pipe.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// agent_pipe.hpp -- values through a pipe between the processes of one rank.
+// agent_pipe.hpp -- sends values through a pipe between the processes of one rank.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ struct Pipe {
 Pipe open_pipe();
 
 void write_all(int fd, const void* data, std::size_t size);
-/// Throws Error: deadline_exceeded, or unavailable when the other end is closed; `whom` is who has it.
+/// Throws Error(deadline_exceeded), or Error(unavailable) if the other end, `whom`, is closed.
 void read_all(int fd, void* data, std::size_t size, std::chrono::steady_clock::time_point deadline,
               const char* whom);
 

@@ -12,12 +12,12 @@
 namespace capstan::cluster {
 namespace {
 
-/// Of a rank without connections 50 were counted, with MPI still open; the program has its own.
+/// A rank without connections has about 50 open files while MPI is initialized; the program needs some, too.
 constexpr rlim_t kOthers = 200;
 
 }  // namespace
 
-void make_room_for(std::size_t connections) {
+void raise_file_limit_for(std::size_t connections) {
   const rlim_t wanted = connections + kOthers;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;

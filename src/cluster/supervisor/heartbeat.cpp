@@ -1,4 +1,4 @@
-// heartbeat.cpp -- the words, on a page that is shared across fork.
+// heartbeat.cpp -- atomic words on a page that is shared across fork.
 #include "cluster/supervisor/heartbeat.hpp"
 
 #include <sys/mman.h>
@@ -15,8 +15,8 @@ namespace capstan::cluster {
 namespace {
 
 struct Words {
-  std::atomic<std::int64_t> beat{0};     // nanoseconds of the clock; 0: no beat is to be expected
-  std::atomic<std::int64_t> silence{0};  // milliseconds after it
+  std::atomic<std::int64_t> beat{0};     // time of the last heartbeat in ns; 0: none is expected
+  std::atomic<std::int64_t> silence{0};  // ms until the next one, at most
   std::atomic<bool> last{false};
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);

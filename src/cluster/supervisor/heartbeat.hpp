@@ -1,5 +1,5 @@
-// heartbeat.hpp -- what a child says to its agent by memory that they share: that its process runs, and that
-// no other is to follow.
+// heartbeat.hpp -- shared memory through which a child tells its agent that it runs, and that the agent must
+// not restart it.
 #pragma once
 
 #include <chrono>
@@ -7,23 +7,23 @@
 
 namespace capstan::cluster {
 
-/// One for each process that has an agent, and for that agent. Without an agent nobody looks, and all of this
-/// does nothing.
+/// Shared by a process and its agent. All functions do nothing in a process without an agent.
 class Heartbeat {
  public:
   using Clock = std::chrono::steady_clock;  // the same in all processes of a host
 
-  /// In the agent, before it forks. Throws Error.
+  /// Called by the agent before it forks. Throws Error.
   static void share();
 
-  /// This process has an agent, which ends the rank's job when the process ends.
+  /// Returns true if this process has an agent.
   static bool watched() noexcept;
-  /// This process runs. Its agent kills it if it does not beat again within `most_silence`; 0: never.
+  /// Sends a heartbeat. The agent kills this process if the next one does not follow within `most_silence`;
+  /// 0: never.
   static void beat(std::chrono::milliseconds most_silence) noexcept;
-  /// There will be no more beats, and that means nothing. For the agent: of the next child.
+  /// Stops heartbeats: silence no longer matters. Called by the agent for its next child.
   static void rest() noexcept;
 
-  /// This process is the rank's last: its agent starts none in its place, however it ends.
+  /// The agent must not restart this process, however it ends.
   static void be_the_last() noexcept;
   static bool was_the_last() noexcept;
 
@@ -31,7 +31,7 @@ class Heartbeat {
     Clock::time_point at;
     std::chrono::milliseconds most_silence;  // until the next one
   };
-  /// The last beat; nothing while there is none to expect.
+  /// Returns the last heartbeat; nothing while none is expected.
   static std::optional<Beat> last() noexcept;
 };
 

@@ -71,7 +71,7 @@ JoinAnswer LateWorkers::answer(JoinRequest request, std::span<const std::byte> b
   switch (request) {
     case JoinRequest::status:
       return {Code::ok, status_(), {}};
-    case JoinRequest::figures:
+    case JoinRequest::metrics:
       return {Code::ok, figures_(), {}};
     case JoinRequest::join:
       return {Code::ok, {}, to_bytes(let_in(from_bytes<cluster::Hello>(body)))};

@@ -310,8 +310,8 @@ std::chrono::milliseconds WorkerServer::beat_or_exit() {
 
 /// Sends what this worker has transferred so far, for the job's metrics. Not inside progress().
 void WorkerServer::report(const protocol::ReportHeader& header) {
-  const cluster::TrafficMetrics figures = runtime_->traffic().figures();
-  protocol::WorkerReport report{packed(figures.pull), packed(figures.push), packed(figures.flush),
+  const cluster::TrafficMetrics traffic = runtime_->traffic().metrics();
+  protocol::WorkerReport report{packed(traffic.pull), packed(traffic.push), packed(traffic.flush),
                                 tasks_.size(), cluster::use_of_this_process()};
   coordinator_->send(transport::kReport, transport::as_bytes(header), to_bytes(report));
 }
