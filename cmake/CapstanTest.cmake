@@ -26,7 +26,7 @@ include(CapstanPython)
 # Half of what most tests take to compile, made once, as the layers' (CapstanLayer.cmake). Those of the layers that a
 # program sees have its header too; an edit there compiles no others again.
 # What is tested is optimised in its library; a test is compiled once and run for a second.
-set(CAPSTAN_TEST_OPTIONS ${CAPSTAN_WARNINGS} $<$<CONFIG:Release>:-O0>)
+set(CAPSTAN_TEST_OPTIONS ${CAPSTAN_WARNINGS} -O0)
 set(CAPSTAN_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <random> <thread>)
 capstan_headers(capstan_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest HEADERS ${CAPSTAN_TEST_HEADERS})
 capstan_headers(capstan_program_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest

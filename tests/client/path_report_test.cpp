@@ -25,7 +25,7 @@ class NetworkPeer : public transport::Peer {
   explicit NetworkPeer(bool hardware) : Peer(3, "ps 0"), hardware_(hardware) {}
   void send(std::uint16_t, transport::Bytes, transport::Bytes) override {}
   void send_in_place(std::uint16_t, transport::Bytes, transport::Bytes, std::uint32_t&) override {}
-  void give_up() noexcept override {}
+  void disconnect() noexcept override {}
   std::unique_ptr<transport::Window> open_window(const transport::RegionKey&,
                                                  transport::WindowPath) override {
     return nullptr;

@@ -78,7 +78,7 @@ TEST(Runtime, OneProcessHasNoUseForASpare) {
     ADD_FAILURE() << "it was made";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find("--spares 2 makes no sense"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("--spares 2"), std::string::npos) << error.what();
   }
 }
 

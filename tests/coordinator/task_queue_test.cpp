@@ -128,7 +128,7 @@ TEST_F(TaskQueueTest, AClosureWhoseDeadlineHasPassedIsMarkedExpired) {
 }
 
 TEST_F(TaskQueueTest, DropsWhatAPreviousCoordinatorSent) {
-  const protocol::Announcement announcement{{}, {{.id = 4}}};
+  const protocol::Announcement announcement{{}, {{.id = 4, .arguments = {}}}};
   add({1, 2}, 0, &announcement);
   queue_.free_objects(Ids{9});
   const Task running = *queue_.next();
@@ -148,7 +148,7 @@ TEST_F(TaskQueueTest, DropsWhatAPreviousCoordinatorSent) {
 }
 
 TEST_F(TaskQueueTest, KeepsAnnouncementsAndFreedObjectsOfRevokedClosures) {
-  const protocol::Announcement announcement{{}, {{.id = 4, .function = 2}}};
+  const protocol::Announcement announcement{{}, {{.id = 4, .function = 2, .arguments = {}}}};
   add({1}, 0, &announcement);
   queue_.free_objects(Ids{4, 5});
   (void)queue_.revoke({.most = 1});

@@ -55,7 +55,7 @@ class ReadingPeer final : public transport::Peer {
     ++in_flight;
     in_flight_.push_back({*piece, payload, &in_flight});
   }
-  void give_up() noexcept override { failed_ = true; }
+  void disconnect() noexcept override { failed_ = true; }
   std::unique_ptr<transport::Window> open_window(const transport::RegionKey&,
                                                  transport::WindowPath) override {
     return nullptr;

@@ -180,7 +180,7 @@ std::vector<std::byte> UcxFabric::address() const {
 }
 
 Peer& UcxFabric::connect(int rank, const std::string& name, Bytes address) {
-  return *peers_.emlocation_back(std::make_unique<UcxPeer>(*this, rank, name, address));
+  return *peers_.emplace_back(std::make_unique<UcxPeer>(*this, rank, name, address));
 }
 
 std::unique_ptr<Region> UcxFabric::allocate(std::size_t bytes) {
