@@ -1,4 +1,4 @@
-// coordinator.cpp -- the coordinator's life, and its public face.
+// coordinator.cpp -- construction, rounds and end of the coordinator; ClusterCoordinator.
 #include "coordinator/coordinator.hpp"
 
 #include <fmt/format.h>
@@ -24,13 +24,13 @@ namespace capstan {
 namespace coordinator {
 namespace {
 
-/// A program that waits has nothing else to do; its core may be wanted by the ranks that it waits for.
-constexpr ControlLoop::Looks kCoordinatorPolls{std::chrono::milliseconds(1), std::chrono::microseconds(200)};
+/// A program that waits has nothing else to do, but the ranks that it waits for may need its core.
+constexpr ControlLoop::Polls kCoordinatorPolls{std::chrono::milliseconds(1), std::chrono::microseconds(200)};
 
-/// How long the end of a job waits for the last figures of its ranks.
-constexpr std::chrono::milliseconds kLastFigures{300};
+/// How long the end of a job waits for the last metrics of its ranks.
+constexpr std::chrono::milliseconds kLastMetrics{300};
 
-/// Before anything is registered on its control fabric.
+/// Called before any handler is registered on the control fabric.
 strategy::Strategy& with_control_of(strategy::Strategy& strategy) {
   strategy.take_control();
   return strategy;
@@ -75,7 +75,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
           },
           [this] { loop_->nudge_sleeper(); }),
       last_worker_(runtime_, *queue_, [this] { return late_.may_come(); }) {
-  dispatcher_.make_room(runtime_.count(Role::worker) + runtime_.table().late);
+  dispatcher_.reserve(runtime_.count(Role::worker) + runtime_.table().late);
   dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
                           runtime_.settings().duration("schedule-start-delay-max"));
   start_embedded_workers();
@@ -102,7 +102,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   subscriptions_.on_message(transport::kReplicaLost, [this](const transport::Message& message) {
     ps_recovery_.drop_replica(message);
   });
-  // A ps or worker opens the connection with it; its first heartbeat says more.
+  // Opens the connection of a ps or worker; its first heartbeat follows.
   subscriptions_.on_message(transport::kHello, [](const transport::Message&) {});
   subscriptions_.on_message(transport::kHeartbeat,
                             [this](const transport::Message& message) { take_heartbeat(message); });
@@ -135,7 +135,7 @@ void Coordinator::end() {
   end_metrics();
   loop_->stop();
   queue_->break_down(Code::cancelled, "the coordinator ended before this function did");
-  // Whoever came back would find workers that have ended.
+  // A restarted coordinator would find no workers.
   if (!runtime_.in_process()) cluster::Heartbeat::be_the_last();
   subscriptions_.end();
   members_.on_change({});
@@ -149,13 +149,13 @@ void Coordinator::end() {
   embedded_workers_.clear();
 }
 
-/// What ranks did since they were asked last is in the last record, if they answer soon.
+/// Requests a last report of each rank for the last record, and waits briefly for the answers.
 void Coordinator::end_metrics() {
   if (!metrics_.on()) return;
   if (!queue_->broken()) {
     metrics_.ask_for_the_last_time();
     loop_->nudge();
-    loop_->wait([this] { return metrics_.all_in(); }, transport::deadline_in(kLastFigures));
+    loop_->wait([this] { return metrics_.all_in(); }, transport::deadline_in(kLastMetrics));
   }
   loop_->stop();
   const std::string summary = metrics_.close();
@@ -273,7 +273,7 @@ std::shared_ptr<Result> Coordinator::schedule_on(int worker, std::uint32_t funct
 }
 
 std::vector<int> Coordinator::worker_indices() {
-  // What is for each worker that there is would otherwise be for none.
+  // A program that schedules one closure per worker would otherwise schedule none.
   const auto any = [this] { return members_.alive(Role::worker) > 0 || queue_->broken(); };
   if (!any()) loop_->wait(any, std::nullopt);
   std::vector<int> indices;
@@ -283,29 +283,28 @@ std::vector<int> Coordinator::worker_indices() {
   return indices;
 }
 
-/// A function past its deadline is waited for no longer; one that does not end keeps its worker from all
-/// else.
+/// If a closure runs --deadline-grace past its deadline, its worker is fenced, so that its agent restarts it.
 void Coordinator::look_for_overruns(cluster::FailureDetector::Clock::time_point now) {
   const auto grace = runtime_.settings().duration("deadline-grace");
   const Dispatcher::Overrun overrun = dispatcher_.overrun();
   overruns_ = overrun.peer != nullptr && grace.count() > 0 && !runtime_.in_process();
   if (!overruns_ || now < overrun.deadline + grace) return;
   transport::Peer& peer = *overrun.peer;
-  // Without an agent its process would go on, and nobody take its place.
+  // Without an agent its process would continue, and no other would replace it.
   const bool ends = runtime_.table().restarts > 0 || runtime_.table().is_late(peer.rank());
   if (!ends) {
     overruns_ = false;
     return;
   }
   const std::string text =
-      fmt::format("{} ran {} ms past its deadline (--deadline-grace) on {}, which is given up and ends",
+      fmt::format("{} ran {} ms past its deadline (--deadline-grace) on {}, which is fenced",
                   short_name(detail::registered_function(overrun.function).name), grace.count(), peer.name());
   log::warn("{}", text);
   peer.send(transport::kFenced, {}, std::as_bytes(std::span(text)));
   (void)lose(peer, cluster::MemberState::fenced, text);
 }
 
-/// For `capstan status`. On the listener's thread.
+/// Text for `capstan status`. Called on the listener's thread.
 std::string Coordinator::status() const {
   const CoordinatorStatistics sofar = queue_->statistics();
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;
@@ -369,7 +368,7 @@ std::vector<Split> splits(std::int64_t count) {
 
 namespace {
 
-/// The strategy's Coordinator, made on first use: two would take each other's messages.
+/// Returns the strategy's Coordinator, created on first use: two would receive each other's messages.
 std::shared_ptr<coordinator::Coordinator> coordinator_of(strategy::Strategy& strategy) {
   static std::mutex mutex;
   static std::map<const strategy::Strategy*, std::weak_ptr<coordinator::Coordinator>> coordinators;

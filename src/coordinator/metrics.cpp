@@ -1,4 +1,4 @@
-// metrics.cpp -- when to ask, what to keep, and what a record is made of.
+// metrics.cpp -- requests reports, stores them, and makes records.
 #include "coordinator/metrics.hpp"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace capstan::coordinator {
 namespace {
 
-/// A record does not wait longer for a rank that is busy; its figures are those of the time before.
+/// A record does not wait longer for a busy rank, whose previous report is used instead.
 constexpr std::chrono::milliseconds kAnswersWithin{500};
-/// While somebody looks.
+/// While `capstan top` runs.
 constexpr std::chrono::seconds kWatchedPeriod{1};
 constexpr std::chrono::seconds kWatchedFor{5};
 constexpr std::chrono::milliseconds kLongestRest{500};
@@ -95,19 +95,19 @@ void Metrics::take(const transport::Message& message) {
     workers_[message.from] = from_bytes<protocol::WorkerReport>(message.payload);
   } else if (role == Role::ps) {
     auto report = from_bytes<protocol::PsReport>(message.payload);
-    PsKept& kept = ps_[message.from];
-    const bool another = report.statistics.pushes < kept.last.statistics.pushes ||
-                         report.statistics.rows_sent < kept.last.statistics.rows_sent;
-    if (another) add(kept.before, kept.last.statistics);
-    kept.last = std::move(report);
+    PsReports& reports = ps_[message.from];
+    const bool another = report.statistics.pushes < reports.last.statistics.pushes ||
+                         report.statistics.rows_sent < reports.last.statistics.rows_sent;
+    if (another) add(reports.before, reports.last.statistics);
+    reports.last = std::move(report);
   }
   take_clock(message.from, *header);
   silent_.erase(message.from);
   if (silent_.empty()) all_in_ = true;
 }
 
-/// The rank looked at its clock about in the middle between question and answer. Processes of one host have
-/// one clock.
+/// Assumes that the rank read its clock halfway between request and answer. Processes of one host share a
+/// clock.
 void Metrics::take_clock(int rank, const protocol::ReportHeader& header) {
   const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   io::ClockOffset clock{header.now - (header.asked + now) / 2, (now - header.asked) / 2};
@@ -173,9 +173,9 @@ void Metrics::fill_ps(telemetry::JobMetrics& job) const {
                             .rank = member.rank,
                             .host = member.host,
                             .lost = !of_.runtime.membership().is_alive(member.rank)};
-    if (const auto kept = ps_.find(member.rank); kept != ps_.end()) {
-      ps.report = kept->second.last;
-      add(ps.report.statistics, kept->second.before);
+    if (const auto found = ps_.find(member.rank); found != ps_.end()) {
+      ps.report = found->second.last;
+      add(ps.report.statistics, found->second.before);
       ps.reported = true;
     }
     job.ps.push_back(std::move(ps));
@@ -203,7 +203,7 @@ telemetry::JobMetrics Metrics::job_metrics() {
 void Metrics::sample(bool last) {
   asking_ = false;
   telemetry::JobMetrics job = job_metrics();
-  // By when ranks were asked: how soon they answer differs, and must not make a record late by a period.
+  // Counted from the request: answers that take longer must not delay a record by a period.
   if (last || (every_.count() > 0 && asked_ >= recorded_at_ + every_)) {
     recorded_at_ = asked_;
     writer_->record(job, recorded_);

@@ -37,30 +37,32 @@ class Metrics {
 
   explicit Metrics(Sources sources);
 
-  /// With --run-dir figures are made from now on. By the thread that has found the directory to be its own.
+  /// With --run-dir: writes metrics from now on. Called by the thread that has claimed the directory.
   void open();
   bool on() const noexcept { return on_; }
-  /// Asks, and makes a record of the answers, when it is time; the time until it has to be called again.
+  /// Requests reports and writes a record when they are due. Returns the time until the next call is due.
   std::chrono::milliseconds round(Clock::time_point now);
   /// Handler of kReport.
   void take(const transport::Message& message);
-  /// Counts losses and returns.
+  /// Counts losses and returns of members.
   void note(const cluster::Membership::Change& change);
 
-  /// Any thread. A value of the program's, kept until the next record; TensorBoard gets each.
+  /// Records a value of the program: in the next record, and each one for TensorBoard. Any thread.
   void scalar(const std::string& name, double value, std::int64_t step);
-  /// Any thread. The last figures as JSON, with workers; for some seconds ranks are asked each second.
+  /// Returns the latest metrics with workers as JSON; requests reports every second for some seconds. Any
+  /// thread.
   std::string look();
 
-  /// Any thread. The next round asks once more; `all_in` is true when all have answered that.
+  /// The next round requests the last reports; `all_in` is true once all have arrived. Any thread.
   void ask_for_the_last_time() noexcept {
     all_in_ = false;
     asks_last_ = true;
   }
   bool all_in() const noexcept { return all_in_; }
-  /// Of ranks that have answered: their clocks, as far as they may differ.
+  /// Clock offsets of ranks that have answered, by rank.
   const std::map<int, io::ClockOffset>& clocks() const noexcept { return clocks_; }
-  /// The job is over, and no thread drives the loop: the last record and the summary. Returns that, or "".
+  /// Writes the last record and the summary, which it returns; "" without --run-dir. REQUIRES: no thread
+  /// drives the loop.
   std::string close();
 
  private:
@@ -73,8 +75,8 @@ class Metrics {
   void fill_ps(telemetry::JobMetrics& job) const;
   Clock::duration period(Clock::time_point now) const;
 
-  struct PsKept {
-    protocol::PsStatistics before = {};  // of earlier processes in its place
+  struct PsReports {
+    protocol::PsStatistics before = {};  // sum of previous processes of this ps
     protocol::PsReport last = {};
   };
 
@@ -83,23 +85,23 @@ class Metrics {
   std::atomic<bool> on_{false};  // there is a writer
   Clock::duration every_;
   const Clock::time_point began_ = Clock::now();
-  std::map<int, protocol::WorkerReport> workers_;  // by rank; each is one process
-  std::map<int, PsKept> ps_;                       // by rank
+  std::map<int, protocol::WorkerReport> workers_;  // by rank
+  std::map<int, PsReports> ps_;                    // by rank
   std::map<int, io::ClockOffset> clocks_;          // by rank
-  std::set<int> silent_;                           // asked, and not answered yet
+  std::set<int> silent_;                           // ranks that have not answered yet
   bool asking_ = false;
   Clock::time_point asked_{};
   Clock::time_point recorded_at_{};  // when the ranks of the last record were asked
   std::uint64_t lost_workers_ = 0;
   std::uint64_t lost_ps_ = 0;
   std::uint64_t restarted_ps_ = 0;
-  telemetry::JobMetrics recorded_;  // in the last record
+  telemetry::JobMetrics recorded_;  // the last record
 
   std::atomic<bool> asks_last_{false};
   std::atomic<bool> all_in_{false};
   std::atomic<Clock::rep> watched_until_{0};
   std::mutex mutex_;
-  telemetry::JobMetrics latest_;  // under the mutex, as all below
+  telemetry::JobMetrics latest_;  // guarded by the mutex, as all below
   telemetry::JobMetrics before_;
   std::map<std::string, double> scalars_;
 };

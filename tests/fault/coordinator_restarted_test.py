@@ -122,7 +122,7 @@ class CoordinatorRestarted(JobTest):
         self.assert_says(job, BEGINS + r"[\s\S]*" + BEGINS)
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assertNotIn("has not ended within", job.stderr)
+        self.assertNotIn("has not ended the closures", job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
 
     def test_all_end_when_it_does_not_come_back(self):

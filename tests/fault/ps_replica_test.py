@@ -73,7 +73,7 @@ class PsReplica(SumsTest):
         self.kill(job, PS[0])
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stderr, rf"ps 0 \(rank {PS[0]} on {HOST}\) is gone, its shards with it; no spare has taken its place: "
-                                     "it has no replica any more")
+                                     "it no longer has a replica")
 
     def test_a_replica_dies_before_there_are_variables_and_a_coordinator_of_closures(self):
         file = self.folder / "variables"

@@ -89,7 +89,7 @@ class SplitsKilled(JobTest):
         job = self.start_job(self.folder / "checkpoints", 0.2, evaluator=True)
         self.wait_for_evaluations(job, 1)
         os.kill(child_of(job.ranks()[RANKS][0]), signal.SIGKILL)
-        self.assert_says(job, r"evaluator 0 .* is gone; nobody evaluates checkpoints any more")
+        self.assert_says(job, r"evaluator 0 .* is gone; checkpoints are no longer evaluated")
         self.each_has_counted(job)
         self.assertIn("the job goes on without it", job.stderr)
 

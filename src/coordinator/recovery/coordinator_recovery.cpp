@@ -1,5 +1,4 @@
-// coordinator_recovery.cpp -- a coordinator that is started again in place of one that was killed, and what
-// it leaves to the next.
+// coordinator_recovery.cpp -- how a restarted coordinator resumes the job.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -11,10 +10,10 @@
 
 namespace capstan::coordinator {
 
-/// All that there are, in the order of their indices. Of an earlier process's some may be lost.
+/// Connects to all ranks and adds the workers by index. Workers of a previous process's record may be lost.
 void Coordinator::add_workers() {
   for (const cluster::Member& member : runtime_.members()) {
-    // Traffic both ways is what makes either end's death visible to the other.
+    // The transport reports a death only on a connection that has been used in both directions.
     const bool no_spare_any_more = member.role == Role::spare && !ps_recovery_.failovers().waits(member.rank);
     if (member.role != Role::coordinator && !no_spare_any_more &&
         (member.role != Role::worker || runtime_.incarnation() == 0))
@@ -30,8 +29,8 @@ void Coordinator::add_workers() {
   }
 }
 
-/// Nothing is dispatched before it is certain what of each closure counts: every worker has ended what it
-/// ran, or is fenced off, and every ps has applied what they had pushed.
+/// Dispatches nothing before it is certain which pushes count: every worker has ended its closures or is
+/// fenced, and every ps has applied their pushes.
 void Coordinator::recover() {
   record_.recover();
   queue_->number_for_one_from(static_cast<std::uint64_t>(runtime_.incarnation()) << 40);
@@ -44,20 +43,19 @@ void Coordinator::recover() {
     }
     return peers;
   };
-  runtime_.control().progress();  // reports the failures of the time before there was a coordinator
+  runtime_.control().progress();  // reports failures that occurred before this object existed
   transport::progress_until(runtime_.control(), strategy_.recovery().deadline(),
                             [&] { return silent().empty() || queue_->broken(); });
   for (transport::Peer* peer : silent()) {
-    log::warn(
-        "{} has not ended within {} ms (--coordinator-wait) what it ran for the coordinator that was killed",
-        peer->name(), runtime_.coordinator_wait().count());
-    peer->send(transport::kFenced, {});  // for when it does
+    log::warn("{} has not ended the closures of the previous coordinator within {} ms (--coordinator-wait)",
+              peer->name(), runtime_.coordinator_wait().count());
+    peer->send(transport::kFenced, {});  // if it resumes
     (void)lose(*peer, cluster::MemberState::fenced, "it had not ended what it ran (--coordinator-wait)");
   }
   transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.wait_timeout()),
                             [&] { return !dispatcher_.any_open() || queue_->broken(); });
   look_for_silent_ps();
-  if (queue_->broken()) return;  // every call says why
+  if (queue_->broken()) return;  // every call throws the reason
   record_.record_members();
   log::info("the coordinator goes on with {} workers", workers());
 }

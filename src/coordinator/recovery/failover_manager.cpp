@@ -1,4 +1,4 @@
-// failover_manager.cpp -- one spare after the other, until one has the shards.
+// failover_manager.cpp -- tries spares in turn, until one has the shards.
 #include "coordinator/recovery/failover_manager.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace capstan::coordinator {
 namespace {
 
-/// A tenth of a GB/s is slower than any file system that shards are read from.
+/// Time to read the shards at 0.1 GB/s, slower than any file system in use.
 std::chrono::milliseconds reading(const protocol::FailoverRequest& failover) {
   std::uint64_t bytes = 0;
   for (const protocol::CreateShard& shard : failover.shards) {
@@ -30,7 +30,7 @@ FailoverManager::FailoverManager(cluster::Runtime& runtime, const strategy::PsCo
     : runtime_(runtime), contents_(contents) {
   for (const cluster::SpareRecord& found : runtime_.coordinator_memory().read().spares) {
     spares_.push_back({found});
-    // Every ps has answered, and this one's other process was not asked.
+    // The strategy has called every ps, so this failover has succeeded.
     if (found.state == State::takes) spares_.back().state = State::stands;
     tell_members(spares_.back());
   }
@@ -66,7 +66,7 @@ FailoverManager::Spare* FailoverManager::find(State state, int ps) {
   return found == spares_.end() ? nullptr : &*found;
 }
 
-/// Its replica; or one on another host than the ps had, if there is one.
+/// Returns the replica of the ps; without replicas a waiting spare, on another host than the ps if possible.
 FailoverManager::Spare* FailoverManager::choose(const cluster::Member& ps) {
   if (runtime_.ps_have_replicas()) {
     const int replica = runtime_.member(Role::spare, ps.index).rank;
@@ -94,7 +94,7 @@ bool FailoverManager::advance(const cluster::Member& ps, const std::vector<std::
   if (Spare* spare = choose(ps)) return tell(*spare, ps, dead, now);
   if (why_[ps.rank].empty())
     why_[ps.rank] =
-        runtime_.ps_have_replicas() ? "it has no replica any more" : "no spare is left (--spares)";
+        runtime_.ps_have_replicas() ? "it no longer has a replica" : "no spare is left (--spares)";
   return false;
 }
 

@@ -1,4 +1,4 @@
-// failover_manager.hpp -- spares, and which of them is in the place of which ps.
+// failover_manager.hpp -- spares, and the ps that they replace.
 #pragma once
 
 #include <chrono>
@@ -15,52 +15,51 @@
 
 namespace capstan::coordinator {
 
-/// Belongs to the thread that drives the control fabric, but for `now_of` and `waiting`. Not inside
-/// progress(). A coordinator that is started again goes on with the states that the earlier process noted.
+/// Used by the thread that drives the control fabric, except `now_of` and `waiting`; not inside progress().
+/// The states are in the coordinator's record, from which a restarted coordinator resumes.
 class FailoverManager {
  public:
   using Clock = std::chrono::steady_clock;
 
   FailoverManager(cluster::Runtime& runtime, const strategy::PsContents& contents);
 
-  /// To be called again and again as long as a ps is gone, after its own host's time is up: fences off the
-  /// process that was the ps, which may be stopped and resume, and tells the next spare to take its place.
-  /// `dead` are the ranks that count as dead. False when it is lost for good; then
-  /// `why` says why, by the ps's rank.
+  /// Called repeatedly while a ps is dead, once the time for its restart has passed: fences its process,
+  /// which may be stopped and resume, and tells the next spare to replace it. `dead`: ranks of dead workers.
+  /// Returns false if no spare can replace it; then `why` returns the reason.
   bool advance(const cluster::Member& ps, const std::vector<std::int32_t>& dead, Clock::time_point now);
   const std::string& why(int ps) { return why_[ps]; }
 
-  /// A spare has been told to take the place of this ps, and has not said yet that it has.
+  /// Returns true if a spare was told to replace this ps and has not reported that it has.
   bool is_being_replaced(int ps) const;
-  /// Nothing has been asked of that spare yet, and it lives.
+  /// Returns true if the spare is alive and replaces no ps.
   bool waits(int rank) const;
-  /// Of the process that is the ps, or is about to be; beats of others do not count.
+  /// Incarnation of the process that is the ps, or is about to be. Heartbeats of others are ignored.
   std::uint32_t incarnation_of(int ps) const;
-  /// A process says that it is this ps. False when its place is another one's: it is told to end.
+  /// A process claims to be this ps. Returns false if another process has replaced it; tells it to end.
   bool admits(const cluster::Member& ps, std::uint32_t incarnation);
-  /// The process of that incarnation has the shards of the ps. REQUIRES: the coordinator's record has its
+  /// The process of this incarnation has the shards of the ps. REQUIRES: the coordinator's record has its
   /// address.
   void welcome(int ps, std::uint32_t incarnation);
-  /// The ps is gone, and so is the spare that was in its place, if one was.
+  /// The ps is dead, and with it the spare that had replaced it, if any.
   void lose_ps(int ps);
-  /// A spare has died, whatever it was doing.
+  /// A spare is dead, whatever its state.
   void lose(int rank);
-  /// It says that it cannot take the place that it was told to.
+  /// A spare reports that it cannot replace the ps.
   void fail(int rank, const std::string& why);
 
-  /// A ps says that its replica does not follow it any more. True when that replica will not take its place.
-  /// Inside progress(), too.
+  /// A ps reports that its replica no longer follows it. Returns true if that replica will not replace it.
+  /// Also inside progress().
   bool drop_replica(const cluster::Member& ps);
 
-  /// Spares that nothing is asked of yet. Any thread.
+  /// Number of live spares that replace no ps. Any thread.
   int waiting() const;
-  /// "now ps 1", or nothing. Any thread.
+  /// Returns "now ps 1" for a spare that has replaced it, else "". Any thread.
   std::string now_of(int rank) const;
 
  private:
   using State = cluster::SpareRecord::State;
   struct Spare : cluster::SpareRecord {
-    Clock::time_point by{};  // when it takes
+    Clock::time_point by{};  // deadline of a failover in progress
   };
   Spare* find(State state, int ps);
   Spare* choose(const cluster::Member& ps);
@@ -69,12 +68,12 @@ class FailoverManager {
             Clock::time_point now);
   void set(Spare& spare, State state);
   void tell_members(const Spare& spare);
-  /// For the coordinator's next process, before anything of it is said to others.
+  /// Records the states, before any rank is notified.
   void note();
 
   cluster::Runtime& runtime_;
   const strategy::PsContents& contents_;
-  mutable std::mutex mutex_;  // of the spares' states
+  mutable std::mutex mutex_;  // guards the states of spares
   std::vector<Spare> spares_;
   std::map<int, std::string> why_;
 };

@@ -1,5 +1,4 @@
-// failure_handling.cpp -- ranks that die, fall silent, come back or leave, and what the coordinator does
-// about it.
+// failure_handling.cpp -- ranks that die, fall silent or leave.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace capstan::coordinator {
 
 using cluster::MemberState;
 
-/// Of each change of a member, whoever has made it.
+/// Observer of all changes of members.
 void Coordinator::note(const cluster::Membership::Change& change) {
   record_.note_change();
   metrics_.note(change);
@@ -23,13 +22,13 @@ void Coordinator::note(const cluster::Membership::Change& change) {
 
 void Coordinator::on_failure(transport::Peer& peer) {
   const cluster::Member& member = members_.member(peer.rank());
-  // Of another process than the one that has the rank: it was told to end.
+  // Not the current process of this rank: a previous one, which was told to end.
   if (&peer != &runtime_.control_peer(member)) return;
   const std::string cause = "its process has ended";
   switch (member.role) {
     case Role::evaluator:
       members_.set(peer.rank(), MemberState::dead, cause);
-      log::warn("{} is gone; nobody evaluates checkpoints any more", peer.name());
+      log::warn("{} is gone; checkpoints are no longer evaluated", peer.name());
       return;
     case Role::spare:
       members_.set(peer.rank(), MemberState::dead, cause);
@@ -43,7 +42,7 @@ void Coordinator::on_failure(transport::Peer& peer) {
 
 // Workers
 
-/// Returns false for one that is lost already.
+/// Returns false if the worker is lost already.
 bool Coordinator::lose(transport::Peer& peer, MemberState state, std::string cause) {
   const MemberState before = members_.state(peer.rank());
   if (!members_.set(peer.rank(), state, std::move(cause))) return false;
@@ -60,8 +59,8 @@ bool Coordinator::lose(transport::Peer& peer, MemberState state, std::string cau
   return true;
 }
 
-/// Returns the ranks of all ps. One that the worker had not reached yet would never notice; each says when it
-/// has applied what the worker pushed, and one that is away hears of it again when it is back.
+/// Returns the ranks of all ps: also a ps that the worker had not connected to must reject it later. Each ps
+/// reports when it has applied the worker's pushes; a dead one is notified when it returns.
 std::set<int> Coordinator::tell_every_ps_of_death(const protocol::WorkerDead& worker) {
   std::set<int> told;
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
@@ -72,7 +71,7 @@ std::set<int> Coordinator::tell_every_ps_of_death(const protocol::WorkerDead& wo
   return told;
 }
 
-/// All that it ran has ended, and has been applied; it has nothing to lose.
+/// REQUIRES: its closures have ended, and their pushes are applied.
 void Coordinator::release(transport::Peer& peer) {
   const std::uint64_t ended = dispatcher_.ended(peer);
   (void)lose(peer, MemberState::left, "it asked to leave");
@@ -83,7 +82,7 @@ void Coordinator::release(transport::Peer& peer) {
 
 // Heartbeats
 
-/// Each is answered, so that who beats knows that it is heard.
+/// Answers each heartbeat, so that the sender knows that the coordinator is alive.
 void Coordinator::take_heartbeat(const transport::Message& message) {
   const MemberState state = members_.state(message.from);
   if (state != MemberState::joining && state != MemberState::alive && state != MemberState::suspected) return;
@@ -104,7 +103,7 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
   if (!peer.failed()) peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsHeartbeatHeader{}));
 }
 
-/// Workers that have said that they are there may fall silent before their first heartbeat.
+/// Watches restarted workers, which may fall silent before their first heartbeat.
 void Coordinator::watch_returned(cluster::FailureDetector::Clock::time_point now) {
   for (const int rank : members_.worker_ranks()) {
     if (members_.is_alive(rank) && runtime_.table().times_restarted(rank) > 0)
@@ -118,7 +117,7 @@ void Coordinator::look_for_silent_ranks(cluster::FailureDetector::Clock::time_po
                                           runtime_.settings().duration("heartbeat-timeout").count());
     const std::string name = members_.name_of(rank);
     if (members_.member(rank).role == Role::ps) {
-      // Its process may live: it may be stopped, or the connection to its host may be down.
+      // Its process may be alive: stopped, or behind a failed link.
       log::warn("{} is silent: {}; all wait until it is heard again", name, cause);
       members_.set(rank, MemberState::suspected, cause);
     } else {
@@ -130,10 +129,11 @@ void Coordinator::look_for_silent_ranks(cluster::FailureDetector::Clock::time_po
   }
 }
 
-/// Closures of a lost worker wait for every ps.
+/// Closures of a lost worker wait until every ps has applied its pushes: breaks down if a live one has not in
+/// time.
 void Coordinator::look_for_silent_ps() {
   const auto overdue = dispatcher_.overdue();
-  // One that is away has --ps-wait, and then a spare has its time.
+  // For a dead ps --ps-wait applies, and then the time of a spare.
   if (!overdue || queue_->broken() || !members_.is_alive(overdue->ps)) return;
   queue_->break_down(
       Code::unavailable,

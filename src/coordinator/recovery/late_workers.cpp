@@ -1,4 +1,4 @@
-// late_workers.cpp -- two kinds of request, and the run directory's file.
+// late_workers.cpp -- answers requests, and writes the run file.
 #include "coordinator/recovery/late_workers.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 using cluster::JoinAnswer;
 using cluster::JoinRequest;
 
-/// A job that runs answers sooner.
+/// A running job answers sooner.
 constexpr std::chrono::seconds kOtherJobAnswers{1};
 
 void refuse_if_in_use(const std::string& run_dir) {
@@ -30,10 +30,10 @@ void refuse_if_in_use(const std::string& run_dir) {
     (void)cluster::ask_join_listener(other.address, other.token, JoinRequest::status, {}, deadline);
   } catch (const Error& error) {
     if (error.code() == Code::permission_denied) throw;
-    return;  // none, or left behind by a job that was killed
+    return;  // no file, or one of a job that was killed
   }
   throw Error(Code::already_exists,
-              fmt::format("--run-dir {}: another job that runs has it; give each job its own", run_dir));
+              fmt::format("--run-dir {}: another running job uses it; give each job its own", run_dir));
 }
 
 }  // namespace
@@ -52,8 +52,8 @@ void LateWorkers::open() {
       [this](JoinRequest request, std::span<const std::byte> body) { return answer(request, body); },
       [tag = runtime_.log_tag()] { log::set_rank_tag(tag); }, cluster::JoinListener::Limits());
   const cluster::Table& table = runtime_.table();
-  for (const int rank : runtime_.membership().worker_ranks()) {  // of an earlier process of this coordinator
-    if (table.is_late(rank)) came_ = std::max<int>(came_, rank - table.rank_of_late(1) + 1);
+  for (const int rank : runtime_.membership().worker_ranks()) {  // of a previous process of this coordinator
+    if (table.is_late(rank)) joined_ = std::max<int>(joined_, rank - table.rank_of_late(1) + 1);
   }
   file_.address = listener_->address();
   cluster::write_run_file(run_dir_, file_);
@@ -72,20 +72,20 @@ JoinAnswer LateWorkers::answer(JoinRequest request, std::span<const std::byte> b
     case JoinRequest::status:
       return {Code::ok, status_(), {}};
     case JoinRequest::metrics:
-      return {Code::ok, figures_(), {}};
+      return {Code::ok, metrics_(), {}};
     case JoinRequest::join:
-      return {Code::ok, {}, to_bytes(let_in(from_bytes<cluster::Hello>(body)))};
+      return {Code::ok, {}, to_bytes(add(from_bytes<cluster::Hello>(body)))};
     case JoinRequest::start:
-      throw Error(Code::failed_precondition, "the job has begun already");
+      throw Error(Code::failed_precondition, "the job has started already");
   }
-  return {Code::unimplemented, "there is no such request", {}};
+  return {Code::unimplemented, "unknown request", {}};
 }
 
-cluster::Table LateWorkers::let_in(const cluster::Hello& hello) {
+cluster::Table LateWorkers::add(const cluster::Hello& hello) {
   cluster::Table table = runtime_.membership().table_now();
   if (runtime_.in_process()) {
     throw Error(Code::failed_precondition,
-                "this job runs in one process, which takes no workers; start it with mpirun");
+                "this job runs in one process, which workers cannot join; start it with mpirun");
   }
   if (hello.build != build_) {
     throw Error(Code::failed_precondition,
@@ -100,18 +100,18 @@ cluster::Table LateWorkers::let_in(const cluster::Hello& hello) {
   if (hello.control_address.empty() || hello.data_address.empty()) {
     throw Error(Code::invalid_argument, "a worker that joins has no address");
   }
-  if (came_ >= table.late) {
+  if (joined_ >= table.late) {
     throw Error(Code::resource_exhausted,
-                fmt::format("all {} places for late workers have been taken (--late-workers)", table.late));
+                fmt::format("all {} late workers have joined already (--late-workers)", table.late));
   }
-  table.rank = table.rank_of_late(++came_);
+  table.rank = table.rank_of_late(++joined_);
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back({table.rank, Role::worker, table.index_of(table.rank), hello.host, hello.pid,
                         hello.control_address, hello.data_address});
     any_ = true;
   }
-  come_();
+  on_join_();
   return table;
 }
 

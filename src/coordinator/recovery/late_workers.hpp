@@ -1,4 +1,5 @@
-// late_workers.hpp -- the coordinator's side of the join listener: who is asked for what, and who comes in.
+// late_workers.hpp -- the coordinator's side of the join listener: status, metrics, and workers that join
+// late.
 #pragma once
 
 #include <atomic>
@@ -16,42 +17,44 @@
 
 namespace capstan::coordinator {
 
-/// Each worker that comes gets a rank and an index that nobody has had; from then on it is taken in like one
-/// that was started again.
+/// A worker that joins gets a new rank and a new index; from then on it is admitted like a restarted one.
 class LateWorkers {
  public:
-  /// `status`: text for `capstan status`; `figures`: JSON for `capstan top`. `come`: there is somebody to
-  /// take. All are called on the listener's thread.
+  /// `status` returns the text of `capstan status`, `metrics` the JSON of `capstan top`; `joined` is called
+  /// when there is a worker to take. All are called on the listener's thread.
   LateWorkers(cluster::Runtime& runtime, std::function<std::string()> status,
-              std::function<std::string()> figures, std::function<void()> come)
-      : runtime_(runtime), status_(std::move(status)), figures_(std::move(figures)), come_(std::move(come)) {}
+              std::function<std::string()> metrics, std::function<void()> joined)
+      : runtime_(runtime),
+        status_(std::move(status)),
+        metrics_(std::move(metrics)),
+        on_join_(std::move(joined)) {}
   ~LateWorkers() { close(); }
 
-  /// With --run-dir: opens the listener, and writes the file that says where it is. Throws Error:
-  /// already_exists when another job's listener answers there.
+  /// With --run-dir: opens the listener, and writes the run file with its address. Throws
+  /// Error(already_exists) if the listener of another job answers there.
   void open();
-  /// Nobody comes any more; the file goes first.
+  /// Removes the run file, then closes the listener.
   void close() noexcept;
 
-  /// Some more may still come.
-  bool may_come() const noexcept { return is_open_ && came_ < runtime_.table().late; }
+  /// Returns true if more workers may join.
+  bool may_come() const noexcept { return is_open_ && joined_ < runtime_.table().late; }
   bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
-  /// Who has come since the last time.
+  /// Returns the workers that joined since the last call.
   std::vector<cluster::Member> take();
 
  private:
   cluster::JoinAnswer answer(cluster::JoinRequest request, std::span<const std::byte> body);
-  cluster::Table let_in(const cluster::Hello& hello);
+  cluster::Table add(const cluster::Hello& hello);
 
   cluster::Runtime& runtime_;
   std::function<std::string()> status_;
-  std::function<std::string()> figures_;
-  std::function<void()> come_;
+  std::function<std::string()> metrics_;
+  std::function<void()> on_join_;
   std::string run_dir_;
   cluster::RunFile file_;
-  std::uint64_t build_ = 0;  // hash of the binary
+  std::uint64_t build_ = 0;  // hash of the program
   std::atomic<bool> is_open_{false};
-  std::atomic<int> came_{0};
+  std::atomic<int> joined_{0};
   std::atomic<bool> any_{false};
   std::mutex mutex_;
   std::vector<cluster::Member> waiting_;

@@ -44,9 +44,9 @@ bool RestartedWorkers::acceptable(const cluster::Member& member) const {
 
 void RestartedWorkers::begin(const Asking& asking) {
   const cluster::Member& member = asking.member;
-  if (runtime_.membership().knows(member.rank)) return;  // it has asked before, or another ps has for it
+  if (runtime_.membership().knows(member.rank)) return;  // it or another ps has asked before
   if (!acceptable(member)) {
-    log::error("{} cannot be taken in: a later one has its place, or it never was a worker", member.name());
+    log::error("{} cannot be admitted: a later process has its index, or it is not a worker", member.name());
     return;
   }
   const auto earlier = std::find_if(returning_.begin(), returning_.end(),
@@ -69,7 +69,7 @@ void RestartedWorkers::begin(const Asking& asking) {
     worker.peer->send(transport::kCoordinatorReturned, {},
                       to_bytes(cluster::CoordinatorBack{runtime_.incarnation(), runtime_.self(), {}, {}}));
   }
-  // Traffic both ways is what makes either end's death visible to the other.
+  // The transport reports a death only on a connection that has been used in both directions.
   const std::int32_t incarnation = runtime_.incarnation();
   worker.peer->send(transport::kHello, transport::as_bytes(incarnation));
   const auto bytes = to_bytes(member);
@@ -101,7 +101,7 @@ void RestartedWorkers::forget(const transport::Peer& peer) {
 void RestartedWorkers::give_up(const Returning& worker) {
   std::vector<std::string> names;
   for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));
-  log::warn("{} cannot be taken in: waited {} ms for {} to know it", worker.peer->name(),
+  log::warn("{} cannot be admitted: waited {} ms for {} to acknowledge it", worker.peer->name(),
             runtime_.wait_timeout().count(), fmt::join(names, " and "));
   worker.peer->send(transport::kShutdown, {});
   runtime_.membership().set(worker.peer->rank(), cluster::MemberState::fenced,

@@ -1,5 +1,4 @@
-// restarted_workers.hpp -- workers that were started again, or came late, from their first word until
-// closures may run there.
+// restarted_workers.hpp -- admits workers that were restarted or join late.
 #pragma once
 
 #include <chrono>
@@ -15,28 +14,27 @@
 
 namespace capstan::coordinator {
 
-/// A ps answers only ranks that it knows, so each is told of the new one first. Used by the thread that
-/// drives the control loop.
+/// A ps rejects unknown ranks, so each is told about the worker first; closures run there when all have
+/// answered. Used by the thread that drives the control loop.
 class RestartedWorkers {
  public:
-  /// The worker is lost, and `forget` is called: its agent, which has restarted it, knew of its death first.
+  /// Marks a worker as lost and calls `forget`: its agent has restarted it before its death was noticed here.
   using Lose = std::function<void(transport::Peer& worker)>;
 
   RestartedWorkers(cluster::Runtime& runtime, Dispatcher& dispatcher, Lose lose)
       : runtime_(runtime), dispatcher_(dispatcher), lose_(std::move(lose)) {}
 
-  /// Handler of kJoin, from the worker, or from a ps on behalf of one that does not know where the
-  /// coordinator is: that one is told.
+  /// Handler of kJoin, from the worker, or from a ps on behalf of a worker that has lost the coordinator.
   void ask(const transport::Message& message);
-  /// The same of one that came late.
+  /// The same for a worker that joins late.
   void ask(cluster::Member member) { asking_.push_back({std::move(member), false}); }
-  /// A ps knows the rank.
+  /// A ps has answered that it knows the rank.
   void known(int rank, int ps);
-  /// A ps that has not answered may not have been told: it has come back.
+  /// A ps has returned: repeats requests that it has not answered.
   void tell_again(transport::Peer& ps);
-  /// It has died again.
+  /// The worker is dead.
   void forget(const transport::Peer& peer);
-  /// Outside of handlers; true when a worker has asked or may run closures.
+  /// Called outside of handlers. Returns true if a worker has asked to join, or was admitted.
   bool advance();
   void send_to_all(std::uint16_t type);
 

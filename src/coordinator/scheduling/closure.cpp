@@ -1,4 +1,4 @@
-// closure.cpp -- arguments that other closures make.
+// closure.cpp -- arguments that are results of other closures.
 #include "coordinator/scheduling/closure.hpp"
 
 #include <algorithm>
@@ -15,26 +15,26 @@ bool Closure::ready() const {
                                   [](const auto& input) { return input.result->pending(); });
 }
 
-std::vector<std::byte> Closure::whole_arguments() const {
-  std::vector<std::byte> whole;
+std::vector<std::byte> Closure::complete_arguments() const {
+  std::vector<std::byte> complete;
   auto from = arguments.begin();
   const auto copy_until = [&](std::size_t at) {
     const auto to = arguments.begin() + static_cast<std::ptrdiff_t>(at);
-    whole.insert(whole.end(), from, to);
+    complete.insert(complete.end(), from, to);
     from = to;
   };
   for (const auto& input : extras()->inputs) {
     copy_until(input.at);
     const std::vector<std::byte>& made = input.result->bytes;
     if (input.convert == nullptr) {
-      whole.insert(whole.end(), made.begin(), made.end());
+      complete.insert(complete.end(), made.begin(), made.end());
     } else {
       const auto converted = input.convert(made);
-      whole.insert(whole.end(), converted.begin(), converted.end());
+      complete.insert(complete.end(), converted.begin(), converted.end());
     }
   }
   copy_until(arguments.size());
-  return whole;
+  return complete;
 }
 
 const Result* Closure::failed_input() const {

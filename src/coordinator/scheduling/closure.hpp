@@ -1,4 +1,4 @@
-// closure.hpp -- a function to be run on a worker, with its packed arguments and its result.
+// closure.hpp -- a function to be executed on a worker, with its packed arguments and its result.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,15 @@ namespace capstan::coordinator {
 
 constexpr int kAnyWorker = -1;
 
-/// What few closures have. It lies with the result: a queue is as fast as its closures are small.
+/// Properties that few closures have. Stored with the result, since the queue is faster with small closures.
 struct ClosureExtras {
   using Clock = std::chrono::steady_clock;
 
   int priority = 0;
   int affinity = kAnyWorker;
   std::optional<Clock::time_point> deadline = {};
-  bool expired = false;    // has failed by its deadline while it ran, and is not counted as running
-  bool completes = false;  // once it has begun, no error of another one cancels it
+  bool expired = false;    // failed by its deadline while it ran; not counted as running
+  bool completes = false;  // once started, no error of another closure cancels it
   std::vector<detail::ArgumentInput> inputs = {};
 };
 
@@ -30,24 +30,24 @@ struct Closure {
   std::uint64_t id = 0;
   std::uint32_t function = 0;
   int worker = kAnyWorker;
-  bool again = false;    // a worker that has died may have begun it
-  bool stamped = false;  // the queue knows when it came
-  bool special = false;  // it has extras
+  bool again = false;    // a dead worker may have started it
+  bool stamped = false;  // the queue has the time of its scheduling
+  bool special = false;  // has extras
   std::vector<std::byte> arguments;
   std::shared_ptr<Result> result;
-  detail::Named named = {};  // by its arguments: they are not freed while it is queued or runs
+  detail::Named named = {};  // per-worker objects in its arguments, which live until it has ended
 
-  /// Or null.
+  /// Returns null if it has none.
   ClosureExtras* extras() const noexcept { return special ? result->extras.get() : nullptr; }
   int priority() const noexcept { return special ? extras()->priority : 0; }
-  /// No argument is still to come. One that failed is not.
+  /// Returns true if no argument is pending. A failed one is not.
   bool ready() const;
-  /// The arguments with the results that belong in them. REQUIRES: these are there. Throws what a conversion
-  /// to the parameter's type throws.
-  std::vector<std::byte> whole_arguments() const;
-  /// The first argument that failed, or null.
+  /// Returns the arguments with the results of other closures among them. REQUIRES: ready(). Throws what a
+  /// conversion to a parameter's type throws.
+  std::vector<std::byte> complete_arguments() const;
+  /// Returns the first argument that failed, or null.
   const Result* failed_input() const;
-  /// The worker that made an argument, or kAnyWorker.
+  /// Returns the worker that produced the first such argument, or kAnyWorker.
   int maker() const;
 };
 

@@ -1,4 +1,4 @@
-// closure_line.cpp -- a deque for each priority that is in use, and always one for priority 0.
+// closure_line.cpp -- a deque per priority in use, and always one for priority 0.
 #include "coordinator/scheduling/closure_line.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace capstan::coordinator {
 
-/// The line that is not empty and goes first.
+/// Returns the nonempty line of the highest priority.
 ClosureLine::Lines::const_iterator ClosureLine::first() const {
   return std::find_if(lines_.begin(), lines_.end(), [](const auto& line) { return !line.second.empty(); });
 }

@@ -1,4 +1,4 @@
-// closure_line.hpp -- closures in line: the higher priority first, then in the order of their scheduling.
+// closure_line.hpp -- a queue of closures by priority, then in the order of scheduling.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,16 @@ class ClosureLine {
     line(closure.priority()).push_back(std::move(closure));
     ++size_;
   }
-  /// Before those of its priority.
+  /// Inserts before all closures of its priority.
   void push_front(Closure closure);
-  /// Before those of its priority that were scheduled later.
+  /// Inserts before the closures of its priority that were scheduled later.
   void push_by_id(Closure closure);
-  /// The next one. REQUIRES: not empty.
+  /// Returns the next closure. REQUIRES: not empty.
   const Closure& front() const { return first()->second.front(); }
   Closure pop();
-  /// Takes that one out, wherever it stands.
+  /// Removes the closure with this id; nothing if there is none.
   std::optional<Closure> remove(std::uint64_t id, int priority);
-  /// Empties the line.
+  /// Removes all closures, in order.
   void drain(const std::function<void(Closure)>& take);
 
  private:

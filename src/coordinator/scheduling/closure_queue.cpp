@@ -106,7 +106,7 @@ Closure ClosureQueue::make(std::uint64_t id, std::uint32_t function, std::vector
       stamped, extras != nullptr, std::move(arguments), std::make_shared<Result>(board_, std::move(extras))};
 }
 
-/// True when its deadline is the next one.
+/// Returns true if its deadline is the next one.
 bool ClosureQueue::admit(Closure closure) {
   bool first = false;
   if (closure.special && closure.extras()->deadline) {
@@ -132,7 +132,7 @@ bool ClosureQueue::admit(Closure closure) {
   return first;
 }
 
-/// Its arguments are there. By its id: it may have waited for them.
+/// REQUIRES: its arguments are ready. Inserted by id, since it may have waited for them.
 void ClosureQueue::enqueue(Closure closure) {
   if (closure.worker != kAnyWorker) {
     if (members_.worker_is_alive(closure.worker)) {
@@ -152,7 +152,7 @@ void ClosureQueue::enqueue(Closure closure) {
   }
 }
 
-/// Raised as an error of its own: it had no chance to run, and nobody shall think that it did.
+/// Stored as an error of its own: the closure never ran.
 void ClosureQueue::fail_by_input(const Closure& closure) {
   const Result& input = *closure.failed_input();
   const std::string message(reinterpret_cast<const char*>(input.bytes.data()), input.bytes.size());
@@ -162,14 +162,14 @@ void ClosureQueue::fail_by_input(const Closure& closure) {
   store_error(closure, input.code, message);
 }
 
-/// Keeps the first error until it is raised. One of a closure for one worker is in its result alone.
+/// Keeps the first error until it is thrown. An error of a closure for one worker is only in its result.
 void ClosureQueue::store_error(const Closure& closure, Code code, const std::string& message) {
   if (error_ || closure.worker != kAnyWorker) return;
   error_ = Error(code, message);
   revoked_before_.store(next_id(), std::memory_order_release);  // put() throws until it has been raised
 }
 
-/// What waited for it is queued, or fails with it, and what waited for that.
+/// Queues the closures that waited for the result, or fails them with it, and those that waited for them.
 void ClosureQueue::go_on_after(const Result& result) {
   if (!result.awaited) return;
   std::vector<std::shared_ptr<Result>> failed;
@@ -208,7 +208,7 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   } else {
     any_.push_back(std::move(closure));
   }
-  // After an error of an argument workers are to give back what they hold.
+  // After the error of an argument, workers must give back their closures.
   const bool hungry = std::exchange(hungry_, false) || error_;
   lock.unlock();
   if (sooner) {
@@ -273,7 +273,7 @@ void ClosureQueue::fail_all_for(int worker) {
 }
 
 bool ClosureQueue::join(std::optional<std::chrono::milliseconds> timeout) {
-  // After an error what runs is awaited as well, and within the same time.
+  // After an error, running closures are awaited, too, within the same time.
   const auto settled = [this] {
     const Lock lock(board_->mutex);
     return broken_ || ((error_ || queued() == 0) && running_ == 0);
@@ -292,7 +292,8 @@ bool ClosureQueue::done() {
   return queued() == 0 && running_ == 0;
 }
 
-/// Among the two that are its own affair the one that goes first; else, for one that idles, the longest.
+/// Returns the line of closures for any worker or of those that prefer this one, by their first closures; for
+/// an idle worker also the longest line of those that prefer another.
 ClosureLine* ClosureQueue::line_for(int worker, bool idle) {
   const auto own = preferred_.find(worker);
   if (own != preferred_.end()) {
@@ -333,7 +334,7 @@ std::optional<Closure> ClosureQueue::take(int worker, bool idle) {
   return closure;
 }
 
-/// False when its deadline has made an end of it before.
+/// Returns false if its deadline has ended it before.
 bool ClosureQueue::stop_running(const Closure& closure) {
   if (closure.special && closure.extras()->expired) return false;
   if (closure.worker == kAnyWorker) --running_;
@@ -420,7 +421,7 @@ bool ClosureQueue::expire(Clock::time_point now) {
   return any;
 }
 
-/// True when it was queued, or waited for arguments.
+/// Removes a closure that is queued or waits for arguments; returns false if it is neither.
 bool ClosureQueue::take_out(const Closure& closure) {
   if (waiting_.remove(closure.id)) return true;
   if (closure.worker != kAnyWorker) {
@@ -448,7 +449,7 @@ void ClosureQueue::set_next_deadline() noexcept {
   next_deadline_.store(next.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-/// What runs stays pending, and who asks for it finds the breakdown on the board.
+/// Running closures stay pending; fetches of their results find the error on the board.
 void ClosureQueue::break_down(Code code, const std::string& message) {
   {
     const Lock lock(board_->mutex);

@@ -28,7 +28,7 @@
 
 namespace capstan::coordinator {
 
-/// Where a closure ran, and for how long.
+/// Where a closure ran, and how long it took.
 struct Ran {
   int worker = kAnyWorker;
   std::uint64_t nanoseconds = 0;
@@ -41,81 +41,80 @@ struct Ran {
 /// arguments and results are classes of their own.
 class ClosureQueue final : public strategy::ClosureScheduler {
  public:
-  /// `limit`: closures that are queued before put() waits; 0 = any number. `waiter` is how put and join wait,
-  /// and is nudged when there is something to take that was not there at the last take. `members` tells which
-  /// workers are alive.
+  /// `limit`: number of queued closures from which put() blocks; 0: never. put and join wait with `waiter`,
+  /// which is nudged when there is a closure to take and the last take() found none. `members` has the live
+  /// workers.
   ClosureQueue(std::size_t limit, std::shared_ptr<Waiter> waiter, const cluster::Membership& members)
       : limit_(limit), board_(std::make_shared<ResultBoard>(std::move(waiter))), members_(members) {}
 
   using Clock = ClosureExtras::Clock;
   using Extras = std::unique_ptr<ClosureExtras>;
 
-  /// From now on closures for any worker are numbered from `next` on. REQUIRES: `next` is above all numbers
-  /// so far, or there have been none.
+  /// Numbers closures for any worker from `next` on. REQUIRES: `next` is above all numbers so far, if any.
   void number_from(std::uint64_t next) override;
-  /// Likewise those for one worker alone, from protocol::kForOneWorker + `next` on.
+  /// Numbers closures for one worker from protocol::kForOneWorker + `next` on.
   void number_for_one_from(std::uint64_t next);
-  /// The next one's. Without a lock.
+  /// Number of the next closure for any worker. Lock-free.
   std::uint64_t next_id() const noexcept { return next_id_.load(std::memory_order_relaxed); }
-  /// Number of closures, of both kinds, since the last `mark_recorded` or `number_from`. Without a lock.
+  /// Closures of both kinds since the last `mark_recorded` or `number_from`. Lock-free.
   std::uint64_t since_recorded() const noexcept {
     const std::uint64_t recorded = recorded_.load(std::memory_order_acquire);
     return made_.load(std::memory_order_relaxed) - recorded;
   }
-  /// A coordinator that is started again goes on after the closures so far.
+  /// A restarted coordinator resumes after the closures so far.
   void mark_recorded() noexcept { recorded_ = made_.load(); }
 
-  /// Waits while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) for
-  /// an argument that is a result of another queue.
+  /// Blocks while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) if
+  /// an argument is a result of another queue.
   std::shared_ptr<Result> put(std::uint32_t function, std::vector<std::byte> arguments, Extras extras = {},
                               detail::Named named = {});
-  /// True when all is done; false after `timeout`.
+  /// Blocks until all closures have ended; returns false if `timeout` passes first.
   bool join(std::optional<std::chrono::milliseconds> timeout);
   bool done();
 
-  /// The next closure to run there, which counts as running from now on; nothing when there is none, or an
-  /// error is waiting to be raised. One that prefers another worker is given to an `idle` one, when there is
-  /// nothing else.
+  /// Returns the next closure for this worker, which counts as running from now on; nothing if there is none,
+  /// or if an error is stored. An `idle` worker also gets a closure that prefers another one, if there is no
+  /// other.
   std::optional<Closure> take(int worker = kAnyWorker, bool idle = true);
   void finish(const Closure& closure, std::vector<std::byte> result, Ran ran = {});
-  /// The closure keeps its own error; the first one of several is raised.
+  /// Stores the error in the closure's result; put, join or done throws the first of several.
   void fail(const Closure& closure, Code code, const std::string& message, Ran ran = {});
-  /// Its worker died, or is busy: it is next in line again, for any worker, or cancelled if an error is
-  /// waiting to be raised.
+  /// Its worker has died or given it back: queues it before all others, or cancels it if an error is stored.
   void put_back(Closure closure);
-  /// Closures whose deadline has come fail. One that runs is not counted as running any more, and what it
-  /// returns is dropped. True when there was any.
+  /// Fails closures whose deadline has passed. A running one no longer counts as running, and its result is
+  /// dropped. Returns true if there was any.
   bool expire(Clock::time_point now);
-  /// Number of the first closure that was scheduled after the last error: the error has cancelled each one
-  /// before it that had not begun. 0 without an error. Without a lock.
+  /// Number of the first closure that was scheduled after the last error, which has cancelled all closures
+  /// before it that had not started. 0 without an error. Lock-free.
   std::uint64_t revoked_before() const noexcept { return revoked_before_.load(std::memory_order_acquire); }
-  /// The next deadline, or the end of time. Without a lock.
+  /// The next deadline; Clock::time_point::max() if there is none. Lock-free.
   Clock::time_point next_deadline() const noexcept {
     return Clock::time_point(Clock::duration(next_deadline_.load(std::memory_order_relaxed)));
   }
   bool wait_until(const std::function<bool()>& done, std::chrono::steady_clock::time_point deadline) override;
-  /// `take` returns only closures that a worker which has died may have begun, until `release`.
+  /// Until `release`, `take` returns only closures that a dead worker may have started.
   void hold() override;
   void release() override;
-  /// Nothing can run any more. Ends every wait; put, join and done throw from now on.
+  /// No closure can run any more: ends every wait; put, join and done throw from now on.
   void break_down(Code code, const std::string& message);
 
-  // Closures for one worker alone, TensorFlow's tagged ones. They stand apart: put, join and done neither
-  // count them nor wait for them, an error of theirs is in their result alone, and they run while an error
-  // waits to be raised.
+  // Closures for one worker, TensorFlow's tagged ones. put, join and done neither count them nor wait for
+  // them, their errors are only in their results, and they run while an error is stored.
 
-  /// Fails at once, by its result, when the worker is not alive. Throws when all has broken down.
+  /// The result fails at once if the worker is not alive. Throws after break_down().
   std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments,
                                   Extras extras = {}, detail::Named named = {});
   std::optional<Closure> take_for(int worker);
   bool any_for_one() const;
-  /// What is queued for the worker fails, and what prefers it is for any. REQUIRES: it is not alive.
+  /// Fails the closures that are queued for the worker; those that prefer it are for any now. REQUIRES: it is
+  /// not alive.
   void fail_all_for(int worker);
 
-  /// Nothing to take; what waits for arguments apart.
+  /// Returns true if no closure is queued, except those that wait for arguments.
   bool empty() const;
   bool broken() const noexcept { return board_->broken; }
-  /// Some that the last take left prefer another worker. Without a lock, for who takes.
+  /// Returns true if the last take() left closures that prefer another worker. Lock-free; for the thread that
+  /// takes.
   bool any_preferred() const noexcept { return any_preferred_.load(std::memory_order_relaxed); }
   CoordinatorStatistics statistics() const;
 
@@ -145,17 +144,17 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   std::size_t limit_;
   std::shared_ptr<ResultBoard> board_;  // its mutex is the queue's, and is locked before the members'
   const cluster::Membership& members_;
-  ClosureLine any_;                       // for whichever worker
-  std::map<int, ClosureLine> preferred_;  // by worker; none is empty
+  ClosureLine any_;                       // for any worker
+  std::map<int, ClosureLine> preferred_;  // by worker; never an empty line
   WaitingClosures waiting_;
   std::map<std::pair<Clock::time_point, std::uint64_t>, Closure> timed_;  // without arguments
-  std::unordered_map<std::uint64_t, Clock::time_point> came_;             // of some, by id
+  std::unordered_map<std::uint64_t, Clock::time_point> came_;             // of a sample, by id
   std::atomic<Clock::rep> next_deadline_{Clock::time_point::max().time_since_epoch().count()};
   std::atomic<bool> any_preferred_{false};
   std::size_t running_ = 0;
-  std::size_t queued_again_ = 0;  // of any_: a worker may have begun them
+  std::size_t queued_again_ = 0;  // of any_: a dead worker may have started them
   int held_ = 0;
-  bool hungry_ = true;                                 // the last take found nothing
+  bool hungry_ = true;                                 // the last take() found nothing
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
   std::atomic<std::uint64_t> next_id_{1};              // written under the mutex
   std::uint64_t next_for_one_ = protocol::kForOneWorker;
@@ -164,7 +163,7 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   std::optional<Error> error_;
   std::atomic<std::uint64_t> revoked_before_{0};  // written under the mutex
   bool broken_ = false;
-  CoordinatorStatistics statistics_;  // what is counted; what is there now is looked up
+  CoordinatorStatistics statistics_;  // counters; statistics() adds the current sizes
 };
 
 }  // namespace capstan::coordinator

@@ -1,4 +1,4 @@
-// control_loop.cpp -- leader and followers, and a keeper that may be deposed in its sleep.
+// control_loop.cpp -- a leader and followers; a keeper that sleeps can be replaced as leader.
 #include "coordinator/scheduling/control_loop.hpp"
 
 #include <algorithm>
@@ -9,14 +9,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A thread that has waited is likely to wait again: the keeper leaves it this much time. It is also how long
-/// a message may lie when it does not.
+/// A thread that has waited is likely to wait again soon: the keeper does not take over before. Also the
+/// longest delay of a message if it does not.
 constexpr std::chrono::milliseconds kKeeperRests{1};
 
 }  // namespace
 
-ControlLoop::ControlLoop(transport::Fabric& fabric, std::function<Round()> round, Looks looks)
-    : fabric_(fabric), round_(std::move(round)), looks_(looks) {}
+ControlLoop::ControlLoop(transport::Fabric& fabric, std::function<Round()> round, Polls polls)
+    : fabric_(fabric), round_(std::move(round)), polls_(polls) {}
 
 void ControlLoop::start(std::function<void()> greet) {
   thread_ = std::jthread([this, greet = std::move(greet)] {
@@ -28,7 +28,7 @@ void ControlLoop::start(std::function<void()> greet) {
 void ControlLoop::stop() {
   {
     const Lock lock(mutex_);
-    if (std::exchange(stopped_, true)) return;  // the fabric may be gone
+    if (std::exchange(stopped_, true)) return;  // the fabric may be destroyed
     followers_.notify_all();
     keeper_.notify_all();
   }
@@ -36,15 +36,15 @@ void ControlLoop::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-/// Whether it is done; nothing when another thread has taken over. REQUIRES: nobody leads, or the keeper and
-/// it sleeps.
+/// Returns whether `done` is true; nothing if another thread leads now. REQUIRES: no thread leads, or the
+/// keeper leads and sleeps.
 std::optional<bool> ControlLoop::lead(Lock& lock, Leader who, const std::function<bool()>& done,
                                       std::optional<Deadline> deadline) {
   const std::uint64_t term = ++term_;
   leader_ = who;
   asleep_ = false;
   bool slept = false;
-  Backoff backoff(looks_.alone, looks_.shared);
+  Backoff backoff(polls_.alone, polls_.shared);
   while (true) {
     again_ = false;
     lock.unlock();
@@ -69,7 +69,7 @@ std::optional<bool> ControlLoop::lead(Lock& lock, Leader who, const std::functio
     fabric_.sleep(rest);
     lock.lock();
     if (term_ != term) {
-      if (asleep_) fabric_.wake();  // what has woken this thread may have been for the one that sleeps now
+      if (asleep_) fabric_.wake();  // the wake-up may have been for the thread that sleeps now
       return std::nullopt;
     }
     asleep_ = false;
@@ -80,7 +80,7 @@ void ControlLoop::leave(bool slept) {
   if (leader_ == Leader::waiter) last_wait_ = Clock::now();
   leader_ = Leader::none;
   if (following_ > 0) followers_.notify_all();
-  // One that has slept is not likely to be back at once.
+  // A thread that has slept is not likely to return at once.
   if (slept && keeper_parked_) keeper_.notify_one();
 }
 
@@ -123,7 +123,7 @@ void ControlLoop::nudge() {
   if (keeper_parked_) keeper_.notify_one();
 }
 
-/// A keeper that has lost its lead in its sleep sleeps on, for as long as it thought right before.
+/// Also wakes a keeper that is no longer the leader but still sleeps until the previous deadline.
 void ControlLoop::nudge_sleeper() {
   nudge();
   fabric_.wake();

@@ -1,5 +1,5 @@
-// control_loop.hpp -- several threads, one fabric: whoever waits for something drives it, and a keeper does
-// while nobody waits.
+// control_loop.hpp -- shares one fabric between threads: a thread that waits drives it; a keeper thread does
+// while none waits.
 #pragma once
 
 #include <chrono>
@@ -16,35 +16,34 @@
 
 namespace capstan::coordinator {
 
-/// A message that is waited for by the thread that drives wakes nobody, and one that is sent by the thread
-/// that has it is sent at once: each thread that hands over to another costs a wake-up, which takes longer
-/// than the message.
+/// A thread that waits for a message receives it without a wake-up of another thread, and a thread that sends
+/// one sends it at once: a wake-up takes longer than a message.
 class ControlLoop final : public Waiter {
  public:
   using Time = std::chrono::milliseconds;
   struct Round {
-    bool something = false;  // had arrived or was sent
-    Time rest{500};          // at most, until the next round, when nothing comes up
+    bool something = false;  // a message has arrived or was sent
+    Time rest{500};          // until the next round, at most
   };
-  struct Looks {
-    Backoff::Time alone;   // how long a thread that waits looks before it sleeps, on a core of its own
-    Backoff::Time shared;  // and on one that others want
+  struct Polls {
+    Backoff::Time alone;   // how long a thread polls before it sleeps, on a core of its own
+    Backoff::Time shared;  // the same on a core that other threads need
   };
 
-  /// `round` progresses the fabric and does what there is to do; one thread at a time calls it.
-  ControlLoop(transport::Fabric& fabric, std::function<Round()> round, Looks looks);
+  /// `round` progresses the fabric and does all pending work; one thread at a time calls it.
+  ControlLoop(transport::Fabric& fabric, std::function<Round()> round, Polls polls);
   ~ControlLoop() override { stop(); }
   ControlLoop(const ControlLoop&) = delete;
   ControlLoop& operator=(const ControlLoop&) = delete;
 
   /// Starts the keeper, which calls `greet` first.
   void start(std::function<void()> greet);
-  /// Ends it, and every wait. The fabric is the caller's from then on.
+  /// Ends the keeper and every wait. Afterwards the caller owns the fabric.
   void stop();
 
   /// Makes at least one round, unless another thread makes them.
   bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) override;
-  /// A round now; or another one by who is in one.
+  /// Runs a round now, or makes the thread that is in one run another.
   void nudge() override;
   void nudge_sleeper() override;
 
@@ -59,18 +58,18 @@ class ControlLoop final : public Waiter {
 
   transport::Fabric& fabric_;
   std::function<Round()> round_;
-  Looks looks_;
+  Polls polls_;
 
   std::mutex mutex_;
-  std::condition_variable followers_;  // who waits while another leads
+  std::condition_variable followers_;  // threads that wait while another leads
   std::condition_variable keeper_;
   Leader leader_ = Leader::none;
-  std::uint64_t term_ = 0;  // of the leader; another one has been elected when it differs
-  bool asleep_ = false;     // the leader is
-  bool again_ = false;      // a round is asked for
+  std::uint64_t term_ = 0;  // of the leader; differs once there is another leader
+  bool asleep_ = false;     // the leader sleeps
+  bool again_ = false;      // another round was requested
   int following_ = 0;
   bool keeper_parked_ = false;
-  Deadline last_wait_{};  // when a thread that waited left
+  Deadline last_wait_{};  // end of the last wait
   bool stopped_ = false;
   std::jthread thread_;
 };

@@ -1,4 +1,4 @@
-// dispatcher.cpp -- the least loaded worker first, in batches.
+// dispatcher.cpp -- sends batches of closures, to the least loaded worker first.
 #include "coordinator/scheduling/dispatcher.hpp"
 
 #include <algorithm>
@@ -17,16 +17,16 @@
 namespace capstan::coordinator {
 namespace {
 
-/// Work that a worker holds, in nanoseconds: more than it takes to send it more, and little beside what a
-/// person or a step would notice.
+/// Work that a worker holds, in nanoseconds: more than sending it more takes, and short compared with a
+/// training step.
 constexpr double kFill = 300e3;
 constexpr std::size_t kMostInflight = 512;
 constexpr std::size_t kLeastInflight = 2;
-/// What a closure takes besides its function, so that empty ones count.
+/// Overhead of a closure in nanoseconds, so that empty ones count.
 constexpr double kOverhead = 500;
-/// A batch that is longer is sent: it still fits one message with the closure that made it so, mostly.
+/// Size from which a batch is sent: with its last closure it usually still fits into one message.
 constexpr std::size_t kBatchBytes = transport::kPieceBytes / 2;
-/// A worker that has not answered for so long is in a long function, and what waits behind it may be moved.
+/// A worker that has not answered for this long executes a long function; closures behind it may be moved.
 constexpr std::chrono::milliseconds kAskBackAfter{1};
 constexpr std::chrono::milliseconds kLongestWait{500};
 
@@ -68,7 +68,7 @@ void Dispatcher::send_to_all(std::uint16_t type) {
   }
 }
 
-/// Not while a batch is filled: it may announce what is freed here.
+/// Not called while a batch is being filled, which may announce an object that is freed here.
 void Dispatcher::free_resources() {
   const std::vector<std::uint64_t> freed = strategy_.worker_resources().take_freed();
   if (freed.empty()) return;
@@ -111,31 +111,32 @@ double Dispatcher::estimate(std::uint32_t function) {
   return times_[function] == 0 ? kFill : kOverhead + times_[function];
 }
 
-/// Up quickly, down slowly: a function that is sometimes long is one to be careful with.
+/// Asymmetric moving average: rises quickly and decays slowly, since a function that is sometimes long blocks
+/// the closures behind it.
 void Dispatcher::learn(std::uint32_t function, double nanoseconds) {
   double& time = times_.at(function);
   const double weight = time == 0 ? 1 : nanoseconds > time ? 0.5 : 1.0 / 16;
   time = std::max(1.0, time + weight * (nanoseconds - time));
 }
 
-/// All workers at once at the start would all ask for the same shards at once.
+/// Workers that all start at once would access the same shards at once.
 bool Dispatcher::waits_for_start(const Worker& worker) const {
   return starting_ && Clock::now() < worker.start;
 }
 
-bool Dispatcher::has_room(const Worker& worker) const {
+bool Dispatcher::has_capacity(const Worker& worker) const {
   const std::size_t running = worker.running.size();
   if (!alive(worker) || worker.leaves || waits_for_start(worker)) return false;
   if (inflight_limit_ > 0) return running < inflight_limit_;
   return running < kLeastInflight || (worker.fills && running < kMostInflight && worker.load < kFill);
 }
 
-/// Closures for one worker go before those for any: the worker holds what they are about.
+/// Closures for one worker precede those for any.
 bool Dispatcher::dispatch_for_one() {
   if (!queue_.any_for_one()) return false;
   bool any = false;
   for (Worker& worker : workers_) {
-    while (has_room(worker)) {
+    while (has_capacity(worker)) {
       auto closure = queue_.take_for(worker.index);
       if (!closure) break;
       give(worker, std::move(*closure));
@@ -146,14 +147,14 @@ bool Dispatcher::dispatch_for_one() {
 }
 
 bool Dispatcher::dispatch() {
-  // Half empty is soon enough to be filled, and makes batches.
+  // Refilling at half the limit makes batches.
   for (Worker& worker : workers_) worker.fills = worker.load < kFill / 2;
   bool any = dispatch_for_one();
   heap_.clear();
   for (Worker& worker : workers_) {
-    if (has_room(worker)) heap_.push_back(&worker);
+    if (has_capacity(worker)) heap_.push_back(&worker);
   }
-  // Among equals the one that answered last: it is awake.
+  // Among equals the worker that answered last, since it is awake.
   const auto later = [](const Worker* a, const Worker* b) {
     return a->load != b->load ? a->load > b->load : a->answered < b->answered;
   };
@@ -163,20 +164,20 @@ bool Dispatcher::dispatch() {
     auto closure = queue_.take(worker->index, false);
     if (!closure) {
       if (!queue_.any_preferred()) break;
-      std::pop_heap(heap_.begin(), heap_.end(), later);  // another one may be preferred
+      std::pop_heap(heap_.begin(), heap_.end(), later);  // closures may prefer another worker
       heap_.pop_back();
       continue;
     }
     any = true;
     if (Worker* maker = maker_of(*closure, worker->load); maker != nullptr && maker != worker) {
       give(*maker, std::move(*closure));
-      if (!has_room(*maker)) std::erase(heap_, maker);
+      if (!has_capacity(*maker)) std::erase(heap_, maker);
       std::make_heap(heap_.begin(), heap_.end(), later);
       continue;
     }
     std::pop_heap(heap_.begin(), heap_.end(), later);
     give(*worker, std::move(*closure));
-    if (has_room(*worker)) {
+    if (has_capacity(*worker)) {
       std::push_heap(heap_.begin(), heap_.end(), later);
     } else {
       heap_.pop_back();
@@ -191,11 +192,11 @@ bool Dispatcher::dispatch() {
   return any;
 }
 
-/// What is left prefers workers that have no room.
+/// Sends closures that prefer busy workers to idle ones.
 bool Dispatcher::give_to_idle() {
   bool any = false;
   for (Worker& worker : workers_) {
-    if (!worker.running.empty() || !has_room(worker)) continue;
+    if (!worker.running.empty() || !has_capacity(worker)) continue;
     auto closure = queue_.take(worker.index, true);
     if (!closure) break;
     give(worker, std::move(*closure));
@@ -204,31 +205,32 @@ bool Dispatcher::give_to_idle() {
   return any;
 }
 
-/// The worker that made an argument of it, if that one is as free as the freest.
+/// Returns the worker that produced an argument of the closure, if its load is not above `least_load`; or
+/// null.
 Dispatcher::Worker* Dispatcher::maker_of(const Closure& closure, double least_load) {
   if (!closure.special || closure.extras()->affinity != kAnyWorker) return nullptr;
   const int maker = closure.maker();
   if (maker < 0 || maker >= workers()) return nullptr;
   Worker& worker = workers_[static_cast<std::size_t>(maker)];
-  return has_room(worker) && worker.load <= least_load ? &worker : nullptr;
+  return has_capacity(worker) && worker.load <= least_load ? &worker : nullptr;
 }
 
-/// What it has besides its packed arguments goes in front of them, and into them. False when it cannot be
-/// made, and has failed.
+/// Appends a closure with extras: its deadline before the arguments, results of other closures among them.
+/// Returns false if a conversion of an argument fails, which fails the closure.
 bool Dispatcher::append_extras(std::vector<std::byte>& out, protocol::RunHeader header,
                                const Closure& closure) {
   const ClosureExtras& extras = *closure.extras();
-  std::vector<std::byte> whole;
+  std::vector<std::byte> complete;
   if (!extras.inputs.empty()) {
     try {
-      whole = closure.whole_arguments();
+      complete = closure.complete_arguments();
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
       queue_.fail(closure, known != nullptr ? known->code() : Code::invalid_argument, error.what());
       return false;
     }
   }
-  const std::vector<std::byte>& arguments = extras.inputs.empty() ? closure.arguments : whole;
+  const std::vector<std::byte>& arguments = extras.inputs.empty() ? closure.arguments : complete;
   header.argument_bytes = arguments.size();
   header.completes = extras.completes ? 1 : 0;
   if (extras.deadline) {
@@ -248,7 +250,7 @@ void Dispatcher::give(Worker& worker, Closure closure) {
   const protocol::RunHeader header{
       closure.id, closure.arguments.size(), closure.function,
       static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
-      // For a coordinator that was killed any of them may have been begun.
+      // A previous coordinator may have started any of them.
       static_cast<std::uint8_t>(closure.again || strategy_.runtime()->incarnation() > 0 ? 1 : 0)};
   std::vector<std::byte> special;
   if (closure.special && !append_extras(special, header, closure)) return;
@@ -266,20 +268,20 @@ void Dispatcher::give(Worker& worker, Closure closure) {
   if (worker.batch.size() >= kBatchBytes) send_batch(worker);
 }
 
-/// Appends what the worker has not been told of yet; returns the number of bytes. Called when the batch is
-/// complete: each of its closures was scheduled by then, so all objects that they may name exist.
+/// Appends variables and recipes that are new to the worker; returns the number of bytes. Called when the
+/// batch is complete: all objects that its closures may name exist by then.
 std::uint64_t Dispatcher::announce(Worker& worker) {
-  protocol::Announcement news;
+  protocol::Announcement announcement;
   for (const auto& variable : strategy_.variables(worker.known_variables)) {
-    news.variables.push_back(variable->descriptor);
+    announcement.variables.push_back(variable->descriptor);
   }
   for (const auto& recipe : strategy_.worker_resources().after(worker.known_resources)) {
-    news.resources.push_back(*recipe);
+    announcement.resources.push_back(*recipe);
   }
-  if (news.variables.empty() && news.resources.empty()) return 0;
-  worker.known_variables += news.variables.size();
-  if (!news.resources.empty()) worker.known_resources = news.resources.back().id;
-  const std::vector<std::byte> bytes = to_bytes(news);
+  if (announcement.variables.empty() && announcement.resources.empty()) return 0;
+  worker.known_variables += announcement.variables.size();
+  if (!announcement.resources.empty()) worker.known_resources = announcement.resources.back().id;
+  const std::vector<std::byte> bytes = to_bytes(announcement);
   worker.batch.insert(worker.batch.end(), bytes.begin(), bytes.end());
   return bytes.size();
 }
@@ -300,7 +302,7 @@ void Dispatcher::send_batch(Worker& worker) {
   worker.batched = 0;
 }
 
-/// Nothing when the worker has been given up, or the closure taken back, meanwhile.
+/// Returns nothing if the closure has been taken from the worker meanwhile.
 std::optional<Dispatcher::Running> Dispatcher::stop_running(Worker& worker, std::uint64_t id) {
   const auto found = std::find_if(worker.running.begin(), worker.running.end(),
                                   [id](const Running& running) { return running.closure.id == id; });
@@ -336,8 +338,8 @@ void Dispatcher::take_results(const transport::Message& message) {
   }
 }
 
-/// After an error: what workers hold and have not begun is cancelled like what is queued. A worker that is
-/// sent this has been sent all closures that were scheduled before the error.
+/// After an error: cancels closures that workers have not started, like queued ones. A worker that receives
+/// the request has received all closures that were scheduled before the error.
 void Dispatcher::revoke() {
   const std::uint64_t before = queue_.revoked_before();
   if (before == revoked_before_) return;
@@ -350,7 +352,7 @@ void Dispatcher::revoke() {
   }
 }
 
-/// What a busy worker has not begun goes to one that has nothing to do, half of it at a time.
+/// Requests closures that a busy worker has not started, half of them at a time, if another worker is idle.
 void Dispatcher::ask_back() {
   rest_ = kLongestWait;
   if (starting_) {

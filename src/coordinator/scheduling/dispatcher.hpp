@@ -1,4 +1,4 @@
-// dispatcher.hpp -- which closure goes to which worker, and when.
+// dispatcher.hpp -- assigns closures to workers and sends them in batches.
 #pragma once
 
 #include <atomic>
@@ -16,82 +16,82 @@
 
 namespace capstan::coordinator {
 
-/// A worker holds a few closures, so that the next one is there when one ends, and as many as take a fraction
-/// of a millisecond when they are short, so that a message carries many. Short is what such functions have
-/// been so far; when that was wrong and another worker has nothing to do, the one who is busy gives back what
-/// it has not begun. After an error every worker does. Used by the thread that drives the control loop.
+/// A worker holds at least two closures, so that the next one is there when one ends, and as many short ones
+/// as take a fraction of a millisecond, so that one message carries many. Durations are estimated from
+/// earlier closures of the same function. If another worker becomes idle, a busy one gives back closures that
+/// it has not started; after an error every worker does. Used by the thread that drives the control loop.
 class Dispatcher {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `inflight_limit`: closures that a worker holds at most; 0 = by the time that they take.
+  /// `inflight_limit`: closures that a worker holds at most; 0: as their durations suggest.
   Dispatcher(strategy::Strategy& strategy, const cluster::Membership& members, ClosureQueue& queue,
              std::size_t inflight_limit)
       : strategy_(strategy), members_(members), queue_(queue), inflight_limit_(inflight_limit) {}
 
-  /// Worker i gets its first closure `delay` x i after it was added, `max` at most unless that is 0.
+  /// Worker i gets its first closure `delay` x i after it was added, but at most `max` unless that is 0.
   void delay_start(std::chrono::milliseconds delay, std::chrono::milliseconds max) {
     start_delay_ = delay;
     start_delay_max_ = max;
   }
 
-  /// How many workers there may ever be. Before any is added.
-  void make_room(int workers) { workers_.reserve(static_cast<std::size_t>(workers)); }
-  /// Workers are added in order of their index. One that is not alive yet gets nothing until `replace`.
+  /// Reserves memory for this many workers, the most there may ever be. Called before the first add().
+  void reserve(int workers) { workers_.reserve(static_cast<std::size_t>(workers)); }
+  /// Adds a worker, in the order of indices. One that is not alive gets no closures until `replace`.
   void add(transport::Peer& worker);
-  /// A worker that was restarted, or has joined, has that index from now on, and is told of all that its
-  /// closures may name. REQUIRES: the one before is lost, or has not begun.
+  /// A worker that was restarted or has joined has this index from now on; all variables and recipes are
+  /// announced to it again. REQUIRES: the previous worker is lost, or has not started.
   void replace(int index, transport::Peer& worker);
-  /// Of that index, dead or alive; null when there is none.
+  /// Returns the worker with this index, dead or alive; null if there is none.
   transport::Peer* worker(int index) const;
-  /// It gets nothing more, and gives back what it has not begun.
+  /// The worker gets no more closures, and gives back those that it has not started.
   void leave(int rank);
-  /// One that has asked to leave, and holds nothing any more: it may be told so.
+  /// Returns a worker that has asked to leave and holds no closure; null if there is none.
   transport::Peer* leaver() const;
-  /// How many closures of this worker have ended.
+  /// Number of closures that this worker has executed.
   std::uint64_t ended(const transport::Peer& worker) const;
 
-  /// Hands out closures until none is left or nobody has room; true when any was.
+  /// Sends closures until none is queued or no worker has capacity. Returns true if it sent any.
   bool dispatch();
-  /// When to look again, at the latest, though nothing has come up.
+  /// Time until the next call of dispatch() is due, even if no message arrives.
   std::chrono::milliseconds rest() const noexcept { return rest_; }
 
   void take_results(const transport::Message& message);
   void take_back(const transport::Message& message);
-  /// A worker is not alive any more; how many of its closures run elsewhere. They are queued again when all
-  /// of the `ps`, by rank, have applied what it pushed: what of a closure counts is certain then. They should
-  /// have by the deadline. Once for each worker.
+  /// Takes the closures of a worker that is no longer alive, and returns their number. They are queued again
+  /// when all of `ps`, ranks, have applied its pushes, since then it is certain which pushes count. overdue()
+  /// returns a ps that has not by the deadline. Called once per worker.
   std::size_t take_from(const transport::Peer& worker, std::set<int> ps, Clock::time_point deadline);
-  /// A ps has applied all that a lost worker pushed.
+  /// A ps has applied all pushes of a lost worker.
   void applied(int rank, int ps);
-  /// Ranks of lost workers, of which this ps has not said so.
+  /// Ranks of lost workers whose pushes this ps has not reported as applied.
   std::vector<int> open_at(int ps) const;
   struct Overdue {
     int worker;  // rank
     int ps;      // rank
   };
-  /// Some ps has not applied all that a lost worker pushed.
+  /// Returns true if a ps has not applied all pushes of a lost worker.
   bool any_open() const noexcept { return !unapplied_.empty(); }
-  /// A ps that has not applied what a lost worker pushed, after the deadline.
+  /// Returns a ps that has not applied the pushes of a lost worker by the deadline.
   std::optional<Overdue> overdue() const;
 
   struct Overrun {
-    transport::Peer* peer;  // null: no function runs past its deadline
+    transport::Peer* peer;  // null: no closure runs past its deadline
     std::uint32_t function;
     Clock::time_point deadline;
   };
-  /// Cancels functions that run past their deadline.
+  /// Cancels closures that run past their deadline.
   void cancel_expired();
-  /// The worker at a function that has run past its deadline for the longest.
+  /// Returns the worker whose closure has run past its deadline for the longest time.
   Overrun overrun() const;
 
   struct Holding {
     int worker;
     std::size_t closures;
-    std::uint32_t first;      // function of the one that it is at
-    Clock::time_point since;  // when it was idle, or answered
+    std::uint32_t first;      // function of the running one
+    Clock::time_point since;  // when it last was idle or answered
   };
-  /// Of workers that have something to do.
+  /// Workers that have closures.
   std::vector<Holding> holding() const;
 
   struct Held {
@@ -101,43 +101,43 @@ class Dispatcher {
     std::uint64_t ended;
     std::size_t closures;
   };
-  /// Of all workers, by index.
+  /// State of all workers, by index.
   std::vector<Held> held() const;
 
-  /// Of all workers that were ever there. Any thread.
+  /// Number of all workers that were ever added. Any thread.
   int workers() const noexcept { return count_; }
   void send_to_all(std::uint16_t type);
-  /// Tells every worker to free its objects that have lost their last owner.
+  /// Tells every worker to free the per-worker objects that have lost their last owner.
   void free_resources();
 
  private:
   struct Running {
     Closure closure;
     double estimate;         // nanoseconds
-    bool cancelled = false;  // its deadline has passed, and the worker was told
+    bool cancelled = false;  // its deadline has passed, and the worker was notified
   };
   struct Worker {
     transport::Peer* peer = nullptr;
     int index = 0;
-    bool leaves = false;      // has asked to
-    bool fills = false;       // takes closures until it has its fill
-    bool asked_back = false;  // and it had nothing to give, or has not answered
+    bool leaves = false;      // has asked to leave
+    bool fills = false;       // gets closures until its load reaches the limit
+    bool asked_back = false;  // was asked for closures, and has not answered or had none
     std::size_t known_variables = 0;
-    std::uint64_t known_resources = 0;  // the last number
-    std::deque<Running> running;        // in the order in which it was told to run them
-    double load = 0;                    // of `running`
-    std::uint64_t answered = 0;         // the count of answers at its last one
-    std::uint64_t ended = 0;            // closures
+    std::uint64_t known_resources = 0;  // id of the last announced one
+    std::deque<Running> running;        // in the order in which they were sent
+    double load = 0;                    // sum of the estimates of `running`
+    std::uint64_t answered = 0;         // value of answers_ at its last answer
+    std::uint64_t ended = 0;            // closures that it executed
     std::uint64_t failures = 0;         // of closures for any worker
-    Clock::time_point heard{};          // when it was idle, or answered
-    Clock::time_point start{};          // gets nothing before
+    Clock::time_point heard{};          // when it last was idle or answered
+    Clock::time_point start{};          // gets no closures before
     std::vector<std::byte> batch;
     std::uint64_t batched = 0;
   };
 
   struct Unapplied {
     int rank;            // of a lost worker
-    std::set<int> open;  // ps that may have something of it left to apply
+    std::set<int> open;  // ps that may not have applied all its pushes
     Clock::time_point deadline;
     std::vector<Closure> closures;
   };
@@ -146,7 +146,7 @@ class Dispatcher {
   Worker* from(const transport::Message& message) { return of_rank(message.from); }
   bool alive(const Worker& worker) const { return members_.is_alive(worker.peer->rank()); }
   bool waits_for_start(const Worker& worker) const;
-  bool has_room(const Worker& worker) const;
+  bool has_capacity(const Worker& worker) const;
   bool give_to_idle();
   Worker* maker_of(const Closure& closure, double least_load);
   bool append_extras(std::vector<std::byte>& out, protocol::RunHeader header, const Closure& closure);
@@ -165,17 +165,17 @@ class Dispatcher {
   const cluster::Membership& members_;
   ClosureQueue& queue_;
   std::size_t inflight_limit_;
-  std::vector<Worker> workers_;  // by index; has its room from the start, so that it never moves
+  std::vector<Worker> workers_;  // by index; never reallocated, since its size is reserved
   std::atomic<int> count_{0};    // of `workers_`
   std::vector<Unapplied> unapplied_;
   std::vector<Worker*> heap_;
-  std::vector<double> times_;  // of functions, by number; 0: not known
+  std::vector<double> times_;  // estimated duration in ns, by function; 0: unknown
   std::uint64_t answers_ = 0;
-  std::uint64_t revoked_before_ = 0;  // number of the first closure that no error has cancelled
+  std::uint64_t revoked_before_ = 0;  // id of the first closure that no error has cancelled
   std::chrono::milliseconds rest_{};
   std::chrono::milliseconds start_delay_{0};
   std::chrono::milliseconds start_delay_max_{0};
-  bool starting_ = false;  // some worker waits for its start
+  bool starting_ = false;  // a worker waits for its start time
 };
 
 }  // namespace capstan::coordinator

@@ -1,4 +1,4 @@
-// result.hpp -- what a scheduled closure has come to, and how a thread waits for it.
+// result.hpp -- the result of a scheduled closure, and how a thread waits for it.
 #pragma once
 
 #include <array>
@@ -16,21 +16,22 @@
 
 namespace capstan::coordinator {
 
-/// Makes things happen, or sleeps until they have happened.
+/// Waits for a condition, and makes progress meanwhile.
 class Waiter {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
   virtual ~Waiter() = default;
-  /// Until done() is true; false at the deadline. Any thread. done() may be called by several threads.
+  /// Blocks until done() returns true; returns false if the deadline passes first. Any thread. Several
+  /// threads may call done().
   virtual bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) = 0;
-  /// There is something new to do. Any thread.
+  /// There is new work. Any thread.
   virtual void nudge() = 0;
-  /// The same, and it may be needed earlier than a thread that sleeps by now knows.
+  /// The same; the work may be due before the thread that sleeps would wake up.
   virtual void nudge_sleeper() { nudge(); }
 };
 
-/// How long fetches waited. Any thread, without a lock.
+/// Histogram of the waits of fetches. Lock-free; any thread.
 class FetchTimes {
  public:
   void add(std::uint64_t nanoseconds) noexcept {
@@ -52,27 +53,27 @@ class FetchTimes {
   std::atomic<std::uint64_t> nanoseconds_{0};
 };
 
-/// What all results of a coordinator share.
+/// State that all results of a coordinator share.
 struct ResultBoard {
   explicit ResultBoard(std::shared_ptr<Waiter> who) : waiter(std::move(who)) {}
 
   std::shared_ptr<Waiter> waiter;
   std::mutex mutex;
-  std::optional<Error> breakdown;  // of what is pending, from now on
+  std::optional<Error> breakdown;  // error of all pending results, once `broken`
   std::atomic<bool> broken{false};
   FetchTimes fetches;
 };
 
 struct ClosureExtras;
 
-/// Shared by the program and the queue. Written once, before `state` says so.
+/// Shared by the program and the queue. Written once, before `state` changes.
 struct Result {
   enum class State : std::uint8_t { pending, ready, failed };
 
   explicit Result(std::shared_ptr<ResultBoard> shared, std::unique_ptr<ClosureExtras> what = {});
   ~Result();
   bool pending() const noexcept { return state.load(std::memory_order_acquire) == State::pending; }
-  /// Does nothing when it has come to something already.
+  /// Does nothing if it is settled already.
   void settle(State to, Code with, std::vector<std::byte> text) {
     if (!pending()) return;
     bytes = std::move(text);
@@ -81,12 +82,12 @@ struct Result {
   }
 
   std::shared_ptr<ResultBoard> board;
-  std::unique_ptr<ClosureExtras> extras;  // of its closure, which is smaller without
+  std::unique_ptr<ClosureExtras> extras;  // of its closure
   std::vector<std::byte> bytes;           // the value, or the text of the error
   std::atomic<State> state{State::pending};
   Code code = Code::ok;
-  mutable bool awaited = false;  // closures wait for it; under the board's mutex
-  std::int16_t maker = -1;       // the worker that made it; -1: none
+  mutable bool awaited = false;  // closures wait for it; guarded by the board's mutex
+  std::int16_t maker = -1;       // worker that produced it; -1: none
 };
 
 }  // namespace capstan::coordinator

@@ -1,4 +1,4 @@
-// split_keeper.cpp -- handing out, looking what has ended, and a position as JSON.
+// split_keeper.cpp -- schedules splits, collects ended ones, and writes a position as JSON.
 #include "coordinator/scheduling/split_keeper.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 Error bad_position(const std::string& why) {
-  return Error(Code::invalid_argument, "this is no position of a dataset of splits: " + why);
+  return Error(Code::invalid_argument, "not the position of a dataset of splits: " + why);
 }
 
 }  // namespace
@@ -33,14 +33,14 @@ SplitKeeper::SplitKeeper(std::shared_ptr<Coordinator> coordinator, std::vector<D
                             options_.epochs));
   }
   if (options_.epochs == -1) options_.epochs = std::numeric_limits<std::int64_t>::max();
-  if (cuts_.empty()) options_.epochs = 0;  // there is nothing to do in any of them
+  if (cuts_.empty()) options_.epochs = 0;  // every epoch is empty
   for (std::size_t i = 0; i < cuts_.size(); ++i) {
     cuts_[i].index = static_cast<std::int64_t>(i);
     cuts_[i].count = count();
   }
 }
 
-/// Fisher and Yates, with random numbers that are the same on every machine.
+/// Fisher-Yates shuffle with random numbers that are equal on all machines.
 std::vector<std::size_t> SplitKeeper::order_of(std::int64_t epoch) const {
   std::vector<std::size_t> order(cuts_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -66,9 +66,9 @@ SplitKeeper::Epoch& SplitKeeper::opened(std::int64_t number) {
   return epoch;
 }
 
-/// At what has come to an end.
+/// Collects splits whose closures have ended.
 void SplitKeeper::look() const {
-  std::erase_if(under_way_, [this](const UnderWay& split) {
+  std::erase_if(in_flight_, [this](const InFlight& split) {
     if (split.result->pending()) return false;
     Epoch& epoch = epochs_.at(split.epoch);
     if (split.result->state == Result::State::ready) {
@@ -140,19 +140,19 @@ std::vector<DataSplit> SplitKeeper::next(std::int64_t most) {
 std::shared_ptr<const Result> SplitKeeper::add(const DataSplit& split, std::uint32_t function,
                                                detail::PackedArguments arguments) {
   auto extras = std::make_unique<ClosureExtras>();
-  extras->completes = true;  // half a split would count again
+  extras->completes = true;  // half of a split would count twice
   auto result = coordinator_->schedule(function, std::move(arguments), std::move(extras));
   Epoch& epoch = epochs_.at(split.epoch);
   const std::size_t location = epoch.location_of[static_cast<std::size_t>(split.index)];
-  epoch.states[location] = State::under_way;
+  epoch.states[location] = State::in_flight;
   --epoch.to_do;
-  under_way_.push_back({split.epoch, location, result});
+  in_flight_.push_back({split.epoch, location, result});
   return result;
 }
 
 void SplitKeeper::hold() {
   look();
-  if (under_way_.empty()) return;
+  if (in_flight_.empty()) return;
   coordinator_->queue().hold();
   holds_ = true;
 }
@@ -221,9 +221,9 @@ SplitKeeper::Position SplitKeeper::parsed(const std::string& text) const try {
 
 void SplitKeeper::restore(const std::string& text) {
   look();
-  if (!under_way_.empty()) {
+  if (!in_flight_.empty()) {
     throw Error(Code::failed_precondition,
-                fmt::format("{} splits of \"{}\" are under way: join() before restoring", under_way_.size(),
+                fmt::format("{} splits of \"{}\" are in flight: join() before restoring", in_flight_.size(),
                             options_.name));
   }
   const Position position = parsed(text);

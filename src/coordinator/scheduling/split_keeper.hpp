@@ -1,4 +1,4 @@
-// split_keeper.hpp -- which splits of which epoch are to do, under way, and done.
+// split_keeper.hpp -- the splits of each epoch that are pending, in flight and done.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace capstan::coordinator {
 
-/// Used by the thread that made the strategy. A position names splits by their place in the epoch's order:
-/// those that are done are most often the first ones then, and their list is short.
+/// Used by the thread that created the strategy. A position names splits by their location in the epoch's
+/// order: the done ones are then mostly the first ones, and their list is short.
 class SplitKeeper final : public strategy::CheckpointedState {
  public:
   /// `cuts` are the splits of an epoch, in the order of the data; `data` is what they were cut from, for
@@ -39,16 +39,16 @@ class SplitKeeper final : public strategy::CheckpointedState {
   void restore(const std::string& position) override;
 
  private:
-  enum class State : std::uint8_t { to_do, under_way, done };
+  enum class State : std::uint8_t { to_do, in_flight, done };
   struct Epoch {
-    std::vector<std::size_t> order;        // cuts, by place
+    std::vector<std::size_t> order;        // cuts, by location
     std::vector<std::size_t> location_of;  // by cut
-    std::vector<State> states;             // by place
+    std::vector<State> states;             // by location
     std::int64_t to_do = 0;
     std::int64_t done = 0;
     std::size_t first_to_do = 0;  // none is before it
   };
-  struct UnderWay {
+  struct InFlight {
     std::int64_t epoch;
     std::size_t location;
     std::shared_ptr<const Result> result;
@@ -71,7 +71,7 @@ class SplitKeeper final : public strategy::CheckpointedState {
   // What look() finds out is no change that a caller could see.
   mutable std::map<std::int64_t, Epoch> epochs_;  // those that have begun and are not done
   mutable std::int64_t first_epoch_ = 0;          // all before are done
-  mutable std::vector<UnderWay> under_way_;
+  mutable std::vector<InFlight> in_flight_;
   bool holds_ = false;
 };
 

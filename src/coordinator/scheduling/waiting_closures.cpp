@@ -1,4 +1,4 @@
-// waiting_closures.cpp -- found by the result that they wait for.
+// waiting_closures.cpp -- finds closures by the results that they wait for.
 #include "coordinator/scheduling/waiting_closures.hpp"
 
 #include <utility>
@@ -35,7 +35,7 @@ std::vector<Closure> WaitingClosures::release(const Result& result) {
   waiting_for_.erase(first, last);
   std::vector<Closure> released;
   for (const std::uint64_t id : ids) {
-    const auto found = closures_.find(id);  // gone when the result is two of its arguments
+    const auto found = closures_.find(id);  // removed already if the result is two of its arguments
     if (found == closures_.end()) continue;
     if (found->second.failed_input() == nullptr && !found->second.ready()) continue;
     released.push_back(std::move(*remove(id)));

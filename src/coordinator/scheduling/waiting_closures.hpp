@@ -1,4 +1,4 @@
-// waiting_closures.hpp -- closures of which an argument is a result that is not there yet.
+// waiting_closures.hpp -- closures of which an argument is a pending result.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,17 @@
 
 namespace capstan::coordinator {
 
-/// Used under the queue's mutex.
+/// Guarded by the queue's mutex.
 class WaitingClosures {
  public:
   bool empty() const noexcept { return closures_.empty(); }
   std::size_t size() const noexcept { return closures_.size(); }
-  /// Of these, for any worker.
+  /// Number of those for any worker.
   std::size_t for_any() const noexcept { return for_any_; }
 
-  /// REQUIRES: it is not ready.
+  /// REQUIRES: !closure.ready().
   void add(Closure closure);
-  /// Takes out those that `result`, which has come to something, was the last to be waited for, or that it
-  /// failed.
+  /// Removes and returns the closures that are ready now that `result` is settled, or that it has failed.
   std::vector<Closure> release(const Result& result);
   std::optional<Closure> remove(std::uint64_t id);
   std::vector<Closure> take_all();

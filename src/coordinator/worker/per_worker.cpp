@@ -1,4 +1,4 @@
-// per_worker.cpp -- announcing objects that each worker makes of its own, and their first values.
+// per_worker.cpp -- recipes of per-worker objects, and the initial values of per-worker variables.
 #include "capstan/detail/per_worker.hpp"
 
 #include <fmt/format.h>

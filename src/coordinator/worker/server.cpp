@@ -1,4 +1,4 @@
-// server.cpp -- Server::join: the right loop for the role.
+// server.cpp -- Server::join: runs the loop of the rank's role.
 #include "capstan/cluster.hpp"
 
 #include "base/exit_codes.hpp"
@@ -22,9 +22,7 @@ int Server::join() {
         ps::run_spare(cluster_.runtime());
         return 0;
       case Role::evaluator:
-        throw Error(Code::failed_precondition,
-                    "this program has nothing for an evaluator to run (SidecarEvaluator): leave --evaluator "
-                    "out");
+        throw Error(Code::failed_precondition, "this program has no SidecarEvaluator: omit --evaluator");
       case Role::coordinator:
         throw Error(Code::failed_precondition,
                     "the coordinator runs the program; Server is for the other roles");

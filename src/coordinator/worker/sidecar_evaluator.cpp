@@ -1,5 +1,4 @@
-// sidecar_evaluator.cpp -- looking into a folder until the job, the options or the patience say that it is
-// enough.
+// sidecar_evaluator.cpp -- polls a directory for checkpoints until the job ends or a limit is reached.
 #include "capstan/sidecar_evaluator.hpp"
 
 #include <fmt/format.h>
@@ -38,14 +37,14 @@ void check(const SidecarEvaluatorOptions& options) {
   if (options.timeout.count() < 0) refuse("timeout", options.timeout.count(), 0);
 }
 
-bool is_there(const std::filesystem::path& folder) {
+bool exists(const std::filesystem::path& directory) {
   std::error_code error;
-  return std::filesystem::is_directory(folder, error);
+  return std::filesystem::is_directory(directory, error);
 }
 
 }  // namespace
 
-/// What the evaluator hears of the job that it belongs to.
+/// The job of the evaluator: when it ends, and its coordinator.
 struct SidecarEvaluator::Job {
   explicit Job(std::shared_ptr<cluster::Runtime> of) : runtime(std::move(of)), watch(*runtime) {
     transport::Fabric& fabric = runtime->control();
@@ -83,7 +82,7 @@ SidecarEvaluator::SidecarEvaluator(const Cluster& cluster, SidecarEvaluatorOptio
     : SidecarEvaluator(std::move(options)) {
   if (cluster.role() != Role::evaluator) {
     throw Error(Code::failed_precondition,
-                cluster.name() + " is no evaluator: start the job with --evaluator");
+                cluster.name() + " is not an evaluator: start the job with --evaluator");
   }
   log::set_rank_tag(cluster.runtime()->log_tag());
   job_ = std::make_unique<Job>(cluster.runtime());
@@ -91,7 +90,7 @@ SidecarEvaluator::SidecarEvaluator(const Cluster& cluster, SidecarEvaluatorOptio
 
 SidecarEvaluator::~SidecarEvaluator() = default;
 
-/// Evaluates what is new; true when there was any.
+/// Evaluates new checkpoints; returns true if there were any.
 bool SidecarEvaluator::look(const Evaluate& evaluate) {
   std::vector<io::CheckpointEntry> fresh = io::list_checkpoints(options_.checkpoint_dir);
   std::erase_if(fresh, [this](const io::CheckpointEntry& entry) { return entry.step <= step_; });
@@ -103,17 +102,17 @@ bool SidecarEvaluator::look(const Evaluate& evaluate) {
       checkpoint.emplace(entry.path);
     } catch (const Error& error) {
       if (error.code() != Code::data_loss && error.code() != Code::not_found) throw;
-      if (!is_there(entry.path)) {
+      if (!exists(entry.path)) {
         log::warn("{} was deleted before it could be evaluated: keep more of them", entry.path.string());
       } else {
-        log::warn("damaged checkpoint passed over: {}: {}", entry.path.filename().string(), error.what());
+        log::warn("skipped a damaged checkpoint: {}: {}", entry.path.filename().string(), error.what());
       }
       continue;
     }
     try {
       evaluate(*checkpoint);
     } catch (const Error& error) {
-      if (error.code() != Code::data_loss || is_there(entry.path)) throw;
+      if (error.code() != Code::data_loss || exists(entry.path)) throw;
       log::warn("{} was deleted while it was evaluated: keep more of them", entry.path.string());
       continue;
     }
@@ -129,7 +128,7 @@ bool SidecarEvaluator::evaluated_last() const {
          (options_.last_step && step_ >= *options_.last_step);
 }
 
-/// Until it is time to look again, or the job has ended.
+/// Waits for the poll interval, or until the job has ended.
 void SidecarEvaluator::pause() {
   if (!job_) return std::this_thread::sleep_until(deadline_after(options_.poll_interval));
   transport::progress_until(job_->runtime->control(), transport::deadline_in(options_.poll_interval),
@@ -141,15 +140,15 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
   auto last_new = began;
   bool seen = false;
   while (true) {
-    // What was saved before the job said that it ends is there by now.
+    // Checkpoints that were saved before the job ended exist by now.
     if (job_) job_->runtime->control().progress();
     const bool ended = job_ && job_->ended();
-    seen = seen || is_there(options_.checkpoint_dir);
+    seen = seen || exists(options_.checkpoint_dir);
     if (!seen && (ended || Clock::now() >= deadline_after(options_.folder_timeout, began))) {
       throw Error(
           Code::not_found,
           fmt::format(
-              "the evaluator has found no folder {} {}: does the job save its checkpoints there, "
+              "the evaluator found no directory {} {}: does the job save its checkpoints there, "
               "and does {} see that file system?",
               options_.checkpoint_dir.string(),
               ended ? "until the job ended" : fmt::format("within {} ms", options_.folder_timeout.count()),

@@ -52,7 +52,7 @@ WorkerServer& worker_of_this_thread(const char* what) {
 
 /// How long a worker polls for its next closure before it sleeps: to wake a thread takes longer than to send
 /// it a closure.
-constexpr ControlLoop::Looks kWorkerPolls{std::chrono::seconds(1), std::chrono::microseconds(200)};
+constexpr ControlLoop::Polls kWorkerPolls{std::chrono::seconds(1), std::chrono::microseconds(200)};
 /// Interval at which a restarted worker asks to be admitted: the coordinator, or the ps if it is dead.
 constexpr std::chrono::milliseconds kAsksAgain{200};
 /// How long a closure whose result is not needed may still run: at the end of the job, and on a fenced
