@@ -1,4 +1,4 @@
-// connect_to_job.cpp -- one connection, one question, one answer, by a deadline.
+// connect_to_job.cpp -- one connection, one request, one answer, with a deadline.
 #include "cluster/bootstrap/connect_to_job.hpp"
 
 #include <fcntl.h>
@@ -21,11 +21,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A table of a hundred thousand ranks is shorter.
+/// Limit of an answer in bytes; a table of 100,000 ranks is smaller.
 constexpr std::size_t kMostAnswerBytes = 256 << 20;
 constexpr std::chrono::milliseconds kBetweenAttempts{50};
-/// One that says nothing for so long may have been busy with strangers. However long an answer is, it comes
-/// in pieces.
+/// Time without data after which the listener counts as dead. It may be busy with other connections, and
+/// sends a long answer in pieces.
 constexpr std::chrono::seconds kMostSilence{5};
 
 class Visit {
@@ -73,7 +73,7 @@ class Visit {
   }
 
  private:
-  /// A listener that has read the token and not the rest closes in one of several ways.
+  /// A listener that has read the token but not the rest closes the connection in one of several ways.
   static std::string reason(int error) {
     const bool closed = error == EPIPE || error == ECONNRESET;
     return closed ? "it closed the connection (wrong token?)" : std::strerror(error);
@@ -134,7 +134,7 @@ Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::c
       const bool passes = error.code() == Code::not_found || error.code() == Code::unavailable ||
                           error.code() == Code::deadline_exceeded;
       if (!passes) throw;
-      // The file stays while a coordinator is started again, and goes with the job.
+      // The file exists while a coordinator restarts, and is removed with the job.
       if (runs && error.code() == Code::not_found) {
         throw Error(Code::not_found,
                     "cannot join the job of " + run_dir.string() + ": it has ended (" + error.what() + ")");

@@ -1,5 +1,4 @@
-// join.cpp -- the ways into a cluster: launched by MPI, by tasks that meet, inside a program's own MPI,
-// alone, late.
+// join.cpp -- the ways into a cluster: by MPI, by TCP, over a program's own MPI, alone, and late.
 #include "cluster/bootstrap/join.hpp"
 
 #include <algorithm>
@@ -45,7 +44,7 @@ Role role_of(const cluster::Table& table) {
   return rank < table.members.size() ? table.members[rank].role : Role::worker;
 }
 
-/// Launchers hand on what they get to every rank, and SIGUSR1 or SIGUSR2 would end one that does not know it.
+/// Launchers forward signals to every rank; SIGUSR1 and SIGUSR2 would end a process without a handler.
 void leave_requests_to_the_coordinator() {
   for (const int number : {SIGUSR1, SIGUSR2}) {
     struct sigaction action {};
@@ -54,7 +53,7 @@ void leave_requests_to_the_coordinator() {
   }
 }
 
-/// A worker talks to the coordinator and to every ps; those two talk to everybody.
+/// A worker connects to the coordinator and to every ps; those two connect to all ranks.
 std::size_t most_connections(const cluster::Table& table) {
   const auto ps = static_cast<std::size_t>(
       std::count_if(table.members.begin(), table.members.end(),
@@ -66,7 +65,7 @@ std::size_t most_connections(const cluster::Table& table) {
 /// Lines of the binding table that are printed at most.
 constexpr std::size_t kMostBindingLines = 32;
 
-/// A worker that was started again takes the place of the first one; one that came late has none.
+/// A restarted worker has the binding of its first process; one that joins late has none.
 void run_where_planned(const Settings& settings, const cluster::Table& table) {
   const auto& members = table.members;
   auto self = static_cast<std::size_t>(table.rank);
@@ -83,7 +82,7 @@ void run_where_planned(const Settings& settings, const cluster::Table& table) {
   if (binding.narrows) (void)topology::bind_this_process(binding.cpus);
 }
 
-/// Of a coordinator that begins a job.
+/// Called by a coordinator that starts a job.
 void say_who_runs_where(const Runtime& runtime) {
   log::set_rank_tag(runtime.log_tag());
   const auto bindings = cluster::plan_binding(runtime.members());
@@ -93,7 +92,7 @@ void say_who_runs_where(const Runtime& runtime) {
   for (const auto& line : cluster::binding_warnings(runtime.members(), bindings)) log::warn("{}", line);
 }
 
-/// Opens both fabrics, lets `exchange` do its part, and keeps what the role needs.
+/// Opens both fabrics, runs `exchange`, and stores what the role needs.
 template <class Exchange>
 Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   auto control = std::make_unique<transport::UcxFabric>();
@@ -115,7 +114,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
     if (cluster::one_fabric(member.role)) member.data_address = member.control_address;
   }
   if (static_cast<std::size_t>(table.rank) < table.members.size()) {
-    // A ps that was started again is as its table says, but for where it is to be found.
+    // The table describes a restarted ps, except for its addresses.
     cluster::Member& self = table.members[static_cast<std::size_t>(table.rank)];
     self.pid = hello.pid;
     self.control_address = hello.control_address;
@@ -133,7 +132,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
       settings, std::move(table), std::move(control), std::move(data), std::move(again))));
 }
 
-/// A worker that was started again: the coordinator may have been, too, since the table was made.
+/// For a restarted worker: the coordinator may have been restarted since the table was created.
 void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) {
   if (!memory) return;
   runtime.keep_in(memory);
@@ -144,9 +143,9 @@ void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) 
 /// How the processes of this job find each other.
 struct Start {
   std::function<cluster::Table(const cluster::HelloSource&, std::chrono::milliseconds timeout)> exchange;
-  std::string name;  // of this process, before there is a table
+  std::string name;  // of this process, while there is no table
   bool has_launcher;
-  std::shared_ptr<const ClusterResolver> resolver;  // null where a launcher started the ranks
+  std::shared_ptr<const ClusterResolver> resolver;  // null if a launcher started the ranks
   std::function<void()> finalize = {};              // after the exchange
 };
 
@@ -155,7 +154,7 @@ Start start_by_mpi() {
           cluster::finalize_world};
 }
 
-/// What a resolver says now, for as long as this process is in the cluster.
+/// A copy of the values that a resolver returns now, for the lifetime of the cluster.
 std::shared_ptr<const ClusterResolver> copy_of(const ClusterResolver& resolver) {
   const ClusterSpec spec = resolver.cluster_spec();
   std::map<std::string, int> accelerators;
@@ -183,7 +182,7 @@ Start start_at(const ClusterResolver& resolver, const Settings& settings) {
       std::move(name), false, copy_of(resolver)};
 }
 
-/// Nothing for a process that is the whole job.
+/// Returns nothing for a process that is a job of its own.
 std::optional<Start> start_of(const Settings& settings) {
   const std::string& way = settings.text("bootstrap");
   if (way == "alone") return std::nullopt;
@@ -354,7 +353,7 @@ Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicator>& ranks,
 Cluster cluster::join(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings) {
   if (ranks->size() == 1) return Cluster(Runtime::embedded_cluster(settings));
   Settings own_settings = settings;
-  own_settings.set_from_flag("bind", "off");  // where the program's threads run is its own affair
+  own_settings.set_from_flag("bind", "off");  // the program decides where its threads run
   return join_with(own_settings, 0, [&](const cluster::Hello& hello) {
     return cluster::exchange_within(
         *ranks, [&] { return hello; }, settings.duration("start-timeout"));

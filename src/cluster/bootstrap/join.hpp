@@ -14,9 +14,9 @@ class Communicator;
 
 namespace cluster {
 
-/// Joins as Cluster::join does, with these settings alone.
+/// Joins like Cluster::join, with these settings only.
 Cluster join(const Settings& settings);
-/// Joins as cluster_from does, with these settings alone.
+/// Joins like cluster_from, with these settings only.
 Cluster join(const std::shared_ptr<const mpi::Communicator>& ranks, const Settings& settings);
 
 }  // namespace cluster

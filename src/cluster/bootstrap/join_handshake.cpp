@@ -1,4 +1,4 @@
-// join_handshake.cpp -- taking a request apart, and putting one together.
+// join_handshake.cpp -- parses and builds requests.
 #include "cluster/bootstrap/join_handshake.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kPrefixBytes = kLengthBytes + kJoinMagic.size();
 
-/// How every greeting begins.
+/// Start of every greeting.
 constexpr std::array<std::byte, kPrefixBytes> prefix() {
   std::array<std::byte, kPrefixBytes> bytes{};
   bytes[0] = std::byte{kGreetingBytes - kLengthBytes};
@@ -47,7 +47,7 @@ std::size_t length_in(std::span<const std::byte, kLengthBytes> bytes) noexcept {
 }
 
 bool same(const Token& a, const Token& b) noexcept {
-  volatile unsigned difference = 0;  // or the compiler might stop at the first one
+  volatile unsigned difference = 0;  // volatile, so that the compiler does not stop at the first difference
   for (std::size_t i = 0; i < kTokenBytes; ++i) {
     difference = difference | std::to_integer<unsigned>(a[i] ^ b[i]);
   }

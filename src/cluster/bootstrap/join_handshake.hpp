@@ -1,10 +1,10 @@
-// join_handshake.hpp -- what is said at the join listener, byte by byte, without a socket.
+// join_handshake.hpp -- the protocol of the join listener, without a socket.
 //
-//   visitor:  a greeting    length (41), "capstan1", request, token of 32 bytes
-//             a body     length, bytes: of `join`, the Hello of who wants to come in; of `start`, a StartCall
-//   listener: an answer  length, bytes: a JoinAnswer
+//   client:    a greeting  length (41), "capstan1", request, token of 32 bytes
+//              a body      length, bytes: of `join` the Hello of the worker; of `start` a StartCall
+//   listener:  an answer   length, bytes: a JoinAnswer
 //
-// A length counts what follows it, in four bytes, the lowest first.
+// A length is the number of bytes that follow it, in four bytes, little-endian.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ using Token = std::array<std::byte, kTokenBytes>;
 /// Sent over the wire: never renumber.
 enum class JoinRequest : std::uint8_t { status = 1, join = 2, start = 3, metrics = 4 };
 
-/// The request has a body.
+/// Returns true if the request has a body.
 constexpr bool has_body(JoinRequest request) noexcept {
   return request != JoinRequest::status && request != JoinRequest::metrics;
 }
@@ -39,31 +39,31 @@ struct JoinAnswer {
 inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::string_view kJoinMagic = "capstan1";
 inline constexpr std::size_t kGreetingBytes = kLengthBytes + kJoinMagic.size() + 1 + kTokenBytes;
-/// The longest body of a request. A Hello has some hundred bytes for each network device.
+/// Limit of the body of a request in bytes. A Hello has some hundred bytes per network device.
 inline constexpr std::size_t kMostBodyBytes = 64 * 1024;
 
 std::vector<std::byte> greeting_bytes(JoinRequest request, const Token& token);
-/// A length and `body`.
+/// Returns `body` preceded by its length.
 std::vector<std::byte> framed(std::span<const std::byte> body);
 std::size_t length_in(std::span<const std::byte, kLengthBytes> bytes) noexcept;
 
-/// Takes the same time wherever they differ.
+/// Takes constant time, wherever they differ.
 bool same(const Token& a, const Token& b) noexcept;
 
-/// The listener's end of one visit. Until the token has been shown it holds the greeting and nothing else,
-/// and allocates nothing; after that, kMostBodyBytes at most.
+/// The listener's end of one connection. Until the token was received it stores only the greeting and
+/// allocates nothing; afterwards kMostBodyBytes at most.
 class JoinHandshake {
  public:
   enum class State : std::uint8_t {
-    greeting,  // has not shown the token
-    talking,   // has; the rest of the request is missing
-    asked,     // request() and body() are whole
-    refused    // reason() says why
+    greeting,  // the token was not received yet
+    talking,   // the token was received; the rest of the request is missing
+    asked,     // request() and body() are complete
+    refused    // reason() returns why
   };
 
   explicit JoinHandshake(const Token& token) noexcept : token_(&token) {}
 
-  /// What has arrived, in pieces of any size. REQUIRES: greeting or talking.
+  /// Processes received bytes, in pieces of any size. REQUIRES: greeting or talking.
   State take(std::span<const std::byte> bytes);
   State state() const noexcept { return state_; }
   std::string_view reason() const noexcept { return reason_; }

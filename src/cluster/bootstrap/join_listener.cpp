@@ -1,4 +1,4 @@
-// join_listener.cpp -- one thread, poll, and who has to go.
+// join_listener.cpp -- one thread, poll(2), and limits on connections.
 #include "cluster/bootstrap/join_listener.hpp"
 
 #include <fmt/format.h>
@@ -23,12 +23,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using State = JoinHandshake::State;
 
-/// Connections that are taken in one turn, and how long none is after that many: whoever opens connections
+/// Connections that are accepted in one round, and the pause after that many: a client that opens connections
 /// without end gets a few percent of a core.
 constexpr int kAcceptsATurn = 16;
 constexpr std::chrono::milliseconds kAfterMany{5};
 constexpr std::chrono::milliseconds kAfterNoDescriptor{100};
-/// Who is refused is said so often at most.
+/// Interval between two log lines about refused connections.
 constexpr std::chrono::seconds kBetweenLines{10};
 
 struct Connection {
@@ -42,7 +42,7 @@ struct Connection {
   bool stranger() const noexcept { return visit.state() == State::greeting; }
 };
 
-/// One line for many.
+/// One line for many refusals.
 class Refusals {
  public:
   ~Refusals() {
@@ -76,7 +76,7 @@ class ConnectionLoop {
     while (true) {
       look();
       if (polled_[0].revents != 0) return;
-      // New ones come behind those that were looked at.
+      // New connections are appended behind those that poll() has checked.
       for (std::size_t i = 0; i + 2 < polled_.size(); ++i) {
         if (polled_[i + 2].revents != 0 && !serve(visitors_[i])) visitors_[i].socket.reset();
       }
@@ -102,7 +102,7 @@ class ConnectionLoop {
       wait = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next - now).count());
     }
     if (poll(polled_.data(), polled_.size(), std::max(wait, next == Clock::time_point::max() ? -1 : 0)) < 0) {
-      for (pollfd& one : polled_) one.revents = 0;  // a signal
+      for (pollfd& one : polled_) one.revents = 0;  // interrupted by a signal
     }
   }
 
@@ -147,10 +147,10 @@ class ConnectionLoop {
     }
   }
 
-  /// False when the visit is over.
+  /// Returns false if the connection is finished.
   bool serve(Connection& visitor) {
     if (visitor.answer.empty()) {
-      // What is longer than a request may be is never read.
+      // Bytes beyond the limit of a request are never read.
       const bool stranger = visitor.stranger();
       const std::size_t most = stranger ? kGreetingBytes : buffer_.size();
       const ssize_t got = recv(visitor.socket.get(), buffer_.data(), most, 0);
@@ -200,7 +200,7 @@ class ConnectionLoop {
   const Token& token_;
   JoinListener::Answer answer_;
   JoinListener::Limits limits_;
-  std::vector<Connection> visitors_;  // in the order in which they came
+  std::vector<Connection> visitors_;  // oldest first
   std::vector<pollfd> polled_;        // the wake-up, the listener, then `visitors_`
   std::array<std::byte, 4096> buffer_{};
   Clock::time_point listens_from_{};
@@ -217,7 +217,7 @@ JoinListener::JoinListener(const std::string& address, const Token& token, Answe
   if (!listener_) throw call_failed("socket", std::strerror(errno));
   if (!wake_) throw call_failed("eventfd", std::strerror(errno));
   sockaddr_in at = address_in(address);
-  const int on = 1;  // a listener that has just closed here does not matter
+  const int on = 1;  // allows the port of a listener that was closed just before
   (void)setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
     throw Error(Code::failed_precondition,

@@ -1,4 +1,4 @@
-// join_listener.hpp -- the coordinator's TCP listener, for who was not there at the start.
+// join_listener.hpp -- the coordinator's TCP listener, for workers that join late, status and metrics.
 #pragma once
 
 #include <chrono>
@@ -14,28 +14,28 @@
 
 namespace capstan::cluster {
 
-/// A thread of its own, asleep until somebody comes: the thread that hands out closures never looks here. Who
-/// has not shown the token costs a file descriptor and a buffer that is there from the start, for a time that
-/// is bounded, and is told nothing; when too many such are there the one that came first has to go.
+/// Has a thread of its own, which sleeps between connections. A connection that has not sent the token costs
+/// a file descriptor and a preallocated buffer for a bounded time, and receives nothing; if there are too
+/// many, the oldest one is closed.
 class JoinListener {
  public:
-  /// To who has shown the token. On the listener's thread; an Error that it throws is sent as the answer.
+  /// Returns the answer to a client that has sent the token. Called on the listener's thread; an Error that
+  /// it throws is sent as the answer.
   using Answer = std::function<JoinAnswer(JoinRequest, std::span<const std::byte> body)>;
   struct Limits {
-    /// From a connection until the request is whole, and then between two pieces of the answer.
+    /// From the connection until the request is complete, then between two pieces of the answer.
     std::chrono::milliseconds timeout{5000};
     std::size_t strangers = 64;
-    std::size_t guests = 64;  // who have shown the token
+    std::size_t guests = 64;  // clients that have sent the token
   };
 
-  /// Listens at `address`, "HOST" or "HOST:PORT". `greet` is called first on the listener's thread. Throws
-  /// Error.
+  /// Listens at `address`, "HOST" or "HOST:PORT". The listener's thread calls `greet` first. Throws Error.
   JoinListener(const std::string& address, const Token& token, Answer answer, std::function<void()> greet,
                Limits limits);
   JoinListener(const std::string& address, const Token& token, Answer answer)
       : JoinListener(
             address, token, std::move(answer), [] {}, Limits()) {}
-  /// Closes every connection.
+  /// Closes all connections.
   ~JoinListener();
   JoinListener(const JoinListener&) = delete;
   JoinListener& operator=(const JoinListener&) = delete;

@@ -1,4 +1,4 @@
-// mpi_bootstrap.cpp -- launch variables, the hash of the binary, and the roll-call of the ranks.
+// mpi_bootstrap.cpp -- launcher variables, the hash of the program, and the roll call over MPI.
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-/// Path of the shared library that contains this code; empty if the program contains it.
+/// Returns the path of the shared library that contains this code; empty if the program contains it.
 std::string own_library() {
   Dl_info info{};
   void* loaded = nullptr;
@@ -61,7 +61,7 @@ void hash_file(XXH3_state_t& state, const std::string& path) {
   }
 }
 
-/// Of the program and, where that is a file of its own, of Capstan's library.
+/// Hashes the program and, if it is a file of its own, Capstan's library.
 std::uint64_t hash_of_binary() {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   XXH3_64bits_reset(state.get());
@@ -76,7 +76,7 @@ std::optional<int> launched_ranks() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}) {
     if (const auto size = number_in(variable)) return size;
   }
-  // srun --mpi=pmix sets no size of its own; a step of Slurm knows it.
+  // srun --mpi=pmix sets no size, but the Slurm step does.
   if (std::getenv("PMIX_RANK") != nullptr) return number_in("SLURM_STEP_NUM_TASKS");
   return std::nullopt;
 }
@@ -106,23 +106,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Any numbers that a program is unlikely to use.
-constexpr int kTagHere = 17249;     // the host's name: this process is in MPI
+// Tags that a program is unlikely to use.
+constexpr int kTagHere = 17249;     // the host's name: this process has initialized MPI
 constexpr int kTagHello = 17250;    // a Hello
 constexpr int kTagVerdict = 17251;  // a Verdict
-/// Between two looks. MPI's own waits would keep a core busy, and there may be more ranks than cores.
+/// Poll interval. MPI's own waits would keep a core busy, and there may be more ranks than cores.
 constexpr std::chrono::milliseconds kMpiPollPeriod{1};
-/// Rank 0 gives up first and says for whom it waited.
+/// The other ranks wait longer than rank 0, which names the missing ranks.
 constexpr std::chrono::seconds kRankZeroSpeaksFirst{5};
-/// What MPI_Init has taken is not taken from the roll-call, not all of it.
+/// Part of the timeout that remains for the roll call, however long MPI_Init took.
 constexpr std::chrono::seconds kShortestRollCall{2};
-/// With an agent the program gives up first, and says so.
+/// With an agent the program gives up first, with a better message.
 constexpr std::chrono::seconds kProgramSpeaksFirst{15};
 
 struct Verdict {
   Code code = Code::ok;
   std::string message;
-  std::uint64_t table_bytes = 0;  // broadcast next, where the code is ok
+  std::uint64_t table_bytes = 0;  // size of the table that is broadcast next, if the code is ok
 };
 
 /// Rank 0's part, up to the verdict. Throws Error(deadline_exceeded).
@@ -134,7 +134,7 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
   RollCall roll(names, begin);
   std::vector<Hello> hellos(static_cast<std::size_t>(ranks));
   std::string unreadable;
-  // A message that is left lies in the way of whoever has the communicator next, or one that MPI makes in its
+  // An unreceived message would reach the next user of the communicator, or of one that MPI creates in its
   // place.
   int announcements_to_come = ranks - 1;
   const auto arrive = [&](std::size_t rank, Hello hello) {
@@ -176,7 +176,7 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
   }
 }
 
-/// The others' part.
+/// The part of the other ranks.
 Verdict send_and_await(const mpi::Communicator& communicator, const HelloSource& own, mpi::Outbox& outbox,
                        std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout + kRankZeroSpeaksFirst;
@@ -251,7 +251,7 @@ Table exchange_within(const mpi::Communicator& communicator, const HelloSource& 
     own.free();
     return table;
   } catch (const Error& error) {
-    // Freeing it is for all ranks together, and some have not come.
+    // Freeing it is collective, and some ranks are missing.
     if (error.code() != Code::deadline_exceeded) own.free();
     throw;
   }
@@ -259,14 +259,14 @@ Table exchange_within(const mpi::Communicator& communicator, const HelloSource& 
 
 namespace {
 
-/// MPI_Init returns when all ranks have come to it. It says nothing while it waits, and has no time-out.
+/// MPI_Init returns when all ranks have called it. It reports nothing while it waits, and has no timeout.
 class WaitsForInit {
  public:
   WaitsForInit(int rank, int ranks, std::chrono::milliseconds timeout)
       : thread_([=, this] {
           std::unique_lock lock(mutex_);
           const auto begin = Clock::now();
-          // A rank that ends here ends the job, and rank 0 alone says why.
+          // If this rank exited, the job would end; only rank 0 reports the reason.
           const auto deadline = begin + timeout + kProgramSpeaksFirst +
                                 (rank == 0 ? Clock::duration::zero() : kRankZeroSpeaksFirst);
           while (!done_.wait_until(lock,
@@ -312,7 +312,7 @@ class WaitsForInit {
 
 Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
-  // All ranks speak to rank 0, and each connection may be a file.
+  // All ranks connect to rank 0, and each connection may be a file descriptor.
   if (launched_rank() == 0) raise_file_limit_for(static_cast<std::size_t>(launched_ranks().value_or(0)));
   {
     const WaitsForInit waits(launched_rank(), launched_ranks().value_or(0), timeout);
@@ -330,7 +330,7 @@ Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds time
     }
     return exchange(world, hello, std::max<std::chrono::milliseconds>(left, kShortestRollCall));
   } catch (const Error& error) {
-    // Who is missing would not come to MPI_Finalize either.
+    // Missing ranks would not call MPI_Finalize either.
     if (error.code() != Code::deadline_exceeded) mpi::end();
     throw;
   }

@@ -1,4 +1,4 @@
-// run_directory.cpp -- one JSON file, written whole or not at all.
+// run_directory.cpp -- one JSON file, replaced atomically.
 #include "cluster/bootstrap/run_directory.hpp"
 
 #include <fcntl.h>
@@ -105,7 +105,7 @@ RunFile run_file_of_this_process() {
   file.host = host_name();
   file.pid = getpid();
   file.token = random_token();
-  std::error_code ignored;  // then `capstan join` says that there is no such program
+  std::error_code ignored;  // `capstan join` then reports that the program does not exist
   file.program = fs::read_symlink("/proc/self/exe", ignored).string();
   file.folder = fs::current_path(ignored).string();
   std::ifstream words("/proc/self/cmdline", std::ios::binary);
@@ -128,7 +128,7 @@ void write_run_file(const fs::path& folder, const RunFile& file) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw failed("mkdir", folder);
   const fs::path path = folder / kName;
   const fs::path temporary = path.string() + "." + file.host + "." + std::to_string(file.pid);
-  (void)unlink(temporary.c_str());  // of a process of this number, long gone
+  (void)unlink(temporary.c_str());  // left by a previous process with this pid
   const Socket out(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!out) throw failed("open", temporary);
   try {
@@ -171,7 +171,7 @@ void remove_run_file(const fs::path& folder, const std::string& host, std::int64
     const RunFile file = read_run_file(folder);
     if (file.host == host && file.pid == pid) (void)unlink((folder / kName).c_str());
   } catch (const std::exception&) {
-    // Nobody's, or another job's.
+    // The file does not exist, or is another job's.
   }
 }
 

@@ -1,4 +1,4 @@
-// run_directory.hpp -- RUN_DIR/cluster.json: how to reach a job's coordinator, and how to start one more
+// run_directory.hpp -- RUN_DIR/cluster.json: how to reach the coordinator of a job, and how to start a
 // worker.
 #pragma once
 
@@ -12,32 +12,33 @@
 
 namespace capstan::cluster {
 
-/// Holds the job's token, so it is readable by its owner alone. There while the job runs.
+/// Has the job's token, so only its owner can read it. Exists while the job runs.
 struct RunFile {
   std::string host;  // of the coordinator
   std::int64_t pid = 0;
   std::string address;  // of its join listener
   Token token{};
   std::string program;
-  std::vector<std::string> arguments;              // the program's own name first
-  std::string folder;                              // where it was started
+  std::vector<std::string> arguments;              // starts with the program's name
+  std::string folder;                              // working directory of the start
   std::map<std::string, std::string> environment;  // CAPSTAN_* and UCX_*
 };
 
-/// From the system's random numbers. Throws Error.
+/// Returns random bits of the system. Throws Error.
 Token random_token();
 
-/// Of 64 hexadecimal digits. Throws Error(invalid_argument) that names `source`.
+/// Parses 64 hexadecimal digits. Throws Error(invalid_argument), which names `source`.
 Token token_in(const std::string& source, const std::string& text);
 
-/// This process, and a new token; without an address.
+/// Returns the file of this process with a new token, without an address.
 RunFile run_file_of_this_process();
 
-/// Makes the folder if need be. Throws Error.
+/// Creates the directory if necessary. Throws Error.
 void write_run_file(const std::filesystem::path& folder, const RunFile& file);
-/// Throws Error: not_found; permission_denied when it is another user's, or others may read it; data_loss.
+/// Throws Error: not_found; permission_denied if the file belongs to another user, or others can read it;
+/// data_loss.
 RunFile read_run_file(const std::filesystem::path& folder);
-/// If it is of that process.
+/// Removes the file if it is that of this process.
 void remove_run_file(const std::filesystem::path& folder, const std::string& host, std::int64_t pid) noexcept;
 
 }  // namespace capstan::cluster

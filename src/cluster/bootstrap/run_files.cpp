@@ -1,4 +1,4 @@
-// run_files.cpp -- which files they are.
+// run_files.cpp -- names of the files.
 #include "cluster/bootstrap/run_files.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// socket.cpp -- from text to an address and back.
+// socket.cpp -- converts between text and addresses.
 #include "cluster/bootstrap/socket.hpp"
 
 #include <arpa/inet.h>
@@ -38,7 +38,8 @@ sockaddr_in address_in(const std::string& text) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
-    const bool may_pass = error == EAI_AGAIN || error == EAI_NONAME;  // a name server may learn it
+    const bool may_pass =
+        error == EAI_AGAIN || error == EAI_NONAME;  // a name server may learn the name later
     throw Error(may_pass ? Code::unavailable : Code::invalid_argument,
                 "\"" + text + "\" is no address: " + gai_strerror(error));
   }

@@ -1,4 +1,4 @@
-// socket.hpp -- a TCP socket that is closed once, and addresses as text.
+// socket.hpp -- a TCP socket that closes itself, and addresses as text.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@ namespace capstan::cluster {
 
 using Socket = FileDescriptor;
 
-/// "10.0.0.1:4711"
+/// Returns "10.0.0.1:4711".
 std::string to_string(const sockaddr_in& address);
-/// Of "10.0.0.1:4711" or "node17"; the port is 0 where none is given. Asks the system's resolver for names.
-/// Throws Error: invalid_argument, or unavailable for a name that nobody knows now.
+/// Parses "10.0.0.1:4711" or "node17", whose port is 0. Resolves names. Throws Error: invalid_argument, or
+/// unavailable for a name that cannot be resolved now.
 sockaddr_in address_in(const std::string& text);
-/// Of the first network interface that is up and is not loopback; loopback's own when there is none.
+/// Returns the address of the first network interface that is up and not loopback; of loopback if there is
+/// none.
 std::string address_of_this_host();
 
 }  // namespace capstan::cluster

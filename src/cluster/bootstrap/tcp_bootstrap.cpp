@@ -1,4 +1,4 @@
-// tcp_bootstrap.cpp -- the coordinator listens, the others connect until they get the table.
+// tcp_bootstrap.cpp -- the coordinator listens, the others connect until they have the table.
 #include "cluster/bootstrap/tcp_bootstrap.hpp"
 
 #include <fmt/format.h>
@@ -32,15 +32,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kTokenVariable = "CAPSTAN_JOB_TOKEN";
-/// Between two attempts of a task that waits: each task makes one in it.
+/// Interval between two attempts of a waiting task.
 constexpr std::chrono::milliseconds kAttemptOfEach{1};
 constexpr std::chrono::milliseconds kShortestBetweenAttempts{100};
 constexpr std::chrono::milliseconds kLongestBetweenAttempts{2000};
-/// Between two looks of the coordinator.
+/// Poll interval of the coordinator.
 constexpr std::chrono::milliseconds kTcpPollPeriod{10};
-/// The others give up after the coordinator, which says who is missing.
+/// The others wait longer than the coordinator, which names the missing tasks.
 constexpr std::chrono::seconds kCoordinatorReportsFirst{5};
-/// Of those that have come, one at least takes what was found within such a time.
+/// The coordinator gives up if none of the present tasks fetches the result within this time.
 constexpr std::chrono::seconds kFetches{10};
 
 std::vector<StartTask> tasks_in_order(const ClusterSpec& spec) {
@@ -57,7 +57,7 @@ std::vector<StartTask> tasks_in_order(const ClusterSpec& spec) {
   return tasks;
 }
 
-/// The same for all tasks of a job.
+/// Equal on all tasks of a job.
 Token token_of(const std::string& address) {
   Token token;
   for (std::size_t i = 0; i < token.size() / sizeof(std::uint64_t); ++i) {
@@ -71,7 +71,7 @@ bool has_port(const std::string& address) { return address.find(':') != std::str
 
 void say(const std::string& text) { std::fprintf(stderr, "capstan: %s\n", text.c_str()); }
 
-/// What the coordinator knows. Used by the listener's thread and by its own.
+/// State of the coordinator. Used by the listener's thread and its own.
 class Reception {
  public:
   Reception(const Meeting& meeting, std::chrono::milliseconds timeout)
@@ -83,7 +83,7 @@ class Reception {
         hellos_(meeting.tasks.size()),
         is_done_(meeting.tasks.size()) {}
 
-  /// Of a task; on the listener's thread.
+  /// Handles the call of a task. Called on the listener's thread.
   JoinAnswer answer(const StartCall& call) {
     const std::lock_guard lock(mutex_);
     if (call.build != build_) {
@@ -116,7 +116,7 @@ class Reception {
     is_done_[0] = true;
   }
 
-  /// The coordinator's table, when all others have theirs. Throws Error. `listens_at` is for messages.
+  /// Returns the coordinator's table when all others have theirs. Throws Error. `listens_at` is for messages.
   std::optional<Table> look(const std::string& listens_at) {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -130,7 +130,7 @@ class Reception {
            {}});
     }
     if (!result_) return std::nullopt;
-    std::size_t waits_for = 0;  // whom all wait for; 0: for nobody
+    std::size_t waits_for = 0;  // task that all wait for; 0: none
     for (std::size_t rank = 1; rank < is_done_.size() && waits_for == 0; ++rank) {
       if (roll_.is_here(rank) && is_done_[rank] == 0) waits_for = rank;
     }
@@ -154,13 +154,13 @@ class Reception {
     return a.pid == b.pid && a.host == b.host && a.control_address == b.control_address;
   }
 
-  /// The coordinator says it as well: it goes on waiting for that task.
+  /// The coordinator also reports it, since it keeps waiting for that task.
   [[noreturn]] void refuse(const StartCall& call, const std::string& why) {
     if (refused_.insert(call.name).second) say(call.name + " " + why);
     throw Error(Code::failed_precondition, call.name + " " + why);
   }
 
-  /// The last word of a task counts: it may have been started again.
+  /// The last call of a task counts: it may have been restarted.
   void take(std::size_t rank, const Hello& hello) {
     if (result_) return;
     const Role role = meeting_.tasks[rank].role;
@@ -195,13 +195,13 @@ class Reception {
   std::mutex mutex_;
   RollCall roll_;
   std::vector<Hello> hellos_;  // by rank
-  std::vector<char> is_done_;  // it has what was found
+  std::vector<char> is_done_;  // the task has the result
   std::set<std::string> refused_;
-  std::optional<JoinAnswer> result_;  // with the table for all, where they fit together
-  Clock::time_point progress_{};      // the last time that somebody asked for it
+  std::optional<JoinAnswer> result_;  // with the table for all, if the ranks match
+  Clock::time_point progress_{};      // last time that a task asked for it
 };
 
-/// Its host may not be known by its name yet.
+/// The name of its host may not be resolvable yet.
 std::unique_ptr<JoinListener> open_listener(const Meeting& meeting, const JoinListener::Answer& answer,
                                             Clock::time_point deadline) {
   while (true) {
@@ -245,7 +245,7 @@ Hello await_hello(const HelloSource& hello, Clock::time_point deadline) {
   }
 }
 
-/// A task's way to the coordinator.
+/// A task's connection to the coordinator.
 class TaskConnection {
  public:
   TaskConnection(const Meeting& meeting, const HelloSource& hello, std::chrono::milliseconds timeout)
@@ -270,7 +270,7 @@ class TaskConnection {
             fmt::format("{} waited {} ms at the start (--start-timeout) for the coordinator at {}: {}",
                         call_.name, timeout_.count(), listener_address(), why_));
       }
-      if (answer) speaks = now + RollCall::kPeriod;  // the coordinator does
+      if (answer) speaks = now + RollCall::kPeriod;  // the coordinator reports missing tasks
       if (now >= speaks) {
         say(fmt::format("{} is waiting for the coordinator at {}: {}", call_.name, listener_address(), why_));
         speaks = now + RollCall::kPeriod;
@@ -282,7 +282,7 @@ class TaskConnection {
  private:
   const std::string& listener_address() const { return meeting_.tasks[0].address; }
 
-  /// Nothing when nobody answers. Throws what the coordinator answers.
+  /// Returns nothing if there is no answer. Throws what the coordinator answers.
   std::optional<JoinAnswer> attempt() {
     std::optional<JoinAnswer> answer;
     try {
@@ -290,7 +290,7 @@ class TaskConnection {
                                  deadline_);
     } catch (const Error& error) {
       if (error.code() != Code::unavailable && error.code() != Code::deadline_exceeded) throw;
-      // One that the deadline has cut short says less than the one before.
+      // An error caused by the deadline says less than the one before it.
       if (why_.empty() || Clock::now() < deadline_) why_ = error.what();
       return std::nullopt;
     }
@@ -306,7 +306,7 @@ class TaskConnection {
                   "what answers at " + listener_address() + " is not this job's coordinator");
     }
     table.rank = meeting_.rank;
-    // The coordinator closes its listener when all have said so: nobody there means that it has heard enough.
+    // The coordinator closes its listener when all tasks have confirmed, so a refused connection is no error.
     call_.has_table = 1;
     (void)attempt();
     return table;
@@ -317,7 +317,7 @@ class TaskConnection {
   Clock::time_point deadline_;
   std::chrono::milliseconds pause_;
   StartCall call_;
-  std::string why_;  // it waits
+  std::string why_;  // reason of the wait
 };
 
 }  // namespace

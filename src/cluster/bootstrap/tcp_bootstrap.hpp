@@ -1,5 +1,5 @@
-// tcp_bootstrap.hpp -- the start of a job whose tasks know nothing but a cluster description: they meet at
-// the coordinator's address.
+// tcp_bootstrap.hpp -- the start of a job from a cluster description: its tasks meet at the coordinator's
+// address.
 #pragma once
 
 #include <chrono>
@@ -31,21 +31,21 @@ struct Meeting {
   int rank = 0;                  // of this process
   std::string listen_at;         // of the coordinator
   Token token{};
-  std::uint64_t cluster = 0;  // a fingerprint of what all must have been told
+  std::uint64_t cluster = 0;  // hash of the description, equal on all tasks
 
   const StartTask& self() const { return tasks.at(static_cast<std::size_t>(rank)); }
 };
 
-/// The coordinator is rank 0, then come the ps, the workers and the evaluator, each in the order of their
-/// numbers. The token is CAPSTAN_JOB_TOKEN (64 hexadecimal digits); without it, one that follows from the
-/// coordinator's address, and is no secret. Throws Error(invalid_argument) for what validate_cluster refuses,
-/// a cluster without a chief, or without its port, and a task that is not in it.
+/// The coordinator is rank 0, followed by ps, workers and evaluator, each by number. The token is
+/// CAPSTAN_JOB_TOKEN (64 hexadecimal digits); without it, it is derived from the coordinator's address and no
+/// secret. Throws Error(invalid_argument) for what validate_cluster refuses, a cluster without a chief or its
+/// port, and a task that is not in it.
 Meeting meeting_of(const ClusterResolver& resolver, const Settings& settings);
 
-/// What a task says to the coordinator, again and again. The answer has no bytes while others are missing,
-/// then a Table, whose rank is for the task to set; and none to who has it.
+/// What a task sends to the coordinator, repeatedly. The answer is empty while others are missing, then a
+/// Table, whose rank the task sets; a task that has confirmed the table gets no answer.
 struct StartCall {
-  std::uint64_t build = 0;  // first, so that other builds are known by it
+  std::uint64_t build = 0;  // first, so that another build can be recognized
   std::uint64_t cluster = 0;
   std::int32_t rank = 0;
   std::int32_t has_table = 0;
@@ -53,8 +53,9 @@ struct StartCall {
   std::vector<std::byte> hello;  // a Hello
 };
 
-/// Waits for all, and says on standard error for whom. Throws Error: deadline_exceeded, the same on all tasks
-/// that are there; what make_members throws; failed_precondition for a task that was told another cluster.
+/// Waits for all tasks, and reports the missing ones on standard error. Throws Error: deadline_exceeded, the
+/// same on all tasks that are present; what make_members throws; failed_precondition for a task with another
+/// description.
 Table meet(const Meeting& meeting, const HelloSource& hello, std::chrono::milliseconds timeout);
 
 }  // namespace capstan::cluster

@@ -1,4 +1,4 @@
-// cluster_resolver.cpp -- what all resolvers share, and those that need no parsing.
+// cluster_resolver.cpp -- the common part of all resolvers, and those that parse nothing.
 #include "capstan/resolvers.hpp"
 
 #include <fmt/format.h>
@@ -20,10 +20,10 @@ bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// /dev/nvidia0, /dev/nvidia1, ...
+/// Lists /dev/nvidia0, /dev/nvidia1, ...
 int count_device_files() {
   constexpr std::string_view kName = "nvidia";
-  std::error_code ignored;  // a host without a readable /dev has no GPU for us
+  std::error_code ignored;  // a host without a readable /dev has no usable GPU
   int count = 0;
   for (std::filesystem::directory_iterator entry("/dev", ignored), end; entry != end;
        entry.increment(ignored)) {
@@ -51,7 +51,8 @@ std::string with_layer(const std::string& address, const std::optional<std::stri
   return rpc_layer.value_or("").empty() ? address : *rpc_layer + "://" + address;
 }
 
-/// The kind of a device "/job:worker/task:1/device:GPU:0" of the task; "" of another task's, and of a CPU.
+/// Returns the kind of a device "/job:worker/task:1/device:GPU:0" of the task; "" for another task's, and for
+/// a CPU.
 std::string accelerator_of(const std::string& device, const TaskOptions& task) {
   std::string kind;
   for (const std::string& part : split(device, '/')) {
@@ -84,7 +85,7 @@ Environment Environment::of(std::map<std::string, std::string> variables, int gp
           [gpus] { return gpus; }};
 }
 
-// CUDA takes the entries before the first that is no device, such as -1.
+// CUDA uses the entries before the first invalid one, such as -1.
 std::optional<std::vector<std::string>> Environment::visible_devices() const {
   const std::optional<std::string> value = variable(std::string(kVisibleDevices));
   if (!value) return std::nullopt;

@@ -1,4 +1,4 @@
-// cluster_spec.cpp -- TensorFlow's rules about chiefs, workers and devices.
+// cluster_spec.cpp -- TensorFlow's rules for chiefs, workers and devices.
 #include "capstan/resolvers.hpp"
 
 #include <fmt/format.h>

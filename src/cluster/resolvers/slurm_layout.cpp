@@ -1,4 +1,4 @@
-// slurm_layout.cpp -- lists of hosts and of tasks by host, put together in the order of ranks.
+// slurm_layout.cpp -- combines lists of hosts and of tasks per host, in rank order.
 #include "cluster/resolvers/slurm_layout.hpp"
 
 #include <fmt/format.h>
@@ -18,9 +18,9 @@ namespace {
 
 using Component = std::vector<HostTasks>;  // of a heterogeneous job; any other has one
 
-constexpr int kMostTasks = 4'000'000;  // far beyond any machine: a number above is a mistake
+constexpr int kMostTasks = 4'000'000;  // far beyond any machine, so a larger number is a mistake
 
-/// Slurm's lists, and where they come from.
+/// Slurm's lists, and their sources.
 struct Lists {
   std::vector<Component> components;
   std::string source;
@@ -56,7 +56,7 @@ std::string list_of_component(int component) {
   return fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", component);
 }
 
-/// Outside of a step the plain lists, and the number of tasks, are those of component 0 alone.
+/// Outside of a step the plain lists and the number of tasks describe only component 0.
 Lists lists_of_heterogeneous_job(const SlurmOptions& options, int components) {
   Lists lists;
   for (int i = 0; i < components; ++i) {
@@ -72,7 +72,7 @@ Lists lists_of_heterogeneous_job(const SlurmOptions& options, int components) {
   return lists;
 }
 
-/// In a step of several components the list of hosts is sorted by name, but ranks go component by component.
+/// In a step of several components the list of hosts is sorted by name, but ranks are numbered by component.
 std::vector<Component> cut_into_components(const Component& whole, const Environment& process,
                                            int components) {
   std::map<std::string, int> tasks_on;
@@ -122,7 +122,7 @@ Lists lists_of_environment(const SlurmOptions& options) {
           started ? std::optional(number_in(*started)) : std::nullopt};
 }
 
-/// How many ranks a host gets before the next host has its turn.
+/// Number of ranks that a host gets before the next host.
 int ranks_a_turn(const Environment& process) {
   const std::string value = process.variable("SLURM_DISTRIBUTION").value_or("");
   const std::string nodes = value.substr(0, value.find_first_of(":,"));
@@ -171,7 +171,7 @@ void place(const Component& component, int turn, int first_node, std::map<std::s
   }
 }
 
-/// Under an mpirun inside of Slurm the variables are those of its daemons, or of the batch script.
+/// Under an mpirun inside Slurm the variables describe its daemons, or the batch script.
 void refuse_mpirun(const Environment& process, const SlurmLayout& layout) {
   for (const std::string prefix : {"OMPI_COMM_WORLD_", "PMI_"}) {
     const auto size = find_variable(process, {prefix + "SIZE"});

@@ -15,9 +15,9 @@ struct Variable {
   std::string value;
 };
 
-/// The first of them that is set and not empty.
+/// Returns the first variable that is set and not empty.
 std::optional<Variable> find_variable(const Environment& process, std::initializer_list<std::string> names);
-/// Throws Error(invalid_argument) for what is not a whole number from 0 on.
+/// Throws Error(invalid_argument) if the value is not an integer of at least 0.
 int number_in(const Variable& variable);
 
 struct SlurmTask {
@@ -31,11 +31,11 @@ struct SlurmLayout {
   std::vector<SlurmTask> tasks;  // by rank
   int most_tasks_of_a_host = 0;
   int rank = 0;                // of this process
-  std::optional<int> started;  // tasks, where Slurm says how many beside its lists
+  std::optional<int> started;  // number of tasks, if Slurm has it apart from its lists
   std::string source;          // "SLURM_STEP_TASKS_PER_NODE=2(x2),1", for errors
 };
 
-/// What `options` say themselves, else the lists of the step, else those of the job. Throws what
+/// Returns the layout that `options` state, else that of the step, else that of the job. Throws what
 /// SlurmClusterResolver does.
 SlurmLayout find_slurm_layout(const SlurmOptions& options);
 

@@ -1,4 +1,4 @@
-// slurm_lists.cpp -- a scanner, and one function for each rule of the two formats.
+// slurm_lists.cpp -- a scanner, and a function for each rule of the two formats.
 #include "cluster/resolvers/slurm_lists.hpp"
 
 #include <fmt/format.h>
@@ -11,8 +11,8 @@
 namespace capstan::cluster {
 namespace {
 
-constexpr std::size_t kMostHosts = 65'536;  // Slurm has no more nodes
-constexpr std::size_t kMostShown = 80;      // characters, in an error
+constexpr std::size_t kMostHosts = 65'536;  // Slurm supports no more nodes
+constexpr std::size_t kMostShown = 80;      // characters of a value in an error
 constexpr std::size_t kMostDigits = 9;      // of a number; its value fits in an int
 
 class Scanner {

@@ -1,4 +1,4 @@
-// slurm_resolver.cpp -- SlurmClusterResolver: jobs, ports and GPUs over the layout of ranks.
+// slurm_resolver.cpp -- SlurmClusterResolver: jobs, ports and GPUs for a layout of ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +20,7 @@ using Jobs = std::map<std::string, int>;
 
 constexpr int kLastPort = 65'535;
 
-/// What was asked for; without jobs, all tasks that Slurm has started are workers.
+/// Returns the requested jobs; by default all tasks that Slurm started are workers.
 Jobs jobs_of(const SlurmOptions& options, const SlurmLayout& layout) {
   for (const auto& [job, tasks] : options.jobs) {
     if (tasks < 0) {

@@ -1,4 +1,4 @@
-// tf_config.cpp -- JSON to a TFConfig, and TFConfigClusterResolver on top of it.
+// tf_config.cpp -- converts JSON to a TFConfig; TFConfigClusterResolver.
 #include "cluster/resolvers/tf_config.hpp"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ json parse(const std::string& text) {
   }
 }
 
-/// Null where there is no such key, or null behind it.
+/// Returns null if there is no such key, or if its value is null.
 const json& member(const json& object, const char* key) {
   static const json nothing;
   const auto found = object.find(key);

@@ -16,9 +16,9 @@ struct TFConfig {
   std::optional<std::string> session_master;
 };
 
-/// Keys that are not known are left alone, and null is the same as no value. A number is good as task.type,
-/// and its digits in quotes as task.index, as in TensorFlow. Throws Error(invalid_argument) that names the
-/// place in TF_CONFIG and what was expected there.
+/// Ignores unknown keys; null means no value. task.type may be a number and task.index a string of digits, as
+/// in TensorFlow. Throws Error(invalid_argument), which names the place in TF_CONFIG and what was expected
+/// there.
 TFConfig parse_tf_config(const std::string& text);
 
 }  // namespace capstan::cluster

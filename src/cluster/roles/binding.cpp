@@ -1,4 +1,4 @@
-// binding.cpp -- turns among devices and nodes.
+// binding.cpp -- assigns devices and NUMA nodes in turn.
 #include "cluster/roles/binding.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,8 @@ const NodeCpus* find_node(const AvailableResources& resources, std::int32_t node
   return found == resources.nodes.end() ? nullptr : &*found;
 }
 
-/// The one whose turn it is, among those at nodes that this process may use; all, where none is.
+/// Returns the device whose turn it is, among those at nodes that this process may use; among all if there is
+/// none.
 const Device* in_turn(const AvailableResources& resources, const std::vector<Device>& devices,
                       std::size_t turn) {
   std::vector<const Device*> near;
@@ -41,7 +42,7 @@ void run_on(Binding& binding, const AvailableResources& resources, const NodeCpu
   binding.cpus = node->cpus;
 }
 
-/// Of "0-3,8", as hwloc writes it.
+/// Counts the CPUs of a list such as "0-3,8", as hwloc writes it.
 std::set<int> numbers_of(const std::string& list) {
   std::set<int> numbers;
   int first = 0;
@@ -59,7 +60,7 @@ std::set<int> numbers_of(const std::string& list) {
 
 bool is_busy(Role role) { return one_fabric(role) || role == Role::worker; }
 
-/// Where a busy rank is the only user of a core, two threads of it share that core.
+/// Two threads of a busy rank share a core, even if no other rank uses it.
 std::optional<std::string> on_one_core(const Member& member) {
   if (!is_busy(member.role) || member.resources.core_count != 1) return std::nullopt;
   const bool ps = one_fabric(member.role);
@@ -149,8 +150,8 @@ std::vector<std::string> binding_warnings(const std::vector<Member>& members,
     }
     warnings.push_back(*one);
   }
-  // Workers on the host of a ps access its memory themselves, so the ps of a job on one host are idle most of
-  // the time. With several hosts they serve the messages of the others.
+  // Workers on the host of a ps access its memory directly, so the ps of a job on one host are mostly idle.
+  // With several hosts they serve the messages of other hosts.
   const auto used =
       std::ranges::count_if(hosts, [](const auto& one) { return one.second.ps + one.second.workers > 0; });
   for (const auto& [name, host] : hosts) {

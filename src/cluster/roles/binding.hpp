@@ -1,4 +1,4 @@
-// binding.hpp -- which rank runs where on its host: decided alike by every rank from what all have said.
+// binding.hpp -- where each rank runs on its host: computed by every rank from the same input.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,27 @@ namespace capstan::cluster {
 
 /// Where one rank runs.
 struct Binding {
-  std::string cpus;          // "" where hwloc could not tell
-  std::int32_t node = -1;    // the only NUMA node that it runs on
+  std::string cpus;          // "" if hwloc does not know
+  std::int32_t node = -1;    // the only NUMA node that it runs on; -1: several
   std::string adapter = {};  // the nearest; "" for none
   std::string gpu = {};
-  bool narrows = false;  // `cpus` is less than the launcher left it
+  bool narrows = false;  // `cpus` is less than the launcher allows
 
   friend bool operator==(const Binding&, const Binding&) = default;
 };
 
-/// By rank. A ps takes its turn among its host's adapters and runs on the NUMA node of its own, without any
-/// among the nodes; so its heap lies there, too. A worker takes its turn among the GPUs and runs on the node
-/// of its own; without one, wherever it was put, as the coordinator and the evaluator do. Nobody leaves what
-/// the launcher allowed.
+/// By rank. The ps of a host use its adapters in turn, and each runs on its adapter's NUMA node, where its
+/// heap is then allocated; without adapters they use the nodes in turn. Workers use the GPUs in turn, and run
+/// on their GPU's node; without GPUs they stay where the launcher put them, like the coordinator and the
+/// evaluator. All stay within the CPUs that the launcher allows.
 std::vector<Binding> plan_binding(const std::vector<Member>& members);
 
-/// A line for each rank: "ps 1 (rank 3 on n1): cpus 8-15, NUMA node 1, mlx5_1"; at most `most` of them.
+/// Returns a line per rank, at most `most`: "ps 1 (rank 3 on n1): cpus 8-15, NUMA node 1, mlx5_1".
 std::vector<std::string> binding_table(const std::vector<Member>& members,
                                        const std::vector<Binding>& bindings, std::size_t most);
 
-/// What will be slow: busy threads that share one core, and hosts with fewer cpus than workers, than ps, or,
-/// in a job on several hosts, than both together. A sentence each, which says what to do.
+/// Returns a sentence, with advice, for anything that will be slow: busy threads that share a core, and hosts
+/// with fewer CPUs than workers, than ps, or, in a job on several hosts, than both together.
 std::vector<std::string> binding_warnings(const std::vector<Member>& members,
                                           const std::vector<Binding>& bindings);
 

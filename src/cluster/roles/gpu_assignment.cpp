@@ -11,7 +11,7 @@
 namespace capstan::cluster {
 namespace {
 
-/// Among the members of its role on its host.
+/// Position among the members of its role on its host.
 int turn_of(const Runtime& runtime) {
   const Member& self = runtime.self();
   const auto& members = runtime.table().members;

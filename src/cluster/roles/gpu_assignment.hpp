@@ -1,4 +1,4 @@
-// gpu_assignment.hpp -- which of the GPUs that its process sees a rank uses.
+// gpu_assignment.hpp -- assigns the GPUs that a process sees to ranks.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,17 @@
 
 namespace capstan::cluster {
 
-/// Numbers of so many GPUs, for the `turn`-th of those ranks of a host that want as many: each takes the next
-/// ones, and after the last the first again, so that ranks share GPUs where there are too few. Throws
-/// Error(failed_precondition) where one rank alone wants more than there are.
+/// Returns `count` GPU numbers for the `turn`-th of the ranks of a host that want as many. Each rank takes
+/// the next ones, cyclically, so that ranks share GPUs if there are too few. Throws
+/// Error(failed_precondition) if one rank wants more than there are.
 std::vector<int> gpus_in_turn(int turn, int wanted, int there);
 
-/// The same of the GPUs that this process sees, for this rank, whose turn is its place among the members of
-/// its role on its host. Throws Error(failed_precondition), also where there is none, with the reason; both
+/// The same for this rank and the GPUs that this process sees; its turn is its position among the members of
+/// its role on its host. Throws Error(failed_precondition), also if there is no GPU, with the reason; both
 /// name the rank.
 std::vector<int> own_gpus(const Runtime& runtime, int wanted);
 
-/// Uses stand-ins where `--gpu-stand-ins` asks for them.
+/// Uses stand-ins if `--gpu-stand-ins` requests them.
 void choose_gpus(const Settings& settings);
 
 }  // namespace capstan::cluster

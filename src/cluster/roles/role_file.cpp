@@ -1,4 +1,4 @@
-// role_file.cpp -- lines of WHERE ROLE.
+// role_file.cpp -- parses lines of WHERE ROLE.
 #include "cluster/roles/role_file.hpp"
 
 #include <fmt/format.h>
@@ -122,7 +122,7 @@ class RoleFile {
 
   const std::string& path_;
   std::span<const std::string> hosts_;
-  std::vector<std::optional<Role>> roles_;  // of the lines for ranks
+  std::vector<std::optional<Role>> roles_;  // from the lines for ranks
   std::vector<int> said_in_;                // their lines
   std::vector<OfHost> of_hosts_;
   std::optional<Role> rest_;

@@ -1,8 +1,8 @@
-// role_file.hpp -- roles rank by rank, or host by host, from a text file.
+// role_file.hpp -- roles by rank or by host, from a text file.
 //
 //   0            coordinator     # ranks: 0, 1-3, 0,4-6
-//   host=n[7-8]  ps              # all ranks on these hosts that no other line has
-//   *            worker          # all that are left
+//   host=n[7-8]  ps              # all ranks on these hosts that no other line names
+//   *            worker          # all other ranks
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@
 
 namespace capstan::cluster {
 
-/// The role of each of `hosts` (host name by rank). Throws Error: not_found, or invalid_argument that names
-/// the file, the line, and what was expected there; or the rank that no line has.
+/// Returns the role of each of `hosts` (host name by rank). Throws Error: not_found, or invalid_argument,
+/// which names the file, the line and what was expected there, or a rank that no line names.
 std::vector<Role> read_role_file(const std::string& path, std::span<const std::string> hosts);
 
-/// The same of a text; `path` is for messages.
+/// The same for a text; `path` is for messages.
 std::vector<Role> parse_role_file(const std::string& path, const std::string& text,
                                   std::span<const std::string> hosts);
 

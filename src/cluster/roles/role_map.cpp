@@ -1,4 +1,4 @@
-// role_map.cpp -- the default map, its overrides, and the checks of what ranks say of themselves.
+// role_map.cpp -- the default map, its overrides, and the checks that ranks match.
 #include "cluster/roles/role_map.hpp"
 
 #include <fmt/format.h>
@@ -23,10 +23,10 @@ using Hosts = std::span<const std::string>;
 
 struct FreeRanks {
   std::string host;
-  std::vector<int> ranks;  // upwards
+  std::vector<int> ranks;  // ascending
 };
 
-/// Ranks by host, the hosts in the order of their first rank; those of `taken` are left out.
+/// Ranks by host, hosts in the order of their first rank; without those in `taken`.
 std::vector<FreeRanks> free_ranks(Hosts hosts, const std::set<int>& taken) {
   std::vector<FreeRanks> found;
   std::unordered_map<std::string_view, std::size_t> place_of;
@@ -39,9 +39,8 @@ std::vector<FreeRanks> free_ranks(Hosts hosts, const std::set<int>& taken) {
   return found;
 }
 
-/// Ranks that become ps, or spares: one from each host in turn, on each host the highest free rank first.
-/// Hosts that have fewer of the ranks `others` have their turn first. There are as many free ones as
-/// `wanted`.
+/// Selects ranks for ps or spares: one from each host in turn, the highest free rank of a host first. Hosts
+/// with fewer of the ranks in `others` come first. REQUIRES: at least `wanted` ranks are free.
 std::set<int> choose(Hosts hosts, int wanted, const std::set<int>& taken, const std::set<int>& others = {}) {
   std::unordered_map<std::string_view, int> others_on;
   for (const int rank : others) ++others_on[hosts[static_cast<std::size_t>(rank)]];
@@ -65,7 +64,7 @@ std::set<int> choose(Hosts hosts, int wanted, const std::set<int>& taken, const 
   return chosen;
 }
 
-/// The highest ranks of the last host, then of the one before it.
+/// Selects the highest ranks of the last host, then of the one before.
 std::set<int> choose_packed(Hosts hosts, int wanted, const std::set<int>& taken) {
   std::set<int> chosen;
   auto by_host = free_ranks(hosts, taken);
@@ -77,7 +76,7 @@ std::set<int> choose_packed(Hosts hosts, int wanted, const std::set<int>& taken)
   return chosen;
 }
 
-/// So many on each host, the highest ranks first.
+/// Selects as many on each host, the highest ranks first.
 std::set<int> choose_per_node(Hosts hosts, int of_each, const std::set<int>& taken) {
   std::set<int> chosen;
   for (const auto& [host, ranks] : free_ranks(hosts, taken)) {
@@ -92,7 +91,7 @@ std::set<int> choose_per_node(Hosts hosts, int of_each, const std::set<int>& tak
   return chosen;
 }
 
-/// All ranks of hosts that have no other role: of the last ones, until there are `wanted`; 0: of a quarter of
+/// Selects all ranks of the last hosts without other roles, until there are `wanted`; for 0, of a quarter of
 /// the hosts.
 std::set<int> choose_dedicated(Hosts hosts, int wanted, const std::set<int>& taken) {
   std::map<std::string, int> all;
@@ -117,7 +116,7 @@ std::set<int> choose_dedicated(Hosts hosts, int wanted, const std::set<int>& tak
                                 fitting, wanted));
 }
 
-/// On each host that has workers, so many or, for 0, a quarter of its ranks and at least one.
+/// Selects as many on each host with workers; for 0, a quarter of its ranks and at least one.
 std::set<int> choose_local(Hosts hosts, int of_each, const std::set<int>& taken) {
   std::set<int> chosen;
   for (const auto& [host, ranks] : free_ranks(hosts, taken)) {
@@ -133,7 +132,7 @@ std::set<int> choose_local(Hosts hosts, int of_each, const std::set<int>& taken)
   return chosen;
 }
 
-/// The ranks of the ps where the placement says how many there are.
+/// Selects the ranks of the ps where the placement determines their number.
 std::optional<std::set<int>> place_ps(Hosts hosts, const RoleRequest& request, const std::set<int>& taken) {
   switch (request.placement) {
     case PsPlacement::per_node:
@@ -149,11 +148,12 @@ std::optional<std::set<int>> place_ps(Hosts hosts, const RoleRequest& request, c
   return std::nullopt;
 }
 
-/// The rank of the replica of each ps: on another host than the ps where there is one, of those on one with
-/// the fewest replicas, the highest free rank of all such.
+/// Returns the rank of the replica of each ps: on another host if possible, on one with the fewest replicas,
+/// there the highest free rank.
 std::vector<int> choose_replicas(Hosts hosts, const std::set<int>& ps_ranks, const std::set<int>& taken) {
   auto by_host = free_ranks(hosts, taken);
-  using Candidate = std::tuple<int, int, std::size_t>;  // replicas there, minus the rank, place in `by_host`
+  using Candidate =
+      std::tuple<int, int, std::size_t>;  // replicas there, minus the rank, position in `by_host`
   std::set<Candidate> candidates;
   const auto enter = [&](int replicas, std::size_t place) {
     if (!by_host[place].ranks.empty()) candidates.insert({replicas, -by_host[place].ranks.back(), place});
@@ -215,7 +215,7 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
                                                                           : choose(hosts, ps, taken);
   taken.insert(ps_ranks.begin(), ps_ranks.end());
   const std::set<int> spare_ranks = choose(hosts, request.spares, taken, ps_ranks);
-  std::map<int, int> replica_of;  // a rank, and the index of its ps
+  std::map<int, int> replica_of;  // by rank: index of its ps
   if (request.replicas) {
     for (const int rank : choose_replicas(hosts, ps_ranks, taken)) {
       replica_of.emplace(rank, static_cast<int>(replica_of.size()));
@@ -267,8 +267,7 @@ std::vector<Place> places_of(std::span<const Role> roles, std::string_view sourc
 
 namespace {
 
-/// Roles that ranks were given one by one. Throws Error(invalid_argument) where some have one and some have
-/// not.
+/// Reads roles that ranks requested one by one. Throws Error(invalid_argument) if only some ranks did.
 std::vector<Role> own_roles(std::span<const Hello> hellos) {
   std::vector<Role> roles;
   for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
@@ -286,7 +285,7 @@ std::vector<Role> own_roles(std::span<const Hello> hellos) {
   return roles;
 }
 
-/// What else was asked for has to be what there is.
+/// The other settings must agree with these roles.
 void require_asked_for(const std::vector<Place>& places, const RoleRequest& request,
                        std::string_view source) {
   const auto require = [&](Role role, int asked, const char* flag) {
@@ -340,7 +339,7 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
               "(is an old copy first in PATH there?)",
               rank, hello.host, hellos[0].host));
     }
-    // `text` names rank, host, what that rank was told and what rank 0 was.
+    // `text` names the rank, its host, its value and that of rank 0.
     const auto require_same = [&](const auto& there, const auto& at_rank_0, Code code, const char* text) {
       if (there != at_rank_0)
         throw Error(code, fmt::format(fmt::runtime(text), rank, hello.host, there, at_rank_0));

@@ -1,4 +1,4 @@
-// role_request.cpp -- from settings, and from one line.
+// role_request.cpp -- reads a request from settings and from one line.
 #include "cluster/roles/role_request.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ constexpr std::array<std::pair<std::string_view, PsPlacement>, 5> kPlacements{
      {"dedicated", PsPlacement::dedicated},
      {"local", PsPlacement::local}}};
 
-/// As in the settings table.
+/// Names as in the settings table.
 constexpr int kMostRanks = 1'000'000;
 
 Error bad_roles(const std::string& text, const std::string& why) {
@@ -35,7 +35,7 @@ Error bad_roles(const std::string& text, const std::string& why) {
                            text, why));
 }
 
-/// Of "ps:4", with what `count` says in place of "*".
+/// Parses "ps:4"; `count` replaces "*".
 void ask_for(RoleRequest& request, const std::string& text, const std::string& name,
              const std::string& number) {
   const auto role = role_named(name);
@@ -105,7 +105,7 @@ std::optional<Role> role_named(std::string_view name) noexcept {
 
 namespace {
 
-/// A count with a stronger origin, such as an argument, replaces a line of roles that the program sets.
+/// A count from a source of higher precedence, such as an argument, replaces roles that the program sets.
 bool has_roles_line(const Settings& settings) {
   if (settings.text("roles").empty()) return false;
   const Origin::Kind line = settings.origin("roles").kind;
@@ -152,7 +152,7 @@ std::string RoleRequest::text() const {
   if (spares > 0) out += fmt::format(" spares={}", spares);
   if (replicas) out += " replicas-of-ps=2";
   if (placement != PsPlacement::spread) {
-    const auto at = static_cast<std::size_t>(placement);  // from the wire, perhaps
+    const auto at = static_cast<std::size_t>(placement);  // may come from the wire
     out += fmt::format(" role-map={}", at < kPlacements.size() ? kPlacements[at].first : "?");
   }
   if (!file.empty()) out += " role-file=" + file;

@@ -1,4 +1,4 @@
-// role_request.hpp -- what was asked for: how many ranks of each role, and where they are to lie.
+// role_request.hpp -- the requested number of ranks of each role, and their placement.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,34 @@ class Settings;
 
 namespace capstan::cluster {
 
-/// Which ranks become ps. Sent over the wire: add at the end, never renumber.
+/// Selects the ranks that become ps. Sent over the wire: append only, never renumber.
 enum class PsPlacement : std::uint8_t {
   spread = 0,     // one from each host in turn
   pack = 1,       // on as few hosts as possible, the last ones
-  per_node = 2,   // as many on each host
+  per_node = 2,   // the same number on each host
   dedicated = 3,  // all ranks of some hosts, the last ones
   local = 4       // on each host beside its workers
 };
 
-/// The same on all ranks. 0 leaves a number to the rule.
+/// Must be equal on all ranks. 0 leaves a number to the rule of the placement.
 struct RoleRequest {
   int ps = 0;  // of per_node and local: on each host
   int workers = 0;
   bool evaluator = false;
-  int spares = 0;         // of no ps
-  bool replicas = false;  // a spare for each ps, that follows it
+  int spares = 0;         // that follow no ps
+  bool replicas = false;  // a spare for each ps, which follows it
   PsPlacement placement = PsPlacement::spread;
-  std::string file = {};  // says it all, in place of the above
+  std::string file = {};  // has all roles, instead of the above
 
-  /// From --ps, --workers, --evaluator, --spares, --role-map and --role-file, and --roles
-  /// ("coordinator:1,ps:4,worker:*"), which beats the first four.
+  /// Reads --ps, --workers, --evaluator, --spares, --role-map and --role-file, and --roles
+  /// ("coordinator:1,ps:4,worker:*"), which takes precedence over the first four.
   static RoleRequest from(const Settings& settings);
-  /// What ranks were told, for comparing: "ps=2 workers=0 evaluator=0", then what else was asked for.
+  /// Text for comparing ranks: "ps=2 workers=0 evaluator=0", then other settings.
   std::string text() const;
   friend bool operator==(const RoleRequest&, const RoleRequest&) = default;
 };
 
-/// "chief" is the coordinator. Nothing for what is no role.
+/// "chief" is the coordinator. Returns nothing for an unknown role.
 std::optional<Role> role_named(std::string_view name) noexcept;
 
 }  // namespace capstan::cluster
