@@ -35,7 +35,10 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
   const Id id = next_++;
   Read& read = reads_[id];
   read.segments = std::move(segments);
-  for (const Segment& segment : read.segments) read.missing += segment.count * segment.row_bytes;
+  for (const Segment& segment : read.segments) {
+    read.missing += segment.count * segment.row_bytes;
+    read.revivals.push_back(segment.peer->revivals());
+  }
 
   std::vector<bool> asked(read.segments.size());
   for (std::size_t first = 0; first < read.segments.size(); ++first) {
@@ -61,9 +64,11 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
 }
 
 const transport::Peer* RemoteReads::Read::dead() const {
-  const auto found =
-      std::find_if(segments.begin(), segments.end(), [](const Segment& s) { return s.peer->failed(); });
-  return found == segments.end() ? nullptr : found->peer;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const transport::Peer* const peer = segments[i].peer;
+    if (peer->failed() || peer->revivals() != revivals[i]) return peer;
+  }
+  return nullptr;
 }
 
 bool RemoteReads::ready(Id id) const {

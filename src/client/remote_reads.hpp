@@ -49,8 +49,9 @@ class RemoteReads {
  private:
   struct Read {
     std::vector<Segment> segments;
-    std::uint64_t missing = 0;   // bytes
-    std::optional<Error> error;  // that a ps has answered
+    std::vector<std::uint32_t> revivals;  // of each segment's peer, when the request was sent
+    std::uint64_t missing = 0;            // bytes
+    std::optional<Error> error;           // that a ps has answered
 
     /// Returns a ps that has died; nullptr if none has.
     const transport::Peer* dead() const;

@@ -55,8 +55,8 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       dispatcher_(strategy, members_, *queue_,
                   static_cast<std::size_t>(runtime_.settings().integer("max-inflight-per-worker"))),
       restarted_workers_(runtime_, dispatcher_,
-                         [this](transport::Peer& peer) {
-                           (void)lose(peer, cluster::MemberState::dead, "its agent has restarted it");
+                         [this](transport::Peer& peer, cluster::MemberState state, const std::string& cause) {
+                           (void)lose(peer, state, cause);
                          }),
       record_(runtime_, strategy_, *queue_),
       failure_detector_(runtime_.in_process() ? std::chrono::milliseconds(0)
@@ -112,13 +112,13 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                             [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   subscriptions_.on_failure([this](transport::Peer& peer) { on_failure(peer); });
   members_.on_change([this](const cluster::Membership::Change& change) { note(change); });
-  runtime_.control().keep_unhandled(false);  // messages that were kept have handlers now
-  queue_->number_from(runtime_.coordinator_memory().read().next_closure);
-  add_workers();
-  if (runtime_.incarnation() > 0) recover();
-  strategy_.begin_scheduler(queue_);
-  loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
   try {
+    runtime_.control().keep_unhandled(false);  // messages that were kept have handlers now
+    queue_->number_from(runtime_.coordinator_memory().read().next_closure);
+    add_workers();
+    if (runtime_.incarnation() > 0) recover();
+    strategy_.begin_scheduler(queue_);
+    loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
     late_.open();
     metrics_.open();
   } catch (...) {

@@ -240,6 +240,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
   auto& rpc = context_.client().connections().rpc();
   struct Call {
     std::optional<transport::RpcClient::Id> id;  // none once it was waited for
+    std::uint32_t revivals;                      // of the ps's peer, when the call was sent
     std::uint32_t shard;
     int ps;
     std::vector<std::byte> request;
@@ -274,7 +275,7 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     connection.require_alive();
     auto bytes = to_bytes(request);
     const auto id = rpc.start(connection.peer(), transport::kCreateVariable, bytes);
-    calls.push_back({id, static_cast<std::uint32_t>(s), ps, std::move(bytes)});
+    calls.push_back({id, connection.peer().revivals(), static_cast<std::uint32_t>(s), ps, std::move(bytes)});
   }
   std::optional<Error> failed;
   for (Call& call : calls) {
@@ -283,10 +284,10 @@ Strategy::Created Strategy::create_shards(protocol::VariableDescriptor& descript
     const auto filling = std::chrono::milliseconds(descriptor.rows() * descriptor.row_bytes() / 100'000);
     std::vector<std::byte> location;
     const auto create = [&] {
-      // A ps that was restarted is asked again; it has the shard once, whether or not it had made it before.
-      if (!call.id)
-        call.id = rpc.start(context_.client().connections().at(call.ps).peer(), transport::kCreateVariable,
-                            call.request);
+      // A ps that was restarted is called again: it has the shard once, whether or not it had created it.
+      transport::Peer& peer = context_.client().connections().at(call.ps).peer();
+      if (call.id && call.revivals != peer.revivals()) rpc.cancel(*std::exchange(call.id, std::nullopt));
+      if (!call.id) call.id = rpc.start(peer, transport::kCreateVariable, call.request);
       location = rpc.wait(*std::exchange(call.id, std::nullopt), runtime_->wait_timeout() + filling,
                           "create variable \"" + descriptor.name + "\"");
     };

@@ -120,6 +120,8 @@ class Peer {
   /// Windows that are not mapped become invalid. Not inside progress(). Throws Error(unimplemented) between
   /// threads of one process.
   virtual void revive(Bytes address, const std::string& name);
+  /// Number of calls of revive(). What was sent before the last one is not answered.
+  std::uint32_t revivals() const noexcept { return revivals_; }
 
   /// Throws Error(unavailable) if `path` is `mapped` and the memory cannot be mapped.
   virtual std::unique_ptr<Window> open_window(const RegionKey& key, WindowPath path) = 0;
@@ -136,6 +138,7 @@ class Peer {
   int rank_;
   std::string name_;
   bool failed_ = false;
+  std::uint32_t revivals_ = 0;
 };
 
 /// An active message, as its handler receives it. The spans are valid until the handler returns.

@@ -133,6 +133,33 @@ TEST_F(ControlLoopTest, TheEndEndsEveryWait) {
     while (!one) std::this_thread::yield();
   }
   loop_.stop();
+  const int rounds = rounds_;
+  threads.clear();
+  EXPECT_EQ(rounds_, rounds) << "a thread ran a round after stop() had returned";
+}
+
+TEST_F(ControlLoopTest, StopWaitsForARoundInProgress) {
+  start();
+  std::atomic<bool> in_done{false}, may_end{false};
+  std::jthread waiter([&] {
+    EXPECT_FALSE(loop_.wait(
+        [&] {
+          in_done = true;
+          while (!may_end) std::this_thread::yield();
+          return false;
+        },
+        std::nullopt));
+  });
+  while (!in_done) std::this_thread::yield();
+  std::atomic<bool> stopped{false};
+  std::jthread ender([&] {
+    loop_.stop();
+    stopped = true;
+  });
+  EXPECT_FALSE(stopped) << "a thread is still in a round";
+  may_end = true;
+  ender.join();
+  EXPECT_TRUE(stopped);
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ void Coordinator::on_failure(transport::Peer& peer) {
       log::warn("{} is gone; checkpoints are no longer evaluated", peer.name());
       return;
     case Role::spare:
+      // The endpoint of the spare itself fails late, if at all: that of the ps reports the death.
+      if (!ps_recovery_.failovers().now_of(peer.rank()).empty()) return;
       members_.set(peer.rank(), MemberState::dead, cause);
       return ps_recovery_.failovers().lose(peer.rank());
     case Role::ps:
@@ -95,7 +97,8 @@ void Coordinator::take_heartbeat(const transport::Message& message) {
   } else if (member.role != Role::worker) {
     return;
   }
-  if (failure_detector_.heard(message.from, cluster::FailureDetector::Clock::now(), busy)) {
+  (void)failure_detector_.heard(message.from, cluster::FailureDetector::Clock::now(), busy);
+  if (state == MemberState::suspected) {
     members_.set(message.from, MemberState::alive);
     log::info("{} is heard again", member.name());
   }
@@ -133,8 +136,11 @@ void Coordinator::look_for_silent_ranks(cluster::FailureDetector::Clock::time_po
 /// time.
 void Coordinator::look_for_silent_ps() {
   const auto overdue = dispatcher_.overdue();
-  // For a dead ps --ps-wait applies, and then the time of a spare.
+  // For a dead ps --ps-wait applies, and then the time of a spare; one that has returned needs time to
+  // answer.
   if (!overdue || queue_->broken() || !members_.is_alive(overdue->ps)) return;
+  const auto returned = members_.status(overdue->ps).since;
+  if (cluster::Membership::Clock::now() < returned + runtime_.wait_timeout()) return;
   queue_->break_down(
       Code::unavailable,
       fmt::format("waited {} ms for {} to apply what {} had pushed before it was lost; start again with "

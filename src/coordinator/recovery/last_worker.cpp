@@ -29,11 +29,22 @@ bool LastWorker::may_return() const {
   });
 }
 
+bool LastWorker::joins_after_ps() const {
+  const cluster::Membership& members = runtime_.membership();
+  const std::vector<int> ranks = members.worker_ranks();
+  return !members.all_alive(Role::ps) && std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return members.state(rank) == cluster::MemberState::joining;
+  });
+}
+
 void LastWorker::check() {
-  if (!deadline_) return;
-  if (runtime_.membership().alive(Role::worker) > 0) {
+  const cluster::Membership& members = runtime_.membership();
+  if (members.alive(Role::worker) > 0) {
     deadline_.reset();
-  } else if (Clock::now() >= *deadline_) {
+  } else if (!deadline_) {
+    // A restarted coordinator finds workers that its predecessor lost.
+    if (!queue_.broken()) note_loss(runtime_.name_of(members.worker_ranks().back()));
+  } else if (Clock::now() >= *deadline_ && !joins_after_ps()) {
     deadline_.reset();
     queue_.break_down(
         Code::unavailable,

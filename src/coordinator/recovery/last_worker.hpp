@@ -23,11 +23,14 @@ class LastWorker {
   /// A worker is dead or has left. If it was the last one, waits for another for --worker-wait, or breaks the
   /// queue down at once if none can come.
   void note_loss(const std::string& worker);
-  /// Called in each round: breaks the queue down when that time is over.
+  /// Called in each round: breaks the queue down when that time is over. Starts it if there is no worker and
+  /// no loss was noted, as in a restarted coordinator.
   void check();
 
  private:
   bool may_return() const;
+  /// A worker joins once the ps that are dead have returned, whose own deadlines apply.
+  bool joins_after_ps() const;
 
   cluster::Runtime& runtime_;
   ClosureQueue& queue_;

@@ -57,12 +57,11 @@ void LateWorkers::open() {
   }
   file_.address = listener_->address();
   cluster::write_run_file(run_dir_, file_);
-  is_open_ = true;
 }
 
 void LateWorkers::close() noexcept {
+  closed_ = true;
   if (!listener_) return;
-  is_open_ = false;
   cluster::remove_run_file(run_dir_, file_.host, file_.pid);
   listener_.reset();
 }

@@ -37,12 +37,13 @@ class LateWorkers {
   void close() noexcept;
 
   /// Returns true if more workers may join.
-  bool may_come() const noexcept { return is_open_ && joined_ < runtime_.table().late; }
+  bool may_come() const { return !closed_ && has_listener() && joined_ < runtime_.table().late; }
   bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
   /// Returns the workers that joined since the last call.
   std::vector<cluster::Member> take();
 
  private:
+  bool has_listener() const { return !runtime_.settings().text("run-dir").empty(); }
   cluster::JoinAnswer answer(cluster::JoinRequest request, std::span<const std::byte> body);
   cluster::Table add(const cluster::Hello& hello);
 
@@ -53,7 +54,7 @@ class LateWorkers {
   std::string run_dir_;
   cluster::RunFile file_;
   std::uint64_t build_ = 0;  // hash of the program
-  std::atomic<bool> is_open_{false};
+  std::atomic<bool> closed_{false};
   std::atomic<int> joined_{0};
   std::atomic<bool> any_{false};
   std::mutex mutex_;

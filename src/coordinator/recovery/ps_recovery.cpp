@@ -78,7 +78,8 @@ void PsRecovery::admit(const cluster::Member& ps, std::uint32_t incarnation) {
   members_.set(ps.rank, MemberState::alive);
   peer.send(transport::kHello, {});
   peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsHeartbeatHeader{}));
-  for (const std::int32_t rank : use_.dispatcher.open_at(ps.rank)) {
+  // Also of workers whose death it has acknowledged, or missed while it was dead: it answers each.
+  for (const std::int32_t rank : lost_workers()) {
     peer.send(transport::kWorkerDead, transport::as_bytes(protocol::WorkerDead{rank, 0}));
   }
   use_.restarted_workers.tell_again(peer);

@@ -1,4 +1,4 @@
-// restarted_workers.cpp -- the old one out, every ps told, the new one in.
+// restarted_workers.cpp -- replaces a worker once every ps knows the new process.
 #include "coordinator/recovery/restarted_workers.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +16,11 @@
 #include "transport/message_types.hpp"
 
 namespace capstan::coordinator {
+namespace {
+
+constexpr const char* kRestarted = "its agent has restarted it";
+
+}  // namespace
 
 void RestartedWorkers::ask(const transport::Message& message) {
   try {
@@ -23,7 +28,7 @@ void RestartedWorkers::ask(const transport::Message& message) {
     const bool by_a_ps = member.rank != message.from;
     asking_.push_back({std::move(member), by_a_ps});
   } catch (const Error& error) {
-    log::error("rank {} asks to be taken in, but not how: {}", message.from, error.what());
+    log::error("dropped a malformed kJoin from rank {}: {}", message.from, error.what());
   }
 }
 
@@ -54,12 +59,12 @@ void RestartedWorkers::begin(const Asking& asking) {
   if (earlier != returning_.end()) {
     transport::Peer& peer = *earlier->peer;
     peer.disconnect();
-    lose_(peer);
+    lose_(peer, cluster::MemberState::dead, kRestarted);
   }
   transport::Peer* before = dispatcher_.worker(member.index);
   if (before != nullptr) {
     if (!before->failed()) before->disconnect();
-    lose_(*before);
+    lose_(*before, cluster::MemberState::dead, kRestarted);
   }
   runtime_.membership().add(member, cluster::MemberState::joining);
   if (before == nullptr) dispatcher_.add(runtime_.control_peer(member));
@@ -104,8 +109,19 @@ void RestartedWorkers::give_up(const Returning& worker) {
   log::warn("{} cannot be admitted: waited {} ms for {} to acknowledge it", worker.peer->name(),
             runtime_.wait_timeout().count(), fmt::join(names, " and "));
   worker.peer->send(transport::kShutdown, {});
-  runtime_.membership().set(worker.peer->rank(), cluster::MemberState::fenced,
-                            fmt::format("{} did not know it in time", fmt::join(names, " and ")));
+  lose_(*worker.peer, cluster::MemberState::fenced,
+        fmt::format("{} did not acknowledge it in time", fmt::join(names, " and ")));
+}
+
+/// The time starts again when a ps that has not answered returns; a dead ps has a deadline of its own.
+std::chrono::steady_clock::time_point RestartedWorkers::deadline_of(const Returning& worker) const {
+  auto deadline = worker.deadline;
+  for (const int ps : worker.open) {
+    const cluster::Membership::Status status = runtime_.membership().status(ps);
+    if (status.state != cluster::MemberState::alive) return std::chrono::steady_clock::time_point::max();
+    deadline = std::max(deadline, status.since + runtime_.wait_timeout());
+  }
+  return deadline;
 }
 
 bool RestartedWorkers::advance() {
@@ -113,6 +129,7 @@ bool RestartedWorkers::advance() {
   bool any = !asking_.empty();
   for (const Asking& asking : std::exchange(asking_, {})) begin(asking);
   const auto now = std::chrono::steady_clock::now();
+  std::vector<Returning> overdue;
   std::erase_if(returning_, [&](const Returning& worker) {
     if (worker.open.empty()) {
       dispatcher_.replace(worker.index, *worker.peer);
@@ -125,10 +142,11 @@ bool RestartedWorkers::advance() {
                 runtime_.membership().alive(Role::worker));
       return any = true;
     }
-    if (now < worker.deadline) return false;
-    give_up(worker);
+    if (now < deadline_of(worker)) return false;
+    overdue.push_back(worker);
     return true;
   });
+  for (const Returning& worker : overdue) give_up(worker);
   return any;
 }
 

@@ -18,8 +18,9 @@ namespace capstan::coordinator {
 /// answered. Used by the thread that drives the control loop.
 class RestartedWorkers {
  public:
-  /// Marks a worker as lost and calls `forget`: its agent has restarted it before its death was noticed here.
-  using Lose = std::function<void(transport::Peer& worker)>;
+  /// Marks a worker as lost, with a state and a cause, and calls `forget`.
+  using Lose =
+      std::function<void(transport::Peer& worker, cluster::MemberState state, const std::string& cause)>;
 
   RestartedWorkers(cluster::Runtime& runtime, Dispatcher& dispatcher, Lose lose)
       : runtime_(runtime), dispatcher_(dispatcher), lose_(std::move(lose)) {}
@@ -53,6 +54,7 @@ class RestartedWorkers {
   bool acceptable(const cluster::Member& member) const;
   void begin(const Asking& asking);
   void give_up(const Returning& worker);
+  std::chrono::steady_clock::time_point deadline_of(const Returning& worker) const;
 
   cluster::Runtime& runtime_;
   Dispatcher& dispatcher_;

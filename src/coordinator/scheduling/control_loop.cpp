@@ -34,6 +34,10 @@ void ControlLoop::stop() {
   }
   fabric_.wake();
   if (thread_.joinable()) thread_.join();
+  Lock lock(mutex_);
+  ++following_;
+  followers_.wait(lock, [this] { return leader_ == Leader::none; });
+  --following_;
 }
 
 /// Returns whether `done` is true; nothing if another thread leads now. REQUIRES: no thread leads, or the
@@ -73,6 +77,10 @@ std::optional<bool> ControlLoop::lead(Lock& lock, Leader who, const std::functio
       return std::nullopt;
     }
     asleep_ = false;
+    if (stopped_) {
+      leave(slept);
+      return false;
+    }
   }
 }
 

@@ -38,7 +38,8 @@ class ControlLoop final : public Waiter {
 
   /// Starts the keeper, which calls `greet` first.
   void start(std::function<void()> greet);
-  /// Ends the keeper and every wait. Afterwards the caller owns the fabric.
+  /// Ends the keeper and every wait, and blocks until no thread is in a round. Afterwards the caller owns the
+  /// fabric. Not called by `round`.
   void stop();
 
   /// Makes at least one round, unless another thread makes them.

@@ -458,14 +458,6 @@ std::vector<Dispatcher::Held> Dispatcher::held() const {
   return all;
 }
 
-std::vector<int> Dispatcher::open_at(int ps) const {
-  std::vector<int> ranks;
-  for (const Unapplied& unapplied : unapplied_) {
-    if (unapplied.open.contains(ps)) ranks.push_back(unapplied.rank);
-  }
-  return ranks;
-}
-
 void Dispatcher::applied(int rank, int ps) {
   for (Unapplied& unapplied : unapplied_) {
     if (unapplied.rank == rank) unapplied.open.erase(ps);

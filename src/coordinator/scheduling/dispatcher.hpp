@@ -64,8 +64,6 @@ class Dispatcher {
   std::size_t take_from(const transport::Peer& worker, std::set<int> ps, Clock::time_point deadline);
   /// A ps has applied all pushes of a lost worker.
   void applied(int rank, int ps);
-  /// Ranks of lost workers whose pushes this ps has not reported as applied.
-  std::vector<int> open_at(int ps) const;
   struct Overdue {
     int worker;  // rank
     int ps;      // rank

@@ -40,8 +40,7 @@ RpcOutcome RpcClient::outcome(Id id, std::chrono::milliseconds timeout, const st
   calls_.erase(id);
   if (!finished.done) {
     const std::string& name = finished.peer->name();
-    if (finished.peer->failed())
-      return {{}, Error(Code::unavailable, name + " is dead; it was asked to " + what)};
+    if (finished.dead()) return {{}, Error(Code::unavailable, name + " is dead; it was asked to " + what)};
     return {{},
             Error(Code::deadline_exceeded, "no answer from " + name + " to " + what + " within " +
                                                std::to_string(timeout.count()) + " ms")};

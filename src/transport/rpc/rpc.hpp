@@ -38,7 +38,9 @@ class RpcClient {
 
   /// Starts a call; several may be in flight. Throws Error(unavailable) if the peer is known to be dead.
   Id start(Peer& peer, std::uint16_t type, Bytes request);
-  /// Waits until the call is answered, the peer dies (Error(unavailable)) or `timeout` passes
+  /// The answer to a call is no longer needed.
+  void cancel(Id id) noexcept { calls_.erase(id); }
+  /// Waits until the call is answered, the peer dies or is replaced (Error(unavailable)) or `timeout` passes
   /// (Error(deadline_exceeded), "no answer from ps 1 (rank 2 on n4) to create variable \"w\" within 60000
   /// ms"). Any other error is one that the other end raised.
   RpcOutcome outcome(Id id, std::chrono::milliseconds timeout, const std::string& what);
@@ -53,7 +55,10 @@ class RpcClient {
  private:
   struct Call {
     Peer* peer;
+    std::uint32_t revivals;  // of the peer, when the call was sent
     bool done = false;
+
+    bool dead() const noexcept { return peer->failed() || peer->revivals() != revivals; }
     std::uint8_t code = 0;
     std::vector<std::byte> payload;
   };

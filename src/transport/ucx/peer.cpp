@@ -154,6 +154,7 @@ void UcxPeer::revive(Bytes address, const std::string& name) {
   close_by_force();
   fabric_.forget_failure(*this);
   failed_ = false;
+  ++revivals_;
   name_ = name;
   open(address);
 }
