@@ -82,7 +82,7 @@ CAPSTAN_BOTH bool Gt(T a, ZeroOf) {
 }  // namespace hn
 
 template <class T>
-CAPSTAN_BOTH T each_to_the_power(Scalar, T x, T power) {
+CAPSTAN_BOTH T elementwise_pow(Scalar, T x, T power) {
   return std::pow(x, power);
 }
 

@@ -117,7 +117,7 @@ class CoordinatorRestarted(JobTest):
         for replica in replicas:
             os.kill(replica, signal.SIGKILL)
         for index in (0, 1):
-            self.assert_says(job, f"the replica of this ps, spare {index} .*, is gone")
+            self.assert_says(job, f"abandoning the replica spare {index} ")
         os.kill(coordinator, signal.SIGKILL)
         self.assert_says(job, BEGINS + r"[\s\S]*" + BEGINS)
         self.file.touch()

@@ -32,7 +32,7 @@ class PsStopped(SumsTest):
         """The process that resumes ends, and says why."""
         os.kill(child, signal.SIGCONT)
         self.assertTrue(job.wait_for(lambda: has_ended(child)), job.stderr)
-        self.assert_says(job, r"ps 1@.*counts as lost")
+        self.assert_says(job, r"ps 1@.*declared dead")
 
     def resumes_after_its_replica_took_over(self, *options):
         job = self.start_sums(7, "--capstan-ps=2", "--capstan-replicas-of-ps=2", HEARTBEAT, PS_WAIT, *options, microseconds=600)

@@ -1,4 +1,4 @@
-// chunk_pool_test.cpp -- what is given back is handed out again.
+// chunk_pool_test.cpp -- tests that returned chunks are reused and allocations are bounded.
 #include "ps/shard/chunk_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::set<const std::byte*> locations(const std::vector<ChunkPool::Chunk>& chunks
   return locations;
 }
 
-TEST(ChunkPool, HandsOutAgainWhatIsGivenBack) {
+TEST(ChunkPool, ReusesReturnedChunks) {
   ChunkPool pool;
   auto small = take(pool, 5, kBytes);
   auto large = take(pool, 2, 3 * kBytes);
@@ -45,17 +45,17 @@ TEST(ChunkPool, HandsOutAgainWhatIsGivenBack) {
   EXPECT_FALSE(before.contains(pool.take(kBytes).get()));
 }
 
-TEST(ChunkPool, RefusesMoreThanThereIs) {
+TEST(ChunkPool, RejectsAllocationBeyondFreeMemory) {
   ChunkPool pool;
   try {
     (void)pool.take(std::size_t{1} << 50);
-    FAIL() << "a petabyte";
+    FAIL() << "a petabyte was allocated";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::resource_exhausted);
   }
 }
 
-TEST(ChunkPool, GivesAChunkToOneThreadAtATime) {
+TEST(ChunkPool, AssignsAChunkToOneThreadAtATime) {
   ChunkPool pool;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {

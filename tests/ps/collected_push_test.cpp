@@ -1,5 +1,5 @@
-// collected_push_test.cpp -- pushes to shards in a GPU that come in many entries, from the host's memory and
-// from rooms in the GPU's.
+// collected_push_test.cpp -- pushes in many entries to shards on a GPU, from host memory and from staging
+// buffers.
 #include "ps/update/collected_push.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::vector<std::byte> from_rank(std::vector<std::byte> entry, std::uint32_t ran
   return entry;
 }
 
-/// A push in entries of `part` rows. `rows` empty: dense, of `count` rows.
+/// Returns a push in entries of `part` rows. `rows` empty: dense, with `count` rows.
 std::vector<std::vector<std::byte>> entries_of(std::uint32_t variable, const std::vector<std::uint32_t>& rows,
                                                std::size_t count, std::size_t part, int seed,
                                                std::uint32_t rank = 0) {
@@ -67,7 +67,7 @@ void expect_near(TwoStores& stores, std::uint32_t id) {
   for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-4) << i;
 }
 
-TEST_F(CollectedPushTest, DoesWhatItsEntriesDoOnTheHost) {
+TEST_F(CollectedPushTest, MatchesTheHostShard) {
   for (const bool deterministic : {false, true}) {
     TwoStores stores(deterministic);
     std::uint32_t id = 0;
@@ -85,7 +85,7 @@ TEST_F(CollectedPushTest, DoesWhatItsEntriesDoOnTheHost) {
   }
 }
 
-TEST_F(CollectedPushTest, OfMoreThanAPieceIsGivenInPieces) {
+TEST_F(CollectedPushTest, SplitsLargePushesIntoPieces) {
   TwoStores stores;
   constexpr std::uint32_t kRows = 3 * ShardGpu::kPieceBytes / (kWidth * sizeof(float)) + 5;
   stores.create(one_shard<float>(1, {kRows, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
@@ -94,7 +94,7 @@ TEST_F(CollectedPushTest, OfMoreThanAPieceIsGivenInPieces) {
   expect_near(stores, 1);
 }
 
-TEST_F(CollectedPushTest, IsReadAsFarAsItHasCome) {
+TEST_F(CollectedPushTest, ReadSeesCollectedEntries) {
   TwoStores stores;
   stores.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
   stores.create(one_shard<float>(2, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
@@ -102,7 +102,7 @@ TEST_F(CollectedPushTest, IsReadAsFarAsItHasCome) {
     stores.push(entry);
     expect_near(stores, 1);
   }
-  // Other work in between: of another shard, and an operation that the GPU does not know.
+  // Interleaved with other work: on another shard, and an operation without a GPU kernel.
   const auto entries = entries_of(1, every_third(100), 100, 7, 4);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     stores.push(entries[i]);
@@ -113,7 +113,7 @@ TEST_F(CollectedPushTest, IsReadAsFarAsItHasCome) {
   expect_near(stores, 2);
 }
 
-TEST_F(CollectedPushTest, TwoPushersThatNameARowCountTwice) {
+TEST_F(CollectedPushTest, AppliesARowOfTwoPushersTwice) {
   TwoStores stores;
   stores.create(one_shard<float>(1, {10, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
   const auto one = entries_of(1, {0, 1, 2, 3}, 4, 2, 1, 1);
@@ -122,13 +122,13 @@ TEST_F(CollectedPushTest, TwoPushersThatNameARowCountTwice) {
     stores.push(one[i]);
     stores.push(other[i]);
   }
-  // The same pusher's next push, while its last one was never ended.
+  // The next push of the same pusher, whose last push was never ended.
   stores.push(one[0]);
   stores.push(one[0]);
   expect_near(stores, 1);
 }
 
-TEST_F(CollectedPushTest, SomeEntriesOfADenseOneMayBeMissing) {
+TEST_F(CollectedPushTest, AcceptsDensePushWithMissingEntries) {
   TwoStores stores;
   stores.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
   const auto entries = entries_of(1, {}, 100, 10, 3);
@@ -136,8 +136,8 @@ TEST_F(CollectedPushTest, SomeEntriesOfADenseOneMayBeMissing) {
   expect_near(stores, 1);
 }
 
-TEST_F(CollectedPushTest, IsGivenToTheGpuTogether) {
-  if (!gpu::are_stand_ins()) GTEST_SKIP() << "a GPU does not count what it was given";
+TEST_F(CollectedPushTest, LaunchesEntriesTogether) {
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "only stand-ins count launches";
   const auto gpu = std::make_shared<ShardGpu>(0, false);
   DeviceTable table(gpu, one_shard<float>(1, {1000, kWidth}, optimizers::SGD{}));
   const auto given_by = [&](const std::vector<std::vector<std::byte>>& entries) {
@@ -154,7 +154,7 @@ TEST_F(CollectedPushTest, IsGivenToTheGpuTogether) {
   gpu->settle();
 }
 
-/// What a worker of the ps's host does: puts a gradient there by its own stream, then writes entries.
+/// Acts as a worker on the ps's host: writes gradients with a stream of its own, then writes entries.
 class Pusher {
  public:
   Pusher(OneStore& store, std::uint32_t rank)
@@ -190,7 +190,7 @@ class Pusher {
   gpu::MappedMemory mapped_;
 };
 
-TEST_F(CollectedPushTest, TakesGradientsThatAreInTheGpu) {
+TEST_F(CollectedPushTest, AcceptsGradientsInStagingBuffers) {
   for (const bool deterministic : {false, true}) {
     TwoStores stores(deterministic);
     stores.create(one_shard<float>(1, {1000, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
@@ -210,7 +210,7 @@ TEST_F(CollectedPushTest, TakesGradientsThatAreInTheGpu) {
   }
 }
 
-TEST_F(CollectedPushTest, DropsGradientsThatAreInNoRoomOfTheirPusher) {
+TEST_F(CollectedPushTest, DropsGradientsOutsideTheBuffersOfTheirPusher) {
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{}));
   const Pusher pusher(gpu, 7);
@@ -225,10 +225,10 @@ TEST_F(CollectedPushTest, DropsGradientsThatAreInNoRoomOfTheirPusher) {
   EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U);
   gpu.store().device()->release_staging_buffers(7);
   apply_entry(gpu.store(), pusher.entry(whole, 0));
-  EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U) << "of a rank that has gone";
+  EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U) << "of a rank whose buffers were released";
 }
 
-TEST_F(CollectedPushTest, ARoomThatIsReleasedIsTheNextPushers) {
+TEST_F(CollectedPushTest, ReusesAReleasedBuffer) {
   OneStore none(ShardMemory::host);
   none.create(one_shard<float>(1, {10, kWidth}, optimizers::SGD{}));
   EXPECT_TRUE(none.store().device()->open_staging_buffer(1, 4096).key.empty()) << "this ps has no GPU";

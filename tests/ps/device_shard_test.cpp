@@ -1,5 +1,4 @@
-// device_shard_test.cpp -- a shard in a GPU's memory against the same one in the host's: same pushes, same
-// values.
+// device_shard_test.cpp -- compares a shard in GPU memory with the same shard in host memory.
 // Tests: src/ps/shard/device_context.cpp
 // Tests: src/ps/shard/store_device.cpp
 #include "ps/shard/device_shard.hpp"
@@ -37,7 +36,7 @@ std::vector<Optimizer> all_optimizers() {
           optimizers::FTRL{.learning_rate = 0.1, .initial_accumulator = 0.5, .l1 = 0.25}};
 }
 
-/// Sparse pushes, some of which name rows twice where the rule allows it, and dense ones of a part.
+/// Returns sparse pushes, some with repeated rows if the rule allows them, and partial dense pushes.
 template <class T>
 void push_some(TwoStores& stores, std::uint32_t id, std::uint64_t rows, std::uint64_t width, bool twice) {
   std::mt19937 random(id);
@@ -88,7 +87,7 @@ void expect_same_for_all(TwoStores& stores, std::uint32_t& id, const Optimizer& 
   }
 }
 
-TEST_F(DeviceShardTest, PushesDoWhatTheyDoOnTheHostForEveryDtypeAndOptimizer) {
+TEST_F(DeviceShardTest, PushesMatchTheHostForEveryDtypeAndOptimizer) {
   for (const bool deterministic : {false, true}) {
     TwoStores stores(deterministic);
     std::uint32_t id = 0;
@@ -104,7 +103,7 @@ TEST_F(DeviceShardTest, PushesDoWhatTheyDoOnTheHostForEveryDtypeAndOptimizer) {
   }
 }
 
-TEST_F(DeviceShardTest, LearningRatesChangeAsOnTheHost) {
+TEST_F(DeviceShardTest, LearningRatesMatchTheHost) {
   TwoStores stores;
   std::uint32_t id = 0;
   for (Optimizer optimizer : all_optimizers()) {
@@ -114,7 +113,7 @@ TEST_F(DeviceShardTest, LearningRatesChangeAsOnTheHost) {
     ++id;
     stores.create(one_shard<double>(id, {6, 4}, optimizer, initializers::uniform(-4, 4, id)));
     push_some<double>(stores, id, 6, 4, false);
-    // A part of the push before it is still collected, with the rate of before.
+    // A part of the previous push is still being collected, with the previous rate.
     stores.push(push_entry<double>(id, 0, {1, 2}, 0, 4, std::vector<double>(8, 2), true, false));
     stores.push(push_entry<double>(id, 0, {3}, 0, 4, std::vector<double>(4, 2), false, true));
     stores.push(rate_entry(id, 0, 0.75));
@@ -123,7 +122,7 @@ TEST_F(DeviceShardTest, LearningRatesChangeAsOnTheHost) {
   }
 }
 
-TEST_F(DeviceShardTest, RowsThatAreNamedTwiceCountAsOneWithTheSumOfTheirGradients) {
+TEST_F(DeviceShardTest, SumsGradientsOfRepeatedRows) {
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<double>(1, {4, 2}, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 1}));
   gpu.create(one_shard<double>(2, {4, 2}, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 1}));
@@ -150,7 +149,7 @@ void expect_same_operations(TwoStores& stores, std::uint32_t id) {
   }
 }
 
-TEST_F(DeviceShardTest, OtherOperationsThanPushesChangeTheSameRowsInTheSameOrder) {
+TEST_F(DeviceShardTest, RowOperationsMatchTheHost) {
   TwoStores stores;
   expect_same_operations<float>(stores, 1);
   expect_same_operations<double>(stores, 2);
@@ -158,7 +157,7 @@ TEST_F(DeviceShardTest, OtherOperationsThanPushesChangeTheSameRowsInTheSameOrder
   expect_same_operations<std::int32_t>(stores, 4);
 }
 
-TEST_F(DeviceShardTest, OperationsOn16BitNumbersAndBoolsRoundAsOnTheHost) {
+TEST_F(DeviceShardTest, OperationsOn16BitNumbersAndBoolsMatchTheHost) {
   TwoStores stores;
   stores.create(one_shard<bfloat16>(1, {3, 2}, optimizers::SGD{}, initializers::uniform(-1, 1, 3)));
   stores.push(with_op(push_entry<bfloat16>(1, 0, {2, 2}, 0, 2,
@@ -178,9 +177,9 @@ TEST_F(DeviceShardTest, OperationsOn16BitNumbersAndBoolsRoundAsOnTheHost) {
   EXPECT_EQ(stores.gpu.values<std::uint8_t>(2), (std::vector<std::uint8_t>{1, 0, 1, 1, 0}));
 }
 
-TEST_F(DeviceShardTest, PushesOfMoreThanAPieceAreTakenInPieces) {
+TEST_F(DeviceShardTest, SplitsLargePushesIntoPieces) {
   TwoStores stores;
-  // Three pieces of pinned memory, and rows of which two do not fit one.
+  // Three pieces of pinned memory, and rows of which no two fit in one piece.
   const std::uint64_t rows = 3 * ShardGpu::kPieceBytes / (512 * sizeof(float));
   stores.create(one_shard<float>(1, {rows, 512}, optimizers::Adagrad{}, initializers::uniform(-1, 1, 2)));
   std::vector<float> gradient(rows * 512);
@@ -196,7 +195,7 @@ TEST_F(DeviceShardTest, PushesOfMoreThanAPieceAreTakenInPieces) {
   expect_same<float>(stores, 2, 0);
 }
 
-TEST_F(DeviceShardTest, APushInPartsIsOneUpdateAndSettlesWhenItIsAsked) {
+TEST_F(DeviceShardTest, PushInPartsIsOneUpdateAndSettlesOnRequest) {
   OneStore gpu(ShardMemory::device);
   const Optimizer adam = optimizers::Adam{.learning_rate = 1};
   gpu.create(one_shard<double>(1, {4}, adam));
@@ -215,7 +214,7 @@ TEST_F(DeviceShardTest, APushInPartsIsOneUpdateAndSettlesWhenItIsAsked) {
   EXPECT_EQ(gpu.store().statistics().rows_pushed, 8U);
 }
 
-TEST_F(DeviceShardTest, DeterministicSumsAreTheSameBitsInEveryRun) {
+TEST_F(DeviceShardTest, DeterministicSumsAreReproducible) {
   const auto run = [] {
     OneStore gpu(ShardMemory::device, /*deterministic=*/true);
     gpu.create(one_shard<float>(1, {8, 4}, optimizers::SGD{.learning_rate = 0.1}));
@@ -233,7 +232,7 @@ TEST_F(DeviceShardTest, DeterministicSumsAreTheSameBitsInEveryRun) {
   EXPECT_NE(once[0], 0);
 }
 
-TEST_F(DeviceShardTest, StochasticRoundingKeepsSmallUpdatesOnTheAverage) {
+TEST_F(DeviceShardTest, StochasticRoundingPreservesTheMeanOfSmallUpdates) {
   OneStore gpu(ShardMemory::device);
   protocol::CreateShard chance =
       one_shard<bfloat16>(1, {1, 4096}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
@@ -241,7 +240,7 @@ TEST_F(DeviceShardTest, StochasticRoundingKeepsSmallUpdatesOnTheAverage) {
   gpu.create(chance);
   gpu.create(
       one_shard<bfloat16>(2, {1, 4096}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1)));
-  // A 16th of the step between two of these numbers, 16 times: nearest rounding never takes it.
+  // 16 updates by 1/16 of the spacing of these numbers: rounding to nearest would never change them.
   const std::vector<bfloat16> small(4096, bfloat16(-0.0078125F / 16));
   for (int push = 0; push < 16; ++push) {
     apply_entry(gpu.store(), push_entry<bfloat16>(1, 0, {}, 0, 4096, small));
@@ -256,7 +255,7 @@ TEST_F(DeviceShardTest, StochasticRoundingKeepsSmallUpdatesOnTheAverage) {
   EXPECT_NEAR(mean(1), 1.0078125, 0.0005);
 }
 
-TEST_F(DeviceShardTest, FirstValuesAreTheHostsBitForBit) {
+TEST_F(DeviceShardTest, InitialValuesMatchTheHostBitForBit) {
   TwoStores stores;
   std::uint32_t id = 0;
   const auto expect_equal = [&](const Initializer& initializer, std::vector<std::uint64_t> shape) {
@@ -272,7 +271,7 @@ TEST_F(DeviceShardTest, FirstValuesAreTheHostsBitForBit) {
   EXPECT_EQ(stores.gpu.values<float>(id), std::vector<float>(25, 0));
 }
 
-TEST_F(DeviceShardTest, AnUpdateGroupsSumIsAppliedToIt) {
+TEST_F(DeviceShardTest, AppliesTheSumOfAnUpdateGroup) {
   TwoStores stores;
   protocol::CreateShard request = one_shard<double>(1, {4, 2}, optimizers::Adam{.learning_rate = 0.5});
   request.group = 1;
@@ -303,7 +302,7 @@ TEST_F(DeviceShardTest, AnUpdateGroupsSumIsAppliedToIt) {
   expect_same<double>(stores, 1, 1e-12);
 }
 
-TEST_F(DeviceShardTest, APushThatDoesNotFitIsDropped) {
+TEST_F(DeviceShardTest, DropsAPushThatDoesNotFit) {
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {4, 2}, optimizers::SGD{}));
   apply_entry(gpu.store(), push_entry<float>(1, 0, {4}, 0, 2, {1, 1}));
@@ -315,8 +314,8 @@ TEST_F(DeviceShardTest, APushThatDoesNotFitIsDropped) {
 
 std::vector<float> frozen(FrozenRows& rows, std::size_t array, std::uint64_t width) {
   std::vector<float> out(rows.rows() * width);
-  std::mutex mutex;  // the store's
-  // In pieces, as the writer of a checkpoint asks for them.
+  std::mutex mutex;  // of the store
+  // In pieces, as the writer of a checkpoint reads them.
   for (std::uint64_t first = 0; first < rows.rows(); first += 1000) {
     const std::uint64_t count = std::min<std::uint64_t>(1000, rows.rows() - first);
     rows.copy(array, first, count, reinterpret_cast<std::byte*>(out.data() + first * width), mutex);
@@ -324,7 +323,7 @@ std::vector<float> frozen(FrozenRows& rows, std::size_t array, std::uint64_t wid
   return out;
 }
 
-/// In the memory of the GPU, or of the host where there is too little of it.
+/// Takes a snapshot in GPU memory, or in host memory if there is too little GPU memory.
 void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
   gpu::use_stand_ins(1, gpu_bytes);
   constexpr std::uint64_t kRows = 1 << 17;
@@ -353,12 +352,12 @@ void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
   EXPECT_EQ(frozen(some, 0, 4), (std::vector<float>{28, 29, 30, 31, 280000, 280001, 280002, 280003}));
   std::vector<float> now(4);
   shard->read_rows(1, std::vector<std::uint32_t>{1}, reinterpret_cast<std::byte*>(now.data()));
-  EXPECT_EQ(now, (std::vector<float>{5, 6, 7, 8})) << "the push came after the copies";
+  EXPECT_EQ(now, (std::vector<float>{5, 6, 7, 8})) << "the push was applied after the copies";
 }
 
-TEST_F(DeviceShardTest, ASnapshotIsAsItWasWhereverThereIsRoomForIt) {
+TEST_F(DeviceShardTest, SnapshotIsConsistentInGpuAndHostMemory) {
   stream_.reset();
-  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it needs a GPU with little memory";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "needs a GPU with little memory";
   expect_frozen(std::uint64_t{64} << 20, true);
   expect_frozen(std::uint64_t{15} << 20, false);
 }
@@ -373,33 +372,31 @@ std::string refusal(const std::function<void()>& of, Code code) {
   return "nothing was refused";
 }
 
-TEST_F(DeviceShardTest, WithoutAGpuItSaysWhoWantsOneAndWhatToDo) {
+TEST_F(DeviceShardTest, RejectsAVariableWithoutAGpu) {
   transport::LoopHub hub;
   const auto fabric = hub.open();
   Store store(*fabric, 1 << 20, 3);
   store.device()->configure([]() -> int { throw Error(Code::failed_precondition, "no driver"); }, false);
   protocol::CreateShard request = one_shard<float>(1, {4, 2}, optimizers::SGD{});
   request.memory = ShardMemory::device;
-  EXPECT_EQ(
-      refusal([&] { (void)store.create(request); }, Code::failed_precondition),
-      "variable \"v1\" is to lie in the memory of a GPU, and ps 3 has none to use: no driver; start the "
-      "ps where there is one, or leave the variable in the memory of hosts (ShardMemory::host, "
-      "--ps-memory host)");
+  EXPECT_THAT(refusal([&] { (void)store.create(request); }, Code::failed_precondition),
+              testing::AllOf(HasSubstr("\"v1\""), HasSubstr("ps 3 "), HasSubstr("no driver"),
+                             HasSubstr("--ps-memory host")));
   request.memory = ShardMemory::host;
   EXPECT_NO_THROW((void)store.create(request));
 }
 
-TEST_F(DeviceShardTest, WithoutRoomAVariableIsRefusedAndTheRestGoesOn) {
+TEST_F(DeviceShardTest, RejectsAVariableThatExceedsGpuMemory) {
   stream_.reset();
-  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "would use all memory of a GPU";
   gpu::use_stand_ins(1, std::uint64_t{12} << 20);
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {4, 2}, optimizers::SGD{}));
   const std::uint64_t free = gpu::info(0).free_bytes;
   const auto large = one_shard<float>(2, {300000, 4}, optimizers::Adam{});
   EXPECT_THAT(refusal([&] { gpu.create(large); }, Code::resource_exhausted),
-              testing::AllOf(HasSubstr("variable \"v2\": ps 0 has no room for shard v2, 300000 rows"),
-                             HasSubstr("GPU 0")));
+              testing::AllOf(HasSubstr("shard v2 of variable \"v2\""), HasSubstr("ps 0"),
+                             HasSubstr("300000 rows"), HasSubstr("GPU 0")));
   EXPECT_EQ(gpu::info(0).free_bytes, free);
   apply_entry(gpu.store(), push_entry<float>(1, 0, {3}, 0, 2, {1, 1}));
   EXPECT_NE(gpu.values<float>(1)[6], 0);
@@ -412,9 +409,9 @@ TEST_F(DeviceShardTest, WithoutRoomAVariableIsRefusedAndTheRestGoesOn) {
   EXPECT_EQ(gpu.store().statistics().gpu_bytes, 4 * 2 * 4U);
 }
 
-TEST_F(DeviceShardTest, PushesOfAnySizeHaveTheirRoomOnceAVariableIsMade) {
+TEST_F(DeviceShardTest, CreationReservesMemoryForPushesOfAnySize) {
   stream_.reset();
-  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "would use all memory of a GPU";
   for (const bool deterministic : {false, true}) {
     gpu::use_stand_ins(1, std::uint64_t{40} << 20);
     TwoStores stores(deterministic);
@@ -432,7 +429,7 @@ TEST_F(DeviceShardTest, PushesOfAnySizeHaveTheirRoomOnceAVariableIsMade) {
   }
 }
 
-TEST_F(DeviceShardTest, StepsAndCountersAreSeenWhenTheGpuIsDone) {
+TEST_F(DeviceShardTest, PublishesStepsAndCountersAfterTheGpuHasSettled) {
   transport::LoopHub hub;
   const std::unique_ptr<transport::Fabric> fabric = hub.open();
   Store* shown = nullptr;
@@ -470,8 +467,8 @@ TEST_F(DeviceShardTest, StepsAndCountersAreSeenWhenTheGpuIsDone) {
   EXPECT_EQ(counted, 1);
 }
 
-TEST_F(DeviceShardTest, WhatGoesWrongOnTheGpuIsKnownWhoeverWasTold) {
-  if (!gpu::are_stand_ins()) GTEST_SKIP() << "a GPU does not fail at a test's word";
+TEST_F(DeviceShardTest, ThrowIfFailedReportsAnyGpuFailure) {
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "only stand-ins fail on request";
   OneStore gpu(ShardMemory::device);
   gpu.create(one_shard<float>(1, {4, 1}, optimizers::SGD{}));
   EXPECT_NO_THROW(gpu.store().device()->throw_if_failed());
@@ -479,7 +476,7 @@ TEST_F(DeviceShardTest, WhatGoesWrongOnTheGpuIsKnownWhoeverWasTold) {
   const auto shard = std::dynamic_pointer_cast<const DeviceShard>(gpu.store().view(1, 0).shard);
   shard->table().gpu().stream().stand_in()->put([] { throw Error(Code::internal, "no kernel"); });
   EXPECT_THROW(gpu.store().settle(), Error);
-  EXPECT_TRUE(gpu.store().unsettled()) << "nobody is told that it is there";
+  EXPECT_TRUE(gpu.store().unsettled()) << "the push must not count as applied";
   EXPECT_THAT(refusal([&] { gpu.store().device()->throw_if_failed(); }, Code::internal),
               HasSubstr("no kernel"));
 }
@@ -498,13 +495,13 @@ TEST_F(DeviceShardTest, AcceptsPushesFromTheMemoryOfItsOwnGpuOnly) {
   protocol::CreateShard grouped = one_shard<float>(2, {4, 1}, optimizers::SGD{});
   grouped.group = 1;
   gpu.create(grouped);
-  EXPECT_FALSE(gpu.store().device()->reserve(2, 0, 0, 4)) << "a group holds pushes in host memory";
+  EXPECT_FALSE(gpu.store().device()->reserve(2, 0, 0, 4)) << "an update group holds pushes in host memory";
   (void)refusal([&] { (void)gpu.store().device()->reserve(9, 0, 0, 1); }, Code::not_found);
 }
 
-TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNothingHasChanged) {
+TEST_F(DeviceShardTest, RejectsAGradientWithoutMemoryForItsCopy) {
   stream_.reset();
-  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "would use all memory of a GPU";
   gpu::use_stand_ins(1, std::uint64_t{24} << 20);
   const gpu::Stream stream(0);
   gpu::Event made(0);
@@ -517,7 +514,7 @@ TEST_F(DeviceShardTest, AGradientInTheGpuForWhoseCopyThereIsNoRoomIsRefusedAndNo
     protocol::PushHeader header{.kind = protocol::PushKind::dense, .variable = 1, .rows = 100};
     header.bytes = protocol::entry_bytes(header.kind, header.rows, 4 * sizeof(float));
     header.first_part = header.last_part = 1;
-    if (!gpu.store().device()->reserve(1, 0, 0, header.rows)) ADD_FAILURE() << "it is in that GPU";
+    if (!gpu.store().device()->reserve(1, 0, 0, header.rows)) ADD_FAILURE() << "the shard is on that GPU";
     gpu.store().device()->apply(header, {}, reinterpret_cast<const std::byte*>(gradient.data()), made);
   };
   {

@@ -1,5 +1,5 @@
-// fast_parts_test.cpp -- a ps's files in the fast level: with and without room, seen by the coordinator or
-// not.
+// fast_parts_test.cpp -- files of a ps in the fast level, with and without disk space, and seen by the
+// coordinator or not.
 #include "ps/durability/fast_parts.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class FastPartsTest : public testing::Test {
   bool warned_ = false;
 };
 
-TEST_F(FastPartsTest, AreDrained) {
+TEST_F(FastPartsTest, DrainsToTheCheckpointDirectory) {
   const io::FastPlace location = level_.begin(1);
   {
     FastParts fast(location, warned_);
@@ -53,7 +53,7 @@ TEST_F(FastPartsTest, AreDrained) {
     EXPECT_TRUE(fast.seen_by_coordinator());
     EXPECT_FALSE(fs::exists(unfinished_ / report->file));
     fs::rename(location.folder,
-               location.folder.parent_path() / "checkpoint-00000001");  // it is published meanwhile
+               location.folder.parent_path() / "checkpoint-00000001");  // published in the meantime
     fast.drain(unfinished_, {});
     EXPECT_EQ(fs::file_size(unfinished_ / report->file), report->bytes);
   }
@@ -61,7 +61,7 @@ TEST_F(FastPartsTest, AreDrained) {
   EXPECT_FALSE(warned_);
 }
 
-TEST_F(FastPartsTest, ThatTheCoordinatorDoesNotSeeAreRemoved) {
+TEST_F(FastPartsTest, RemovesFilesThatTheCoordinatorDoesNotSee) {
   io::FastPlace location = level_.begin(1);
   const fs::path earlier = location.folder.parent_path() / "checkpoint-00000009";
   for (const std::string owner : {"", "another coordinator's\n"}) {
@@ -79,7 +79,7 @@ TEST_F(FastPartsTest, ThatTheCoordinatorDoesNotSeeAreRemoved) {
   }
 }
 
-TEST_F(FastPartsTest, AreNotWrittenThroughALinkOfAnotherUser) {
+TEST_F(FastPartsTest, RejectsALinkOfAnotherUser) {
   const fs::path victim = folder_.path() / "victim";
   fs::create_directories(victim / "checkpoint-00000009");
   fs::create_directories(folder_.path() / "fast");
@@ -95,7 +95,7 @@ TEST_F(FastPartsTest, AreNotWrittenThroughALinkOfAnotherUser) {
   EXPECT_EQ(reads_, 0);
 }
 
-TEST_F(FastPartsTest, ThatAreNotWhatWasWrittenAreNotDrained) {
+TEST_F(FastPartsTest, RejectsModifiedFilesWhenDraining) {
   const io::FastPlace location = level_.begin(1);
   FastParts fast(location, warned_);
   const auto report = fast.write("part-00000-of-00001.h5", arrays());
@@ -107,7 +107,7 @@ TEST_F(FastPartsTest, ThatAreNotWhatWasWrittenAreNotDrained) {
   EXPECT_TRUE(error.starts_with((location.folder / report->file).string() + " is damaged")) << error;
 }
 
-TEST_F(FastPartsTest, WithoutRoomThereAreNoneAndNoRowIsRead) {
+TEST_F(FastPartsTest, ReadsNoRowIfTheDiskIsFull) {
   FastParts fast(level_.begin(1), warned_);
   ASSERT_TRUE(fast.write("part-00000-of-00002.h5", arrays()));
   reads_ = 0;
@@ -115,11 +115,11 @@ TEST_F(FastPartsTest, WithoutRoomThereAreNoneAndNoRowIsRead) {
   EXPECT_EQ(reads_, 0);
   EXPECT_TRUE(warned_);
   EXPECT_FALSE(fast.seen_by_coordinator());
-  fast.drain(unfinished_, {});  // what had room
+  fast.drain(unfinished_, {});  // the files that were written
   EXPECT_TRUE(fs::exists(unfinished_ / "part-00000-of-00002.h5"));
 }
 
-TEST_F(FastPartsTest, WithoutAFolderThereAreNone) {
+TEST_F(FastPartsTest, WritesNothingWithoutADirectory) {
   io::FastPlace location = level_.begin(1);
   const fs::path file = folder_.write("file", "");
   location.folder = file / "checkpoints-0/checkpoint-00000001.tmp";

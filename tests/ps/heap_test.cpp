@@ -1,4 +1,4 @@
-// heap_test.cpp -- pieces of registered memory do not overlap, and others can open windows onto them.
+// heap_test.cpp -- tests that pieces of registered memory do not overlap and can be accessed by windows.
 #include "ps/shard/heap.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST_F(HeapTest, PiecesAreAlignedZeroedAndDoNotOverlap) {
   }
 }
 
-TEST_F(HeapTest, SmallPiecesShareASlabAndLargeOnesHaveARegionOfTheirOwn) {
+TEST_F(HeapTest, SmallPiecesShareASlabAndLargePiecesHaveTheirOwnRegion) {
   EXPECT_EQ(heap_.bytes(), 0U);
   const Piece a = heap_.allocate(100);
   const Piece b = heap_.allocate(100);
@@ -50,12 +50,12 @@ TEST_F(HeapTest, SmallPiecesShareASlabAndLargeOnesHaveARegionOfTheirOwn) {
   EXPECT_NE(large.region, a.region);
   EXPECT_EQ(large.offset, 0U);
   EXPECT_EQ(heap_.bytes(), 4 * kSlab);
-  // The open slab goes on being used.
+  // The open slab is still used.
   EXPECT_EQ(heap_.allocate(100).region, a.region);
   EXPECT_EQ(heap_.bytes(), 4 * kSlab);
 }
 
-TEST_F(HeapTest, GoesBackToWhereItWas) {
+TEST_F(HeapTest, RollsBackToAMark) {
   const Piece first = heap_.allocate(100);
   const Heap::Mark mark = heap_.mark();
   const std::uint64_t bytes = heap_.bytes();
@@ -68,11 +68,11 @@ TEST_F(HeapTest, GoesBackToWhereItWas) {
   EXPECT_EQ(heap_.bytes(), bytes);
   const Piece again = heap_.allocate(100);
   EXPECT_EQ(again.data, second.data);
-  EXPECT_EQ(again.data[0], std::byte{0}) << "a piece is zeroed";
+  EXPECT_EQ(again.data[0], std::byte{0}) << "a new piece must be zeroed";
   EXPECT_EQ(again.region, first.region);
 }
 
-TEST_F(HeapTest, AWindowOpensOntoThePiece) {
+TEST_F(HeapTest, OpensAWindowToAPiece) {
   const Piece first = heap_.allocate(5000);
   const Piece piece = heap_.allocate(5000);
   const auto client = hub_.open();
@@ -84,7 +84,7 @@ TEST_F(HeapTest, AWindowOpensOntoThePiece) {
   EXPECT_EQ(window->mapped()[first.offset + 17], std::byte{0});
 }
 
-TEST_F(HeapTest, ARegionThatIsNotThereIsRefused) {
+TEST_F(HeapTest, RejectsAnUnknownRegion) {
   (void)heap_.allocate(1);
   EXPECT_NO_THROW((void)heap_.key(0));
   EXPECT_THROW((void)heap_.key(1), Error);

@@ -1,4 +1,4 @@
-// host_shard_test.cpp -- one shard in host memory, without a store.
+// host_shard_test.cpp -- tests a shard in host memory without a store.
 // Tests: src/ps/shard/frozen_rows.hpp
 #include "ps/shard/host_shard.hpp"
 
@@ -24,8 +24,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Memory for a shard of rows of two doubles, and the shard. `first_row` is that of the shard in a variable
-/// of 100 rows.
+/// A shard whose rows are two doubles, and its memory. `first_row`: of the shard in a variable of 100 rows.
 class HostShardTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kWidth = 2;
@@ -109,7 +108,7 @@ TEST_F(HostShardTest, AppliesSparseAndDensePushesInPlace) {
   EXPECT_THAT(values_, ElementsAre(-3, -4, -10, -20, -30, -40, -1, -2));
   apply(with_op(push_entry<double>(1, 0, {2}, 0, kWidth, {7, 8}), protocol::RowOp::set));
   EXPECT_THAT(values_, ElementsAre(-3, -4, -10, -20, 7, 8, -1, -2));
-  EXPECT_EQ(shard_->steps(), 2) << "an assignment is no step of the optimizer";
+  EXPECT_EQ(shard_->steps(), 2) << "an assignment is not an optimizer step";
   EXPECT_EQ(shard_->rows_moved(), 5U);
 }
 
@@ -158,7 +157,7 @@ TEST_F(HostShardTest, RejectsGradientsInTheMemoryOfAGpu) {
   EXPECT_FALSE(fits(bytes));
 }
 
-TEST_F(HostShardTest, IsConsistentWhenNoPushIsHalfApplied) {
+TEST_F(HostShardTest, IsConsistentWhenNoPushIsPartiallyApplied) {
   HostShard& shard = make(4, optimizers::Adam{});
   push({0}, {1, 1}, true, false);
   EXPECT_FALSE(shard.is_consistent());
@@ -177,7 +176,7 @@ TEST_F(HostShardTest, IsConsistentWhenNoPushIsHalfApplied) {
   EXPECT_EQ(version(), before + 2) << "there was no unfinished push";
 }
 
-TEST_F(HostShardTest, CountsPartsThatAnEarlierRunHadApplied) {
+TEST_F(HostShardTest, CountsPartsAppliedByAnEarlierRun) {
   HostShard& shard = make(4, optimizers::SGD{.learning_rate = 1});
   protocol::PushHeader header;
   header.kind = protocol::PushKind::dense;
@@ -190,9 +189,9 @@ TEST_F(HostShardTest, CountsPartsThatAnEarlierRunHadApplied) {
   EXPECT_EQ(shard.rows_moved(), 1U);
 }
 
-TEST_F(HostShardTest, ResumesWithAVersionThatTheProcessBeforeDidNotPublish) {
+TEST_F(HostShardTest, ResumesWithAnUnpublishedVersion) {
   HostShard& shard = make(4, optimizers::SGD{});
-  line_[0] = 7;  // killed while it wrote
+  line_[0] = 7;  // killed during a change
   shard.resume(0);
   EXPECT_EQ(version(), 8U);
   shard.resume(1);
@@ -214,7 +213,7 @@ TEST_F(HostShardTest, FreezesValuesAndSlotsBeforeLaterPushes) {
   EXPECT_EQ(read(*frozen, 1), accumulator);
 }
 
-TEST_F(HostShardTest, FreezesRowsTouchedSinceTheSaveOfThatMark) {
+TEST_F(HostShardTest, FreezesRowsTouchedSinceTheMarkedSave) {
   HostShard& shard = make(4, optimizers::SGD{.learning_rate = -1});
   shard.release(shard.freeze({.since = 0, .mark = 7}));
   push({3, 1}, {3, 3, 1, 1});
@@ -223,7 +222,7 @@ TEST_F(HostShardTest, FreezesRowsTouchedSinceTheSaveOfThatMark) {
   EXPECT_EQ(changed->row(0), 1U);
   shard.release(changed);
   const auto unknown = shard.freeze({.since = 7, .mark = 0});
-  EXPECT_EQ(read(*unknown).size(), 8U) << "marks are of the last save only, so all rows are saved";
+  EXPECT_EQ(read(*unknown).size(), 8U) << "only the mark of the last save is known, so all rows are saved";
   shard.release(unknown);
   const auto none = shard.freeze({.since = 8, .mark = 0});
   EXPECT_TRUE(read(*none).empty());

@@ -1,4 +1,4 @@
-// initialize_test.cpp -- first values: distribution, and independence from sharding.
+// initialize_test.cpp -- distribution of initial values, and their independence from sharding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ TEST(Philox, MatchesTheKnownAnswers) {
             (std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
 }
 
-TEST(Initialize, AnElementDependsOnItsIndexAlone) {
+TEST(Initialize, ElementDependsOnlyOnItsIndex) {
   for (const Initializer& init : {initializers::normal(1, 2, 7), initializers::uniform(-1, 1, 7)}) {
     const auto whole = values(init, 0, 1001);
     for (const std::uint64_t first : {0, 1, 2, 333, 500, 999}) {

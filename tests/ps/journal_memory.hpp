@@ -1,4 +1,4 @@
-// journal_memory.hpp -- memory of a journal that outlives the process that wrote it.
+// journal_memory.hpp -- persistent memory of a journal.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace capstan::ps {
 
-/// Zeroed memory for entries of at most `entry_bytes`, and a line behind it that no journal may change.
+/// Zeroed memory for entries of at most `entry_bytes`, followed by a guard line that must not change.
 class JournalMemory {
  public:
   explicit JournalMemory(std::uint64_t entry_bytes)

@@ -1,4 +1,4 @@
-// journal_test.cpp -- entries, logged groups, and what the next process undoes.
+// journal_test.cpp -- entries, logged groups, and their undo in the next process.
 #include "ps/durability/journal.hpp"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(JournalTest, HasNoEntryInZeroedMemory) {
   EXPECT_EQ(arrays(), before);
 }
 
-TEST_F(JournalTest, NextProcessFindsTheEntryThatWasBegunLast) {
+TEST_F(JournalTest, NextProcessFindsTheLatestEntry) {
   header_.variable = 3;
   header_.shard = 4;
   header_.rank = 5;
@@ -122,7 +122,7 @@ TEST_F(JournalTest, UndoRestoresTheOldestContentsOfARowThatSeveralGroupsChange) 
   EXPECT_EQ(arrays(), before);
 }
 
-TEST_F(JournalTest, UndoRestoresARowThatOneGroupNamesTwice) {
+TEST_F(JournalTest, UndoRestoresARowRepeatedInAGroup) {
   const Arrays before = arrays();
   begin();
   change({5, 6, 5}, std::byte{0xAA});
@@ -130,7 +130,7 @@ TEST_F(JournalTest, UndoRestoresARowThatOneGroupNamesTwice) {
   EXPECT_EQ(arrays(), before);
 }
 
-TEST_F(JournalTest, UndoRestoresAGroupOfTheMostRows) {
+TEST_F(JournalTest, UndoRestoresAGroupOfMaximumSize) {
   const Arrays before = arrays();
   std::vector<std::uint32_t> rows(Journal::kGroupRows);
   std::iota(rows.begin(), rows.end(), 100U);
@@ -141,7 +141,7 @@ TEST_F(JournalTest, UndoRestoresAGroupOfTheMostRows) {
   EXPECT_EQ(arrays(), before);
 }
 
-TEST_F(JournalTest, UndoRestoresOneStretchOfBytesPerArray) {
+TEST_F(JournalTest, UndoRestoresARangeOfBytesPerArray) {
   const Arrays before = arrays();
   Journal::Group group;
   group.bases[0] = values_.data();
@@ -158,7 +158,7 @@ TEST_F(JournalTest, UndoRestoresOneStretchOfBytesPerArray) {
   EXPECT_EQ(arrays(), before);
 }
 
-TEST_F(JournalTest, UndoLeavesArraysAloneThatWereNotLogged) {
+TEST_F(JournalTest, UndoPreservesArraysThatWereNotLogged) {
   Journal::Group group;
   group.bases[0] = values_.data();
   group.bytes[0] = group.bytes[1] = group.bytes[2] = 8;
@@ -174,14 +174,14 @@ TEST_F(JournalTest, UndoLeavesArraysAloneThatWereNotLogged) {
   EXPECT_EQ(slot0_[0], std::byte{0xDD});
 }
 
-TEST_F(JournalTest, UndoMayBeInterruptedAndRepeated) {
+TEST_F(JournalTest, UndoIsIdempotentAfterAnInterruption) {
   const Arrays before = arrays();
   begin();
   change({5, 6}, std::byte{0xAA});
   change({6, 7}, std::byte{0xBB});
   const Arrays changed = arrays();
   undo_in_next_process();
-  // As an undo that was killed leaves them: the last group restored, the first one not yet.
+  // State after a killed undo: the last group is restored, the first is not.
   slot1_ = changed.slot1;
   undo_in_next_process();
   EXPECT_EQ(arrays(), before);
@@ -189,7 +189,7 @@ TEST_F(JournalTest, UndoMayBeInterruptedAndRepeated) {
   EXPECT_EQ(arrays(), before);
 }
 
-TEST_F(JournalTest, UndoLeavesTheEntriesBeforeTheLast) {
+TEST_F(JournalTest, UndoPreservesEarlierEntries) {
   begin();
   change({5, 6}, std::byte{0xAA});
   begin();
@@ -201,7 +201,7 @@ TEST_F(JournalTest, UndoLeavesTheEntriesBeforeTheLast) {
   EXPECT_EQ(arrays(), committed);
 }
 
-TEST_F(JournalTest, RefusesAnEntryThatIsLargerThanItsMemory) {
+TEST_F(JournalTest, RejectsAnEntryLargerThanItsMemory) {
   const Arrays before = arrays();
   begin();
   const std::vector<std::uint32_t> rows{1, 2, 3};
@@ -210,15 +210,15 @@ TEST_F(JournalTest, RefusesAnEntryThatIsLargerThanItsMemory) {
       change(rows, static_cast<std::byte>(group));
   });
   EXPECT_TRUE(memory_.is_guard_intact());
-  // The group that was refused has not changed; those before it can be undone.
+  // The rejected group has not changed, and the groups before it can be undone.
   undo_in_next_process();
   EXPECT_EQ(arrays(), before);
   begin();
-  EXPECT_NO_THROW(change(rows, std::byte{0xEE})) << "a refused entry takes no memory from the next";
+  EXPECT_NO_THROW(change(rows, std::byte{0xEE})) << "a rejected entry takes no memory from the next";
 }
 
-TEST_F(JournalTest, WritesNothingBehindItsMemory) {
-  // The last group ends at any line before or behind the end, depending on the length of the first one.
+TEST_F(JournalTest, WritesNothingBeyondItsMemory) {
+  // Depending on the length of the first group, the last one ends at any line around the end.
   for (std::uint64_t first = 1; first < kRows * kValueBytes; first += protocol::kCacheLine) {
     JournalMemory memory(4096);
     Journal journal = memory.open();

@@ -1,4 +1,5 @@
-// kernels_test.cpp -- every optimizer against a scalar version in double, sparse and dense, odd widths.
+// kernels_test.cpp -- compares every optimizer with a scalar version in double, for sparse and dense updates
+// and odd widths.
 #include "ps/update/kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -16,8 +17,8 @@
 namespace capstan::ps {
 namespace {
 
-/// Five pushes, the third one dense. The arrays end where the last row ends, so a kernel that writes past a
-/// row spoils the next one, or the heap.
+/// Five pushes, the third one dense. The arrays end with the last row, so a kernel that writes past a row
+/// corrupts the next row or the heap.
 template <class T>
 void check(const Optimizer& o, std::uint64_t width, double tolerance) {
   constexpr std::uint64_t kRows = 20;
@@ -80,7 +81,7 @@ const std::vector<Optimizer>& all() {
   return optimizers;
 }
 
-TEST(Kernels, AgreeWithTheScalarRules) {
+TEST(Kernels, MatchTheScalarRules) {
   for (const Optimizer& o : all()) {
     for (const std::uint64_t width : {1, 2, 3, 7, 8, 15, 16, 17, 31, 64, 100, 256}) {
       check<float>(o, width, 2e-5);
@@ -89,7 +90,7 @@ TEST(Kernels, AgreeWithTheScalarRules) {
   }
 }
 
-/// In float and rounded once a push; slots are float.
+/// Computed in float and rounded once per push; slots are float.
 template <class T>
 void check_halves(const Optimizer& o, std::uint64_t width) {
   const std::size_t slots = protocol::slots_of(o.kind).size();
@@ -119,7 +120,7 @@ void check_halves(const Optimizer& o, std::uint64_t width) {
   }
 }
 
-TEST(Kernels, SixteenBitNumbersAreFloatsThatAreRounded) {
+TEST(Kernels, SixteenBitNumbersAreComputedInFloat) {
   for (const Optimizer& o : all()) {
     for (const std::uint64_t width : {1, 17, 2000}) {
       check_halves<float16>(o, width);
@@ -128,8 +129,8 @@ TEST(Kernels, SixteenBitNumbersAreFloatsThatAreRounded) {
   }
 }
 
-/// The widest vectors are what `apply` takes; other CPUs have narrower ones.
-TEST(Kernels, EveryVectorWidthOfThisCpuAgrees) {
+/// `apply` uses the widest vectors; other CPUs have narrower ones.
+TEST(Kernels, EveryVectorWidthOfThisCpuMatches) {
   const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
   ASSERT_FALSE(targets.empty());
   for (const std::int64_t target : targets) {
@@ -145,7 +146,7 @@ TEST(Kernels, EveryVectorWidthOfThisCpuAgrees) {
   hwy::GetChosenTarget().DeInit();
 }
 
-TEST(Kernels, RowsThatAPushDoesNotNameStayAsTheyAre) {
+TEST(Kernels, PreservesRowsOutsideThePush) {
   constexpr std::uint64_t kWidth = 17;
   const std::vector<std::uint32_t> rows{4, 1};
   for (const Optimizer& o : all()) {
@@ -199,7 +200,7 @@ TEST(Kernels, FtrlGivesExactZerosUnderL1) {
   }
 }
 
-TEST(Kernels, FtrlLeavesAValueThatHasSeenNoGradient) {
+TEST(Kernels, FtrlPreservesAValueWithoutGradients) {
   std::vector<double> w{3, 3}, n{0, 0}, z{0, 0};
   const std::vector<double> gradient{0, 1};
   apply(optimizers::FTRL{.learning_rate = 0.5, .initial_accumulator = 0},
@@ -208,7 +209,7 @@ TEST(Kernels, FtrlLeavesAValueThatHasSeenNoGradient) {
   EXPECT_EQ(w[1], 2.5);  // one step of Adagrad
 }
 
-TEST(Kernels, IntegersTakeWholeSteps) {
+TEST(Kernels, IntegersUseIntegralSteps) {
   std::vector<std::int64_t> w{10, 20, 30, 40};
   const std::vector<std::int64_t> gradient{-1, -2, 3, 4};
   const std::vector<std::uint32_t> rows{1, 0};
@@ -217,7 +218,7 @@ TEST(Kernels, IntegersTakeWholeSteps) {
   EXPECT_EQ(w, (std::vector<std::int64_t>{7, 16, 31, 42}));
 }
 
-TEST(Kernels, NoRowsAreNoUpdate) {
+TEST(Kernels, AcceptsAnUpdateWithoutRows) {
   std::vector<float> w{1, 2};
   apply(optimizers::SGD{1}, Update<float>{w.data(), nullptr, nullptr, 2, nullptr, 0, 0, nullptr, 1});
   EXPECT_EQ(w, (std::vector<float>{1, 2}));

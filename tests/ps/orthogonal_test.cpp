@@ -1,4 +1,4 @@
-// orthogonal_test.cpp -- rows or columns of an orthogonal initializer are orthonormal, times its gain.
+// orthogonal_test.cpp -- tests that rows or columns of orthogonal_matrix are orthonormal, times the gain.
 #include "ps/shard/orthogonal.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace capstan::ps {
 namespace {
 
-/// Of the shorter side: the products of each of its vectors with each other one.
+/// Checks the products of all pairs of vectors of the shorter side.
 void expect_orthonormal(const std::vector<double>& matrix, std::uint64_t rows, std::uint64_t columns,
                         double gain) {
   ASSERT_EQ(matrix.size(), rows * columns);
@@ -29,22 +29,22 @@ void expect_orthonormal(const std::vector<double>& matrix, std::uint64_t rows, s
   }
 }
 
-TEST(OrthogonalMatrix, HasOrthonormalColumnsWhereItIsTall) {
+TEST(OrthogonalMatrix, HasOrthonormalColumnsIfTall) {
   expect_orthonormal(orthogonal_matrix(20, 7, 1, 3), 20, 7, 1);
 }
 
-TEST(OrthogonalMatrix, HasOrthonormalRowsWhereItIsWide) {
+TEST(OrthogonalMatrix, HasOrthonormalRowsIfWide) {
   expect_orthonormal(orthogonal_matrix(7, 20, 1, 3), 7, 20, 1);
 }
 
 TEST(OrthogonalMatrix, IsScaledByItsGain) { expect_orthonormal(orthogonal_matrix(9, 9, 2.5, 3), 9, 9, 2.5); }
 
-TEST(OrthogonalMatrix, FollowsFromItsSeed) {
+TEST(OrthogonalMatrix, DependsOnItsSeed) {
   EXPECT_EQ(orthogonal_matrix(5, 5, 1, 3), orthogonal_matrix(5, 5, 1, 3));
   EXPECT_NE(orthogonal_matrix(5, 5, 1, 3), orthogonal_matrix(5, 5, 1, 4));
 }
 
-TEST(OrthogonalMatrix, OfOneElementIsPlusOrMinusItsGain) {
+TEST(OrthogonalMatrix, SingleElementIsPlusOrMinusItsGain) {
   EXPECT_DOUBLE_EQ(std::abs(orthogonal_matrix(1, 1, 3, 1).at(0)), 3);
 }
 

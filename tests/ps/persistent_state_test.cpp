@@ -1,5 +1,5 @@
-// persistent_state_test.cpp -- a ps is killed again and again while it applies pushes; what it has in the end
-// is, bit for bit, what one has that lived all the time.
+// persistent_state_test.cpp -- kills a ps repeatedly while it applies pushes, and compares its final state
+// bit for bit with that of a ps that was not killed.
 #include "ps/durability/persistent_state.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Table {
   Optimizer optimizer;
 };
 
-/// Narrow and wide rows, two slots, one, none; a row that is larger than a group.
+/// Narrow and wide rows; two, one and no slots; a row larger than a group.
 const std::vector<Table>& tables() {
   static const std::vector<Table> all{{DType::float32, 24, optimizers::Adam{}},
                                       {DType::bfloat16, 40, optimizers::Adagrad{}},
@@ -53,7 +53,7 @@ std::vector<std::byte> entry_of(std::mt19937_64& random, std::uint32_t table, st
   return push_entry<T>(table, 0, rows, random() % (kRows - count), width, gradient);
 }
 
-/// The k-th entry that the pusher pushes: it follows from k alone.
+/// Returns the k-th entry of the pusher, which depends only on k.
 std::vector<std::byte> make_entry(std::uint64_t k) {
   std::mt19937_64 random(k);
   std::vector<std::byte> bytes;
@@ -84,14 +84,14 @@ std::vector<std::byte> make_entry(std::uint64_t k) {
   }
   protocol::PushHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  header.closure = 1 + k / 5;  // each closure has five
+  header.closure = 1 + k / 5;  // five entries per closure
   header.call = static_cast<std::uint32_t>(k % 5);
   header.rank = kPusher;
   std::memcpy(bytes.data(), &header, sizeof header);
   return bytes;
 }
 
-/// Made once, before the first life.
+/// Memory created once, before the first process.
 const std::vector<std::byte>& entry(std::uint64_t k) {
   static const std::vector<std::vector<std::byte>> all = [] {
     std::vector<std::vector<std::byte>> made;
@@ -101,18 +101,18 @@ const std::vector<std::byte>& entry(std::uint64_t k) {
   return all[k];
 }
 
-/// One life: the ps, and its pusher, whose entries all lie behind what it has published.
-class Life {
+/// One process of the ps, and the pusher, which continues behind its published entries.
+class PsProcess {
  public:
-  explicit Life(const std::shared_ptr<transport::PersistentMemory>& memory)
-      : kept_(memory, fabric_, kRanks, kRing / 4),
-        board_(kept_.board(protocol::BoardLayout(kRanks).bytes())),
+  explicit PsProcess(const std::shared_ptr<transport::PersistentMemory>& memory)
+      : persistent_(memory, fabric_, kRanks, kRing / 4),
+        board_(persistent_.board(protocol::BoardLayout(kRanks).bytes())),
         store_(
             fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
-            &kept_),
-        rings_(board_->memory().data(), kRanks, store_.heap(), store_, &kept_) {
-    if (kept_.found()) {
-      cut_off_ = kept_.cut_off().has_value();
+            &persistent_),
+        rings_(board_->memory().data(), kRanks, store_.heap(), store_, &persistent_) {
+    if (persistent_.has_predecessor()) {
+      uncommitted_ = persistent_.uncommitted_entry().has_value();
       store_.recover();
       rings_.recover();
     }
@@ -124,13 +124,13 @@ class Life {
       request.shape = {kRows, tables()[t].width};
       request.rows = kRows;
       request.optimizer = tables()[t].optimizer;
-      store_.create(request);  // a second time: it is there
+      store_.create(request);  // already exists after a restart
     }
     location_ = rings_.open(kPusher, kRing);
     ring_ = store_.heap().at(location_.region, location_.offset).data;
   }
 
-  bool found_cut_off() const { return cut_off_; }
+  bool found_uncommitted_entry() const { return uncommitted_; }
 
   void push_all() {
     const protocol::BoardLayout layout(kRanks);
@@ -156,13 +156,13 @@ class Life {
     }
   }
 
-  /// Where an entry lies whose pusher has come to `at`: it does not wrap.
+  /// Returns the position of an entry of a pusher at position `at`, so that the entry does not wrap.
   static std::uint64_t begin_of(std::uint64_t at, std::uint64_t bytes) {
     const std::uint64_t to_end = kRing - at % kRing;
     return to_end < bytes ? at + to_end : at;
   }
 
-  /// All values.
+  /// Returns all values.
   std::vector<std::byte> contents() {
     std::vector<std::byte> all;
     for (std::uint32_t t = 0; t < tables().size(); ++t) {
@@ -179,21 +179,21 @@ class Life {
   }
 
   transport::UcxFabric fabric_;
-  PersistentState kept_;
+  PersistentState persistent_;
   std::unique_ptr<transport::Region> board_;
   Store store_;
   RingReader rings_;
   protocol::RingLocation location_;
   std::byte* ring_ = nullptr;
-  bool cut_off_ = false;
+  bool uncommitted_ = false;
 };
 
-/// Lives until it has pushed all, or is killed; what it writes to `out`: 'c' where it found an entry that was
-/// cut off, then 'b' when it has begun, then its contents.
+/// Pushes all entries, unless it is killed. Writes to `out`: 'c' if it found an uncommitted entry, 'b' once
+/// it has begun, then its contents.
 [[noreturn]] void live(const std::shared_ptr<transport::PersistentMemory>& memory, int out) {
   try {
-    Life incarnation(memory);
-    if (incarnation.found_cut_off()) (void)!::write(out, "c", 1);
+    PsProcess incarnation(memory);
+    if (incarnation.found_uncommitted_entry()) (void)!::write(out, "c", 1);
     (void)!::write(out, "b", 1);
     incarnation.push_all();
     const std::vector<std::byte> contents = incarnation.contents();
@@ -211,7 +211,7 @@ class Life {
 
 struct End {
   int kills = 0;
-  int cut_off = 0;
+  int uncommitted = 0;
   std::string contents;
 };
 
@@ -236,7 +236,7 @@ End lives(unsigned seed, int most_kills) {
       const bool began = said.find('b') == said.npos;
       said.append(buffer, static_cast<std::size_t>(got));
       if (dies && began && said.find('b') != said.npos) {
-        // The kill falls at a random moment of its work.
+        // Kill at a random time during its work.
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 5000));
         kill(child, SIGKILL);
       }
@@ -244,7 +244,7 @@ End lives(unsigned seed, int most_kills) {
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);
-    end.cut_off += said.starts_with('c') ? 1 : 0;
+    end.uncommitted += said.starts_with('c') ? 1 : 0;
     if (WIFSIGNALED(status)) {
       EXPECT_EQ(WTERMSIG(status), SIGKILL);
       ++end.kills;
@@ -256,20 +256,20 @@ End lives(unsigned seed, int most_kills) {
   }
 }
 
-TEST(KeptStateTest, WhatIsKilledEndsAsWhatLives) {
+TEST(PersistentStateTest, KilledProcessesReachTheSameState) {
   const End whole = lives(0, 0);
   ASSERT_FALSE(whole.contents.empty());
   int kills = 0;
-  int cut_off = 0;
+  int uncommitted = 0;
   // Most kills fall between two entries.
-  for (unsigned seed = 1; seed <= 20 && cut_off < 5; ++seed) {
+  for (unsigned seed = 1; seed <= 20 && uncommitted < 5; ++seed) {
     const End killed = lives(seed, 60);
     EXPECT_TRUE(killed.contents == whole.contents) << "the values differ after " << killed.kills << " kills";
     kills += killed.kills;
-    cut_off += killed.cut_off;
+    uncommitted += killed.uncommitted;
   }
-  std::printf("%d kills, %d entries were cut off\n", kills, cut_off);
-  EXPECT_GT(cut_off, 0) << "no kill fell into an entry";
+  std::printf("%d kills, %d uncommitted entries\n", kills, uncommitted);
+  EXPECT_GT(uncommitted, 0) << "no kill interrupted an entry";
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// plain_update.hpp -- the update rules of optimizers.hpp in double, one element at a time, for tests to
-// compare with.
+// plain_update.hpp -- reference implementation of the update rules in double, one element at a time.
 #pragma once
 
 #include <cmath>
@@ -23,7 +22,7 @@ inline void plain_adam(const Optimizer& o, PlainElement& x, double g, std::int64
   x.w -= o.learning_rate * m / (root + o.epsilon / std::sqrt(1 - std::pow(o.beta2, t)));
 }
 
-/// As McMahan writes it, n^p in place of his square root.
+/// As in McMahan's paper, with n^p in place of the square root.
 inline void plain_ftrl(const Optimizer& o, PlainElement& x, double g) {
   const double p = -o.learning_rate_power;
   const double sigma = (std::pow(x.s0 + g * g, p) - std::pow(x.s0, p)) / o.learning_rate;

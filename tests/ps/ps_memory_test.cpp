@@ -1,4 +1,5 @@
-// ps_memory_test.cpp -- 64 workers that push, and that die, cost a ps what docs/performance.md says.
+// ps_memory_test.cpp -- checks the memory of a ps with 64 workers, of which some die, against the formula in
+// docs/performance.md.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,17 +19,17 @@ using std::chrono::milliseconds;
 constexpr std::uint64_t kWorkers = 64;
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kRing = 64 * kKiB;
-constexpr std::uint64_t kSlab = 1024 * kKiB;  // what RankThreads sets
+constexpr std::uint64_t kSlab = 1024 * kKiB;  // as RankThreads sets it
 
-/// What the workers, which are threads, wait for. Each adds 1 to the first row of the variable with a push.
+/// Orders to the workers, which are threads. Each push adds 1 to the first row of the variable.
 struct Orders {
   std::atomic<bool> made{false};
   protocol::VariableDescriptor variable;
-  std::atomic<std::uint64_t> may_push{0};  // workers below this one
+  std::atomic<std::uint64_t> may_push{0};  // workers with a lower index
   std::atomic<std::uint64_t> rounds{1};    // pushes of each
-  std::atomic<std::uint64_t> must_die{0};  // workers below this one
-  std::atomic<bool> over{false};           // no death, but the end of the job
-  std::atomic<std::uint64_t> pushes{0};    // that have been applied
+  std::atomic<std::uint64_t> must_die{0};  // workers with a lower index
+  std::atomic<bool> over{false};           // ends the job instead
+  std::atomic<std::uint64_t> pushes{0};    // applied so far
 };
 
 void obey(Orders& orders, const std::shared_ptr<cluster::Runtime>& runtime) {
@@ -93,7 +94,7 @@ class PsMemoryTest : public ClientFixture {
   }
   float first_row() { return lookup<float>(orders_.variable, {0}).at(0); }
 
-  /// The first slab has what is there before the rings; the rings share the rest of it, and further slabs.
+  /// The rings share the rest of the first slab, and further slabs.
   static std::uint64_t formula(std::uint64_t before, std::uint64_t rings) {
     const std::uint64_t in_first = (kSlab - before) / kRing;
     const std::uint64_t in_others = rings > in_first ? rings - in_first : 0;
@@ -105,11 +106,11 @@ class PsMemoryTest : public ClientFixture {
   Orders orders_;
 };
 
-TEST_P(PsMemoryTest, SixtyFourWorkersCostShardsSlotsVersionsAndARingEach) {
+TEST_P(PsMemoryTest, MemoryOf64WorkersMatchesTheFormula) {
   create("adam", DType::float32, {1024, 16}, optimizers::Adam{});  // 64 KiB, and twice that of slots
   for (int i = 0; i < 63; ++i) create("small" + std::to_string(i), DType::float32, {16});    // a page each
   const std::uint64_t before = kShardAndVersion + 3 * 64 * kKiB + 63 * 4 * kKiB + 4 * kKiB;  // 65 versions
-  EXPECT_EQ(statistics().heap_bytes, kSlab) << "no ring before a worker pushes";
+  EXPECT_EQ(statistics().heap_bytes, kSlab) << "no ring is allocated before a worker pushes";
   EXPECT_EQ(statistics().rings, 0U);
   for (const std::uint64_t workers : {std::uint64_t{1}, kWorkers / 2, kWorkers}) {
     orders_.may_push = workers;
@@ -119,11 +120,11 @@ TEST_P(PsMemoryTest, SixtyFourWorkersCostShardsSlotsVersionsAndARingEach) {
   }
   orders_.rounds = 20;
   wait_for_pushes(20 * kWorkers);
-  EXPECT_EQ(statistics().heap_bytes, formula(before, kWorkers)) << "traffic takes no memory";
+  EXPECT_EQ(statistics().heap_bytes, formula(before, kWorkers)) << "pushes take no memory";
   EXPECT_EQ(first_row(), 20 * kWorkers);
 }
 
-TEST_P(PsMemoryTest, WorkersThatComeAfterOthersHaveDiedTakeNoFurtherMemory) {
+TEST_P(PsMemoryTest, ReusesTheMemoryOfDeadWorkers) {
   orders_.may_push = kWorkers / 2;
   wait_for_pushes(kWorkers / 2);
   const std::uint64_t half = statistics().heap_bytes;

@@ -1,4 +1,4 @@
-// ps_recovery_test.cpp -- state on which a ps that was killed and the ranks that talk to it have to agree.
+// ps_recovery_test.cpp -- state on which a restarted ps and its clients have to agree.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,27 +16,26 @@
 namespace capstan::ps {
 namespace {
 
-constexpr std::uint64_t kPlaces = 3;
+constexpr std::uint64_t kMaxRanks = 3;
 constexpr std::uint64_t kRingBytes = 64 * 1024;
 constexpr int kCoordinator = 0;
 constexpr int kWorker = 1;
 
 using Values = std::vector<double>;
 
-/// A ps with one variable of four rows. The next one with the same memory is the process that takes its
-/// place.
+/// A ps with one variable of four rows. The next object with the same memory is the restarted process.
 class PersistentPs {
  public:
   explicit PersistentPs(const std::shared_ptr<transport::PersistentMemory>& memory)
-      : kept_(memory, fabric_, kPlaces, kRingBytes / 4),
-        board_(kept_.board(protocol::BoardLayout(kPlaces).bytes())),
+      : persistent_(memory, fabric_, kMaxRanks, kRingBytes / 4),
+        board_(persistent_.board(protocol::BoardLayout(kMaxRanks).bytes())),
         store_(
             fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
-            &kept_),
-        rings_(board_->memory().data(), kPlaces, store_.heap(), store_, &kept_),
+            &persistent_),
+        rings_(board_->memory().data(), kMaxRanks, store_.heap(), store_, &persistent_),
         inbox_(
-            store_, [](int, std::uint64_t) {}, &kept_) {
-    if (kept_.found()) {
+            store_, [](int, std::uint64_t) {}, &persistent_) {
+    if (persistent_.has_predecessor()) {
       store_.recover();
       rings_.recover();
       inbox_.recover([this](int rank) { return rings_.applied(rank).has_value(); });
@@ -62,12 +61,12 @@ class PersistentPs {
   }
 
   protocol::RingLocation open_ring(int rank) { return rings_.open(rank, kRingBytes); }
-  /// The first entry of the rank's ring.
+  /// Writes the first entry of the rank's ring.
   void assign_by_ring(int rank, double value) {
     const protocol::RingLocation location = open_ring(rank);
     const auto entry = assignment(rank, value);
     std::memcpy(store_.heap().at(location.region, location.offset).data, entry.data(), entry.size());
-    word(protocol::BoardLayout(kPlaces).tail(static_cast<std::uint64_t>(rank))).store(entry.size());
+    word(protocol::BoardLayout(kMaxRanks).tail(static_cast<std::uint64_t>(rank))).store(entry.size());
     ASSERT_TRUE(rings_.apply_some());
   }
   void assign_by_message(int rank, double value, bool first_part = true, bool last_part = true) {
@@ -76,18 +75,18 @@ class PersistentPs {
     inbox_.receive(
         {0, rank, bytes.first(sizeof(protocol::PushHeader)), bytes.subspan(sizeof(protocol::PushHeader))});
   }
-  /// Applies it, but is killed before it has committed it.
+  /// Applies an entry as a process that is killed before it commits the entry.
   void assign_without_commit(int rank, double value) { apply_entry(store_, assignment(rank, value)); }
   void set_learning_rate(double rate) { apply_entry(store_, rate_entry(1, 0, rate)); }
   void push_ones() { apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, Values(4, 1))); }
   void close(int rank) { close_pusher(rank, inbox_, rings_); }
-  /// Bytes of the rank's entries that have been applied, or protocol::kFenced.
+  /// Returns the number of applied bytes of the rank's entries, or protocol::kFenced.
   std::uint64_t position(int rank) {
-    return word(protocol::BoardLayout(kPlaces).applied(static_cast<std::uint64_t>(rank))).load();
+    return word(protocol::BoardLayout(kMaxRanks).applied(static_cast<std::uint64_t>(rank))).load();
   }
   void begin_waiting_read() { store_.add_waiting_read(1, 0, 1); }
-  /// As the ps does when the coordinator was started again (PsServer::greet_coordinator).
-  void greet_coordinator() {
+  /// Like PsServer::reconnect_coordinator.
+  void reconnect_coordinator() {
     close(kCoordinator);
     rings_.release(kCoordinator);
     rings_.reset(kCoordinator);
@@ -113,7 +112,7 @@ class PersistentPs {
                 sizeof version);
     return version;
   }
-  bool finds_cut_off() const { return kept_.cut_off().has_value(); }
+  bool finds_uncommitted_entry() const { return persistent_.uncommitted_entry().has_value(); }
 
  private:
   std::atomic_ref<std::uint64_t> word(std::uint64_t offset) {
@@ -122,27 +121,27 @@ class PersistentPs {
   }
 
   transport::UcxFabric fabric_;
-  PersistentState kept_;
+  PersistentState persistent_;
   std::unique_ptr<transport::Region> board_;
   Store store_;
   RingReader rings_;
   PushInbox inbox_;
 };
 
-TEST(PsRecovery, KeepsTheCoordinatorsFirstPushThoughBothAreKilled) {
+TEST(PsRecovery, RetainsTheFirstPushOfAKilledCoordinator) {
   for (const bool by_ring : {true, false}) {
     SCOPED_TRACE(by_ring ? "by a ring" : "by a message");
     const auto memory = transport::PersistentMemory::create();
     std::optional<PersistentPs> ps(std::in_place, memory);
     by_ring ? ps->assign_by_ring(kCoordinator, 7) : ps->assign_by_message(kCoordinator, 7);
-    ps->greet_coordinator();
-    EXPECT_FALSE(ps->finds_cut_off());
+    ps->reconnect_coordinator();
+    EXPECT_FALSE(ps->finds_uncommitted_entry());
     ps.emplace(memory);
     EXPECT_EQ(ps->values(), Values(4, 7));
   }
 }
 
-TEST(PsRecovery, KeepsALearningRateThatWasSet) {
+TEST(PsRecovery, RecoversALearningRateOverride) {
   const auto memory = transport::PersistentMemory::create();
   std::optional<PersistentPs> ps(std::in_place, memory);
   ps->set_learning_rate(-5);
@@ -156,7 +155,7 @@ TEST(PsRecovery, KeepsALearningRateThatWasSet) {
   EXPECT_EQ(ps->values(), Values(4, 3));
 }
 
-TEST(PsRecovery, KeepsAPushByMessageThoughItsRankOpensARingThen) {
+TEST(PsRecovery, RetainsAPushByMessageIfItsRankOpensARing) {
   const auto memory = transport::PersistentMemory::create();
   std::optional<PersistentPs> ps(std::in_place, memory);
   ps->assign_by_message(kWorker, 7);
@@ -171,7 +170,7 @@ TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
   std::optional<PersistentPs> ps(std::in_place, memory);
   ps->assign_by_message(kWorker, 7);
   ps->assign_without_commit(kWorker, 8);
-  EXPECT_TRUE(ps->finds_cut_off());
+  EXPECT_TRUE(ps->finds_uncommitted_entry());
   ps.emplace(memory);
   EXPECT_EQ(ps->values(), Values(4, 7));
   ps->restore(folder.path(), 9);
@@ -179,7 +178,7 @@ TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
   EXPECT_EQ(ps->values(), Values(4, 9));
 }
 
-TEST(PsRecovery, AConsistentReadDoesNotSeeAPushByMessageThatTheDeathCutInTwo) {
+TEST(PsRecovery, ConsistentReadDoesNotSeeAnInterruptedPush) {
   const auto memory = transport::PersistentMemory::create();
   for (const bool closed : {false, true}) {
     std::optional<PersistentPs> ps(std::in_place, memory);
@@ -191,7 +190,7 @@ TEST(PsRecovery, AConsistentReadDoesNotSeeAPushByMessageThatTheDeathCutInTwo) {
     EXPECT_NE(ps->version(), before);
     if (closed) {
       ps->close(kWorker);
-    } else {  // its closure runs again; the read that waits is not waited for
+    } else {  // the second run of its closure does not wait for the reader
       ps->begin_waiting_read();
       ps->assign_by_message(kWorker, 7, true, false);
       EXPECT_EQ(ps->version() % 2, 1U);
@@ -201,7 +200,7 @@ TEST(PsRecovery, AConsistentReadDoesNotSeeAPushByMessageThatTheDeathCutInTwo) {
   }
 }
 
-TEST(PsRecovery, ADeadRankWhoseMessagesHadToWaitIsFenced) {
+TEST(PsRecovery, FencesADeadRankWithWaitingMessages) {
   PersistentPs ps(transport::PersistentMemory::create());
   ps.begin_waiting_read();
   ps.assign_by_message(kWorker, 7);
@@ -211,7 +210,7 @@ TEST(PsRecovery, ADeadRankWhoseMessagesHadToWaitIsFenced) {
   EXPECT_EQ(ps.position(kWorker), protocol::kFenced);
 }
 
-TEST(PsRecovery, ARestoreChangesTheVersionThatConsistentReadersCompare) {
+TEST(PsRecovery, RestoreChangesTheVersion) {
   const io::TemporaryFolder folder;
   PersistentPs ps(transport::PersistentMemory::create());
   const std::uint64_t before = ps.version();

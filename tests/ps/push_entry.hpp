@@ -1,4 +1,4 @@
-// push_entry.hpp -- pushes as a client writes them, built by hand.
+// push_entry.hpp -- builds push entries as a client writes them.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace capstan::ps {
 
-/// The bytes of one entry. `rows` empty: dense from `first_row` on.
+/// Returns the bytes of one entry. `rows` empty: dense from `first_row` on.
 template <class T>
 std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
                                   std::vector<std::uint32_t> rows, std::uint64_t first_row,
@@ -33,7 +33,7 @@ std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
   return out;
 }
 
-/// The same entry, but with another operation than the optimizer's.
+/// Returns the entry with a row operation in place of the optimizer's update.
 inline std::vector<std::byte> with_op(std::vector<std::byte> entry, protocol::RowOp op) {
   protocol::PushHeader header;
   std::memcpy(&header, entry.data(), sizeof header);
@@ -42,7 +42,7 @@ inline std::vector<std::byte> with_op(std::vector<std::byte> entry, protocol::Ro
   return entry;
 }
 
-/// An entry that sets a shard's learning rate.
+/// Returns an entry that sets the learning rate of a shard.
 inline std::vector<std::byte> rate_entry(std::uint32_t variable, std::uint32_t shard, double rate) {
   protocol::PushHeader header;
   header.kind = protocol::PushKind::learning_rate;
@@ -55,7 +55,7 @@ inline std::vector<std::byte> rate_entry(std::uint32_t variable, std::uint32_t s
   return out;
 }
 
-/// Hands an entry to a sink as the ring reader does.
+/// Applies an entry to a sink as the ring reader does.
 inline void apply_entry(protocol::PushSink& sink, const std::vector<std::byte>& entry) {
   protocol::PushHeader header;
   std::memcpy(&header, entry.data(), sizeof header);

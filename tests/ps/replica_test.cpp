@@ -1,5 +1,4 @@
-// replica_test.cpp -- a store and its replica: what is applied here has been applied there before, and both
-// end the same in every bit.
+// replica_test.cpp -- tests that a store applies entries after its replica, and that both are bitwise equal.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -33,7 +32,7 @@ class ReplicaTest : public testing::Test {
     ps_fabric_->on_message(transport::kReplicated, [this](const transport::Message& m) {
       protocol::ReplicaProgress progress;
       std::memcpy(&progress, m.header.data(), sizeof progress);
-      stream_.take(progress);
+      stream_.on_progress(progress);
     });
   }
 
@@ -44,7 +43,7 @@ class ReplicaTest : public testing::Test {
     follow();
     store_.create(request);
   }
-  /// Lets the replica do what it has been told, and the ps hear of it.
+  /// Has the replica apply all records and acknowledge them to the ps.
   void follow() {
     replica_fabric_->progress();
     follower_.apply_some();
@@ -65,7 +64,7 @@ class ReplicaTest : public testing::Test {
     return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(board_->memory().data() + at));
   }
   std::uint64_t applied(int rank) { return word(layout_.applied(static_cast<std::uint64_t>(rank))); }
-  /// Into the ring of a rank whose entries have filled `tail` bytes so far. The ring never wraps here.
+  /// Writes an entry to the ring of a rank at position `tail`; the ring never wraps here.
   void publish(int rank, std::uint64_t& tail, const std::vector<std::byte>& entry) {
     const protocol::RingLocation location = rings_.open(rank, kRing);
     std::memcpy(store_.heap().at(location.region, location.offset).data + tail, entry.data(), entry.size());
@@ -104,21 +103,21 @@ class ReplicaTest : public testing::Test {
   protocol::BoardLayout layout_{kRanks};
   std::unique_ptr<transport::Region> board_ = ps_fabric_->allocate(layout_.bytes());
   RingReader rings_{board_->memory().data(), kRanks, store_.heap(), store_, nullptr, &stream_};
-  std::vector<std::pair<int, std::uint64_t>> told_;
-  PushInbox inbox_{store_, [this](int rank, std::uint64_t bytes) { told_.emplace_back(rank, bytes); },
+  std::vector<std::pair<int, std::uint64_t>> acknowledged_;
+  PushInbox inbox_{store_, [this](int rank, std::uint64_t bytes) { acknowledged_.emplace_back(rank, bytes); },
                    nullptr, &stream_};
 };
 
-TEST_F(ReplicaTest, AnEntryInARingIsAppliedWhenTheReplicaHasApplied) {
+TEST_F(ReplicaTest, AppliesARingEntryAfterTheReplica) {
   create(1, optimizers::SGD{.learning_rate = 1});
   std::uint64_t tail = 0;
   publish(1, tail, entry(1, {0, 2}, 1));
   EXPECT_FALSE(rings_.apply_some());
   EXPECT_EQ(applied(1), 0U);
   EXPECT_EQ(values_of(store_, 1)[0], 0);
-  EXPECT_FALSE(rings_.has_work()) << "a message of the replica's will wake the ps";
+  EXPECT_FALSE(rings_.has_work()) << "the replica's acknowledgement will wake the ps";
   replica_fabric_->progress();
-  EXPECT_FALSE(rings_.apply_some()) << "it has come, and has not been applied";
+  EXPECT_FALSE(rings_.apply_some()) << "the replica has received but not applied it";
   follow();
   EXPECT_EQ(values_of(copy_, 1)[0], -1);
   EXPECT_TRUE(rings_.has_work());
@@ -127,26 +126,26 @@ TEST_F(ReplicaTest, AnEntryInARingIsAppliedWhenTheReplicaHasApplied) {
   EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
 }
 
-TEST_F(ReplicaTest, SoIsOneThatComesAsAMessage) {
+TEST_F(ReplicaTest, AppliesAMessageEntryAfterTheReplica) {
   create(1, optimizers::SGD{.learning_rate = 1});
   send(1, entry(1, {4}, 2));
   inbox_.apply_some();
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(acknowledged_.empty());
   follow();
   EXPECT_TRUE(inbox_.apply_some());
-  ASSERT_EQ(told_.size(), 1U);
+  ASSERT_EQ(acknowledged_.size(), 1U);
   EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
   EXPECT_EQ(values_of(store_, 1)[4 * kWidth], -2);
 }
 
-TEST_F(ReplicaTest, ALearningRateIsSetThereToo) {
+TEST_F(ReplicaTest, ReplicatesALearningRate) {
   create(1, optimizers::SGD{.learning_rate = 1});
   std::uint64_t tail = 0;
   publish(1, tail, rate_entry(1, 0, 5));
   publish(1, tail, entry(1, {0}, 1));
   send(2, rate_entry(1, 0, 5));
   send(2, entry(1, {1}, 1));
-  EXPECT_FALSE(rings_.apply_some()) << "they go to the replica first";
+  EXPECT_FALSE(rings_.apply_some()) << "the replica has not applied them";
   follow();
   EXPECT_TRUE(rings_.apply_some());
   EXPECT_TRUE(inbox_.apply_some());
@@ -155,8 +154,9 @@ TEST_F(ReplicaTest, ALearningRateIsSetThereToo) {
   EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
 }
 
-// Between ranks the order may differ there, so the variable that all push to takes whole numbers.
-TEST_F(ReplicaTest, BothEndTheSameInEveryBit) {
+// The order between ranks may differ on the replica, so the variable shared by all ranks gets integral
+// gradients.
+TEST_F(ReplicaTest, StoresAreBitwiseEqual) {
   create(1, optimizers::SGD{.learning_rate = 1});
   create(2, optimizers::Adam{.learning_rate = 0.01});
   std::mt19937 random(7);
@@ -177,14 +177,14 @@ TEST_F(ReplicaTest, BothEndTheSameInEveryBit) {
   }
   do follow();
   while (rings_.apply_some() || inbox_.apply_some());
-  EXPECT_FALSE(stream_.waits());
+  EXPECT_FALSE(stream_.has_pending());
   for (const std::uint32_t variable : {1U, 2U}) {
     EXPECT_EQ(values_of(store_, variable), values_of(copy_, variable));
     EXPECT_NE(values_of(store_, variable)[kWidth], 0);
   }
 }
 
-TEST_F(ReplicaTest, WithoutItsReplicaThePsGoesOn) {
+TEST_F(ReplicaTest, ContinuesAfterTheReplicaIsDropped) {
   create(1, optimizers::SGD{.learning_rate = 1});
   std::uint64_t tail = 0;
   publish(1, tail, entry(1, {0}, 1));
@@ -195,7 +195,7 @@ TEST_F(ReplicaTest, WithoutItsReplicaThePsGoesOn) {
   bool safe = false;
   stream_.when_safe([&] { safe = true; });
   EXPECT_FALSE(stream_.advance());
-  stream_.end();
+  stream_.drop();
   EXPECT_TRUE(rings_.apply_some());
   EXPECT_TRUE(inbox_.apply_some());
   EXPECT_TRUE(stream_.advance());
@@ -203,7 +203,7 @@ TEST_F(ReplicaTest, WithoutItsReplicaThePsGoesOn) {
   EXPECT_EQ(values_of(store_, 1)[0], -2);
 }
 
-TEST_F(ReplicaTest, APushThatWasHalfToldIsAbandonedWhenItsPusherOrThePsDies) {
+TEST_F(ReplicaTest, AbandonsAPartiallySentPushWhenItsPusherOrThePsDies) {
   create(1, optimizers::SGD{.learning_rate = 1});
   send(1, entry(1, {0}, 1, true, false));
   send(2, entry(1, {1}, 1, true, false));
@@ -212,21 +212,21 @@ TEST_F(ReplicaTest, APushThatWasHalfToldIsAbandonedWhenItsPusherOrThePsDies) {
   stream_.call(transport::kWorkerDead, 1, {});
   follow();
   EXPECT_EQ(closed_, 1U);
-  EXPECT_FALSE(copy_.is_consistent(1, 0)) << "rank 2 goes on";
+  EXPECT_FALSE(copy_.is_consistent(1, 0)) << "the push of rank 2 is still open";
   follower_.end();
   EXPECT_TRUE(copy_.is_consistent(1, 0));
-  EXPECT_EQ(values_of(copy_, 1)[0], -1) << "what was told counts";
+  EXPECT_EQ(values_of(copy_, 1)[0], -1) << "received records count";
 }
 
-TEST_F(ReplicaTest, ACallThatTheReplicaRefusesIsCounted) {
+TEST_F(ReplicaTest, CountsRefusedCalls) {
   create(1, optimizers::SGD{});
   EXPECT_EQ(stream_.refused(), 0U);
-  EXPECT_THROW(create(1, optimizers::SGD{}), Error);  // it is there, in both
+  EXPECT_THROW(create(1, optimizers::SGD{}), Error);  // it already exists in both
   EXPECT_EQ(stream_.refused(), 1U);
   EXPECT_FALSE(stream_.busy());
 }
 
-TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
+TEST_F(ReplicaTest, CountsARepeatedClosureOnceOnTheReplica) {
   create(1, optimizers::SGD{.learning_rate = 1});
   const auto of_closure = [](std::vector<std::byte> bytes, std::uint32_t number, bool again) {
     protocol::PushHeader header;
@@ -239,7 +239,7 @@ TEST_F(ReplicaTest, EntriesOfAClosureThatRunsAgainCountOnceThere) {
   };
   send(1, of_closure(entry(1, {0}, 1), 0, false));
   follow();
-  // The ps dies here; its replica takes over, and the closure runs again elsewhere.
+  // The ps dies; after the failover to the replica, the closure runs again elsewhere.
   follower_.end();
   copy_.remove_worker(1);
   for (std::uint32_t number = 0; number < 2; ++number) {

@@ -1,5 +1,4 @@
-// ring_reader_test.cpp -- a pusher's writes byte by byte: what is published is applied, in order, and nothing
-// else.
+// ring_reader_test.cpp -- tests that exactly the published entries are applied, in order.
 #include "ps/ingest/ring_reader.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Keeps what it is given.
+/// Records its calls.
 class RingRecorder : public protocol::PushSink {
  public:
   struct Push {
@@ -46,7 +45,7 @@ class RingRecorder : public protocol::PushSink {
     on_settle();
   }
   std::vector<Push> pushes;
-  std::function<void()> on_settle;  // none: what it has taken is done
+  std::function<void()> on_settle;  // empty: entries are applied synchronously
   std::size_t settled = 0;          // of `pushes`
   bool held = false;
   std::vector<std::uint32_t> abandoned;  // variables
@@ -55,12 +54,12 @@ class RingRecorder : public protocol::PushSink {
 
 class RingReaderTest : public testing::Test {
  protected:
-  void SetUp() override { log::set_rank_tag("ps 3@here"); }  // what is logged goes to standard error
+  void SetUp() override { log::set_rank_tag("ps 3@here"); }  // log to standard error
 
   static constexpr std::uint64_t kRanks = 4;
   static constexpr std::uint64_t kRing = 4096;
 
-  /// The pusher's end of a ring, as RingPushChannel writes it but for the waiting.
+  /// The pusher's end of a ring: like RingPushChannel, but it never waits.
   struct Pusher {
     int rank;
     protocol::RingLocation location;
@@ -75,7 +74,7 @@ class RingReaderTest : public testing::Test {
       return word(protocol::BoardLayout(kRanks).applied(static_cast<std::uint64_t>(rank))).load();
     }
     bool has_room(std::uint64_t bytes) const { return tail + bytes - applied() <= location.bytes; }
-    /// Writes without telling anybody.
+    /// Writes without publishing.
     void write(const std::vector<std::byte>& entry) {
       const std::uint64_t to_end = location.bytes - tail % location.bytes;
       if (to_end < entry.size()) {
@@ -109,7 +108,7 @@ class RingReaderTest : public testing::Test {
     for (const auto& push : sink_.pushes) out.push_back(push.variable);
     return out;
   }
-  void expect_whole(const RingRecorder::Push& push) const {
+  void expect_complete(const RingRecorder::Push& push) const {
     for (std::uint32_t i = 0; i < push.rows.size(); ++i) EXPECT_EQ(push.rows[i], i * 3);
     for (const float value : push.values) EXPECT_EQ(value, static_cast<float>(push.variable));
   }
@@ -126,7 +125,7 @@ class RingReaderTest : public testing::Test {
   std::vector<std::unique_ptr<transport::Window>> windows_;
 };
 
-TEST_F(RingReaderTest, PublishedEntriesAreAppliedInOrder) {
+TEST_F(RingReaderTest, AppliesPublishedEntriesInOrder) {
   Pusher pusher = open(1);
   EXPECT_FALSE(reader_.has_work());
   EXPECT_FALSE(reader_.apply_some());
@@ -137,7 +136,7 @@ TEST_F(RingReaderTest, PublishedEntriesAreAppliedInOrder) {
   EXPECT_TRUE(reader_.has_work());
   EXPECT_TRUE(reader_.apply_some());
   EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2, 3}));
-  for (const auto& push : sink_.pushes) expect_whole(push);
+  for (const auto& push : sink_.pushes) expect_complete(push);
   EXPECT_EQ(sink_.pushes[1].rows.size(), 20U);
   EXPECT_EQ(sink_.pushes[2].kind, protocol::PushKind::dense);
   EXPECT_EQ(pusher.applied(), pusher.tail);
@@ -145,7 +144,7 @@ TEST_F(RingReaderTest, PublishedEntriesAreAppliedInOrder) {
   EXPECT_FALSE(reader_.apply_some());
 }
 
-TEST_F(RingReaderTest, WhatAGpuDoesIsSaidToBeAppliedOnceATurnWhenItIsDone) {
+TEST_F(RingReaderTest, PublishesThePositionOncePerTurnAfterSettling) {
   Pusher pusher = open(1);
   std::vector<std::uint64_t> applied;
   sink_.on_settle = [&] { applied.push_back(pusher.applied()); };
@@ -160,18 +159,18 @@ TEST_F(RingReaderTest, WhatAGpuDoesIsSaidToBeAppliedOnceATurnWhenItIsDone) {
   EXPECT_EQ(sink_.settled, 20U);
 }
 
-TEST_F(RingReaderTest, WhatIsNotPublishedDoesNotExist) {
+TEST_F(RingReaderTest, IgnoresUnpublishedEntries) {
   Pusher pusher = open(1);
   pusher.write(entry(1));
   EXPECT_FALSE(reader_.apply_some());
   pusher.publish();
-  pusher.write(entry(2));  // written whole, but its pusher died before it told
+  pusher.write(entry(2));  // complete, but its pusher died before publishing it
   EXPECT_TRUE(reader_.apply_some());
   EXPECT_FALSE(reader_.apply_some());
   EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
 }
 
-TEST_F(RingReaderTest, WhileAReadWaitsAPushIsFinishedAndNoneIsBegun) {
+TEST_F(RingReaderTest, WaitingReadAllowsOnlyTheUnfinishedPush) {
   Pusher one = open(1);
   Pusher two = open(2);
   one.write(entry(1, 1, false, true, false));
@@ -192,7 +191,7 @@ TEST_F(RingReaderTest, WhileAReadWaitsAPushIsFinishedAndNoneIsBegun) {
   EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2, 3, 4}));
 }
 
-TEST_F(RingReaderTest, APushWhosePusherDiesOrGivesUpInTheMiddleIsAbandoned) {
+TEST_F(RingReaderTest, AbandonsAnIncompletePush) {
   Pusher one = open(1);
   one.write(entry(7, 1, false, true, false));
   one.publish();
@@ -202,23 +201,23 @@ TEST_F(RingReaderTest, APushWhosePusherDiesOrGivesUpInTheMiddleIsAbandoned) {
   EXPECT_EQ(sink_.abandoned, std::vector<std::uint32_t>{7});
   Pusher two = open(2);
   two.write(entry(8, 1, false, true, false));
-  two.write(entry(9));  // another push, though 8 was not ended
+  two.write(entry(9));  // another push, although 8 was not ended
   two.publish();
   EXPECT_TRUE(reader_.apply_some());
   EXPECT_EQ(sink_.abandoned, (std::vector<std::uint32_t>{7, 8}));
-  // A consistent read between the two would otherwise see half of 8 as a whole.
+  // Otherwise a consistent read between the two would see a part of 8.
   EXPECT_EQ(sink_.calls, (std::vector<std::string>{"apply", "abandon", "apply", "apply", "abandon"}));
   reader_.close(2);
   EXPECT_EQ(sink_.abandoned.size(), 2U);
 }
 
-TEST_F(RingReaderTest, AWaitingReadDoesNotHoldBackTheEntryThatEndsAPushThatWasGivenUp) {
+TEST_F(RingReaderTest, WaitingReadDoesNotBlockTheEndOfAnAbandonedPush) {
   Pusher one = open(1);
   one.write(entry(1, 1, false, true, false));
   one.publish();
   EXPECT_TRUE(reader_.apply_some());
   sink_.held = true;
-  one.write(entry(2));  // it gave 1 up
+  one.write(entry(2));  // abandons 1
   one.write(entry(3));
   one.publish();
   EXPECT_TRUE(reader_.apply_some());
@@ -227,7 +226,7 @@ TEST_F(RingReaderTest, AWaitingReadDoesNotHoldBackTheEntryThatEndsAPushThatWasGi
   EXPECT_FALSE(reader_.apply_some());
 }
 
-TEST_F(RingReaderTest, WhatADeadRankPublishedIsAppliedThoughAReadWaits) {
+TEST_F(RingReaderTest, AppliesEntriesOfADeadRankDespiteAWaitingRead) {
   Pusher one = open(1);
   one.write(entry(1));
   one.publish();
@@ -237,7 +236,7 @@ TEST_F(RingReaderTest, WhatADeadRankPublishedIsAppliedThoughAReadWaits) {
   EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
 }
 
-TEST_F(RingReaderTest, WhatARankWritesThatCountsAsDeadIsNotAppliedAndItIsTold) {
+TEST_F(RingReaderTest, RejectsEntriesOfAFencedRank) {
   Pusher one = open(1);
   one.write(entry(1));
   one.publish();
@@ -251,11 +250,11 @@ TEST_F(RingReaderTest, WhatARankWritesThatCountsAsDeadIsNotAppliedAndItIsTold) {
   EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
 }
 
-TEST_F(RingReaderTest, RingsCostWhatTheFormulaSaysAndAreUsedAgain) {
+TEST_F(RingReaderTest, RingMemoryMatchesTheFormulaAndIsReused) {
   constexpr std::uint64_t kBytes = 64 * 1024;
-  constexpr std::uint64_t kSlab = 1 << 20;  // as heap_ takes them
+  constexpr std::uint64_t kSlab = 1 << 20;  // slab size of heap_
   const auto slabs = [](std::uint64_t bytes) { return (bytes + kSlab - 1) / kSlab * kSlab; };
-  EXPECT_EQ(heap_.bytes(), 0U) << "nothing before a worker pushes";
+  EXPECT_EQ(heap_.bytes(), 0U) << "no ring is allocated before a worker pushes";
   for (int rank = 0; rank < static_cast<int>(kRanks); ++rank) {
     open(rank, kBytes);
     EXPECT_EQ(heap_.bytes(), slabs((static_cast<std::uint64_t>(rank) + 1) * kBytes));
@@ -270,7 +269,7 @@ TEST_F(RingReaderTest, RingsCostWhatTheFormulaSaysAndAreUsedAgain) {
   EXPECT_EQ(heap_.bytes(), slabs(kRanks * kBytes));
 }
 
-TEST_F(RingReaderTest, ARingIsNotUsedAgainWhileItsDeadRankMayStillWrite) {
+TEST_F(RingReaderTest, ReusesNoRingThatADeadRankMayWrite) {
   constexpr std::uint64_t kBytes = 64 * 1024;
   const auto offset = [&](int rank) { return reader_.open(rank, kBytes).offset; };
   const std::uint64_t first = offset(1);
@@ -280,7 +279,7 @@ TEST_F(RingReaderTest, ARingIsNotUsedAgainWhileItsDeadRankMayStillWrite) {
   EXPECT_EQ(offset(3), first);
 }
 
-TEST_F(RingReaderTest, APusherThatDiesWhileWritingLeavesNothingBehind) {
+TEST_F(RingReaderTest, IgnoresAnEntryInterruptedByDeath) {
   const auto second = entry(2, 30);
   for (std::size_t written = 0; written <= second.size(); written += 16) {
     sink_.pushes.clear();
@@ -294,7 +293,7 @@ TEST_F(RingReaderTest, APusherThatDiesWhileWritingLeavesNothingBehind) {
   }
 }
 
-TEST_F(RingReaderTest, EntriesWrapWithPaddingAtTheEnd) {
+TEST_F(RingReaderTest, WrapsWithPadding) {
   Pusher pusher = open(2);
   std::mt19937 random(3);
   std::vector<std::uint32_t> sent;
@@ -312,7 +311,7 @@ TEST_F(RingReaderTest, EntriesWrapWithPaddingAtTheEnd) {
   }
   EXPECT_GT(pusher.tail, 100 * kRing);
   EXPECT_EQ(numbers(), sent);
-  for (const auto& push : sink_.pushes) expect_whole(push);
+  for (const auto& push : sink_.pushes) expect_complete(push);
   EXPECT_EQ(pusher.applied(), pusher.tail);
 }
 
@@ -331,7 +330,7 @@ TEST_F(RingReaderTest, OnePusherDoesNotStarveTheOthers) {
   EXPECT_FALSE(reader_.apply_some());
 }
 
-TEST_F(RingReaderTest, ARankThatAsksAgainHasItsRing) {
+TEST_F(RingReaderTest, OpenReturnsTheExistingRing) {
   const Pusher first = open(1);
   const auto again = reader_.open(1, kRing);
   EXPECT_EQ(again.region, first.location.region);
@@ -340,7 +339,7 @@ TEST_F(RingReaderTest, ARankThatAsksAgainHasItsRing) {
   EXPECT_NE(other.offset, first.location.offset);
 }
 
-TEST_F(RingReaderTest, ClosingAppliesWhatWasPublished) {
+TEST_F(RingReaderTest, CloseAppliesPublishedEntries) {
   Pusher pusher = open(1);
   for (std::uint32_t i = 1; i <= 21; ++i) pusher.write(entry(i));
   pusher.publish();
@@ -352,7 +351,7 @@ TEST_F(RingReaderTest, ClosingAppliesWhatWasPublished) {
   EXPECT_FALSE(reader_.has_work());
 }
 
-TEST_F(RingReaderTest, TheRingOfADeadRankIsUsedAgain) {
+TEST_F(RingReaderTest, ReusesTheRingOfADeadRank) {
   Pusher dead = open(1);
   for (std::uint32_t i = 1; i <= 5; ++i) dead.write(entry(i));
   dead.publish();
@@ -363,12 +362,12 @@ TEST_F(RingReaderTest, TheRingOfADeadRankIsUsedAgain) {
   Pusher heir = open(3);
   EXPECT_EQ(heir.location.offset, dead.location.offset);
   EXPECT_EQ(heap_.bytes(), before);
-  EXPECT_FALSE(reader_.apply_some());  // nothing of the old pushes
+  EXPECT_FALSE(reader_.apply_some());  // none of the old pushes
   heir.write(entry(9));
   heir.publish();
   EXPECT_TRUE(reader_.apply_some());
   EXPECT_EQ(numbers(), std::vector<std::uint32_t>{9});
-  // The same rank, started again, begins at the start too.
+  // The same rank begins at position 0 after a restart, too.
   Pusher back = open(1);
   EXPECT_EQ(back.applied(), 0U);
   EXPECT_FALSE(reader_.apply_some());
@@ -378,7 +377,7 @@ TEST_F(RingReaderTest, TheRingOfADeadRankIsUsedAgain) {
   EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{9, 10}));
 }
 
-/// Damages the header of an entry, publishes it, and expects that it and nothing else is lost.
+/// Damages the header of an entry, publishes it, and expects that only this entry is lost.
 class RingDamageTest : public RingReaderTest {
  protected:
   template <class Damage>
@@ -395,7 +394,7 @@ class RingDamageTest : public RingReaderTest {
     pusher.publish();
     testing::internal::CaptureStderr();
     EXPECT_TRUE(reader_.apply_some());
-    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the ring of rank 1 holds an entry of"));
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("rank 1"));
     EXPECT_FALSE(reader_.apply_some());
     EXPECT_EQ(pusher.applied(), pusher.tail);
     pusher.write(entry(3));
@@ -406,7 +405,7 @@ class RingDamageTest : public RingReaderTest {
   }
 };
 
-TEST_F(RingDamageTest, AnEntryOfAnImpossibleSizeIsDropped) {
+TEST_F(RingDamageTest, DropsAnEntryOfInvalidSize) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{63}, std::uint64_t{65}, std::uint64_t{64},
                                     std::uint64_t{1} << 40, std::uint64_t(-64), kRing}) {
     SCOPED_TRACE(bytes);
@@ -414,18 +413,18 @@ TEST_F(RingDamageTest, AnEntryOfAnImpossibleSizeIsDropped) {
   }
 }
 
-TEST_F(RingDamageTest, AnEntryThatReachesBeyondTheTailIsDropped) {
+TEST_F(RingDamageTest, DropsAnEntryBeyondTheTail) {
   expect_dropped([](protocol::PushHeader& header) { header.bytes += 64; });
 }
 
-TEST_F(RingDamageTest, AnEntryWithMoreRowsThanBytesIsDropped) {
+TEST_F(RingDamageTest, DropsAnEntryWithMoreRowsThanBytes) {
   for (const std::uint32_t rows : {1000U, 0x7fffffffU, 0xffffffffU}) {
     SCOPED_TRACE(rows);
     expect_dropped([rows](protocol::PushHeader& header) { header.rows = rows; });
   }
 }
 
-TEST_F(RingDamageTest, RandomBytesAreSurvived) {
+TEST_F(RingDamageTest, SurvivesRandomBytes) {
   std::mt19937 random(11);
   testing::internal::CaptureStderr();
   for (int round = 0; round < 300; ++round) {

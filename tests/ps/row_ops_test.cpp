@@ -1,4 +1,4 @@
-// row_ops_test.cpp -- assignments and scatter operations on rows, in every type.
+// row_ops_test.cpp -- assignment and scatter operations on rows, for every type.
 #include "ps/update/row_ops.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using protocol::RowOp;
 
-/// `values` after `op` with right-hand sides `x`, on the rows that `rows` names, each of `width` elements.
+/// Returns `values` after `op` with operands `x` on the rows `rows`, each of `width` elements.
 template <class T>
 std::vector<T> apply_row_op(std::vector<T> values, RowOp op, const std::vector<T>& x,
                             const std::vector<std::uint32_t>& rows, std::uint64_t width = 1) {
@@ -27,7 +27,7 @@ std::vector<T> apply_row_op(std::vector<T> values, RowOp op, const std::vector<T
   return values;
 }
 
-/// w `op` x.
+/// Returns w `op` x.
 template <class T>
 T result_of_op(RowOp op, T w, T x) {
   return apply_row_op<T>({w}, op, {x}, {0}).at(0);
@@ -99,7 +99,7 @@ TYPED_TEST(PsRowOps, ChangeConsecutiveRows) {
   }
 }
 
-TEST(PsRowOpsTest, ComparesAndDividesSignedIntegersAsSuch) {
+TEST(PsRowOpsTest, ComparesAndDividesSignedIntegers) {
   EXPECT_EQ(result_of_op<std::int32_t>(RowOp::min, -3, 2), -3);
   EXPECT_EQ(result_of_op<std::int32_t>(RowOp::max, -3, 2), 2);
   EXPECT_EQ(result_of_op<std::int64_t>(RowOp::min, -3, 2), -3);
@@ -115,7 +115,7 @@ void expect_integers_wrap() {
   EXPECT_EQ(result_of_op<T>(RowOp::add, kMax, 1), kMin);
   EXPECT_EQ(result_of_op<T>(RowOp::sub, kMin, 1), kMax);
   EXPECT_EQ(result_of_op<T>(RowOp::mul, kMax, 2), T{-2});
-  // The processor has no such quotient, and would stop the process.
+  // The quotient overflows; the division instruction would trap.
   EXPECT_EQ(result_of_op<T>(RowOp::div, kMin, -1), kMin);
 }
 
@@ -139,13 +139,13 @@ TEST(PsRowOpsTest, RoundsSixteenBitResults) {
             bfloat16(3 * static_cast<float>(bfloat16(1.0F / 3))));
 }
 
-TEST(PsRowOpsTest, DividesByZeroAsFloatingPointNumbersDo) {
+TEST(PsRowOpsTest, DividesFloatsByZero) {
   EXPECT_EQ(result_of_op<float>(RowOp::div, 1, 0), std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::isnan(result_of_op<double>(RowOp::div, 0, 0)));
 }
 
 TEST(PsRowOpsTest, ChangesManyScatteredRows) {
-  // More rows than are fetched ahead.
+  // More rows than the prefetch distance.
   constexpr std::uint32_t kRows = 100;
   std::vector<std::uint32_t> rows;
   std::vector<float> x, expected(kRows);

@@ -1,4 +1,4 @@
-// row_sender_test.cpp -- reads that a ps serves, as its clients receive them: pieces, turns, refusals.
+// row_sender_test.cpp -- reads by message as clients receive them: pieces, turns, errors.
 #include "ps/server/row_sender.hpp"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using testing::SizeIs;
 
 constexpr std::uint64_t kReadId = 77;
 
-/// A client's end, which keeps pieces in flight until `deliver` copies them.
+/// Connection to a client that keeps pieces in flight until `deliver` copies them.
 class ReadingPeer final : public transport::Peer {
  public:
   struct ReceivedPiece {
@@ -71,7 +71,7 @@ class ReadingPeer final : public transport::Peer {
     }
     in_flight_.clear();
   }
-  /// The bytes of a segment, put together in the order of their arrival. `unit`: bytes that `begin` counts.
+  /// Returns the bytes of a segment, in order of arrival. `unit`: number of bytes per unit of `begin`.
   std::vector<std::byte> segment(std::uint32_t number, std::uint64_t unit = 1) const {
     std::vector<std::byte> all;
     for (const ReceivedPiece& piece : pieces) {
@@ -103,7 +103,7 @@ protocol::ReadSegment dense_segment(std::uint32_t number, std::uint32_t variable
   return {number, variable, 0, 0, first_row, rows};
 }
 
-/// A store in host memory or a GPU's, and two clients that read from it.
+/// A store in host or GPU memory, and two clients that read from it.
 class RowSenderTest : public gpu::OnGpu, public testing::WithParamInterface<ShardMemory> {
  protected:
   static constexpr int kClient = 4;
@@ -125,7 +125,7 @@ class RowSenderTest : public gpu::OnGpu, public testing::WithParamInterface<Shar
     gpu::OnGpu::TearDown();
   }
 
-  /// Makes a variable of one shard whose element i is i + 1.
+  /// Creates a variable of one shard whose element i is i + 1.
   void create(std::uint32_t variable, std::uint64_t rows, std::uint64_t width) {
     store_->create(one_shard<float>(variable, {rows, width}, optimizers::SGD{1}));
     auto& values = values_[variable];
@@ -137,7 +137,7 @@ class RowSenderTest : public gpu::OnGpu, public testing::WithParamInterface<Shar
     apply_entry(store_->store(),
                 with_op(push_entry<float>(variable, 0, {}, 0, width, values), protocol::RowOp::set));
   }
-  /// Element `width` times `rows`, in that order.
+  /// Returns the elements of `rows`, each of `width` elements, in that order.
   std::vector<std::byte> rows_of(std::uint32_t variable, std::uint64_t width,
                                  const std::vector<std::uint32_t>& rows) {
     std::vector<std::byte> out;
@@ -153,7 +153,7 @@ class RowSenderTest : public gpu::OnGpu, public testing::WithParamInterface<Shar
     return rows;
   }
 
-  /// `rows`: of all sparse segments, one behind the other.
+  /// `rows`: row numbers of all sparse segments, concatenated.
   void request(int client, const std::vector<protocol::ReadSegment>& segments,
                const std::vector<std::uint32_t>& rows = {}, bool consistent = false) {
     const protocol::ReadRequest request{kReadId, static_cast<std::uint32_t>(segments.size()),
@@ -168,7 +168,7 @@ class RowSenderTest : public gpu::OnGpu, public testing::WithParamInterface<Shar
   void receive(int client, const protocol::ReadRequest& request, const std::vector<std::byte>& payload) {
     sender_->receive({transport::kReadRows, client, transport::as_bytes(request), payload});
   }
-  /// Sends until nothing is left.
+  /// Sends and delivers until the sender is idle.
   void send_all() {
     for (int i = 0; i < 10000 && sender_->busy(); ++i) {
       (void)sender_->advance();
@@ -207,7 +207,7 @@ class RowSenderTest : public gpu::OnGpu, public testing::WithParamInterface<Shar
   std::optional<RowSender> sender_;
 };
 
-TEST_P(RowSenderTest, SendsNamedRowsInTheOrderNamed) {
+TEST_P(RowSenderTest, SendsRowsInTheOrderRequested) {
   create(1, 5, 2);
   request(kClient, {sparse_segment(0, 1, 4)}, {3, 0, 4, 3});
   EXPECT_TRUE(sender_->busy());
@@ -249,7 +249,7 @@ TEST_P(RowSenderTest, DividesLongSegmentsIntoPieces) {
   }
 }
 
-TEST_P(RowSenderTest, SendsRowsThatAreLongerThanAPieceOneByOne) {
+TEST_P(RowSenderTest, SendsRowsLargerThanAPieceIndividually) {
   constexpr std::uint64_t kLong = transport::kPieceBytes / sizeof(float) + 1;
   create(1, 3, kLong);
   request(kClient, {sparse_segment(0, 1, 2)}, {2, 0});
@@ -258,13 +258,13 @@ TEST_P(RowSenderTest, SendsRowsThatAreLongerThanAPieceOneByOne) {
   EXPECT_THAT(client_.pieces, SizeIs(2));
 }
 
-TEST_P(RowSenderTest, ServesReadsByTurns) {
+TEST_P(RowSenderTest, ServesReadsInTurns) {
   create(1, 200000, 8);  // 6.4 MB, more than may be in flight
   request(kClient, {dense_segment(0, 1, 0, 200000)});
   request(kOtherClient, {dense_segment(0, 1, 0, 3)});
   EXPECT_TRUE(sender_->advance());
   EXPECT_GT(client_.in_flight(), 0U);
-  EXPECT_EQ(other_client_.in_flight(), 1U) << "a short read does not wait for the end of a long one";
+  EXPECT_EQ(other_client_.in_flight(), 1U) << "a short read must not wait for a long one to complete";
 }
 
 TEST_P(RowSenderTest, BoundsThePiecesInFlight) {
@@ -292,7 +292,7 @@ TEST_P(RowSenderTest, IsBusyUntilTheLastPieceHasBeenSent) {
   EXPECT_FALSE(sender_->busy());
 }
 
-TEST_P(RowSenderTest, RefusesRowsBeyondTheShard) {
+TEST_P(RowSenderTest, RejectsRowsBeyondTheShard) {
   create(1, 5, 2);
   constexpr std::uint64_t kMost = ~std::uint64_t{0};
   expect_refused(Code::out_of_range, {sparse_segment(0, 1, 2)}, {4, 5});
@@ -305,13 +305,13 @@ TEST_P(RowSenderTest, RefusesRowsBeyondTheShard) {
   EXPECT_THAT(client_.pieces, IsEmpty());
 }
 
-TEST_P(RowSenderTest, RefusesReadsOfUnknownShards) {
+TEST_P(RowSenderTest, RejectsReadsOfUnknownShards) {
   create(1, 5, 2);
   expect_refused(Code::not_found, {dense_segment(0, 2, 0, 1)});
   expect_refused(Code::not_found, {{0, 1, 1, 0, 0, 1}});
 }
 
-TEST_P(RowSenderTest, RefusesRequestsThatAreShorterThanTheySay) {
+TEST_P(RowSenderTest, RejectsTruncatedRequests) {
   create(1, 5, 2);
   expect_refused(Code::out_of_range, {sparse_segment(0, 1, 3)}, {1, 2});
   expect_refused(Code::out_of_range, {sparse_segment(0, 1, std::uint64_t{1} << 62)}, {1, 2});
@@ -323,7 +323,7 @@ TEST_P(RowSenderTest, RefusesRequestsThatAreShorterThanTheySay) {
   expect_one_refusal(Code::invalid_argument);
 }
 
-TEST_P(RowSenderTest, IgnoresMessagesThatAreNoRequests) {
+TEST_P(RowSenderTest, IgnoresMalformedRequests) {
   const std::vector<std::byte> header(sizeof(protocol::ReadRequest) - 1);
   sender_->receive({transport::kReadRows, kClient, header, {}});
   receive(kClient, {kReadId, 0, 0}, {});
@@ -331,14 +331,14 @@ TEST_P(RowSenderTest, IgnoresMessagesThatAreNoRequests) {
   EXPECT_THAT(client_.refusals, IsEmpty());
 }
 
-TEST_P(RowSenderTest, HoldsAConsistentReadBackWhileAPushIsIncomplete) {
+TEST_P(RowSenderTest, DefersAConsistentReadDuringAPush) {
   create(1, 5, 1);
   push_part(true, false, 10);
   request(kClient, {dense_segment(0, 1, 0, 1)}, {}, true);
   EXPECT_FALSE(sender_->advance());
   EXPECT_FALSE(sender_->advance());
   EXPECT_TRUE(sender_->busy());
-  EXPECT_FALSE(may_begin_push()) << "pushes one behind the other would keep the read waiting for ever";
+  EXPECT_FALSE(may_begin_push()) << "consecutive pushes would starve the read";
   push_part(false, true, 100);
   send_all();
   EXPECT_TRUE(may_begin_push());
@@ -356,7 +356,7 @@ TEST_P(RowSenderTest, SendsOneStateOfAShardForAConsistentRead) {
   EXPECT_EQ(client_.segment(0), rows_of(1, 4, consecutive(0, 200000)));
 }
 
-TEST_P(RowSenderTest, SendsRowsAsTheyAreWhereNoConsistencyIsAskedFor) {
+TEST_P(RowSenderTest, SendsCurrentRowsForAnInconsistentRead) {
   create(1, 5, 1);
   push_part(true, false, 10);
   request(kClient, {sparse_segment(0, 1, 1)}, {0});
@@ -365,7 +365,7 @@ TEST_P(RowSenderTest, SendsRowsAsTheyAreWhereNoConsistencyIsAskedFor) {
   EXPECT_EQ(client_.segment(0, 4), rows_of(1, 1, {0}));
 }
 
-TEST_P(RowSenderTest, DropsTheReadsOfADeadRank) {
+TEST_P(RowSenderTest, DropsReadsOfADeadRank) {
   create(1, 5, 1);
   push_part(true, false, 10);
   request(kClient, {dense_segment(0, 1, 0, 5)}, {}, true);
@@ -373,13 +373,13 @@ TEST_P(RowSenderTest, DropsTheReadsOfADeadRank) {
   (void)sender_->advance();
   EXPECT_FALSE(may_begin_push());
   sender_->close(kClient);
-  EXPECT_TRUE(may_begin_push()) << "pushes wait for no read of a dead rank";
+  EXPECT_TRUE(may_begin_push()) << "reads of a dead rank must not block pushes";
   send_all();
   EXPECT_THAT(client_.pieces, IsEmpty());
   EXPECT_THAT(other_client_.pieces, SizeIs(1));
 }
 
-TEST_P(RowSenderTest, DropsTheReadsOfAPeerThatHasFailed) {
+TEST_P(RowSenderTest, DropsReadsOfAFailedPeer) {
   create(1, 5, 1);
   push_part(true, false, 10);
   request(kClient, {dense_segment(0, 1, 0, 5)}, {}, true);
@@ -390,7 +390,7 @@ TEST_P(RowSenderTest, DropsTheReadsOfAPeerThatHasFailed) {
   EXPECT_TRUE(may_begin_push());
 }
 
-TEST_P(RowSenderTest, CountsTheRowsOfCompletedSegments) {
+TEST_P(RowSenderTest, CountsRowsOfCompletedSegments) {
   create(1, 100000, 8);
   request(kClient, {sparse_segment(0, 1, 3), dense_segment(1, 1, 0, 100000)}, {4, 4, 1});
   (void)sender_->advance();

@@ -1,4 +1,4 @@
-// shard_gpu_test.cpp -- order of a ps's work on its GPU, and the memory of its transfers.
+// shard_gpu_test.cpp -- order of work on a ps's GPU, and memory of its transfers.
 #include "ps/shard/shard_gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class ShardGpuTest : public gpu::OnGpu {
   std::optional<ShardGpu> gpu_;
 };
 
-TEST_F(ShardGpuTest, HasNoBadRowAtFirst) {
+TEST_F(ShardGpuTest, HasNoBadRowInitially) {
   std::uint32_t first_bad = 0;
   gpu::copy(gpu_->stream(), &first_bad, gpu_->first_bad(), sizeof first_bad);
   gpu_->settle();
@@ -40,7 +40,7 @@ TEST_F(ShardGpuTest, HasNoBadRowAtFirst) {
   EXPECT_TRUE(ShardGpu(0, true).deterministic());
 }
 
-TEST_F(ShardGpuTest, LaunchesCollectedWorkOnceBeforeAnyOther) {
+TEST_F(ShardGpuTest, LaunchesCollectedWorkOnceBeforeOtherWork) {
   std::string order;
   gpu_->collect([&] { order += 'a'; });
   EXPECT_EQ(order, "");
@@ -62,40 +62,40 @@ TEST_F(ShardGpuTest, LaunchesCollectedWorkOnceBeforeAnyOther) {
 TEST_F(ShardGpuTest, LaunchesCollectedWorkThatUsesTheStream) {
   int launched = 0;
   gpu_->collect([&] {
-    (void)gpu_->stream();  // as updates do; must not launch itself once more
+    (void)gpu_->stream();  // as updates do; must not launch the work again
     ++launched;
   });
   gpu_->settle();
   EXPECT_EQ(launched, 1);
 }
 
-TEST_F(ShardGpuTest, StagesAlignedMemoryOneBehindTheOther) {
+TEST_F(ShardGpuTest, StagesAlignedConsecutiveMemory) {
   const ShardGpu::Staging first = gpu_->stage(1);
   const ShardGpu::Staging second = gpu_->stage(257);
   const ShardGpu::Staging third = gpu_->stage(4);
   EXPECT_EQ(second.host - first.host, 256);
   EXPECT_EQ(third.host - second.host, 512);
-  EXPECT_EQ(second.device - first.device, 256) << "the same offset on both sides";
+  EXPECT_EQ(second.device - first.device, 256) << "the offset must be the same in both buffers";
   EXPECT_EQ(third.device - second.device, 512);
   EXPECT_EQ(ShardGpu::bytes_of_numbers(0), 0U);
   EXPECT_EQ(ShardGpu::bytes_of_numbers(1), 256U);
   EXPECT_EQ(ShardGpu::bytes_of_numbers(65), 512U);
 }
 
-TEST_F(ShardGpuTest, StagesWhatWasTakenBackOnceMore) {
+TEST_F(ShardGpuTest, ReusesReturnedMemory) {
   const ShardGpu::Staging first = gpu_->stage(1024);
-  gpu_->take_back(600);  // the 512 of whole units
+  gpu_->return_unused(600);  // rounded down to 512, a multiple of the alignment
   EXPECT_EQ(gpu_->stage(1).host - first.host, 512);
 }
 
-TEST_F(ShardGpuTest, StagesFromTheBeginningOnceItHasSettled) {
+TEST_F(ShardGpuTest, StagesFromTheBeginningAfterSettling) {
   const ShardGpu::Staging first = gpu_->stage(1024);
   gpu_->settle();
   EXPECT_EQ(gpu_->stage(1024).host, first.host);
 }
 
-TEST_F(ShardGpuTest, OverwritesNoMemoryThatATransferStillReads) {
-  // Each transfer fills a half, so each third one uses the memory of the first.
+TEST_F(ShardGpuTest, PreservesMemoryOfTransfersInFlight) {
+  // Each transfer fills one half, so every other transfer uses the same memory.
   constexpr std::uint64_t kHalf = ShardGpu::kPieceBytes;
   constexpr int kTransfers = 5;
   const gpu::Memory target(0, kTransfers * sizeof(int));
@@ -132,7 +132,7 @@ TEST_F(ShardGpuTest, FinishesTransfersBeforeItsMemoryGrows) {
   EXPECT_EQ(found, number);
 }
 
-TEST_F(ShardGpuTest, KeepsItsMemoryWhenItCannotGrow) {
+TEST_F(ShardGpuTest, KeepsItsMemoryIfItCannotGrow) {
   if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
   gpu_.reset();
   stream_.reset();
@@ -142,10 +142,10 @@ TEST_F(ShardGpuTest, KeepsItsMemoryWhenItCannotGrow) {
   bool launched = false;
   gpu_->collect([&] { launched = true; });
   (void)error_of(Code::resource_exhausted, [&] { gpu_->reserve(std::uint64_t{64} << 20); });
-  EXPECT_FALSE(launched) << "a refused reservation changes nothing";
+  EXPECT_FALSE(launched) << "a failed reservation must change nothing";
   EXPECT_EQ(gpu_->stage(1).host - before.host, 1024);
   gpu_->reserve(ShardGpu::kPieceBytes);
-  EXPECT_EQ(gpu_->stage(1).host - before.host, 1280) << "there was enough";
+  EXPECT_EQ(gpu_->stage(1).host - before.host, 1280) << "the existing buffer is large enough";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// shard_snapshot_test.cpp -- rows stay as they were for whoever copies them, whatever changes meanwhile.
+// shard_snapshot_test.cpp -- tests that a snapshot is consistent while rows change.
 #include "ps/shard/shard_snapshot.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<std::byte> random_bytes(std::size_t count, std::mt19937& random) {
   return bytes;
 }
 
-/// Copies the rows of both arrays in pieces, while random ones change between two pieces.
+/// Copies the rows of both arrays in pieces; random rows change between two pieces.
 void expect_rows_as_they_were(std::uint64_t rows, std::uint64_t piece, unsigned seed, bool memory_goes) {
   SCOPED_TRACE(std::to_string(rows) + " rows, pieces of " + std::to_string(piece) + ", seed " +
                std::to_string(seed));
@@ -69,7 +69,7 @@ void expect_rows_as_they_were(std::uint64_t rows, std::uint64_t piece, unsigned 
   }
 }
 
-TEST(ShardSnapshot, RowsAreAsTheyWereWhateverChanges) {
+TEST(ShardSnapshot, PreservesRowsThatChangeBetweenCopies) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     expect_rows_as_they_were(1, 1, seed, false);
     expect_rows_as_they_were(1024, 1024, seed, false);
@@ -78,7 +78,7 @@ TEST(ShardSnapshot, RowsAreAsTheyWereWhateverChanges) {
   }
 }
 
-TEST(ShardSnapshot, ListedRowsAreAsTheyWere) {
+TEST(ShardSnapshot, PreservesListedRows) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     std::mt19937 random(seed);
     constexpr std::uint64_t kRows = 3000, kBytes = 12;
@@ -114,7 +114,7 @@ TEST(ShardSnapshot, ListedRowsAreAsTheyWere) {
   }
 }
 
-/// Random rows change in another thread all the while; at the end their memory goes, if it is to.
+/// Changes random rows in another thread during the copy; optionally frees their memory at the end.
 void expect_rows_as_they_were_beside_a_writer(unsigned seed, bool listed, bool memory_goes) {
   SCOPED_TRACE("seed " + std::to_string(seed) + (listed ? ", listed" : "") +
                (memory_goes ? ", memory goes" : ""));
@@ -155,7 +155,7 @@ void expect_rows_as_they_were_beside_a_writer(unsigned seed, bool listed, bool m
     ASSERT_EQ(std::memcmp(&copy[i * kBytes], &before[snapshot.row(i) * kBytes], kBytes), 0) << "row " << i;
 }
 
-TEST(ShardSnapshot, RowsAreAsTheyWereWhileAnotherThreadChangesThem) {
+TEST(ShardSnapshot, PreservesRowsThatAnotherThreadChanges) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
     for (const bool listed : {false, true}) {
       for (const bool memory_goes : {false, true})
@@ -194,7 +194,7 @@ class Snapshots : public testing::Test {
   Store store_{*fabric_, 1 << 20, 0};
 };
 
-TEST_F(Snapshots, PushesAfterItAreNotInIt) {
+TEST_F(Snapshots, ExcludeLaterPushes) {
   push(1);
   const auto values = now();
   const auto slots = now("accumulator");
@@ -207,7 +207,7 @@ TEST_F(Snapshots, PushesAfterItAreNotInIt) {
   EXPECT_EQ(snapshot.parts(1).at(0).at(0).steps, 1);
 }
 
-TEST_F(Snapshots, TwoAtATimeHaveEachTheirOwn) {
+TEST_F(Snapshots, AreIndependentOfEachOther) {
   const auto first_values = now();
   StoreSnapshot first(store_);
   push(1);
@@ -218,14 +218,14 @@ TEST_F(Snapshots, TwoAtATimeHaveEachTheirOwn) {
   EXPECT_EQ(read(first), first_values);
 }
 
-TEST_F(Snapshots, AShardIsTakenWhenNoPushToItIsHalfApplied) {
+TEST_F(Snapshots, FreezeAShardOnceItIsConsistent) {
   push(1, true, false);
   StoreSnapshot snapshot(store_);
   EXPECT_FALSE(snapshot.advance());
   protocol::PushHeader another;
   another.kind = protocol::PushKind::dense;
   another.variable = 1;
-  EXPECT_FALSE(store_.ready(another)) << "the shard would never get whole";
+  EXPECT_FALSE(store_.ready(another)) << "otherwise the shard might never become consistent";
   push(2, false, true);
   const auto values = now();
   EXPECT_TRUE(snapshot.advance());
@@ -234,7 +234,7 @@ TEST_F(Snapshots, AShardIsTakenWhenNoPushToItIsHalfApplied) {
   EXPECT_EQ(read(snapshot), values);
 }
 
-TEST_F(Snapshots, OneThatEndsEarlyHoldsNobodyUp) {
+TEST_F(Snapshots, ReleaseWaitingPushesWhenDestroyedEarly) {
   push(1, true, false);
   { const StoreSnapshot snapshot(store_); }
   protocol::PushHeader another;
@@ -243,7 +243,7 @@ TEST_F(Snapshots, OneThatEndsEarlyHoldsNobodyUp) {
   EXPECT_TRUE(store_.ready(another));
 }
 
-TEST_F(Snapshots, AVariableThatIsDroppedIsInItAllTheSame) {
+TEST_F(Snapshots, IncludeAVariableDroppedLater) {
   push(1);
   const auto values = now();
   StoreSnapshot snapshot(store_);

@@ -1,5 +1,4 @@
-// shared_regions_test.cpp -- regions in a file that other processes of the host map, or in the fabric's
-// memory.
+// shared_regions_test.cpp -- regions in a file that other processes of the host can map, or from the fabric.
 #include "ps/shard/shared_regions.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +21,7 @@ void expect_zeros_and_fill(transport::Region& region, std::uint64_t bytes, std::
   std::fill(memory.begin(), memory.end(), with);
 }
 
-/// Regions are not of whole pages, and lie one behind the other in the file.
+/// Regions are consecutive in the file; their sizes are not multiples of a page.
 void expect_separate_regions(transport::Fabric& fabric) {
   SharedRegions regions(fabric);
   std::vector<std::unique_ptr<transport::Region>> all;
@@ -49,7 +48,7 @@ TEST(SharedRegionsTest, AllocatesFromAFabricThatAdoptsNoMemory) {
   expect_separate_regions(*fabric);
 }
 
-TEST(SharedRegionsTest, PutsRegionsWhereOthersOfTheHostCanMapThem) {
+TEST(SharedRegionsTest, AllocatesRegionsThatOtherProcessesCanMap) {
   transport::UcxFabric fabric;
   SharedRegions regions(fabric);
   const auto other = regions.allocate(100);

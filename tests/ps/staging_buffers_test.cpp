@@ -1,4 +1,4 @@
-// staging_buffers_test.cpp -- which memory belongs to which pusher, and what a pusher cannot name.
+// staging_buffers_test.cpp -- ownership of staging buffers, and validation of slots.
 #include "ps/shard/staging_buffers.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class StagingBuffersTest : public gpu::OnGpu {
   StagingBuffers buffers_;
 };
 
-TEST_F(StagingBuffersTest, MapsTheMemoryThatSlotsLieIn) {
+TEST_F(StagingBuffersTest, MapsTheMemoryOfSlots) {
   const protocol::StagingBufferKey key = buffers_.open(kPusherRank, 0, kBufferBytes);
   const gpu::MappedMemory mapped(0, key.key);
   ASSERT_NE(mapped.data(), nullptr);
@@ -49,14 +49,14 @@ TEST_F(StagingBuffersTest, MapsTheMemoryThatSlotsLieIn) {
   EXPECT_EQ(read, written);
 }
 
-TEST_F(StagingBuffersTest, GivesAPusherAnotherBufferEachTime) {
+TEST_F(StagingBuffersTest, OpensAFurtherBufferPerCall) {
   const std::uint32_t first = open(kPusherRank);
   const std::uint32_t second = open(kPusherRank);
   EXPECT_NE(first, second);
   EXPECT_NE(at(first, 0, kBufferBytes), at(second, 0, kBufferBytes));
 }
 
-TEST_F(StagingBuffersTest, RejectsSlotsThatDoNotLieInTheBuffer) {
+TEST_F(StagingBuffersTest, RejectsSlotsOutsideTheBuffer) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   const std::uint32_t number = open(kPusherRank);
   EXPECT_NE(at(number, 0, kBufferBytes), nullptr);
@@ -74,7 +74,7 @@ TEST_F(StagingBuffersTest, RejectsSlotsOfAnotherPusher) {
   const std::uint32_t number = open(kPusherRank);
   EXPECT_EQ(at(number, 0, 1, kOtherRank), nullptr);
   buffers_.release(kPusherRank);
-  EXPECT_EQ(at(number, 0, 1), nullptr) << "a pusher that is dead";
+  EXPECT_EQ(at(number, 0, 1), nullptr) << "the buffer was released";
 }
 
 TEST_F(StagingBuffersTest, ReusesReleasedBuffersOfTheSameSize) {
@@ -88,10 +88,10 @@ TEST_F(StagingBuffersTest, ReusesReleasedBuffersOfTheSameSize) {
   EXPECT_EQ(open(kOtherRank), first);
   EXPECT_EQ(at(first, 0, 1, kOtherRank), memory);
   EXPECT_EQ(at(first, 0, 1), nullptr);
-  EXPECT_NE(open(kOtherRank), first) << "it is in use";
+  EXPECT_NE(open(kOtherRank), first) << "the first buffer is in use";
 }
 
-TEST_F(StagingBuffersTest, RefusesABufferThatTheGpuHasNoMemoryFor) {
+TEST_F(StagingBuffersTest, RejectsABufferThatExceedsGpuMemory) {
   (void)error_of(Code::resource_exhausted, [&] { open(kPusherRank, gpu::info(0).bytes + 1); });
   EXPECT_EQ(at(0, 0, 0), nullptr);
   EXPECT_EQ(open(kPusherRank), 0U);

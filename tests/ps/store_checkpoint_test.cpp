@@ -1,4 +1,4 @@
-// store_checkpoint_test.cpp -- shards that N ps have written are read by M others, slots and steps included.
+// store_checkpoint_test.cpp -- tests that M ps restore the shards, slots and steps that N ps saved.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kTableRows = 11;
 constexpr std::uint64_t kTableWidth = 3;
 
-/// The stores of some ps, with three variables that are cut into one shard each.
+/// Stores of several ps, with three variables that have one shard on each ps.
 class Job {
  public:
   explicit Job(std::uint64_t ps) : partition_(kTableRows, ps) {
@@ -112,7 +112,7 @@ class Job {
   std::vector<std::unique_ptr<Store>> stores_;
 };
 
-TEST(StoreCheckpoint, AnotherNumberOfPsGoesOnWhereTheFirstStopped) {
+TEST(StoreCheckpoint, RestoresWithAnotherNumberOfPs) {
   for (const std::uint64_t writers : {1, 2, 3, 5}) {
     for (const std::uint64_t readers : {1, 2, 4}) {
       SCOPED_TRACE(std::to_string(writers) + " ps wrote, " + std::to_string(readers) + " read");
@@ -122,12 +122,12 @@ TEST(StoreCheckpoint, AnotherNumberOfPsGoesOnWhereTheFirstStopped) {
       first.push(-2);
       const auto checkpoint = first.save(folder.path());
       Job second(readers);
-      second.push(7);  // what it had is overwritten
+      second.push(7);  // overwritten by the restore
       second.restore(checkpoint);
       EXPECT_EQ(second.values<float>(1), first.values<float>(1));
       EXPECT_EQ(second.values<std::int64_t>(2), first.values<std::int64_t>(2));
       EXPECT_EQ(second.values<float>(3), first.values<float>(3));
-      // Adam's moments and its count of steps, and both slots of FTRL, show in the next update.
+      // The next update depends on Adam's moments and step count, and on both slots of FTRL.
       first.push(3);
       second.push(3);
       EXPECT_EQ(second.values<float>(1), first.values<float>(1));
@@ -137,7 +137,7 @@ TEST(StoreCheckpoint, AnotherNumberOfPsGoesOnWhereTheFirstStopped) {
   }
 }
 
-TEST(StoreCheckpoint, ALearningRateThatWasSetComesBackWithTheRows) {
+TEST(StoreCheckpoint, RestoresALearningRateOverride) {
   for (const std::uint64_t readers : {1, 2, 3}) {
     SCOPED_TRACE(readers);
     const io::TemporaryFolder folder;
@@ -153,7 +153,7 @@ TEST(StoreCheckpoint, ALearningRateThatWasSetComesBackWithTheRows) {
   }
 }
 
-TEST(StoreCheckpoint, ARestoreOfOneWithoutASetLearningRateReturnsToTheOptimizers) {
+TEST(StoreCheckpoint, RestoreWithoutAnOverrideResetsTheLearningRate) {
   const io::TemporaryFolder folder;
   Job first(2);
   first.push(1);
@@ -166,7 +166,7 @@ TEST(StoreCheckpoint, ARestoreOfOneWithoutASetLearningRateReturnsToTheOptimizers
   EXPECT_EQ(second.values<float>(1), first.values<float>(1));
 }
 
-TEST(StoreCheckpoint, TheStoreGoesOnAfterSaving) {
+TEST(StoreCheckpoint, AcceptsPushesAfterASave) {
   const io::TemporaryFolder folder;
   Job saved(2);
   Job plain(2);

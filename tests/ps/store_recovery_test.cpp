@@ -1,5 +1,4 @@
-// store_recovery_test.cpp -- shards that the next process of a ps finds: values, slots, steps, and what is
-// lost.
+// store_recovery_test.cpp -- values, slots and steps that a restarted ps recovers, and state that is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-/// A process of a ps, with the memory that outlives it.
+/// A process of a ps, and its persistent memory.
 class StoreProcess {
  public:
   static constexpr std::uint64_t kRankCount = 3;
@@ -41,7 +40,7 @@ class StoreProcess {
 
   Store& store() { return store_; }
   PersistentState& persistent() { return persistent_; }
-  /// Applies an entry of a rank, and commits it unless the process is to be killed before that.
+  /// Applies an entry of a rank. `commit`: false: the process is killed before it commits the entry.
   void push(const std::vector<std::byte>& entry, bool commit = true, std::uint32_t rank = 1,
             std::uint64_t closure = 0, std::uint32_t call = 0, bool again = false) {
     std::vector<std::byte> bytes = entry;
@@ -78,7 +77,7 @@ class StoreRecoveryTest : public testing::Test {
               std::uint64_t rows = 4) {
     process_->store().create(one_shard<double>(variable, {rows}, optimizer, initializers::constant(10)));
   }
-  /// The process is killed, and the next one takes its place.
+  /// Kills the process and starts the next one.
   void restart() {
     process_.emplace(memory_);
     process_->store().recover();
@@ -115,7 +114,7 @@ TEST_F(StoreRecoveryTest, FindsEveryShardAtItsLocation) {
   }
 }
 
-TEST_F(StoreRecoveryTest, MakesNoMemoryOfFoundShardsAvailable) {
+TEST_F(StoreRecoveryTest, AllocatesNoMemoryOfRecoveredShards) {
   create(1);
   restart();
   create(2);
@@ -124,7 +123,7 @@ TEST_F(StoreRecoveryTest, MakesNoMemoryOfFoundShardsAvailable) {
   EXPECT_THAT(process_->values(2), Each(9));
 }
 
-TEST_F(StoreRecoveryTest, GoesOnWithTheStepsAndSlotsOfTheOptimizer) {
+TEST_F(StoreRecoveryTest, RecoversStepsAndSlotsOfTheOptimizer) {
   StoreProcess uninterrupted(transport::PersistentMemory::create());
   const Optimizer adam = optimizers::Adam{.learning_rate = 0.5};
   uninterrupted.store().create(one_shard<double>(1, {4}, adam, initializers::constant(10)));
@@ -137,7 +136,7 @@ TEST_F(StoreRecoveryTest, GoesOnWithTheStepsAndSlotsOfTheOptimizer) {
   EXPECT_EQ(process_->values(1), uninterrupted.values(1));
 }
 
-TEST_F(StoreRecoveryTest, ForgetsVariablesThatWereDropped) {
+TEST_F(StoreRecoveryTest, DoesNotRecoverDroppedVariables) {
   create(1);
   create(2);
   process_->store().drop(1);
@@ -147,7 +146,7 @@ TEST_F(StoreRecoveryTest, ForgetsVariablesThatWereDropped) {
   EXPECT_THAT(process_->values(2), Each(10));
 }
 
-TEST_F(StoreRecoveryTest, UndoesAnEntryThatWasNotCommittedWithItsStepAndSlots) {
+TEST_F(StoreRecoveryTest, UndoesAnUncommittedEntryWithItsStepAndSlots) {
   StoreProcess uninterrupted(transport::PersistentMemory::create());
   const Optimizer adam = optimizers::Adam{.learning_rate = 0.5};
   uninterrupted.store().create(one_shard<double>(1, {4}, adam, initializers::constant(10)));
@@ -159,13 +158,13 @@ TEST_F(StoreRecoveryTest, UndoesAnEntryThatWasNotCommittedWithItsStepAndSlots) {
   EXPECT_NE(process_->values(1), before);
   restart();
   EXPECT_EQ(process_->values(1), before);
-  // Its pusher has it applied again.
+  // The pusher sends it again.
   uninterrupted.push(dense_push(1, 5));
   process_->push(dense_push(1, 5));
   EXPECT_EQ(process_->values(1), uninterrupted.values(1));
 }
 
-TEST_F(StoreRecoveryTest, UndoesOnlyRowsOfTheShardThatTheEntryChanged) {
+TEST_F(StoreRecoveryTest, UndoesOnlyRowsThatTheEntryChanged) {
   create(1);
   create(2);
   process_->push(push_entry<double>(1, 0, {3, 1}, 0, 1, std::vector<double>{1, 2}));
@@ -175,17 +174,17 @@ TEST_F(StoreRecoveryTest, UndoesOnlyRowsOfTheShardThatTheEntryChanged) {
   EXPECT_THAT(process_->values(2), Each(10));
 }
 
-TEST_F(StoreRecoveryTest, UndoesNothingOfAVariableThatWasDroppedInTheMeantime) {
+TEST_F(StoreRecoveryTest, IgnoresAnUncommittedEntryOfADroppedVariable) {
   create(1);
   create(2);
   process_->push(dense_push(1, 5), false);
   process_->store().drop(1);
   restart();
   EXPECT_THAT(process_->values(2), Each(10));
-  EXPECT_FALSE(process_->persistent().cut_off().has_value());
+  EXPECT_FALSE(process_->persistent().uncommitted_entry().has_value());
 }
 
-TEST_F(StoreRecoveryTest, LetsTheClosureOfAnUndoneEntryPushItAgain) {
+TEST_F(StoreRecoveryTest, AcceptsAnUndoneEntryFromASecondRun) {
   constexpr std::uint64_t kClosure = 7;
   create(1);
   process_->push(dense_push(1, 1), true, 1, kClosure, 0);
@@ -219,7 +218,7 @@ TEST_F(StoreRecoveryTest, KeepsAShardInconsistentUntilItsUnfinishedPushIsAbandon
   EXPECT_TRUE(process_->store().is_consistent(1, 0));
 }
 
-TEST_F(StoreRecoveryTest, RefusesToGoOnWithoutTheHeldPushesOfAnUpdateGroup) {
+TEST_F(StoreRecoveryTest, RejectsRecoveryOfAnUpdateGroup) {
   create(1);
   protocol::CreateGroup group;
   group.id = 1;
@@ -230,7 +229,7 @@ TEST_F(StoreRecoveryTest, RefusesToGoOnWithoutTheHeldPushesOfAnUpdateGroup) {
 
 class StoreRecoveryOnGpuTest : public gpu::OnGpu {};
 
-TEST_F(StoreRecoveryOnGpuTest, NamesAVariableThatDiedWithItsGpuMemory) {
+TEST_F(StoreRecoveryOnGpuTest, RejectsRecoveryOfAShardInGpuMemory) {
   const auto memory = transport::PersistentMemory::create();
   std::optional<StoreProcess> process(std::in_place, memory);
   auto request = one_shard<double>(1, {4}, optimizers::SGD{1});

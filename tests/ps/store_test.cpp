@@ -1,4 +1,4 @@
-// store_test.cpp -- shards against a plain array that follows the update rules one element at a time.
+// store_test.cpp -- compares shards with an array that follows the update rules one element at a time.
 // Tests: src/ps/shard/shard.cpp
 // Tests: src/ps/shard/shard_factory.cpp
 #include "ps/shard/store.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A variable as the text of optimizers.hpp describes it, in double.
+/// Reference implementation of a variable in double, as described in optimizers.hpp.
 class Plain {
  public:
   Plain(const Optimizer& optimizer, std::uint64_t rows, std::uint64_t width, double value)
@@ -61,9 +61,9 @@ class Plain {
 
 class StoreTest : public testing::Test {
  protected:
-  void SetUp() override { log::set_rank_tag("ps 3@here"); }  // what is logged goes to standard error
+  void SetUp() override { log::set_rank_tag("ps 3@here"); }  // log to standard error
 
-  /// One shard that is the whole variable.
+  /// Creates a variable of one shard.
   template <class T>
   protocol::ShardLocation create(std::uint32_t id, std::vector<std::uint64_t> shape,
                                  const Optimizer& optimizer, const Initializer& initializer = {}) {
@@ -96,7 +96,7 @@ class StoreTest : public testing::Test {
   void expect_dropped(const std::vector<std::byte>& entry) {
     testing::internal::CaptureStderr();
     apply_entry(store_, entry);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("dropped a push to variable"));
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("to variable "));
   }
 
   transport::LoopHub hub_;
@@ -145,7 +145,7 @@ void StoreTest::expect_follows_the_rules(std::uint32_t id, std::vector<std::uint
   }
 }
 
-TEST_F(StoreTest, PushesFollowTheRulesForEveryDtypeRankAndOptimizer) {
+TEST_F(StoreTest, PushesMatchTheRulesForEveryDtypeRankAndOptimizer) {
   std::uint32_t id = 1;
   for (const std::vector<std::uint64_t>& shape :
        {std::vector<std::uint64_t>{7}, {5, 3}, {6, 16}, {9, 33}, {4, 1}}) {
@@ -169,7 +169,7 @@ TEST_F(StoreTest, PushesFollowTheRulesForEveryDtypeRankAndOptimizer) {
   }
 }
 
-/// A schedule that FTRL takes, too.
+/// A schedule that FTRL also supports.
 const schedules::PolynomialDecay kFalling{
     .initial_learning_rate = 0.5, .decay_steps = 6, .end_learning_rate = 0.125};
 
@@ -184,7 +184,7 @@ std::vector<Optimizer> all_optimizers(const LearningRate& rate) {
           optimizers::FTRL{.learning_rate = rate, .initial_accumulator = 0.5, .l1 = 0.25}};
 }
 
-TEST_F(StoreTest, SchedulesHoldForEveryOptimizer) {
+TEST_F(StoreTest, SchedulesApplyToEveryOptimizer) {
   std::uint32_t id = 1;
   for (const LearningRate& rate :
        {LearningRate(kFalling), LearningRate(schedules::PiecewiseConstantDecay{{2, 7}, {0.1, 0.4, 0.2}})}) {
@@ -193,7 +193,7 @@ TEST_F(StoreTest, SchedulesHoldForEveryOptimizer) {
   }
 }
 
-TEST_F(StoreTest, ASetLearningRateHoldsForThePushesAfterItWithEveryOptimizer) {
+TEST_F(StoreTest, LearningRateOverrideAppliesToLaterPushes) {
   std::uint32_t id = 0;
   for (const Optimizer& optimizer : all_optimizers(kFalling)) {
     SCOPED_TRACE(protocol::describe(optimizer));
@@ -216,8 +216,8 @@ TEST_F(StoreTest, ASetLearningRateHoldsForThePushesAfterItWithEveryOptimizer) {
   }
 }
 
-TEST_F(StoreTest, AShardHasNothingOfADroppedOneWhoseWordsItTakes) {
-  create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});  // so that the page of words stays
+TEST_F(StoreTest, NewShardResetsWordsOfADroppedShard) {
+  create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});  // keeps the page of words allocated
   create<float>(2, {1}, optimizers::SGD{.learning_rate = -1});
   apply_entry(store_, rate_entry(2, 0, -100));
   apply_entry(store_, push_entry<float>(2, 0, {}, 0, 1, {1}));
@@ -227,7 +227,7 @@ TEST_F(StoreTest, AShardHasNothingOfADroppedOneWhoseWordsItTakes) {
   EXPECT_EQ(all<float>(3, 1), std::vector<float>{1}) << "neither its rate nor its steps";
 }
 
-TEST_F(StoreTest, ALearningRateThatTheOptimizerCannotUseIsDroppedAndLogged) {
+TEST_F(StoreTest, DropsAndLogsAnInvalidLearningRate) {
   create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});
   create<float>(2, {1}, optimizers::FTRL{});
   create<std::int64_t>(3, {1}, optimizers::SGD{.learning_rate = -1});
@@ -235,7 +235,7 @@ TEST_F(StoreTest, ALearningRateThatTheOptimizerCannotUseIsDroppedAndLogged) {
                             rate_entry(3, 0, 0.5), rate_entry(1, 1, 0.5), rate_entry(9, 0, 0.5)}) {
     testing::internal::CaptureStderr();
     apply_entry(store_, entry);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("dropped a learning rate of rank 0"));
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("rank 0"));
   }
   apply_entry(store_, push_entry<float>(1, 0, {}, 0, 1, {1}));
   apply_entry(store_, push_entry<std::int64_t>(3, 0, {}, 0, 1, {1}));
@@ -243,7 +243,7 @@ TEST_F(StoreTest, ALearningRateThatTheOptimizerCannotUseIsDroppedAndLogged) {
   EXPECT_EQ(all<std::int64_t>(3, 1), std::vector<std::int64_t>{1});
 }
 
-TEST_F(StoreTest, TheStepInProgressOfASynchronousGroupHasTheNewLearningRate) {
+TEST_F(StoreTest, NewLearningRateAppliesToASynchronousStepInProgress) {
   store_.create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .workers = {0}});
   store_.create(
       {1, 0, "v1", DType::float32, {1}, 0, 1, optimizers::SGD{.learning_rate = -1}, {}, /*group=*/1});
@@ -258,7 +258,7 @@ TEST_F(StoreTest, TheStepInProgressOfASynchronousGroupHasTheNewLearningRate) {
   EXPECT_EQ(all<float>(1, 1), std::vector<float>{10});
 }
 
-TEST_F(StoreTest, ASecondRunOfAClosureDoesNotSetItsLearningRateAgain) {
+TEST_F(StoreTest, SecondRunDoesNotSetItsLearningRateAgain) {
   create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});
   auto entry = rate_entry(1, 0, -10);
   protocol::PushHeader header;
@@ -274,8 +274,8 @@ TEST_F(StoreTest, ASecondRunOfAClosureDoesNotSetItsLearningRateAgain) {
   EXPECT_EQ(all<float>(1, 1), std::vector<float>{100});
 }
 
-TEST_F(StoreTest, APushInPartsIsOneUpdate) {
-  // Adam's first two steps differ, so a second part that counted as a step would show.
+TEST_F(StoreTest, PushInPartsIsOneUpdate) {
+  // Adam's first two steps differ, so the test detects a second part that counts as a step.
   const Optimizer adam = optimizers::Adam{.learning_rate = 1};
   create<double>(1, {4}, adam);
   create<double>(2, {4}, adam);
@@ -290,7 +290,7 @@ TEST_F(StoreTest, APushInPartsIsOneUpdate) {
   EXPECT_EQ(store_.statistics().rows_pushed, 24U);
 }
 
-TEST_F(StoreTest, PartsThatAnEarlierRunHadAppliedAreOfAPushAllTheSame) {
+TEST_F(StoreTest, SkippedPartsStillBelongToTheirPush) {
   create<float>(1, {4, 1}, optimizers::SGD{.learning_rate = -1});
   const auto part = [&](std::uint32_t rank, std::uint32_t number, bool again, std::uint64_t closure = 7) {
     auto entry = push_entry<float>(1, 0, {number}, 0, 1, {1}, number == 0, number == 2);
@@ -303,7 +303,7 @@ TEST_F(StoreTest, PartsThatAnEarlierRunHadAppliedAreOfAPushAllTheSame) {
     std::memcpy(entry.data(), &header, sizeof header);
     return entry;
   };
-  // Rank 1 dies after the first part. Rank 3 is amid a push of its own while rank 2 repeats it.
+  // Rank 1 dies after the first part. Rank 2 repeats the push while a push of rank 3 is unfinished.
   apply_entry(store_, part(1, 0, false));
   store_.remove_worker(1);
   store_.abandon(1, 0);
@@ -312,20 +312,20 @@ TEST_F(StoreTest, PartsThatAnEarlierRunHadAppliedAreOfAPushAllTheSame) {
   apply_entry(store_, part(2, 0, true));
   apply_entry(store_, part(2, 1, true));
   apply_entry(store_, part(2, 2, true));
-  EXPECT_FALSE(store_.is_consistent(1, 0)) << "half of rank 3's push is there";
+  EXPECT_FALSE(store_.is_consistent(1, 0)) << "the push of rank 3 is unfinished";
   apply_entry(store_, part(3, 1, false, 8));
   apply_entry(store_, part(3, 2, false, 8));
   EXPECT_TRUE(store_.is_consistent(1, 0));
   EXPECT_EQ(all<float>(1, 4), (std::vector<float>{2, 2, 2, 0}));
 }
 
-TEST_F(StoreTest, ASparsePushOfSgdMayNameARowTwice) {
+TEST_F(StoreTest, SparseSgdPushAcceptsRepeatedRows) {
   create<float>(1, {3}, optimizers::SGD{.learning_rate = 1});
   apply_entry(store_, push_entry<float>(1, 0, {1, 1, 0}, 0, 1, std::vector<float>{2, 5, 1}));
   EXPECT_EQ(all<float>(1, 3), (std::vector<float>{-1, -7, 0}));
 }
 
-TEST_F(StoreTest, FirstValuesAreThoseOfTheWholeVariable) {
+TEST_F(StoreTest, InitialValuesDoNotDependOnSharding) {
   const Initializer normal = initializers::normal(0, 1, 5);
   store_.create({1, 0, "whole", DType::float32, {10, 3}, 0, 10, {}, normal});
   store_.create({2, 0, "cut", DType::float32, {10, 3}, 0, 4, {}, normal});
@@ -337,7 +337,7 @@ TEST_F(StoreTest, FirstValuesAreThoseOfTheWholeVariable) {
   EXPECT_EQ(whole, cut);
 }
 
-TEST_F(StoreTest, APlaceSaysWhereTheValuesLie) {
+TEST_F(StoreTest, LocationRefersToTheValues) {
   const protocol::ShardLocation location =
       store_.create({1, 2, "w", DType::float64, {100, 2}, 40, 30, {}, initializers::constant(6)});
   EXPECT_EQ(location.ps, 3);
@@ -351,7 +351,7 @@ TEST_F(StoreTest, APlaceSaysWhereTheValuesLie) {
   EXPECT_EQ(value, 6);
 }
 
-TEST_F(StoreTest, GatherKeepsTheOrderAndRepeats) {
+TEST_F(StoreTest, GatherPreservesOrderAndRepeats) {
   create<std::int64_t>(1, {4, 2}, optimizers::SGD{.learning_rate = -1});
   apply_entry(store_, push_entry<std::int64_t>(1, 0, {}, 0, 2,
                                                std::vector<std::int64_t>{0, 1, 10, 11, 20, 21, 30, 31}));
@@ -359,7 +359,7 @@ TEST_F(StoreTest, GatherKeepsTheOrderAndRepeats) {
   EXPECT_TRUE(rows<std::int64_t>(1, {}).empty());
 }
 
-TEST_F(StoreTest, AssignSetsRowsAndLeavesTheSlots) {
+TEST_F(StoreTest, AssignmentPreservesSlots) {
   create<double>(1, {3}, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0});
   apply_entry(store_, push_entry<double>(1, 0, {}, 0, 1, std::vector<double>{3, 3, 3}));  // accumulator 9
   apply_entry(store_,
@@ -369,25 +369,20 @@ TEST_F(StoreTest, AssignSetsRowsAndLeavesTheSlots) {
   EXPECT_DOUBLE_EQ(all<double>(1, 3)[1], 7 - 0.8);
 }
 
-TEST_F(StoreTest, WhatIsNotThereIsRefusedByName) {
+TEST_F(StoreTest, RejectsUnknownAndDuplicateShards) {
   create<float>(1, {4, 2}, {});
-  const auto expect = [](Code code, const std::string& text, const auto& call) {
-    try {
-      call();
-      ADD_FAILURE() << "expected " << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      EXPECT_EQ(std::string(error.what()), text);
-    }
-  };
-  expect(Code::already_exists, "variable 1 (\"v1\") has a shard 0 here", [&] {
-    create<float>(1, {4, 2}, {});
-  });
-  expect(Code::not_found, "ps 3 has no shard 1 of variable 1", [&] { (void)store_.view(1, 1); });
-  expect(Code::not_found, "ps 3 has no shard 0 of variable 8", [&] { (void)store_.view(8, 0); });
+  EXPECT_THAT(error_of(Code::already_exists,
+                       [&] {
+                         create<float>(1, {4, 2}, {});
+                       }),
+              testing::AllOf(HasSubstr("shard 0 of variable 1 (\"v1\")"), HasSubstr("ps 3")));
+  EXPECT_THAT(error_of(Code::not_found, [&] { (void)store_.view(1, 1); }),
+              testing::AllOf(HasSubstr("shard 1 of variable 1"), HasSubstr("ps 3")));
+  EXPECT_THAT(error_of(Code::not_found, [&] { (void)store_.view(8, 0); }),
+              testing::AllOf(HasSubstr("shard 0 of variable 8"), HasSubstr("ps 3")));
 }
 
-TEST_F(StoreTest, RefusesAShardThatItCannotCountThoughTheCoordinatorAskedForIt) {
+TEST_F(StoreTest, RejectsAShardWhoseSizeOverflows) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
   const auto refused = [&](const protocol::CreateShard& request) {
     const std::string text = error_of(Code::invalid_argument, [&] { store_.create(request); });
@@ -404,7 +399,7 @@ TEST_F(StoreTest, RefusesAShardThatItCannotCountThoughTheCoordinatorAskedForIt) 
   refused({1, 1, "v", DType::float64, {10}, ~std::uint64_t{0}, 6, {}, {}});
 }
 
-TEST_F(StoreTest, IntegersTakeSgdWithAWholeLearningRateOnly) {
+TEST_F(StoreTest, IntegersRequireSgdWithAnIntegralLearningRate) {
   const Optimizer refused[] = {optimizers::SGD{.learning_rate = 0.5}, optimizers::Adagrad{},
                                optimizers::Adam{}};
   for (const Optimizer& optimizer : refused) {
@@ -419,7 +414,7 @@ TEST_F(StoreTest, IntegersTakeSgdWithAWholeLearningRateOnly) {
   EXPECT_NO_THROW(create<std::int64_t>(1, {4}, optimizers::SGD{.learning_rate = -3}));
 }
 
-TEST_F(StoreTest, AShardWithParametersOutOfRangeIsRejected) {
+TEST_F(StoreTest, RejectsAShardWithParametersOutOfRange) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto expect_rejected = [this](const Optimizer& optimizer, const Initializer& initializer) {
     (void)error_of(Code::invalid_argument, [&] { create<float>(1, {4}, optimizer, initializer); });
@@ -431,7 +426,7 @@ TEST_F(StoreTest, AShardWithParametersOutOfRangeIsRejected) {
   EXPECT_NO_THROW(create<float>(1, {4}, optimizers::SGD{}));
 }
 
-TEST_F(StoreTest, APushThatDoesNotFitIsDroppedAndLogged) {
+TEST_F(StoreTest, DropsAndLogsAPushThatDoesNotFit) {
   create<float>(1, {4, 2}, optimizers::SGD{.learning_rate = 1});
   const std::vector<float> row{1, 1};
   expect_dropped(push_entry<float>(9, 0, {0}, 0, 2, row));  // no such variable
@@ -442,7 +437,7 @@ TEST_F(StoreTest, APushThatDoesNotFitIsDroppedAndLogged) {
   expect_dropped(push_entry<float>(1, 0, {}, 0, 2, std::vector<float>(10)));  // five rows
   expect_dropped(push_entry<float>(1, 0, {}, std::uint64_t(-1), 2, row));
   expect_dropped(push_entry<float>(1, 0, {0}, 0, 50, std::vector<float>(50)));  // rows of another width
-  // More rows than the entry has bytes for: reading them would leave the ring.
+  // More rows than bytes: reading them would exceed the ring.
   auto short_entry = push_entry<float>(1, 0, {}, 0, 2, row);
   protocol::PushHeader header;
   std::memcpy(&header, short_entry.data(), sizeof header);
@@ -459,7 +454,7 @@ TEST_F(StoreTest, APushThatDoesNotFitIsDroppedAndLogged) {
 
   EXPECT_EQ(all<float>(1, 4), std::vector<float>(8, 0));
   EXPECT_EQ(store_.statistics().pushes, 0U);
-  // The shard is as usable as before.
+  // The shard is still usable.
   apply_entry(store_, push_entry<float>(1, 0, {3}, 0, 2, row));
   EXPECT_EQ(rows<float>(1, {3}), (std::vector<float>{-1, -1}));
 }

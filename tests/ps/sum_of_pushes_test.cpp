@@ -1,4 +1,4 @@
-// sum_of_pushes_test.cpp -- pushes of several workers as one: rows, order of terms, divisor, types.
+// sum_of_pushes_test.cpp -- sums of pushes: rows, order of terms, divisor, types.
 #include "ps/update/sum_of_pushes.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ class SumOfPushesTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kRows = 4;  // of the shard
 
-  /// A push of rows of `width`. `rows` empty: dense from `first_row` on.
+  /// Returns a push of rows of `width` elements. `rows` empty: dense from `first_row` on.
   template <class T>
   static HeldPush held(const std::vector<std::uint32_t>& rows, const std::vector<T>& values,
                        std::uint64_t width = 1, std::uint64_t first_row = 0) {
@@ -46,7 +46,7 @@ class SumOfPushesTest : public testing::Test {
     return values;
   }
 
-  /// The first element of the sum of pushes of one row.
+  /// Returns the first element of the sum of pushes of one row.
   template <class T>
   static T sum_of_rows(const std::vector<T>& terms, int divisor = 1) {
     std::vector<HeldPush> pushes;
@@ -64,13 +64,13 @@ TEST_F(SumOfPushesTest, AddsSparseRowsInAscendingOrder) {
   EXPECT_THAT(values_of<float>(out), ElementsAre(3, 4, 5, 6, 11, 22));
 }
 
-TEST_F(SumOfPushesTest, AddsRowsThatOnePushNamesTwice) {
+TEST_F(SumOfPushesTest, AddsRepeatedRowsOfAPush) {
   const HeldPush out = sum<double>({held<double>({2, 1, 2}, {1, 10, 100})});
   EXPECT_THAT(out.rows, ElementsAre(1, 2));
   EXPECT_THAT(values_of<double>(out), ElementsAre(10, 101));
 }
 
-TEST_F(SumOfPushesTest, IsDenseOverTheShardWhenOnePushIsDense) {
+TEST_F(SumOfPushesTest, IsDenseIfOnePushIsDense) {
   const HeldPush out =
       sum<float>({held<float>({2}, {1, 2}, 2), held<float>({}, {10, 20, 30, 40}, 2, 1)}, 1, 2);
   EXPECT_EQ(out.header.kind, protocol::PushKind::dense);
@@ -80,13 +80,13 @@ TEST_F(SumOfPushesTest, IsDenseOverTheShardWhenOnePushIsDense) {
   EXPECT_THAT(values_of<float>(out), ElementsAre(0, 0, 10, 20, 31, 42, 0, 0));
 }
 
-TEST_F(SumOfPushesTest, AddsTheRowsOfSparsePushesThatNameTheWholeShard) {
+TEST_F(SumOfPushesTest, AddsSparsePushesThatCoverTheShard) {
   const HeldPush out = sum<float>({held<float>({3, 1}, {1, 2}), held<float>({0, 2, 3}, {4, 8, 16})});
   EXPECT_EQ(out.header.rows, kRows);
   EXPECT_THAT(values_of<float>(out), ElementsAre(4, 2, 8, 17));
 }
 
-TEST_F(SumOfPushesTest, IsEmptyWhenNoPushHasRows) {
+TEST_F(SumOfPushesTest, IsEmptyIfNoPushHasRows) {
   HeldPush empty = held<float>({}, {});
   empty.header.kind = protocol::PushKind::sparse;
   const HeldPush out = sum<float>({empty, empty});
@@ -101,7 +101,7 @@ TEST_F(SumOfPushesTest, AddsInTheOrderGiven) {
   EXPECT_EQ(sum_of_rows<float>({1, 1e8F, -1e8F}), 0);
 }
 
-TEST_F(SumOfPushesTest, IsOnePushOfTheFirstOnesShard) {
+TEST_F(SumOfPushesTest, IsOnePushToTheShardOfTheFirst) {
   std::vector<HeldPush> pushes{held<float>({2}, {1}), held<float>({2}, {2})};
   for (std::uint32_t i = 0; i < 2; ++i) {
     protocol::PushHeader& header = pushes[i].header;
@@ -126,7 +126,7 @@ TEST_F(SumOfPushesTest, IsOnePushOfTheFirstOnesShard) {
 TEST_F(SumOfPushesTest, DividesTheSum) {
   EXPECT_EQ(sum_of_rows<float>({1, 2}, 2), 1.5F);
   EXPECT_EQ(sum_of_rows<double>({1, 2}, 4), 0.75);
-  // Workers that pushed nothing count, too.
+  // Workers that pushed nothing count as well.
   const HeldPush out = sum<float>({held<float>({}, {3, 6, 9, 12})}, 3);
   EXPECT_THAT(values_of<float>(out), ElementsAre(1, 2, 3, 4));
 }
@@ -146,7 +146,7 @@ TEST_F(SumOfPushesTest, LetsIntegersWrapAround) {
 }
 
 TEST_F(SumOfPushesTest, RoundsSixteenBitNumbersOnce) {
-  // Rounded after each term, the sums would stay at the first one.
+  // If rounded after each term, the sum would equal the first term.
   EXPECT_EQ(sum_of_rows<float16>({float16(2048), float16(1), float16(1)}), float16(2050));
   EXPECT_EQ(sum_of_rows<bfloat16>({bfloat16(256), bfloat16(1), bfloat16(1)}), bfloat16(258));
   EXPECT_EQ(sum_of_rows<float16>({float16(65504), float16(65504)}, 2), float16(65504))

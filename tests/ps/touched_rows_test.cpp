@@ -1,4 +1,4 @@
-// touched_rows_test.cpp -- the list has each row that was added, once, in order.
+// touched_rows_test.cpp -- tests that the list has each added row once, in order.
 #include "ps/shard/touched_rows.hpp"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 namespace capstan::ps {
 namespace {
 
-TEST(TouchedRows, ListsWhatWasAdded) {
+TEST(TouchedRows, ListsAddedRows) {
   std::mt19937 random(1);
   for (const std::uint64_t rows : {0U, 1U, 63U, 64U, 65U, 128U, 1000U}) {
     for (int round = 0; round < 20; ++round) {
@@ -30,7 +30,7 @@ TEST(TouchedRows, ListsWhatWasAdded) {
   }
 }
 
-TEST(TouchedRows, AllAreAll) {
+TEST(TouchedRows, AddAllAddsEveryRow) {
   TouchedRows touched(1, 67);
   touched.add_all();
   EXPECT_EQ(touched.list().size(), 67U);

@@ -1,4 +1,4 @@
-// two_stores.hpp -- the same shards in the memory of a host and of a GPU, and the same pushes to both.
+// two_stores.hpp -- the same shards in host and GPU memory, with the same pushes to both.
 #pragma once
 
 #include <cstring>
@@ -47,7 +47,7 @@ struct TwoStores {
   }
   void push(const std::vector<std::byte>& entry) {
     apply_entry(host.store(), entry);
-    // What a ring held is overwritten as soon as it has been taken.
+    // A ring overwrites an entry once it has been applied.
     std::vector<std::byte> passing = entry;
     apply_entry(gpu.store(), passing);
     std::fill(passing.begin(), passing.end(), std::byte{0xFF});
@@ -57,7 +57,7 @@ struct TwoStores {
   OneStore gpu;
 };
 
-/// A variable that is one shard.
+/// Returns the description of a variable of one shard.
 template <class T>
 protocol::CreateShard one_shard(std::uint32_t id, std::vector<std::uint64_t> shape,
                                 const Optimizer& optimizer, const Initializer& initializer = {}) {

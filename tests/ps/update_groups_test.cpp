@@ -1,4 +1,4 @@
-// update_groups_test.cpp -- the end of a step, as one ps sees it.
+// update_groups_test.cpp -- completion of steps on one ps.
 #include "ps/update/update_groups.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ class UpdateGroupsTest : public testing::Test {
   void create(protocol::GroupMode mode, int backup_workers = 0) {
     groups_.create({1, mode, 0, true, backup_workers, {4, 5, 6}});
   }
-  /// A push of nothing to shard `shard` of variable 1.
+  /// Pushes no rows to shard `shard` of variable 1.
   void push(int rank, std::uint32_t shard) {
     protocol::PushHeader header;
     header.kind = protocol::PushKind::sparse;
@@ -23,7 +23,7 @@ class UpdateGroupsTest : public testing::Test {
     groups_.hold(1, header, {}, {});
   }
   void end(int rank, std::uint64_t step) { groups_.end_step(1, rank, step); }
-  /// What has happened since the last call.
+  /// Returns the applied pushes and published steps since the last call.
   std::string log() { return std::exchange(log_, ""); }
 
   std::string log_;
@@ -36,7 +36,7 @@ class UpdateGroupsTest : public testing::Test {
       [this](std::uint32_t, std::uint64_t steps) { log_ += "step " + std::to_string(steps) + "; "; }};
 };
 
-TEST_F(UpdateGroupsTest, PushesWaitForAllWorkersAndComeInTheirOrder) {
+TEST_F(UpdateGroupsTest, AppliesPushesInRankOrderOnceAllWorkersHaveEnded) {
   create(protocol::GroupMode::synchronous);
   push(6, 0);
   push(5, 1);
@@ -49,10 +49,10 @@ TEST_F(UpdateGroupsTest, PushesWaitForAllWorkersAndComeInTheirOrder) {
   end(4, 2);
   end(5, 2);
   end(6, 2);
-  EXPECT_EQ(log(), "step 2; ");  // what was applied is not applied again
+  EXPECT_EQ(log(), "step 2; ");  // applied pushes are not applied again
 }
 
-TEST_F(UpdateGroupsTest, AWorkerThatDiesIsNotWaitedForAndItsUnfinishedStepIsDropped) {
+TEST_F(UpdateGroupsTest, DropsTheUnfinishedStepOfADeadWorker) {
   create(protocol::GroupMode::synchronous);
   for (const int rank : {4, 5, 6}) push(rank, 0);
   end(4, 1);
@@ -61,7 +61,7 @@ TEST_F(UpdateGroupsTest, AWorkerThatDiesIsNotWaitedForAndItsUnfinishedStepIsDrop
   EXPECT_EQ(log(), "shard 0 from 4 5 of 2; step 1; ");
   push(4, 0);
   end(4, 2);
-  groups_.remove(4);  // its step is ended, and counts
+  groups_.remove(4);  // it has ended its step, which counts
   groups_.remove(4);
   EXPECT_EQ(log(), "");
   push(5, 0);
@@ -71,7 +71,7 @@ TEST_F(UpdateGroupsTest, AWorkerThatDiesIsNotWaitedForAndItsUnfinishedStepIsDrop
   EXPECT_EQ(log(), "step 3; ");
 }
 
-TEST_F(UpdateGroupsTest, AWorkerThatWasStartedAgainIsWaitedForFromItsFirstStepOn) {
+TEST_F(UpdateGroupsTest, WaitsForARestartedWorkerFromItsFirstStep) {
   create(protocol::GroupMode::synchronous);
   groups_.remove(6);
   groups_.join(9);
@@ -87,7 +87,7 @@ TEST_F(UpdateGroupsTest, AWorkerThatWasStartedAgainIsWaitedForFromItsFirstStepOn
   EXPECT_EQ(log(), "shard 0 from 9 of 3; step 2; ");
 }
 
-TEST_F(UpdateGroupsTest, AWorkerThatLeavesComesBackWithItsNextStep) {
+TEST_F(UpdateGroupsTest, WorkerThatLeftRejoinsWithItsNextStep) {
   create(protocol::GroupMode::synchronous);
   push(6, 0);
   end(6, protocol::kLeave);
@@ -102,7 +102,7 @@ TEST_F(UpdateGroupsTest, AWorkerThatLeavesComesBackWithItsNextStep) {
   EXPECT_EQ(log(), "shard 0 from 6 of 3; step 2; ");
 }
 
-TEST_F(UpdateGroupsTest, ABackupWorkersStepIsDropped) {
+TEST_F(UpdateGroupsTest, DropsTheStepOfABackupWorker) {
   create(protocol::GroupMode::synchronous, 1);
   push(6, 0);
   end(4, 1);
@@ -116,7 +116,7 @@ TEST_F(UpdateGroupsTest, ABackupWorkersStepIsDropped) {
   EXPECT_EQ(log(), "shard 0 from 6 of 2; step 2; ");
 }
 
-TEST_F(UpdateGroupsTest, OnlyWorkersTakePart) {
+TEST_F(UpdateGroupsTest, OnlyWorkersParticipate) {
   create(protocol::GroupMode::synchronous);
   EXPECT_TRUE(groups_.holds_back(1, 4));
   EXPECT_FALSE(groups_.holds_back(1, 0)) << "the coordinator";
@@ -125,7 +125,7 @@ TEST_F(UpdateGroupsTest, OnlyWorkersTakePart) {
   EXPECT_FALSE(groups_.holds_back(1, 6));
 }
 
-TEST_F(UpdateGroupsTest, ARestartDropsUnfinishedStepsAndBringsEverybodyBack) {
+TEST_F(UpdateGroupsTest, RestartDropsUnfinishedStepsAndReincludesAllWorkers) {
   create(protocol::GroupMode::synchronous);
   push(4, 0);
   end(6, protocol::kLeave);
@@ -137,7 +137,7 @@ TEST_F(UpdateGroupsTest, ARestartDropsUnfinishedStepsAndBringsEverybodyBack) {
   EXPECT_EQ(log(), "step 1; ");
 }
 
-TEST_F(UpdateGroupsTest, StepsOfAStaleGroupAreTheSlowestWorkers) {
+TEST_F(UpdateGroupsTest, StaleGroupFollowsTheSlowestWorker) {
   create(protocol::GroupMode::stale_synchronous);
   end(4, 1);
   end(4, 2);

@@ -1,4 +1,4 @@
-// update_in_groups_test.cpp -- updates divided into groups, and kills between and within them.
+// update_in_groups_test.cpp -- updates divided into groups, with kills between and within groups.
 #include "ps/update/update_in_groups.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace capstan::ps {
 namespace {
 
-/// w += g, and slots count the updates of each element.
+/// Test rule: w += g; slots count the updates of each element.
 template <class T>
 void apply_plainly(const Update<T>& u) {
   for (std::uint64_t i = 0; i < u.count; ++i) {
@@ -98,7 +98,7 @@ class UpdateInGroups : public testing::Test {
   void apply_in_groups_of(Journal& journal, const Apply& apply) {
     apply_in_groups(update_, values_.data(), slot_addresses(), journal, apply);
   }
-  /// The bytes of all arrays.
+  /// Returns the bytes of all arrays.
   std::vector<std::byte> contents() const {
     const auto values = std::as_bytes(std::span(values_));
     std::vector<std::byte> all(values.begin(), values.end());
@@ -143,7 +143,7 @@ TYPED_TEST(UpdateInGroups, ChangesWhatTheUndividedUpdateChanges) {
   }
 }
 
-/// Also shows that a journal made for the entry takes all of its groups.
+/// Also tests that a journal of the entry's size holds all of its groups.
 TYPED_TEST(UpdateInGroups, IsUndoneAfterAKillBehindOrWithinAnyGroup) {
   for (const UpdateShape& shape : update_shapes()) {
     for (const std::size_t slots : {0, 1, 2}) {
@@ -163,7 +163,7 @@ TYPED_TEST(UpdateInGroups, IsUndoneAfterAKillBehindOrWithinAnyGroup) {
         try {
           this->apply_in_groups_of(journal, apply);
         } catch (const KilledInGroup&) {
-          groups = kill_at + 2;  // there may be a further group
+          groups = kill_at + 2;  // there may be another group
         }
         this->undo(memory);
         ASSERT_EQ(this->contents(), before) << "killed in group " << kill_at;

@@ -184,7 +184,7 @@ TEST_F(DeviceMemory, ARefusalNamesTheVariableAndThePsGoesOn) {
                        [&] {
                          Variable<float> v("large", Shape{1 << 24, 64}, {}, on_gpu);
                        }),
-              testing::AllOf(HasSubstr("variable \"large\": ps "), HasSubstr("has no room for shard ")));
+              testing::AllOf(HasSubstr("variable \"large\""), HasSubstr("shard large"), HasSubstr("ps ")));
   EXPECT_EQ(gpu::info(0).free_bytes, free);
   EXPECT_LT(pushes(before), 0);
 }
@@ -194,12 +194,10 @@ TEST_F(DeviceMemory, WithoutAGpuTheVariableIsRefused) {
   const RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}}});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
-  EXPECT_THAT(
-      error_of(Code::failed_precondition,
-               [] { Variable<float> v("v", Shape{4}, {}, {.memory = ShardMemory::device}); }),
-      testing::AllOf(HasSubstr("variable \"v\" is to lie in the memory of a GPU, and ps 0 has none to "
-                               "use: ps 0"),
-                     HasSubstr("no GPU"), HasSubstr("ShardMemory::host")));
+  EXPECT_THAT(error_of(Code::failed_precondition,
+                       [] { Variable<float> v("v", Shape{4}, {}, {.memory = ShardMemory::device}); }),
+              testing::AllOf(HasSubstr("variable \"v\""), HasSubstr("ps 0"), HasSubstr("no GPU"),
+                             HasSubstr("ShardMemory::host")));
   const Variable<float> host("v", Shape{4});
   EXPECT_EQ(host.pull(), std::vector<float>(4, 0));
 }

@@ -1,4 +1,4 @@
-// fast_parts.cpp -- written, drained, removed.
+// fast_parts.cpp -- writes, drains and removes the files of one save below --checkpoint-fast-dir.
 #include "ps/durability/fast_parts.hpp"
 
 #include <system_error>
@@ -16,27 +16,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Empty when there is none, or it cannot be read.
-std::string text_of(const fs::path& file) {
+/// Returns the contents of `file`, or an empty string if it does not exist or cannot be read.
+std::string read_text(const fs::path& file) {
   try {
     std::error_code error;
     return fs::exists(file, error) ? io::read_whole_file(file) : std::string();
   } catch (const Error&) {
-    return {};  // it was removed just now
+    return {};  // removed after the check
   }
 }
 
-/// Sets `*read` when a row is read.
-std::vector<io::PartArray> watched(std::span<const io::PartArray> arrays, bool* read) {
-  std::vector<io::PartArray> watched(arrays.begin(), arrays.end());
-  for (io::PartArray& array : watched) {
+/// Returns copies of `arrays` that set `*read` when a row is read.
+std::vector<io::PartArray> track_reads(std::span<const io::PartArray> arrays, bool* read) {
+  std::vector<io::PartArray> tracked(arrays.begin(), arrays.end());
+  for (io::PartArray& array : tracked) {
     if (!array.read) continue;
     array.read = [inner = array.read, read](std::uint64_t first, std::uint64_t count, std::byte* out) {
       *read = true;
       inner(first, count, out);
     };
   }
-  return watched;
+  return tracked;
 }
 
 }  // namespace
@@ -47,15 +47,15 @@ FastParts::FastParts(io::FastPlace location, bool& warned)
   try {
     prepare();
   } catch (const std::exception& error) {
-    give_up(error);
+    disable(error);
   }
 }
 
 FastParts::~FastParts() {
-  if (seen_ || !directory_) return;
-  std::error_code ignored;  // the next save removes what stays
+  if (seen_by_coordinator_ || !directory_) return;
+  std::error_code ignored;  // the next save removes the files that remain
   for (const Written& written : written_) fs::remove(location_.folder / written.report.file, ignored);
-  fs::remove(location_.folder, ignored);  // when no other ps has files there
+  fs::remove(location_.folder, ignored);  // fails while another ps has files in it
   try {
     directory_->remove_if_unused();
   } catch (const std::exception& error) {
@@ -63,20 +63,22 @@ FastParts::~FastParts() {
   }
 }
 
-/// Removes what earlier saves left on this host, where the coordinator does not.
+/// Removes files that earlier saves left on this host, unless the coordinator sees and removes them.
 void FastParts::prepare() {
   const fs::path parent = location_.folder.parent_path();
   directory_.emplace(io::FastDirectory::create(parent));
-  seen_ = !location_.owner.empty() && text_of(parent / io::kOwnerFile) == location_.owner;
-  if (!seen_) directory_->remove_checkpoints(location_.folder.filename().string());
+  seen_by_coordinator_ = !location_.owner.empty() && read_text(parent / io::kOwnerFile) == location_.owner;
+  if (!seen_by_coordinator_) directory_->remove_checkpoints(location_.folder.filename().string());
   fs::create_directory(location_.folder);
 }
 
-void FastParts::give_up(const std::exception& why) {
+void FastParts::disable(const std::exception& why) {
   usable_ = false;
   if (!std::exchange(warned_, true)) {
-    log::warn("--checkpoint-fast-dir is not used on {}, checkpoints are written to their directory: {}",
-              cluster::host_name(), why.what());
+    log::warn(
+        "cannot use --checkpoint-fast-dir on {}: {}; its part of each checkpoint is written to the "
+        "checkpoint directory",
+        cluster::host_name(), why.what());
   }
 }
 
@@ -86,22 +88,22 @@ std::optional<io::PartReport> FastParts::write(const std::string& name,
   const fs::path file = location_.folder / name;
   bool read = false;
   try {
-    io::PartReport report = io::write_part(file, watched(arrays, &read));
+    io::PartReport report = io::write_part(file, track_reads(arrays, &read));
     written_.push_back({report, io::open_to_read(file)});
     return report;
   } catch (const Error& error) {
     std::error_code ignored;
     fs::remove(file, ignored);
     if (read || error.code() == Code::invalid_argument) throw;
-    give_up(error);
+    disable(error);
     return std::nullopt;
   }
 }
 
-void FastParts::drain(const fs::path& folder, const io::BytesDone& before_each) {
+void FastParts::drain(const fs::path& directory, const io::BytesDone& before_each) {
   for (const Written& written : written_) {
     const std::string& name = written.report.file;
-    io::copy_part(written.file, location_.folder / name, folder / name, written.report, before_each);
+    io::copy_part(written.file, location_.folder / name, directory / name, written.report, before_each);
   }
 }
 

@@ -1,4 +1,4 @@
-// fast_parts.hpp -- the files of a ps below --checkpoint-fast-dir, until they are where they belong.
+// fast_parts.hpp -- files of a ps below --checkpoint-fast-dir until they are in the checkpoint directory.
 #pragma once
 
 #include <filesystem>
@@ -15,39 +15,40 @@
 
 namespace capstan::ps {
 
-/// Of one save; used by the thread that writes. Files that the coordinator does not see are removed when it
-/// dies; the others are left to the coordinator.
+/// Files of one save. Used by the writing thread only. The destructor removes the files if the coordinator
+/// does not see them; otherwise the coordinator removes them.
 class FastParts {
  public:
-  /// Creates the directory, and removes what earlier saves left where the coordinator does not. Uses no
-  /// directory that another user could have put there (io::FastDirectory). `warned`: set when the log has
-  /// said once why there is no fast level here.
+  /// Creates the directory, and removes files of earlier saves unless the coordinator does. Rejects a
+  /// directory that another user could have created (io::FastDirectory). `warned`: set once the reason for a
+  /// missing fast level has been logged; must outlive this object.
   FastParts(io::FastPlace location, bool& warned);
   ~FastParts();
   FastParts(const FastParts&) = delete;
   FastParts& operator=(const FastParts&) = delete;
 
-  /// As io::write_part; nothing when there is no room, or no folder: no row has been read then.
+  /// Like io::write_part, but returns nullopt if the directory is unusable or its disk is full. In that case
+  /// no row has been read.
   std::optional<io::PartReport> write(const std::string& name, std::span<const io::PartArray> arrays);
-  /// All files so far lie there, in a folder that the coordinator has as well.
-  bool seen_by_coordinator() const noexcept { return usable_ && seen_; }
-  /// Copies them to `folder`. Throws Error: data_loss when one is not what was written, and what
-  /// io::copy_part throws.
-  void drain(const std::filesystem::path& folder, const io::BytesDone& before_each);
+  /// Returns true if all files so far are in the fast level, in a directory that the coordinator also sees.
+  bool seen_by_coordinator() const noexcept { return usable_ && seen_by_coordinator_; }
+  /// Copies the files to `directory`. Throws Error: data_loss if a file differs from what was written, or an
+  /// error of io::copy_part.
+  void drain(const std::filesystem::path& directory, const io::BytesDone& before_each);
 
  private:
   struct Written {
     io::PartReport report;
-    io::FileDescriptor file;  // whatever its folder is called by now
+    io::FileDescriptor file;  // stays valid if the directory is renamed
   };
 
   void prepare();
-  void give_up(const std::exception& why);
+  void disable(const std::exception& why);
 
   io::FastPlace location_;
   bool& warned_;
   bool usable_;
-  bool seen_ = false;
+  bool seen_by_coordinator_ = false;
   std::optional<io::FastDirectory> directory_;
   std::vector<Written> written_;
 };

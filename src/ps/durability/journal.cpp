@@ -1,8 +1,10 @@
-// journal.cpp -- logging and undoing. The fences only restrain the compiler.
+// journal.cpp -- logs and undoes an entry. Only the compiler must not reorder stores, so fences are signal
+// fences.
 #include "ps/durability/journal.hpp"
 
 #include <atomic>
 #include <cstring>
+#include <string>
 
 #include "base/fence.hpp"
 #include "capstan/error.hpp"
@@ -10,7 +12,7 @@
 
 namespace capstan::ps {
 std::uint64_t Journal::bytes_for(std::uint64_t entry_bytes) noexcept {
-  // An entry brings one value for each that it changes, of two bytes at least; slots are of four.
+  // An entry carries one value per changed element, of at least two bytes; a slot element takes four bytes.
   const std::uint64_t groups = 2 + entry_bytes / protocol::kCacheLine;
   return sizeof(Page) + 5 * entry_bytes + groups * sizeof(LoggedGroup);
 }
@@ -38,7 +40,10 @@ void Journal::log(const Group& group) {
     if (group.bases[a] != nullptr) end += group.count * group.bytes[a];
   }
   end = protocol::round_up(end);
-  if (end > bytes_) throw Error(Code::internal, "a push is larger than the journal of this ps");
+  if (end > bytes_) {
+    throw Error(Code::internal, "cannot journal a push entry: its rows take " + std::to_string(end) +
+                                    " bytes, expected at most " + std::to_string(bytes_));
+  }
   std::byte* to = reinterpret_cast<std::byte*>(page_) + sizeof(Page) + entry.logged;
   auto& logged = *reinterpret_cast<LoggedGroup*>(to);
   to += sizeof(LoggedGroup);
@@ -76,7 +81,7 @@ Journal::Entry Journal::last() const noexcept { return page_->valid != 0 ? page_
 
 void Journal::undo(std::byte* const (&bases)[kArrays]) const noexcept {
   const Entry& entry = page_->entry;
-  // `last` may be ahead of `logged`, for a group whose rows have not changed yet.
+  // `last` may be ahead of `logged` for a group whose rows have not changed yet.
   if (entry.logged == 0) return;
   for (std::uint64_t at = entry.last;;) {
     const std::byte* from = reinterpret_cast<const std::byte*>(page_) + sizeof(Page) + at;

@@ -1,8 +1,8 @@
-// journal.hpp -- undo log of one push entry: the next process undoes an entry that this one did not commit.
+// journal.hpp -- undo log of one push entry: a restarted process undoes an entry that was not committed.
 //
-// A kill leaves memory as the stores before it have made it, in program order; power failures are not
-// covered. So the log needs ordered stores and no flushes. An entry is applied in groups of rows: the old
-// contents of a group are appended to the log, then the group is applied while it is in the caches.
+// After a kill, memory holds all stores up to that point in program order, so the log needs ordered stores
+// but no flushes. Power failures are not covered. An entry is applied in groups of rows: the old contents of
+// a group are appended to the log, then the group is updated while it is in the caches.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,19 @@ namespace capstan::ps {
 
 class Journal {
  public:
-  /// Most rows of a group, and most bytes of it in any one array.
+  /// Maximum number of rows per group, and of bytes per group in one array.
   static constexpr std::uint64_t kGroupRows = 64;
   static constexpr std::uint64_t kGroupBytes = 8192;
   static constexpr std::size_t kArrays = 3;  // values and two slots
 
-  /// The entry that was begun last. It is committed once its pusher's position on the board has passed
-  /// `position`.
+  /// The latest entry. It is committed once its pusher's position on the board has passed `position`.
   struct Entry {
-    std::uint64_t number = 0;  // from 1; 0: none
+    std::uint64_t number = 0;  // counts from 1; 0: none
     protocol::PushHeader header;
     std::uint64_t position = 0;
-    std::int64_t steps = 0;     // of the shard, before the entry
-    std::uint64_t entered = 0;  // entries of its closure before it
-    std::uint64_t logged = 0;   // bytes of groups
+    std::int64_t steps = 0;     // update steps of the shard before the entry
+    std::uint64_t entered = 0;  // ClosureLedger::entered before the entry
+    std::uint64_t logged = 0;   // bytes of all groups
     std::uint64_t last = 0;     // offset of the last group
   };
 
@@ -45,31 +44,30 @@ class Journal {
   static std::uint64_t bytes_for(std::uint64_t entry_bytes) noexcept;
 
   Journal() = default;
-  /// REQUIRES: persistent memory, zeroed before the first process, aligned to a cache line.
+  /// REQUIRES: `at` is persistent memory, aligned to a cache line and zeroed before the first process.
   Journal(std::byte* at, std::uint64_t bytes) : page_(reinterpret_cast<Page*>(at)), bytes_(bytes) {}
 
-  /// Begins an entry; the one before is committed.
+  /// Begins an entry and discards the log of the previous one. REQUIRES: the previous entry is committed.
   void begin(const protocol::PushHeader& header, std::uint64_t position, std::int64_t steps,
              std::uint64_t entered) noexcept;
-  /// Logs a group that is about to change. Throws Error(internal) if the entry is larger than the journal
-  /// allows.
+  /// Logs the rows of a group before they change. Throws Error(internal) if the entry exceeds the journal.
   void log(const Group& group);
-  /// Returns the entry begun last.
+  /// Returns the latest entry, or one with number 0 if there is none.
   Entry last() const noexcept;
-  /// Forgets the entry: `last` returns none until the next `begin`.
+  /// Discards the entry: `last` returns none until the next `begin`.
   void retire() noexcept;
-  /// Restores the rows that the entry changed, in the arrays of its shard at `bases`. Idempotent, so it may
-  /// be interrupted and repeated.
+  /// Restores the rows that the entry changed; `bases` are the arrays of its shard. Idempotent, so it can be
+  /// repeated after a kill.
   void undo(std::byte* const (&bases)[kArrays]) const noexcept;
 
  private:
   struct LoggedGroup {
-    std::uint64_t before;  // offset of the group before this one
+    std::uint64_t before;  // offset of the previous group
     std::uint64_t offsets[kArrays];
     std::uint64_t bytes[kArrays];  // 0: the array does not change
     std::uint64_t count;
     std::uint32_t rows[kGroupRows];
-    // then, for each array, `count` rows
+    // followed by `count` rows of each array that changes
   };
   struct Page {
     std::uint64_t valid;

@@ -1,4 +1,4 @@
-// persistent_state.cpp -- layout: head, journal, ledger, partial pushes, manifest, board, then regions.
+// persistent_state.cpp -- memory layout: head, journal, ledger, partial pushes, manifest, board, regions.
 #include "ps/durability/persistent_state.hpp"
 
 #include <atomic>
@@ -49,7 +49,7 @@ PersistentState::PersistentState(std::shared_ptr<transport::PersistentMemory> me
   ledger_ = {at + ledger_at, ledger_bytes};
   manifest_ = at + manifest_at;
   board_at_ += transport::PersistentMemory::kFirst;
-  found_ = head_->used != 0;
+  has_predecessor_ = head_->used != 0;
   head_->used = 1;
 }
 
@@ -76,8 +76,9 @@ void PersistentState::append(Record record, transport::Bytes bytes) {
   const std::uint64_t at = head_->manifest_bytes;
   const RecordHead head{static_cast<std::uint64_t>(record), bytes.size()};
   if (sizeof head + padded(bytes.size()) > kManifestBytes - at) {
-    throw Error(Code::resource_exhausted, "a ps notes " + std::to_string(kManifestBytes >> 20) +
-                                              " MiB of shards, push rings and members at most");
+    throw Error(Code::resource_exhausted,
+                "cannot record a shard, push ring or member: the manifest of this ps is full (" +
+                    std::to_string(kManifestBytes >> 20) + " MiB)");
   }
   std::memcpy(manifest_ + at, &head, sizeof head);
   if (!bytes.empty()) std::memcpy(manifest_ + at + sizeof head, bytes.data(), bytes.size());
@@ -109,7 +110,7 @@ void PersistentState::set_applied(std::uint64_t rank, std::uint64_t bytes) const
 
 void PersistentState::reset(std::uint64_t rank) noexcept {
   if (rank >= partial_.size()) return;
-  // Positions of the earlier process are void: a committed entry that began at 0 would look uncommitted.
+  // Without this, a committed entry of the old process that began at position 0 would look uncommitted.
   if (journal_.last().header.rank == rank) journal_.retire();
   partial_[rank] = {};
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -122,7 +123,7 @@ void PersistentState::begin(const protocol::PushHeader& header, std::int64_t ste
   const std::uint64_t position = applied(header.rank);
   journal_.begin(header, position, steps, entered);
   PartialPush(&of)[2] = partial_[header.rank].of;
-  // A record ahead of the position is one of this entry, begun by a process that did not commit it.
+  // A record ahead of the position belongs to this entry, begun by a process that did not commit it.
   const bool first =
       of[0].applied > position || (of[1].applied <= position && of[0].applied <= of[1].applied);
   of[first ? 0 : 1] = {position + header.bytes, header.variable, header.shard,
@@ -130,7 +131,7 @@ void PersistentState::begin(const protocol::PushHeader& header, std::int64_t ste
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-std::optional<Journal::Entry> PersistentState::cut_off() const noexcept {
+std::optional<Journal::Entry> PersistentState::uncommitted_entry() const noexcept {
   const Journal::Entry entry = journal_.last();
   if (entry.number == 0 || applied(entry.header.rank) != entry.position) return std::nullopt;
   return entry;

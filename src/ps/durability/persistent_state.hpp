@@ -19,19 +19,19 @@
 
 namespace capstan::ps {
 
-/// Location of a piece of the heap.
+/// Location of a piece in the heap.
 struct PieceLocation {
   std::uint64_t region = 0;
   std::uint64_t offset = 0;
 };
 
-/// A shard: its description, and the locations of its values, its words and its slots, in this order.
+/// Description of a shard, and the locations of its values, its words and its slots, in this order.
 struct ShardRecord {
   protocol::CreateShard description;
   std::vector<PieceLocation> pieces;
 };
 
-/// The ps that a spare has become.
+/// The ps whose role a spare has assumed.
 struct AssumedRole {
   std::int32_t rank = 0;
   std::int32_t index = 0;
@@ -39,22 +39,22 @@ struct AssumedRole {
   std::uint32_t reserved = 0;
 };
 
-/// The manifest is an append-only list of events. A kill leaves memory as the stores before it have made it,
-/// in program order, so a record is either complete or absent. Used by the thread of the ps.
+/// The manifest is an append-only list of events. After a kill, memory holds all stores up to that point in
+/// program order, so a record is either complete or absent. Used by the ps's thread only.
 class PersistentState {
  public:
-  /// Type of a record, and its contents. Stored: never renumber.
+  /// Type of a record; comments give its contents. Stored: never renumber.
   enum class Record : std::uint32_t {
     region = 1,     // two words: offset in the file, bytes
     shard,          // ShardRecord
     ring,           // four words: rank, region, offset, bytes
-    ring_closed,    // rank, which is fenced
-    ring_released,  // rank, whose process no longer writes to it
-    dead,           // rank
+    ring_closed,    // one word: rank, which is fenced
+    ring_released,  // one word: rank, whose process no longer writes to the ring
+    dead,           // one word: rank
     member,         // cluster::Member
     group,          // protocol::CreateGroup
-    dropped,        // variable, by number, whose shards were removed
-    assumed_role,   // AssumedRole: a spare has become a ps; the last one is valid
+    dropped,        // one word: number of a variable whose shards were removed
+    assumed_role,   // AssumedRole: a spare has become a ps; only the last record counts
     coordinator,    // cluster::Member of a restarted coordinator
   };
   struct Item {
@@ -62,22 +62,23 @@ class PersistentState {
     transport::Bytes bytes;
   };
 
-  /// `ranks`: most ranks that the job may ever have; `entry_bytes`: size of the largest entry of a push;
-  /// `ledger`: capacity of the ledger of closures. Throws Error(resource_exhausted).
+  /// `ranks`: maximum number of ranks in the lifetime of the job; `entry_bytes`: size of the largest push
+  /// entry; `ledger`: capacity of the closure ledger. Throws Error(resource_exhausted).
   PersistentState(std::shared_ptr<transport::PersistentMemory> memory, transport::Fabric& fabric,
                   std::uint64_t ranks, std::uint64_t entry_bytes, const ClosureLedger::Capacity& ledger = {});
 
-  /// Returns true if a process before this one has used the memory.
-  bool found() const noexcept { return found_; }
-  /// The records of the manifest, in order.
+  /// Returns true if a previous process has used the memory.
+  bool has_predecessor() const noexcept { return has_predecessor_; }
+  /// Returns the records of the manifest in order; they point into persistent memory.
   std::vector<Item> items() const;
-  /// The role of the process before this one, if it was a spare that had become a ps with all its shards.
+  /// Returns the role that the previous process had assumed, if it was a spare that had become a ps and had
+  /// restored all its shards.
   std::optional<AssumedRole> assumed_role() const;
 
   void append(Record record, transport::Bytes bytes);
   void append_words(Record record, std::initializer_list<std::uint64_t> words);
 
-  /// Maps the board, which every process finds at the same offset.
+  /// Maps the board, which is at the same offset for every process.
   std::unique_ptr<transport::Region> board(std::uint64_t bytes);
   /// Allocates a zeroed region and records it. Throws Error(resource_exhausted).
   std::unique_ptr<transport::Region> allocate(std::uint64_t bytes);
@@ -88,35 +89,35 @@ class PersistentState {
     bool operator==(const Mark&) const = default;
   };
   Mark mark() const noexcept { return {head_->manifest_bytes, next_region_}; }
-  /// Removes records and regions after the mark, and frees their memory. REQUIRES: nothing uses them.
+  /// Removes the records and regions after the mark and frees their memory. REQUIRES: nothing uses them.
   void roll_back(const Mark& mark) noexcept;
-  /// Maps a region of the process before this one.
+  /// Maps a region of the previous process.
   std::unique_ptr<transport::Region> adopt(std::uint64_t offset, std::uint64_t bytes);
 
-  /// Memory for the ClosureLedger.
+  /// Memory of the ClosureLedger.
   std::span<std::byte> ledger() const noexcept { return ledger_; }
 
   Journal& journal() noexcept { return journal_; }
-  /// Begins an entry: records the position of its pusher, and which push is unfinished once the entry is
+  /// Begins an entry: records its pusher's position, and the push that is unfinished once the entry is
   /// applied. `steps` and `entered`: see Journal::Entry.
   void begin(const protocol::PushHeader& header, std::int64_t steps, std::uint64_t entered) noexcept;
-  /// Position of a rank on the board: bytes of its entries that have been applied.
+  /// Returns the position of a rank on the board: the number of bytes of its entries that have been applied.
   std::uint64_t applied(std::uint64_t rank) const noexcept;
   void set_applied(std::uint64_t rank, std::uint64_t bytes) const noexcept;
-  /// Resets the position of a rank whose process was replaced. REQUIRES: all entries of the earlier process
-  /// were applied.
+  /// Resets the position of a rank whose process was replaced. REQUIRES: all entries of the old process have
+  /// been applied.
   void reset(std::uint64_t rank) noexcept;
-  /// Returns the entry that the process before this one had begun and not committed, if any.
-  std::optional<Journal::Entry> cut_off() const noexcept;
-  /// Returns the push of which only some entries of the rank have been applied. None for a fenced rank.
+  /// Returns the entry that the previous process began and did not commit, if any.
+  std::optional<Journal::Entry> uncommitted_entry() const noexcept;
+  /// Returns the rank's push of which only some entries have been applied; none for a fenced rank.
   protocol::UnfinishedPush unfinished(std::uint64_t rank) const noexcept;
-  /// Returns the unfinished pushes of all ranks, by rank. The shards count them.
+  /// Returns the unfinished pushes of all ranks, by rank.
   std::map<int, protocol::UnfinishedPush> unfinished_pushes() const;
 
  private:
   struct Head {
-    std::uint64_t used;            // 0: never
-    std::uint64_t manifest_bytes;  // of complete records
+    std::uint64_t used;            // 0: no process has used the memory
+    std::uint64_t manifest_bytes;  // bytes of complete records
   };
   /// Whether a push of a rank is unfinished once `applied` bytes of its entries have been applied.
   struct PartialPush {
@@ -125,7 +126,7 @@ class PersistentState {
     std::uint32_t shard;
     std::uint64_t open;
   };
-  /// Of one rank: that of the entry in progress, and the one before, in turn.
+  /// Records of one rank, used alternately: of the entry in progress and of the previous one.
   struct PartialPushes {
     PartialPush of[2];
   };
@@ -140,8 +141,8 @@ class PersistentState {
   std::byte* board_ = nullptr;
   std::uint64_t board_at_ = 0;
   std::uint64_t next_region_ = 0;
-  std::map<std::uint64_t, std::span<std::byte>> regions_;  // by their offset in the file
-  bool found_ = false;
+  std::map<std::uint64_t, std::span<std::byte>> regions_;  // by offset in the file
+  bool has_predecessor_ = false;
   Journal journal_;
 };
 

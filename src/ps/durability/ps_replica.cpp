@@ -1,4 +1,4 @@
-// ps_replica.cpp -- what a ps does for its replica, and what the replica does.
+// ps_replica.cpp -- replication in PsServer, on the ps and on its replica.
 #include <fmt/format.h>
 
 #include <utility>
@@ -13,36 +13,38 @@
 namespace capstan::ps {
 namespace {
 
-constexpr std::chrono::milliseconds kBeat{200};
-/// How often the coordinator is asked to drop the replica, until it answers.
-constexpr std::chrono::milliseconds kAsksAgain{200};
-/// How many times --wait-timeout a replica may be at one call.
-constexpr int kTimeoutsOfABusyReplica = 10;
+/// Longest wait for messages between two heartbeats of a replica.
+constexpr std::chrono::milliseconds kReplicaHeartbeatPeriod{200};
+/// Interval at which the request to drop the replica is repeated until the coordinator answers.
+constexpr std::chrono::milliseconds kDropRequestInterval{200};
+/// Time limit of one call on the replica, in units of --wait-timeout.
+constexpr int kBusyReplicaTimeouts = 10;
 
 }  // namespace
 
-void PsServer::serve_change(std::uint16_t type, Request handler) {
-  changes_[type] = std::move(handler);
-  rpc_.serve(type, [this, type](int from, transport::Bytes request) { return change(type, from, request); });
+void PsServer::serve_replicated(std::uint16_t type, Request handler) {
+  replicated_requests_[type] = std::move(handler);
+  rpc_.serve(type,
+             [this, type](int from, transport::Bytes request) { return replicate(type, from, request); });
 }
 
-std::vector<std::byte> PsServer::change(std::uint16_t type, int from, transport::Bytes request) {
-  const Request& here = changes_.at(type);
-  if (!replica_ || replica_->ended()) return here(from, request);
+std::vector<std::byte> PsServer::replicate(std::uint16_t type, int from, transport::Bytes request) {
+  const Request& handler = replicated_requests_.at(type);
+  if (!replica_ || replica_->dropped()) return handler(from, request);
   const std::uint64_t refused = replica_->refused();
   replica_->call(type, from, request);
   await_replica();
-  const bool refused_there = !replica_->ended() && replica_->refused() != refused;
+  const bool replica_refused = !replica_->dropped() && replica_->refused() != refused;
   try {
-    std::vector<std::byte> reply = here(from, request);
-    if (refused_there) {
-      give_up_replica("could not do what it was told");
+    std::vector<std::byte> reply = handler(from, request);
+    if (replica_refused) {
+      abandon_replica("it rejected a request that succeeded on the ps");
       await_replica();
     }
     return reply;
   } catch (const Error&) {
-    if (!refused_there && !replica_->ended()) {
-      give_up_replica("did what could not be done here");
+    if (!replica_refused && !replica_->dropped()) {
+      abandon_replica("it accepted a request that failed on the ps");
       await_replica();
     }
     throw;
@@ -50,19 +52,19 @@ std::vector<std::byte> PsServer::change(std::uint16_t type, int from, transport:
 }
 
 void PsServer::serve_replica() {
-  // From one whose place this rank has taken nothing counts any more, and it will not hear that anything did.
+  // After a failover, records from the replaced ps are ignored and not acknowledged.
   fabric_.on_message(transport::kReplicate, [this](const transport::Message& message) {
-    if (following_) replicated_.receive(message);
+    if (following_) replica_inbox_.receive(message);
   });
   fabric_.on_message(transport::kReplicated, [this](const transport::Message& message) {
     const auto progress = transport::read_header<protocol::ReplicaProgress>(message);
     if (!progress || !replica_) return;
-    replica_->take(*progress);
-    heard_ = std::chrono::steady_clock::now();
+    replica_->on_progress(*progress);
+    replica_heard_ = std::chrono::steady_clock::now();
   });
-  // The coordinator will not have the replica take over any more.
+  // The coordinator has ruled out a failover to the replica.
   fabric_.on_message(transport::kReplicaDropped, [this](const transport::Message&) {
-    if (replica_) replica_->end();
+    if (replica_) replica_->drop();
   });
 }
 
@@ -71,56 +73,60 @@ void PsServer::when_safe(std::function<void()> then) {
   replica_->when_safe(std::move(then));
 }
 
-void PsServer::give_up_replica(const std::string& why) {
-  if (given_up_) return;
-  log::warn("the replica of this ps, {}, {}: it goes on without one", replica_->peer().name(), why);
-  ask_to_drop_replica();
+void PsServer::abandon_replica(const std::string& why) {
+  if (abandoned_) return;
+  log::warn(
+      "abandoning the replica {} of this ps: {}; asking the coordinator for consent to continue without it",
+      replica_->peer().name(), why);
+  request_replica_drop();
 }
 
-void PsServer::ask_to_drop_replica() {
-  asked_ = std::chrono::steady_clock::now();
-  given_up_ = given_up_.value_or(asked_);
+void PsServer::request_replica_drop() {
+  drop_requested_ = std::chrono::steady_clock::now();
+  abandoned_ = abandoned_.value_or(drop_requested_);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kReplicaLost, {});
 }
 
-bool PsServer::look_at_replica() {
+bool PsServer::poll_replica() {
   const auto now = std::chrono::steady_clock::now();
-  // A table may take minutes to fill, and a replica that is not there yet is about to start.
-  const auto timeout = replica_->busy()    ? kTimeoutsOfABusyReplica * runtime_->wait_timeout()
-                       : replica_->begun() ? runtime_->settings().duration("heartbeat-timeout")
-                                           : runtime_->wait_timeout();
-  // Who has not looked for long was busy or stopped itself: it cannot tell how long the replica is silent.
-  const bool first_look = now - std::exchange(looked_, now) > timeout / 2;
-  if (given_up_) {
-    // A coordinator that is about to begin drops the question.
-    if (!replica_->ended() && !coordinator_.until() && now - asked_ > kAsksAgain) ask_to_drop_replica();
-    // Without its word the replica may have taken this ps's place.
-    if (!replica_->ended() && !coordinator_.until() && now - *given_up_ > runtime_->wait_timeout()) {
-      reason_to_end_ =
-          fmt::format("waited {} ms for {} to say that this ps may go on without its replica",
-                      runtime_->wait_timeout().count(), runtime_->member(Role::coordinator, 0).name());
+  // Filling a large table may take minutes. A replica that has not responded yet may still be starting.
+  const auto timeout = replica_->busy()            ? kBusyReplicaTimeouts * runtime_->wait_timeout()
+                       : replica_->has_responded() ? runtime_->settings().duration("heartbeat-timeout")
+                                                   : runtime_->wait_timeout();
+  // If this ps itself was busy or stopped, the silence of the replica proves nothing: restart its timeout.
+  const bool was_paused = now - std::exchange(replica_polled_, now) > timeout / 2;
+  if (abandoned_) {
+    // Requests wait while the coordinator restarts, since a starting coordinator discards them.
+    if (!replica_->dropped() && !coordinator_.until() && now - drop_requested_ > kDropRequestInterval)
+      request_replica_drop();
+    // Without the coordinator's consent this ps must stop: the replica may have replaced it.
+    if (!replica_->dropped() && !coordinator_.until() && now - *abandoned_ > runtime_->wait_timeout()) {
+      silence_reason_ =
+          fmt::format("cannot continue without the replica: no consent from {} within {} ms",
+                      runtime_->member(Role::coordinator, 0).name(), runtime_->wait_timeout().count());
     }
-  } else if (!replica_->waits() || first_look) {
-    heard_ = now;
-  } else if (timeout.count() > 0 && now - heard_ > timeout) {
-    give_up_replica("does not answer");
+  } else if (!replica_->has_pending() || was_paused) {
+    replica_heard_ = now;
+  } else if (timeout.count() > 0 && now - replica_heard_ > timeout) {
+    abandon_replica(fmt::format("no answer within {} ms", timeout.count()));
   }
   return replica_->advance();
 }
 
 void PsServer::await_replica() {
-  // One that is given up may have answered everything, and not be what this ps is.
+  // An abandoned replica may have acknowledged every record and still differ from this ps.
   const auto settled = [this] {
-    return replica_->ended() || (!given_up_ && !replica_->waits()) || cut_off();
+    return replica_->dropped() || (!abandoned_ && !replica_->has_pending()) || must_stop();
   };
   while (!settled()) {
     transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
                               [&] { return settled() || coordinator_.news(); });
-    if (coordinator_.news()) greet_coordinator();  // it may have to say that the replica is dropped
-    look_at_replica();
+    if (coordinator_.news()) reconnect_coordinator();  // only the coordinator can confirm that it is dropped
+    poll_replica();
     heartbeat_.beat();
   }
-  if (cut_off()) throw CutOff{};  // the replica may have this ps's place, and not have done it
+  if (must_stop())
+    throw RequestAborted{};  // the replica may have replaced this ps without applying the record
 }
 
 std::optional<protocol::FailoverRequest> PsServer::follow() {
@@ -129,37 +135,37 @@ std::optional<protocol::FailoverRequest> PsServer::follow() {
   fabric_.on_message(transport::kFailover, [&order](const transport::Message& message) {
     order = from_bytes<protocol::FailoverRequest>(message.payload);
   });
-  // Traffic both ways is what makes either end's death visible to the other.
+  // Each end detects the death of the other only after traffic in both directions.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
-  while (!order && !over_ && lost().empty()) {
+  while (!order && !job_ended_ && stop_reason().empty()) {
     cluster::Heartbeat::beat(2 * runtime_->settings().duration("heartbeat-timeout"));
-    if (!look_at_the_wire()) fabric_.wait(kBeat);
+    if (!poll_fabric()) fabric_.wait(kReplicaHeartbeatPeriod);
   }
   cluster::Heartbeat::rest();
   fabric_.on_message(transport::kFailover, [](const transport::Message&) {});
-  if (!lost().empty()) throw Error(Code::unavailable, lost() + "; this replica of a ps ends");
+  if (!stop_reason().empty()) throw Error(Code::unavailable, stop_reason() + "; this replica of a ps exits");
   return order;
 }
 
-void PsServer::say_progress(const protocol::ReplicaProgress& progress) {
+void PsServer::send_progress(const protocol::ReplicaProgress& progress) {
   runtime_->control_peer(runtime_->member(Role::ps, runtime_->self().index))
       .send(transport::kReplicated, transport::as_bytes(progress));
   if (progress.busy == 0) return;
-  // Its agent, too, is to know that it does not stand still.
+  // The agent must not mistake a long call for a hang either.
   cluster::Heartbeat::rest();
   fabric_.progress();
 }
 
-void PsServer::repeat(std::uint16_t type, int from, transport::Bytes request) {
+void PsServer::replay(std::uint16_t type, int from, transport::Bytes request) {
   if (type == transport::kWorkerDead) {
-    replicated_.close(from);
-    forget(from);
+    replica_inbox_.close(from);
+    close_rank(from);
   } else if (type == transport::kMemberJoined) {
-    take_member(request);
-  } else if (const auto found = changes_.find(type); found != changes_.end()) {
+    add_member(request);
+  } else if (const auto found = replicated_requests_.find(type); found != replicated_requests_.end()) {
     found->second(from, request);
   } else {
-    log::error("the ps that this one follows has done something unknown, {}", type);
+    log::error("dropped a replication record: message type {} cannot be replayed", type);
   }
 }
 

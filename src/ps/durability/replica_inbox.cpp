@@ -1,4 +1,4 @@
-// replica_inbox.cpp -- receiving and applying.
+// replica_inbox.cpp -- validates, queues and applies replication records.
 #include "ps/durability/replica_inbox.hpp"
 
 #include <cstring>
@@ -20,7 +20,8 @@ void ReplicaInbox::receive(const transport::Message& message) {
   if (!read) return;
   record.head = *read;
   if (!transport::is_message_type(record.head.type)) {
-    log::error("dropped a record from rank {}: {} is no message type", message.from, record.head.type);
+    log::error("dropped a replication record of rank {}: unknown message type {}", message.from,
+               record.head.type);
     return;
   }
   if (has_push != (record.head.type == transport::kPushEntry)) {
@@ -36,26 +37,26 @@ bool ReplicaInbox::apply_some() {
   if (records_.empty()) return false;
   for (const Record& record : std::exchange(records_, {})) {
     apply(record);
-    done_.number = record.head.number;
+    progress_.number = record.head.number;
   }
   sink_.settle();
-  progress_(done_);
+  report_progress_(progress_);
   return true;
 }
 
 void ReplicaInbox::apply(const Record& record) {
   if (record.head.type != transport::kPushEntry) {
-    progress_({done_.number, done_.refused, 1});
+    report_progress_({progress_.number, progress_.refused, 1});
     try {
-      call_(static_cast<std::uint16_t>(record.head.type), record.head.from, record.payload);
+      replay_(static_cast<std::uint16_t>(record.head.type), record.head.from, record.payload);
     } catch (const Error&) {
-      ++done_.refused;  // as it was, or will be, where it came from
+      ++progress_.refused;  // the ps compares this with its own result
     }
     return;
   }
   const protocol::PushHeader& header = record.push;
   if (!protocol::is_complete(header, record.payload)) {
-    log::error("dropped a push of rank {} to variable {} shard {}: {} bytes came where its header says {}",
+    log::error("dropped a push of rank {} to variable {} shard {}: received {} bytes, expected {}",
                header.rank, header.variable, header.shard, record.payload.size() + sizeof header,
                header.bytes);
     return;

@@ -1,5 +1,4 @@
-// replica_inbox.hpp -- the replica's end of the stream: records, applied in the order in which they were
-// told.
+// replica_inbox.hpp -- the replica's end of the replication stream: applies records in the order sent.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +13,24 @@
 
 namespace capstan::ps {
 
+/// Used by the replica's thread only.
 class ReplicaInbox {
  public:
-  /// Does what a ps does when `from` makes that call; throws Error where it is refused.
-  using Call = std::function<void(std::uint16_t type, int from, transport::Bytes request)>;
-  /// Says how far it has come; it is to leave at once where it is busy.
-  using Progress = std::function<void(const protocol::ReplicaProgress&)>;
+  /// Executes a request of rank `from` as the ps did. Throws Error if the request is refused.
+  using Replay = std::function<void(std::uint16_t type, int from, transport::Bytes request)>;
+  /// Sends the progress to the ps. If `busy` is set, the message must leave before the function returns.
+  using ReportProgress = std::function<void(const protocol::ReplicaProgress&)>;
 
-  ReplicaInbox(protocol::PushSink& sink, Call call, Progress progress)
-      : sink_(sink), call_(std::move(call)), progress_(std::move(progress)) {}
+  ReplicaInbox(protocol::PushSink& sink, Replay replay, ReportProgress report_progress)
+      : sink_(sink), replay_(std::move(replay)), report_progress_(std::move(report_progress)) {}
 
-  /// A kReplicate message; runs inside progress().
+  /// Handles a kReplicate message; called inside progress().
   void receive(const transport::Message& message);
-  /// Applies what has come, and says so; true when there was something.
+  /// Applies the records received so far and reports the progress. Returns true if there were any.
   bool apply_some();
-  /// The rank's pushes end here: one that is not whole stays a part.
+  /// Ends the rank's pushes; one of which only a part has arrived stays incomplete.
   void close(int rank);
-  /// All that has come is applied, and no push goes on: the ps is dead.
+  /// Applies all received records and ends all pushes, since the ps is dead.
   void end();
 
  private:
@@ -43,11 +43,11 @@ class ReplicaInbox {
   void apply(const Record& record);
 
   protocol::PushSink& sink_;
-  Call call_;
-  Progress progress_;
+  Replay replay_;
+  ReportProgress report_progress_;
   std::deque<Record> records_;
   std::map<int, protocol::UnfinishedPush> unfinished_;  // by rank
-  protocol::ReplicaProgress done_;
+  protocol::ReplicaProgress progress_;
 };
 
 }  // namespace capstan::ps

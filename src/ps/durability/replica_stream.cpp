@@ -1,4 +1,4 @@
-// replica_stream.cpp -- numbering and sending.
+// replica_stream.cpp -- numbers and sends replication records.
 #include "ps/durability/replica_stream.hpp"
 
 #include <array>
@@ -10,29 +10,29 @@
 namespace capstan::ps {
 
 std::uint64_t ReplicaStream::push(const protocol::PushHeader& header, transport::Bytes rest) {
-  ++told_;
-  if (ended_) return told_;
-  const protocol::ReplicaRecord record{told_, transport::kPushEntry, static_cast<std::int32_t>(header.rank)};
+  ++sent_;
+  if (dropped_) return sent_;
+  const protocol::ReplicaRecord record{sent_, transport::kPushEntry, static_cast<std::int32_t>(header.rank)};
   std::array<std::byte, sizeof record + sizeof header> bytes;
   std::memcpy(bytes.data(), &record, sizeof record);
   std::memcpy(bytes.data() + sizeof record, &header, sizeof header);
   replica_.send(transport::kReplicate, bytes, rest);
-  return told_;
+  return sent_;
 }
 
 std::uint64_t ReplicaStream::call(std::uint16_t type, int from, transport::Bytes request) {
-  ++told_;
-  if (ended_) return told_;
-  const protocol::ReplicaRecord record{told_, type, from};
+  ++sent_;
+  if (dropped_) return sent_;
+  const protocol::ReplicaRecord record{sent_, type, from};
   replica_.send(transport::kReplicate, transport::as_bytes(record), request);
-  return told_;
+  return sent_;
 }
 
 bool ReplicaStream::advance() {
   bool any = false;
-  while (!later_.empty() && safe(later_.front().first)) {
-    const auto then = std::move(later_.front().second);
-    later_.pop_front();
+  while (!deferred_.empty() && safe(deferred_.front().first)) {
+    const auto then = std::move(deferred_.front().second);
+    deferred_.pop_front();
     then();
     any = true;
   }

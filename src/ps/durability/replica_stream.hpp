@@ -1,5 +1,4 @@
-// replica_stream.hpp -- a ps's end of the stream to its replica: what has been told, and how much of it is
-// safe.
+// replica_stream.hpp -- the ps's end of the replication stream: sent and acknowledged records.
 #pragma once
 
 #include <cstdint>
@@ -14,49 +13,48 @@
 namespace capstan::ps {
 
 /// Primary and backup, as in Alsberg and Day, "A principle for resilient sharing of distributed resources"
-/// (1976): whatever changes the state of a ps is told to the replica first, in one order, and done and
-/// acknowledged here when the replica has done it. What a pusher knows to be applied is in both.
-///
-/// One thread, the ps's.
+/// (1976): every change to the state of a ps is sent to the replica first, in one order. The ps applies and
+/// acknowledges it once the replica has applied it, so an acknowledged push is in both. A record is safe
+/// once the replica has applied it, or once the replica was dropped. Used by the ps's thread only.
 class ReplicaStream {
  public:
   explicit ReplicaStream(transport::Peer& replica) : replica_(replica) {}
 
   const transport::Peer& peer() const noexcept { return replica_; }
 
-  /// Both return the record's number. An entry of a push, of rank header.rank; `rest` is what follows the
-  /// header, and may be reused on return.
+  /// Sends a push entry of rank header.rank; `rest` is the part after the header, and may be reused on
+  /// return. Returns the number of the record.
   std::uint64_t push(const protocol::PushHeader& header, transport::Bytes rest);
-  /// A request of that type, of rank `from`.
+  /// Sends a request of rank `from`. Returns the number of the record.
   std::uint64_t call(std::uint16_t type, int from, transport::Bytes request);
 
-  /// The replica has done it, or there is no replica any more.
-  bool safe(std::uint64_t number) const noexcept { return ended_ || number <= done_.number; }
-  /// A kReplicated message.
-  void take(const protocol::ReplicaProgress& progress) noexcept { done_ = progress; }
-  /// Calls that the replica has refused so far.
-  std::uint64_t refused() const noexcept { return done_.refused; }
-  /// It is at a call, which may take its time.
-  bool busy() const noexcept { return done_.busy != 0; }
-  /// It has answered something.
-  bool begun() const noexcept { return done_.number != 0 || busy(); }
-  /// The replica has something to do.
-  bool waits() const noexcept { return !safe(told_); }
-  /// From now on everything is safe here alone.
-  void end() noexcept { ended_ = true; }
-  bool ended() const noexcept { return ended_; }
+  /// Returns true if the replica has applied the record, or was dropped.
+  bool safe(std::uint64_t number) const noexcept { return dropped_ || number <= progress_.number; }
+  /// Handles a kReplicated message.
+  void on_progress(const protocol::ReplicaProgress& progress) noexcept { progress_ = progress; }
+  /// Number of calls that the replica has refused so far.
+  std::uint64_t refused() const noexcept { return progress_.refused; }
+  /// Returns true while the replica executes a call, which may take minutes.
+  bool busy() const noexcept { return progress_.busy != 0; }
+  /// Returns true once the replica has reported any progress.
+  bool has_responded() const noexcept { return progress_.number != 0 || busy(); }
+  /// Returns true while any record is not safe.
+  bool has_pending() const noexcept { return !safe(sent_); }
+  /// Drops the replica: no further records are sent, and all count as safe.
+  void drop() noexcept { dropped_ = true; }
+  bool dropped() const noexcept { return dropped_; }
 
-  /// Does it when all that has been told so far is safe, in one of the next calls of `advance`.
-  void when_safe(std::function<void()> then) { later_.emplace_back(told_, std::move(then)); }
-  /// True when there was something to do.
+  /// Has a later call of `advance` call `then` once all records sent so far are safe.
+  void when_safe(std::function<void()> then) { deferred_.emplace_back(sent_, std::move(then)); }
+  /// Calls the functions whose records are safe. Returns true if there were any.
   bool advance();
 
  private:
   transport::Peer& replica_;
-  std::uint64_t told_ = 0;
-  protocol::ReplicaProgress done_;
-  bool ended_ = false;
-  std::deque<std::pair<std::uint64_t, std::function<void()>>> later_;
+  std::uint64_t sent_ = 0;
+  protocol::ReplicaProgress progress_;
+  bool dropped_ = false;
+  std::deque<std::pair<std::uint64_t, std::function<void()>>> deferred_;
 };
 
 }  // namespace capstan::ps

@@ -1,4 +1,4 @@
-// restore_files.hpp -- files of a checkpoint, opened as a restore needs them.
+// restore_files.hpp -- opens the files of a checkpoint as a restore reads them.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,12 +14,13 @@
 
 namespace capstan::ps {
 
-/// Keeps one file open at a time. `names` must outlive this object.
+/// Keeps one file open at a time. `names` must outlive this object. Not thread-safe.
 class RestoreFiles {
  public:
   RestoreFiles(const std::string& directory, const std::vector<std::string>& names)
       : directory_(directory), names_(names) {}
-  /// Opens a file by its index in `names`. Throws Error(failed_precondition) if this host does not see it.
+  /// Opens a file by its index in `names`; the descriptor is valid until the next call. Throws
+  /// Error(failed_precondition) if the file does not exist on this host.
   const io::FileDescriptor& open(std::uint32_t number) {
     if (number_ == number && file_) return file_;
     path_ = directory_ / names_.at(number);
@@ -29,8 +30,8 @@ class RestoreFiles {
       if (error.code() != Code::not_found) throw;
       throw Error(
           Code::failed_precondition,
-          fmt::format("{} does not see {}, which the coordinator does: a checkpoint must lie at the same "
-                      "path on every host",
+          fmt::format("cannot restore on {}: {} does not exist there, but does on the coordinator's host; "
+                      "make the checkpoint available at the same path on every host",
                       cluster::host_name(), path_.string()));
     }
     number_ = number;

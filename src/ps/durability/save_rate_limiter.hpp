@@ -1,4 +1,4 @@
-// save_rate_limiter.hpp -- how fast a checkpoint is written, so that who trains hardly notices.
+// save_rate_limiter.hpp -- limits the rate at which a checkpoint is written, so that training barely slows.
 #pragma once
 
 #include <chrono>
@@ -10,28 +10,29 @@
 
 namespace capstan::ps {
 
-/// Rests between two pieces of work when more than so many bytes a second have been written; and, where a
-/// store is given, as long as pushes are applied to it and no core is idle. To be nice would not do: who has
-/// the store's mutex must not wait for others. Used by the thread that writes.
+/// Pauses the writing thread between two pieces of work to stay below a number of bytes per second and, if a
+/// store is given, while pushes are applied to it and no core is idle. A low scheduling priority would not
+/// do: a thread that holds the store's mutex must not be preempted for long. Used by the writing thread only.
 class SaveRateLimiter {
  public:
-  /// `bytes_a_second`: 0 = no limit.
-  explicit SaveRateLimiter(std::uint64_t bytes_a_second, Store* trained = nullptr);
+  /// `bytes_per_second`: 0: no limit. `store`: store to which training pushes; null: no CPU limit.
+  explicit SaveRateLimiter(std::uint64_t bytes_per_second, Store* store = nullptr);
 
-  /// Before so many bytes more are written. Throws Error(cancelled) when it is asked to stop, also meanwhile.
-  void rest(std::uint64_t bytes, const std::stop_token& stop);
+  /// Blocks until `bytes` more may be written. Throws Error(cancelled) if `stop` is requested before or
+  /// during the pause.
+  void throttle(std::uint64_t bytes, const std::stop_token& stop);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void rest_from_work(const std::stop_token& stop);
+  void throttle_cpu(const std::stop_token& stop);
 
-  Store* trained_;
+  Store* store_;
   IdleCores idle_;
   std::uint64_t pushes_ = 0;
-  std::chrono::nanoseconds worked_;  // by this thread, when it went on after the last rest
-  double bytes_a_second_;
-  Clock::time_point full_at_;  // when all that was announced may have been written
+  std::chrono::nanoseconds cpu_time_;  // CPU time of this thread at the end of the last pause
+  double bytes_per_second_;
+  Clock::time_point next_write_;  // earliest time of the next write
 };
 
 }  // namespace capstan::ps

@@ -1,4 +1,4 @@
-// shard_file_writer.cpp -- one thread per save, and its reports.
+// shard_file_writer.cpp -- runs one writing thread per save and reports its result.
 #include "ps/durability/shard_file_writer.hpp"
 
 #include <filesystem>
@@ -21,11 +21,11 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-ShardFileWriter::ShardFileWriter(Store& store, int ps, std::uint64_t bytes_a_second,
+ShardFileWriter::ShardFileWriter(Store& store, int ps, std::uint64_t bytes_per_second,
                                  std::function<void()> wake, Report report)
     : store_(store),
       ps_(ps),
-      bytes_a_second_(bytes_a_second),
+      bytes_per_second_(bytes_per_second),
       wake_(std::move(wake)),
       report_(std::move(report)) {}
 
@@ -38,7 +38,7 @@ ShardFileWriter::~ShardFileWriter() {
 
 void ShardFileWriter::begin(const protocol::SaveShards& request, int ps_count) {
   for (auto& save : saves_) {
-    save->given_up = true;
+    save->cancelled = true;
     save->thread.request_stop();
   }
   auto save = std::make_unique<Save>();
@@ -57,8 +57,8 @@ void ShardFileWriter::write(Save& save, const std::stop_token& stop) {
     write_files(save, fast, stop);
     save.copied.store(true, std::memory_order_release);
     wake_();
-    SaveRateLimiter pace(bytes_a_second_, &store_);
-    fast.drain(request.folder, [&](std::uint64_t bytes) { pace.rest(bytes, stop); });
+    SaveRateLimiter limiter(bytes_per_second_, &store_);
+    fast.drain(request.folder, [&](std::uint64_t bytes) { limiter.throttle(bytes, stop); });
   } catch (...) {
     save.error = std::current_exception();
   }
@@ -66,21 +66,21 @@ void ShardFileWriter::write(Save& save, const std::stop_token& stop) {
   wake_();
 }
 
-/// Writes each file to the fast level if there is one with enough space, else to the checkpoint's directory.
-/// The fast level has no rate limit: each row that changes before it has been copied costs its push more than
-/// the copy costs this thread.
+/// Writes each file to the fast level if there is one with enough space, else to the checkpoint directory.
+/// Writes to the fast level have no rate limit: a row that changes before it has been copied costs its push
+/// more than the copy costs this thread.
 void ShardFileWriter::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
-  SaveRateLimiter as_fast_as_it_goes(0), bounded(bytes_a_second_);
-  SaveRateLimiter* pace = nullptr;
+  SaveRateLimiter unlimited(0), limited(bytes_per_second_);
+  SaveRateLimiter* limiter = nullptr;
   const auto files =
-      save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { pace->rest(bytes, stop); });
+      save.snapshot->parts(save.request.parts, [&](std::uint64_t bytes) { limiter->throttle(bytes, stop); });
   const int count = save.ps_count;
   for (int file = 0; file < save.request.parts; ++file) {
     const std::string name = io::part_file_name(ps_ + file * count, count * save.request.parts, save.attempt);
     const auto& arrays = files[static_cast<std::size_t>(file)];
-    pace = &as_fast_as_it_goes;
+    limiter = &unlimited;
     std::optional<io::PartReport> report = fast.write(name, arrays);
-    pace = &bounded;
+    limiter = &limited;
     if (!report) report = io::write_part(std::filesystem::path(save.request.folder) / name, arrays);
     save.reports.push_back(*std::move(report));
   }
@@ -90,12 +90,12 @@ void ShardFileWriter::write_files(Save& save, FastParts& fast, const std::stop_t
 bool ShardFileWriter::advance() {
   bool any = !saves_.empty() && release_rows(*saves_.back());
   for (auto& save : saves_) {
-    if (save->given_up && !save->thread.joinable()) save->written = true;
+    if (save->cancelled && !save->thread.joinable()) save->written = true;
   }
   std::erase_if(saves_, [&](std::unique_ptr<Save>& save) {
     if (!save->written.load(std::memory_order_acquire)) return false;
     any = true;
-    if (save->given_up) return true;
+    if (save->cancelled) return true;
     (void)release_rows(*save);
     report(*save);
     return true;
@@ -103,15 +103,15 @@ bool ShardFileWriter::advance() {
   if (saves_.empty()) return any;
   Save& last = *saves_.back();
   // An earlier save may still be writing a file of the same name.
-  if (take_consistent(last) && saves_.size() == 1 && !last.thread.joinable()) {
+  if (freeze_consistent(last) && saves_.size() == 1 && !last.thread.joinable()) {
     last.thread = std::jthread([this, &last](const std::stop_token& stop) { write(last, stop); });
     any = true;
   }
   return any;
 }
 
-/// Returns true if all shards have been taken. If memory is exhausted, the save fails, not the ps.
-bool ShardFileWriter::take_consistent(Save& save) {
+/// Returns true once all shards have been frozen. If memory is exhausted, the save fails, not the ps.
+bool ShardFileWriter::freeze_consistent(Save& save) {
   if (!save.snapshot || save.written) return false;
   try {
     return save.snapshot->advance();
@@ -124,7 +124,7 @@ bool ShardFileWriter::take_consistent(Save& save) {
   }
 }
 
-/// Releases the rows once they have been copied. Returns true if there was anything to do.
+/// Releases the snapshot once its rows have been copied. Returns true if it did.
 bool ShardFileWriter::release_rows(Save& save) {
   if (!save.snapshot || !save.copied.load(std::memory_order_acquire)) return false;
   save.snapshot.reset();

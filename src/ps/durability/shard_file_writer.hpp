@@ -1,4 +1,4 @@
-// shard_file_writer.hpp -- writes the part of a ps in a checkpoint, in the background.
+// shard_file_writer.hpp -- writes a ps's part of a checkpoint in the background.
 #pragma once
 
 #include <atomic>
@@ -18,25 +18,27 @@
 
 namespace capstan::ps {
 
-/// Used by the thread of the ps. Another thread writes the files, one save at a time.
+/// Used by the ps's thread. A second thread writes the files, one save at a time.
 class ShardFileWriter {
  public:
-  /// Reports the result of a save: its files, or an error; and before that, that the files are in the fast
-  /// level.
+  /// Reports the result of a save: its files, or an error. If all files are in the fast level and the
+  /// coordinator sees them, reports that first.
   using Report = std::function<void(const protocol::ShardsSaved& saved, std::span<const std::byte> payload)>;
 
-  /// `bytes_a_second`: rate limit of writes to the checkpoint's directory; 0: none. `wake` is called by
-  /// another thread when `advance` has work; `report` is called by `advance`.
-  ShardFileWriter(Store& store, int ps, std::uint64_t bytes_a_second, std::function<void()> wake,
+  /// `bytes_per_second`: rate limit of writes to the checkpoint directory; 0: none. `wake` is called by
+  /// either thread when `advance` has work; `report` is called by `advance`. `store` must outlive this
+  /// object.
+  ShardFileWriter(Store& store, int ps, std::uint64_t bytes_per_second, std::function<void()> wake,
                   Report report);
   ~ShardFileWriter();
   ShardFileWriter(const ShardFileWriter&) = delete;
   ShardFileWriter& operator=(const ShardFileWriter&) = delete;
 
-  /// Begins a save of the shards as they are, or as soon as they are consistent. Cancels an earlier save
-  /// without a report.
+  /// Begins a save of the shards as they are now, or as soon as they are consistent. Cancels an earlier save,
+  /// which is not reported.
   void begin(const protocol::SaveShards& save, int ps_count);
-  /// Returns true if there was anything to do.
+  /// Freezes shards that have become consistent, releases copied rows and reports results. Returns true if
+  /// there was anything to do.
   bool advance();
   /// Returns true if the next `advance` may take seconds.
   bool advance_copies_rows() const {
@@ -48,29 +50,29 @@ class ShardFileWriter {
   struct Save {
     protocol::SaveShards request;
     int ps_count;
-    std::uint64_t attempt = 0;  // part of the names of its files
+    std::uint64_t attempt = 0;  // random number in the names of its files
     std::unique_ptr<StoreSnapshot> snapshot;
-    bool given_up = false;
+    bool cancelled = false;
     std::vector<io::PartReport> reports;
-    bool in_fast_level = false;  // all files, where the coordinator sees them
+    bool in_fast_level = false;  // all files are, and the coordinator sees them
     std::exception_ptr error;
-    std::atomic<bool> copied{false};  // the rows; reports and in_fast_level are set
-    std::atomic<bool> written{false};
-    std::jthread thread;  // last: it uses the other members
+    std::atomic<bool> copied{false};   // all rows; publishes `reports` and `in_fast_level`
+    std::atomic<bool> written{false};  // the save has ended; publishes `error`
+    std::jthread thread;               // last: it uses the other members
   };
 
   void write(Save& save, const std::stop_token& stop);
   void write_files(Save& save, FastParts& fast, const std::stop_token& stop);
-  bool take_consistent(Save& save);
+  bool freeze_consistent(Save& save);
   bool release_rows(Save& save);
   void report(Save& save);
 
   Store& store_;
   int ps_;
-  std::uint64_t bytes_a_second_;
+  std::uint64_t bytes_per_second_;
   std::function<void()> wake_;
   Report report_;
-  bool warned_ = false;                       // about the fast level; used by the writing thread
+  bool warned_ = false;                       // see FastParts; used by the writing thread
   std::vector<std::unique_ptr<Save>> saves_;  // all but the last are cancelled
 };
 

@@ -1,4 +1,4 @@
-// spare.cpp -- waiting, the change of roles, and what is said when it fails.
+// spare.cpp -- waits for a failover order, changes the role, and reports a failed change.
 #include "ps/durability/spare.hpp"
 
 #include <optional>
@@ -19,31 +19,32 @@
 namespace capstan::ps {
 namespace {
 
-/// How long word that it has failed may take to leave.
-constexpr std::chrono::milliseconds kLastWord{500};
-/// Between two beats of a spare that waits.
-constexpr std::chrono::milliseconds kSpareBeat{200};
+/// Time for which the fabric is progressed so that the report of a failed failover is sent.
+constexpr std::chrono::milliseconds kFailureReportTimeout{500};
+/// Longest wait for messages between two heartbeats of a waiting spare.
+constexpr std::chrono::milliseconds kSpareHeartbeatPeriod{200};
 
-/// Nothing when the job is over.
+/// Blocks until the coordinator orders a failover. Returns nullopt if the job has ended. Throws
+/// Error(unavailable) if the coordinator dies.
 std::optional<protocol::FailoverRequest> wait_for_order(cluster::Runtime& runtime) {
   transport::Fabric& fabric = runtime.control();
   std::optional<std::vector<std::byte>> order;
-  bool over = false;
+  bool job_ended = false;
   cluster::CoordinatorWatch coordinator(runtime);
   fabric.on_message(transport::kFailover, [&](const transport::Message& message) {
     order.emplace(message.payload.begin(), message.payload.end());
   });
-  fabric.on_message(transport::kShutdown, [&](const transport::Message&) { over = true; });
+  fabric.on_message(transport::kShutdown, [&](const transport::Message&) { job_ended = true; });
   fabric.on_message(transport::kHello, [](const transport::Message&) {});
   fabric.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric.on_message(transport::kCoordinatorReturned,
                     [&](const transport::Message& message) { coordinator.hear(message); });
   fabric.on_failure([&](transport::Peer& peer) { coordinator.lose(peer); });
-  // Traffic both ways is what makes either end's death visible to the other.
+  // Each end detects the death of the other only after traffic in both directions.
   runtime.control_peer(runtime.member(Role::coordinator, 0)).send(transport::kHello, {});
-  while (!order && !over && coordinator.verdict().empty()) {
+  while (!order && !job_ended && coordinator.verdict().empty()) {
     cluster::Heartbeat::beat(2 * runtime.settings().duration("heartbeat-timeout"));
-    if (fabric.progress() == 0) fabric.wait(kSpareBeat);
+    if (fabric.progress() == 0) fabric.wait(kSpareHeartbeatPeriod);
     if (!coordinator.news()) continue;
     (void)coordinator.take_up();
     coordinator.answer();
@@ -53,9 +54,9 @@ std::optional<protocol::FailoverRequest> wait_for_order(cluster::Runtime& runtim
   fabric.on_message(transport::kShutdown, [](const transport::Message&) {});
   fabric.on_message(transport::kCoordinatorReturned, [](const transport::Message&) {});
   fabric.on_failure({});
-  if (over) return std::nullopt;
+  if (job_ended) return std::nullopt;
   if (order) return from_bytes<protocol::FailoverRequest>(*order);
-  throw Error(Code::unavailable, coordinator.verdict() + "; this spare ends");
+  throw Error(Code::unavailable, coordinator.verdict() + "; this spare exits");
 }
 
 cluster::Member as_ps(const cluster::Runtime& runtime, int rank, int index) {
@@ -66,8 +67,8 @@ cluster::Member as_ps(const cluster::Runtime& runtime, int rank, int index) {
   return self;
 }
 
-/// Started again by the agent, after a process that was a ps.
-void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
+/// Resumes the role of a ps after a restart by the agent.
+void resume_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
   std::optional<AssumedRole> role;
   {
     const PersistentState persistent(runtime->persistent_memory(), runtime->control(),
@@ -75,7 +76,11 @@ void go_on_as_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
                                      PsServer::entry_bytes(*runtime), PsServer::ledger_capacity(*runtime));
     role = persistent.assumed_role();
   }
-  if (!role) throw Error(Code::unavailable, "this spare died before it had the shards of a ps; it ends");
+  if (!role) {
+    throw Error(Code::unavailable,
+                "cannot resume after a restart: the previous process of this spare died before it had "
+                "restored the shards of a ps; this spare exits");
+  }
   runtime->become(as_ps(*runtime, role->rank, role->index));
   PsServer(runtime).run();
 }
@@ -93,8 +98,8 @@ std::unique_ptr<PsServer> become_ps(const std::shared_ptr<cluster::Runtime>& run
     fabric.remove_handlers();
     runtime->control_peer(runtime->member(Role::coordinator, 0))
         .send(transport::kNotTakenOver, transport::as_bytes(spare), std::as_bytes(std::span(text)));
-    transport::progress_until(fabric, transport::deadline_in(kLastWord), [] { return false; });
-    throw Error(Code::unavailable, "this spare cannot take the place of " + self.name() + ": " + text);
+    transport::progress_until(fabric, transport::deadline_in(kFailureReportTimeout), [] { return false; });
+    throw Error(Code::unavailable, "this spare cannot replace " + self.name() + ": " + text);
   }
 }
 
@@ -103,7 +108,7 @@ void follow_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
   const auto order = server.follow();
   if (!order) return;
   runtime->become(as_ps(*runtime, order->rank, order->index));
-  server.take_over(*order);
+  server.fail_over(*order);
   server.run();
 }
 
@@ -113,7 +118,7 @@ void run_spare(const std::shared_ptr<cluster::Runtime>& runtime) {
   log::set_rank_tag(runtime->log_tag());
   if (runtime->ps_have_replicas()) return follow_ps(runtime);
   if (runtime->persistent_memory() != nullptr && runtime->persistent_memory()->used())
-    return go_on_as_ps(runtime);
+    return resume_as_ps(runtime);
   auto order = wait_for_order(*runtime);
   if (order) become_ps(runtime, *std::move(order))->run();
 }

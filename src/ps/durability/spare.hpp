@@ -1,4 +1,4 @@
-// spare.hpp -- the life of a spare: nothing to do until it has to be a ps.
+// spare.hpp -- main loop of a spare: waits until it has to replace a ps.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,9 @@
 
 namespace capstan::ps {
 
-/// Until the job is over, first as a spare and, once the coordinator has said so, as the ps in whose place it
-/// is. Throws Error: unavailable when the coordinator dies, or when it could not take the place.
+/// Runs this rank as a spare, or as a replica, and after a failover as the ps that it replaces. Returns when
+/// the job ends or when this rank is fenced. Throws Error(unavailable) if the coordinator dies, or if the
+/// failover fails.
 void run_spare(const std::shared_ptr<cluster::Runtime>& runtime);
 
 }  // namespace capstan::ps

@@ -1,4 +1,4 @@
-// store_recovery.cpp -- the shards of the process before this one, from its memory and manifest.
+// store_recovery.cpp -- recovers the shards of the previous process from its memory and manifest.
 #include <fmt/format.h>
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace capstan::ps {
 
-/// Adopts regions and closed workers. Returns the shards that were not dropped.
+/// Adopts regions and closes dead workers in the ledger. Returns the shards that were not dropped.
 std::map<Store::Key, ShardRecord> Store::replay_manifest() {
   std::map<Key, ShardRecord> shards;
   for (const PersistentState::Item& item : persistent_->items()) {
@@ -35,7 +35,9 @@ std::map<Store::Key, ShardRecord> Store::replay_manifest() {
         break;
       case PersistentState::Record::group:
         throw Error(Code::unavailable,
-                    "what the workers of an update group had pushed in their last step died with the ps");
+                    "cannot recover an update group: the pushes of its unfinished step are lost with the "
+                    "previous process of this ps; restart with --resume to continue from the last "
+                    "checkpoint");
       default:
         break;
     }
@@ -51,20 +53,20 @@ void Store::recover() {
     if (description.memory == ShardMemory::device) {
       throw Error(
           Code::unavailable,
-          fmt::format("shard {} of variable \"{}\" was in the memory of a GPU, and died with the ps: let "
-                      "a spare take its place (--spares, --replicas-of-ps), or start again with "
-                      "--resume to go on from the last checkpoint",
+          fmt::format("cannot recover shard {} of variable \"{}\": it was in GPU memory, which is lost with "
+                      "the previous process of this ps; add spares (--spares, --replicas-of-ps), or "
+                      "restart with --resume to continue from the last checkpoint",
                       protocol::name_of(description), description.name));
     }
     recovered.emplace(key, factory_.recover(record));
   }
-  // The pusher of an uncommitted entry, or the closure that runs again, has it applied once more.
-  if (const auto entry = persistent_->cut_off()) {
+  // The pusher of an uncommitted entry sends it again, or the closure that pushed it runs again.
+  if (const auto entry = persistent_->uncommitted_entry()) {
     const protocol::PushHeader& header = entry->header;
     ledger_.set_entered(header, entry->entered);
     const auto shard = recovered.find({header.variable, header.shard});
     if (protocol::changes_rows(header.kind) && shard != recovered.end()) shard->second->undo(entry->steps);
-    // A restore changes rows without the journal, so the next process must not undo the entry again.
+    // A restore changes rows without the journal, so a later process must not undo the entry again.
     persistent_->journal().retire();
   }
   std::map<Key, int> unfinished;

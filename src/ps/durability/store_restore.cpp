@@ -1,4 +1,4 @@
-// store_restore.cpp -- verification of all bytes, then reads into place.
+// store_restore.cpp -- verifies all bytes of a checkpoint, then reads them into the shards.
 #include "ps/durability/store_restore.hpp"
 
 #include "io/file.hpp"

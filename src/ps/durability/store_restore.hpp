@@ -1,4 +1,4 @@
-// store_restore.hpp -- verifying and restoring the shards of a store from a checkpoint.
+// store_restore.hpp -- verifies and restores the shards of a store from a checkpoint.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace capstan::ps {
 
-/// Reads bytes of a checkpoint and compares them with their checksums. Throws Error: data_loss, which names
-/// the file and the dataset; failed_precondition when this host does not see the files.
+/// Reads datasets of a checkpoint and verifies their checksums. Throws Error: data_loss, which names the file
+/// and the dataset; failed_precondition if a file does not exist on this host.
 void check_restore(const protocol::CheckRestore& check);
 
-/// Verifies a checkpoint and restores all shards of the store from it. REQUIRES: no client uses them yet.
+/// Verifies a checkpoint and restores all shards of the store from it. Throws the errors of check_restore.
+/// REQUIRES: no client uses the shards yet.
 void restore_checkpoint(Store& store, const std::string& directory);
 
 }  // namespace capstan::ps

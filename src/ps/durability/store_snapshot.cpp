@@ -1,4 +1,4 @@
-// store_snapshot.cpp -- taking shards when they are consistent, and reading their rows.
+// store_snapshot.cpp -- freezes shards once they are consistent, and reads their rows.
 #include "ps/durability/store_snapshot.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ StoreSnapshot::StoreSnapshot(Store& store, const protocol::SavedRows& rows) : st
     pending_.push_back(key);
   }
   try {
-    take_consistent();
+    freeze_consistent();
   } catch (...) {
     release();
     throw;
@@ -33,16 +33,16 @@ void StoreSnapshot::release() {
   for (const auto& [variable, number] : pending_) {
     if (Shard* const shard = store_.find_or_null(variable, number)) shard->add_waiting_read(-1);
   }
-  for (const Taken& taken : taken_) {
-    if (Shard* const shard = store_.find_or_null(taken.key.first, taken.key.second))
-      shard->release(taken.rows);
+  for (const FrozenShard& frozen : frozen_) {
+    if (Shard* const shard = store_.find_or_null(frozen.key.first, frozen.key.second))
+      shard->release(frozen.rows);
   }
 }
 
 bool StoreSnapshot::advance() {
   if (pending_.empty()) return true;
   const std::lock_guard lock(store_.mutex_);
-  return take_consistent();
+  return freeze_consistent();
 }
 
 bool StoreSnapshot::advance_copies_rows() const {
@@ -54,37 +54,37 @@ bool StoreSnapshot::advance_copies_rows() const {
   });
 }
 
-bool StoreSnapshot::take_consistent() {
+bool StoreSnapshot::freeze_consistent() {
   for (auto key = pending_.begin(); key != pending_.end();)
-    key = take_if_consistent(*key) ? pending_.erase(key) : key + 1;
+    key = freeze_if_consistent(*key) ? pending_.erase(key) : key + 1;
   return pending_.empty();
 }
 
-bool StoreSnapshot::take_if_consistent(const Key& key) {
+bool StoreSnapshot::freeze_if_consistent(const Key& key) {
   Shard* const shard = store_.find_or_null(key.first, key.second);
   if (shard == nullptr) return true;  // dropped
   if (!shard->is_consistent()) return false;
-  Taken taken{key, shard->description(), shard->steps(), shard->overriding_learning_rate(), nullptr};
-  taken_.reserve(taken_.size() + 1);
-  taken.rows = shard->freeze(rows_);
+  FrozenShard frozen{key, shard->description(), shard->steps(), shard->overriding_learning_rate(), nullptr};
+  frozen_.reserve(frozen_.size() + 1);
+  frozen.rows = shard->freeze(rows_);
   // Nothing below this line throws.
-  taken_.push_back(std::move(taken));
+  frozen_.push_back(std::move(frozen));
   shard->add_waiting_read(-1);
   return true;
 }
 
-io::PartArray StoreSnapshot::row_numbers_of(const Taken& taken) {
-  const protocol::CreateShard& d = taken.description;
+io::PartArray StoreSnapshot::row_numbers_of(const FrozenShard& frozen) {
+  const protocol::CreateShard& d = frozen.description;
   io::PartArray numbers{.variable = d.name,
                         .which = io::kChangedRows,
                         .dtype = DType::int64,
                         .shape = {protocol::stored_shape(d.shape).front()},
                         .first_row = d.first_row,
                         .rows = d.rows,
-                        .changed = taken.rows->rows()};
-  numbers.read = [rows = taken.rows, from = d.first_row](std::uint64_t first, std::uint64_t how_many,
-                                                         std::byte* out) {
-    for (std::uint64_t i = 0; i < how_many; ++i) {
+                        .changed = frozen.rows->rows()};
+  numbers.read = [rows = frozen.rows, from = d.first_row](std::uint64_t first, std::uint64_t count,
+                                                          std::byte* out) {
+    for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t number = from + rows->row(first + i);
       std::memcpy(out + i * sizeof(number), &number, sizeof(number));
     }
@@ -92,8 +92,8 @@ io::PartArray StoreSnapshot::row_numbers_of(const Taken& taken) {
   return numbers;
 }
 
-io::PartArray StoreSnapshot::array_of(const Taken& taken, std::size_t number) const {
-  const protocol::CreateShard& d = taken.description;
+io::PartArray StoreSnapshot::array_of(const FrozenShard& frozen, std::size_t number) const {
+  const protocol::CreateShard& d = frozen.description;
   const bool value = number == 0;
   io::PartArray array{.variable = d.name,
                       .which = value ? io::kValue : protocol::slots_of(d.optimizer.kind)[number - 1],
@@ -101,11 +101,11 @@ io::PartArray StoreSnapshot::array_of(const Taken& taken, std::size_t number) co
                       .shape = protocol::stored_shape(d.shape),
                       .first_row = d.first_row,
                       .rows = d.rows};
-  if (rows_.since != 0) array.changed = taken.rows->rows();
+  if (rows_.since != 0) array.changed = frozen.rows->rows();
   if (!value) return array;
   array.optimizer = protocol::describe(d.optimizer);
-  array.steps = taken.steps;
-  array.learning_rate = taken.learning_rate;
+  array.steps = frozen.steps;
+  array.learning_rate = frozen.learning_rate;
   return array;
 }
 
@@ -113,18 +113,19 @@ std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
                                                              std::function<void(std::uint64_t)> before_each) {
   std::vector<std::vector<io::PartArray>> files(static_cast<std::size_t>(count));
   std::map<std::uint32_t, std::size_t> shards_seen;  // by variable
-  std::sort(taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.key < b.key; });
-  for (const Taken& taken : taken_) {
-    taken.rows->list_rows();
-    auto& arrays = files.at(shards_seen[taken.description.variable]++);
-    if (rows_.since != 0) arrays.push_back(row_numbers_of(taken));
-    for (std::size_t number = 0; number < taken.rows->arrays(); ++number) {
-      io::PartArray array = array_of(taken, number);
-      array.read = [this, rows = taken.rows, number, before_each,
+  std::sort(frozen_.begin(), frozen_.end(),
+            [](const FrozenShard& a, const FrozenShard& b) { return a.key < b.key; });
+  for (const FrozenShard& frozen : frozen_) {
+    frozen.rows->list_rows();
+    auto& arrays = files.at(shards_seen[frozen.description.variable]++);
+    if (rows_.since != 0) arrays.push_back(row_numbers_of(frozen));
+    for (std::size_t number = 0; number < frozen.rows->arrays(); ++number) {
+      io::PartArray array = array_of(frozen, number);
+      array.read = [this, rows = frozen.rows, number, before_each,
                     row_bytes = io::row_bytes(array.shape, array.dtype)](
-                       std::uint64_t first, std::uint64_t how_many, std::byte* out) {
-        if (before_each) before_each(how_many * row_bytes);
-        rows->copy(number, first, how_many, out, store_.mutex_);
+                       std::uint64_t first, std::uint64_t row_count, std::byte* out) {
+        if (before_each) before_each(row_count * row_bytes);
+        rows->copy(number, first, row_count, out, store_.mutex_);
       };
       arrays.push_back(std::move(array));
     }

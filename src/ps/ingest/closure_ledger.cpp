@@ -1,21 +1,22 @@
-// closure_ledger.cpp -- the last closures of each worker, those of dead workers, and all open ones by number.
+// closure_ledger.cpp -- counts of the latest closures of each worker, of dead workers, and of open closures.
 #include "ps/ingest/closure_ledger.hpp"
 
 #include <algorithm>
 #include <atomic>
+
 #include "base/fence.hpp"
 
 namespace capstan::ps {
 namespace {
 
-/// Of an entry among those of its closure's replica, in the order in which they come.
+/// Returns the position of an entry among all entries of its closure's replica; it increases in push order.
 std::uint64_t position(const protocol::PushHeader& header) {
   return std::uint64_t{header.call} << 32 | header.part;
 }
 
 }  // namespace
 
-/// One closure runs at a time, so its replicas' counts are the last ones.
+/// A worker runs one closure at a time, so the counts of its replicas are the latest ones.
 ClosureLedger::Count* ClosureLedger::Row::find(const protocol::PushHeader& header) const {
   if (begun == nullptr) return nullptr;
   for (std::uint64_t back = 1; back <= std::min<std::uint64_t>(*begun, counts.size()); ++back) {
@@ -53,7 +54,7 @@ ClosureLedger::Row ClosureLedger::row(std::size_t rank) {
   return row_at(own_[rank].get());
 }
 
-/// Without counts where it has begun none.
+/// Returns an empty row if the rank has begun no closure.
 ClosureLedger::Row ClosureLedger::row_or_none(std::size_t rank) const {
   if (rank >= ranks() || (memory_.empty() && !own_[rank])) return {};
   const Row row = row_at(memory_.empty() ? own_[rank].get() : memory_.data() + rank * row_bytes(capacity_));
@@ -69,13 +70,13 @@ ClosureLedger::OpenCount* ClosureLedger::open_slot(const protocol::PushHeader& h
 
 bool ClosureLedger::enter(const protocol::PushHeader& header) {
   if (header.closure == 0) return true;
-  if (!memory_.empty() && header.rank >= ranks()) return true;  // no rank of this cluster
+  if (!memory_.empty() && header.rank >= ranks()) return true;  // not a rank of this job
   const Row counts = row(header.rank);
   const std::uint64_t before = entered(header);
   Count* count = counts.find(header);
   if (count == nullptr) {
     counts.counts[*counts.begun % counts.counts.size()] = {header.closure, header.replica, before};
-    // A process that dies here has begun the closure, or not.
+    // The increment is the commit: after a kill the closure has either begun or not.
     signal_fence();
     ++*counts.begun;
     count = &counts.last();
@@ -84,7 +85,7 @@ bool ClosureLedger::enter(const protocol::PushHeader& header) {
   count->entries = position(header) + 1;
   if (OpenCount* slot = open_slot(header)) {
     if (slot->closure != header.closure) {
-      slot->entries = before;  // the closure of the slot cannot run again
+      slot->entries = before;  // the closure that used the slot cannot run again
       signal_fence();
       slot->closure = header.closure;
       signal_fence();
@@ -100,11 +101,11 @@ std::uint64_t ClosureLedger::entered(const protocol::PushHeader& header) const {
   if (const Count* count = row_or_none(header.rank).find(header)) {
     entries = count->entries;
   } else if (header.again != 0) {
-    const auto dead = of_the_dead_.find({header.closure, header.replica});
-    if (dead != of_the_dead_.end()) entries = dead->second;
+    const auto dead = dead_counts_.find({header.closure, header.replica});
+    if (dead != dead_counts_.end()) entries = dead->second;
   }
   if (header.again == 0) return entries;
-  // Another worker may have come further for a coordinator that was killed.
+  // For a coordinator that was killed, another worker may have applied more of the closure.
   const OpenCount* slot = open_slot(header);
   return slot == nullptr || slot->closure != header.closure ? entries : std::max(entries, slot->entries);
 }
@@ -124,11 +125,12 @@ void ClosureLedger::close(int rank) {
   for (std::uint64_t i = *counts.begun - std::min(*counts.begun, size); i < *counts.begun; ++i) {
     const Count& count = counts.counts[i % size];
     if (count.closure >= protocol::kForOneWorker) continue;
-    const auto [entry, added] = of_the_dead_.try_emplace({count.closure, count.replica}, count.entries);
+    const auto [entry, added] = dead_counts_.try_emplace({count.closure, count.replica}, count.entries);
     entry->second = std::max(entry->second, count.entries);
-    if (added) order_.push_back(entry->first);
+    if (added) dead_order_.push_back(entry->first);
   }
-  for (; order_.size() > kMostOfTheDead * size; order_.pop_front()) of_the_dead_.erase(order_.front());
+  for (; dead_order_.size() > kRetainedDeadWorkers * size; dead_order_.pop_front())
+    dead_counts_.erase(dead_order_.front());
   if (memory_.empty()) own_[at].reset();
 }
 

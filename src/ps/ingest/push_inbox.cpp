@@ -1,4 +1,4 @@
-// push_inbox.cpp -- applying, deferring, acknowledging.
+// push_inbox.cpp -- applies, defers and acknowledges entries that arrive as messages.
 #include "ps/ingest/push_inbox.hpp"
 
 #include <utility>
@@ -17,12 +17,12 @@ void PushInbox::receive(const transport::Message& message) {
   const std::uint64_t record = replica_ != nullptr ? replica_->push(header, message.payload) : 0;
   if (replica_ != nullptr || !pusher.waiting.empty() || !ready(pusher, header)) {
     pusher.waiting.push_back({header, {message.payload.begin(), message.payload.end()}, record});
-    news_ = true;
+    pending_ = true;
     return;
   }
   if (reinterpret_cast<std::uintptr_t>(message.payload.data()) % alignof(std::uint64_t) == 0) {
     apply(message.from, pusher, header, message.payload);
-  } else {  // the buffer of the transport may have any alignment
+  } else {  // the transport's buffer may have any alignment
     const std::vector<std::byte> aligned(message.payload.begin(), message.payload.end());
     apply(message.from, pusher, header, aligned);
   }
@@ -52,22 +52,22 @@ std::uint64_t PushInbox::settle(int rank) {
 void PushInbox::apply(int rank, Pusher& pusher, const protocol::PushHeader& header,
                       transport::Bytes payload) {
   if (!protocol::is_complete(header, payload)) {
-    log::error("dropped a push to variable {} shard {}: {} bytes came where its header says {}",
+    log::error("dropped a push of rank {} to variable {} shard {}: received {} bytes, expected {}", rank,
                header.variable, header.shard, payload.size() + sizeof header, header.bytes);
   } else {
-    // Applied before it is noted: if the entry begins the second run of an unfinished push, the shard is at
-    // no moment consistent in between.
+    // Applied before it is noted: if the entry begins the second run of an unfinished push, the shard must
+    // not become consistent in between.
     protocol::apply_entry(header, payload.data(), sink_);
     pusher.unfinished.note(header, sink_);
   }
   pusher.applied += header.bytes;
   if (persistent_ != nullptr) persistent_->set_applied(static_cast<std::uint64_t>(rank), pusher.applied);
-  if (header.acknowledge != 0) pusher.acknowledge = news_ = true;
+  if (header.acknowledge != 0) pusher.acknowledge = pending_ = true;
 }
 
 bool PushInbox::apply_some() {
-  if (!news_) return false;
-  news_ = false;
+  if (!pending_) return false;
+  pending_ = false;
   bool any = false;
   for (auto& [rank, pusher] : pushers_) {
     while (!pusher.waiting.empty() && may_apply(pusher, pusher.waiting.front())) {
@@ -76,7 +76,7 @@ bool PushInbox::apply_some() {
       apply(rank, pusher, entry.header, entry.payload);
       any = true;
     }
-    if (!pusher.waiting.empty()) news_ = true;
+    if (!pusher.waiting.empty()) pending_ = true;
     if (!pusher.acknowledge) continue;
     pusher.acknowledge = false;
     sink_.settle();

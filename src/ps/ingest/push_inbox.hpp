@@ -1,4 +1,4 @@
-// push_inbox.hpp -- pushes that arrive as messages, from ranks that cannot write the memory of the ps.
+// push_inbox.hpp -- pushes that arrive as messages, from ranks that cannot write to the memory of the ps.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,31 @@
 
 namespace capstan::ps {
 
-/// Entries are applied straight from the message if possible. A pusher has at most as many bytes in flight as
-/// a ring would hold, which bounds the entries that wait here.
+/// Applies entries directly from the message if possible. A pusher has at most as many bytes in flight as a
+/// ring would hold, which bounds the queue of waiting entries. Used by the ps's thread only.
 class PushInbox {
  public:
-  /// Tells a rank how many bytes of its entries have been applied.
+  /// Acknowledges to a rank the number of bytes of its entries that have been applied.
   using Acknowledge = std::function<void(int rank, std::uint64_t bytes)>;
 
   /// Positions are recorded in `persistent`, if any. Entries are sent to `replica`, if any, and applied once
-  /// it has them.
+  /// the replica has applied them. The arguments must outlive this object.
   PushInbox(protocol::PushSink& sink, Acknowledge acknowledge, PersistentState* persistent = nullptr,
             ReplicaStream* replica = nullptr)
       : sink_(sink), acknowledge_(std::move(acknowledge)), persistent_(persistent), replica_(replica) {}
 
-  /// Recovers the unfinished pushes of ranks without a ring: their closures run again, or the ranks are
-  /// closed.
+  /// Recovers the unfinished pushes of ranks without a ring. Each is completed when its closure runs again,
+  /// or abandoned when its rank is closed.
   void recover(const std::function<bool(int rank)>& has_ring);
   /// Returns true if the rank has pushed.
   bool knows(int rank) const { return pushers_.contains(rank); }
-  /// Applies all entries of the rank that have arrived. Returns how many bytes have been applied.
+  /// Applies all entries of the rank that have arrived. Returns the number of bytes applied so far.
   std::uint64_t settle(int rank);
 
   /// Handles a kPushEntry message; called inside progress().
   void receive(const transport::Message& message);
-  /// Applies entries that had to wait, and acknowledges. Returns true if there was anything to do.
+  /// Applies waiting entries that are ready, and sends acknowledgements. Returns true if there was anything
+  /// to do.
   bool apply_some();
   /// Applies the complete entries of a dead rank that have arrived. Returns false if it never pushed.
   bool close(int rank);
@@ -51,14 +52,14 @@ class PushInbox {
   };
   struct Pusher {
     std::uint64_t applied = 0;  // bytes
-    bool acknowledge = false;
+    bool acknowledge = false;   // an acknowledgement is due
     std::deque<Entry> waiting;
     protocol::UnfinishedPush unfinished;
   };
 
   Pusher& pusher(int rank);
-  /// The next entry ends a push that its pusher has given up, so a read that waits for the end must not block
-  /// it.
+  /// Returns true if the entry may be applied now. While a push is unfinished, the next entry continues or
+  /// ends it, so a read that waits for a consistent shard must not block that entry.
   bool ready(const Pusher& pusher, const protocol::PushHeader& header) {
     return pusher.unfinished.open() || sink_.ready(header);
   }
@@ -72,7 +73,7 @@ class PushInbox {
   PersistentState* persistent_;
   ReplicaStream* replica_;
   std::map<int, Pusher> pushers_;  // by rank
-  bool news_ = false;              // an acknowledgement or an entry is pending
+  bool pending_ = false;           // an acknowledgement or an entry is pending
 };
 
 /// Applies the complete entries of a dead rank, and fences it. Messages are applied first: applying one

@@ -1,4 +1,4 @@
-// ring_reader.cpp -- polls tails, applies entries in order, publishes the position.
+// ring_reader.cpp -- polls tails, applies entries in order, and publishes positions.
 #include "ps/ingest/ring_reader.hpp"
 
 #include <algorithm>
@@ -19,11 +19,11 @@ protocol::RingLocation RingReader::open(int rank, std::uint64_t bytes) {
     if (ring.rank == rank) return location(ring);
   }
   Ring ring{rank, {}, protocol::round_up(bytes), 0};
-  const auto left =
+  const auto released =
       std::find_if(unused_.begin(), unused_.end(), [&](const Ring& r) { return r.bytes == ring.bytes; });
-  if (left != unused_.end()) {
-    ring.piece = left->piece;
-    unused_.erase(left);
+  if (released != unused_.end()) {
+    ring.piece = released->piece;
+    unused_.erase(released);
   } else {
     ring.piece = heap_.allocate(ring.bytes);
   }
@@ -79,7 +79,7 @@ std::optional<std::uint64_t> RingReader::applied(int rank) const {
 void RingReader::settle(int rank) {
   for (Ring& ring : rings_) {
     if (ring.rank != rank) continue;
-    while (apply_from(ring, /*whatever_waits=*/true)) {
+    while (apply_from(ring, /*force=*/true)) {
     }
   }
 }
@@ -88,7 +88,7 @@ void RingReader::close(int rank) {
   const auto found =
       std::find_if(rings_.begin(), rings_.end(), [rank](const Ring& r) { return r.rank == rank; });
   if (found != rings_.end()) {
-    while (apply_from(*found, /*whatever_waits=*/true)) {
+    while (apply_from(*found, /*force=*/true)) {
     }
     found->unfinished.abandon(sink_);
     if (persistent_ != nullptr)
@@ -128,10 +128,10 @@ std::uint64_t RingReader::tail_of(const Ring& ring) const noexcept {
 bool RingReader::has_work() const {
   return std::any_of(rings_.begin(), rings_.end(), [this](const Ring& ring) {
     if (tail_of(ring) == ring.applied) return false;
-    // Entries that only await the replica are no work: its message wakes the ps.
-    const bool waits = !ring.unsafe.empty() && ring.unsafe.front().first == ring.applied &&
-                       !replica_->safe(ring.unsafe.front().second);
-    return !waits || ring.told != tail_of(ring);
+    // Entries that only await the replica are not work: its acknowledgement wakes the ps.
+    const bool waits = !ring.unreplicated.empty() && ring.unreplicated.front().first == ring.applied &&
+                       !replica_->safe(ring.unreplicated.front().second);
+    return !waits || ring.sent != tail_of(ring);
   });
 }
 
@@ -145,59 +145,59 @@ bool RingReader::apply_some() {
 
 std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uint64_t position,
                                                       std::uint64_t tail) {
-  // No pusher writes such a tail, and a header might not fit.
+  // A correct pusher never writes such a tail, and the header might exceed the ring.
   if ((position | tail) % protocol::kCacheLine != 0) return std::nullopt;
   const std::uint64_t location = position % ring.bytes;
-  const std::uint64_t room = std::min(ring.bytes - location, tail - position);
+  const std::uint64_t available = std::min(ring.bytes - location, tail - position);
   Entry entry;
   std::memcpy(&entry.header, ring.piece.data + location, sizeof entry.header);
   entry.header.rank = static_cast<std::uint32_t>(ring.rank);
   entry.rest = ring.piece.data + location + sizeof entry.header;
   const std::uint64_t bytes = entry.header.bytes;
   const std::uint64_t numbers = protocol::number_bytes(entry.header.kind, entry.header.rows);
-  if (bytes < sizeof entry.header + numbers || bytes % protocol::kCacheLine != 0 || bytes > room) {
+  if (bytes < sizeof entry.header + numbers || bytes % protocol::kCacheLine != 0 || bytes > available) {
     return std::nullopt;
   }
   return entry;
 }
 
-void RingReader::tell(Ring& ring, std::uint64_t tail) {
-  while (ring.told < tail) {
-    const auto entry = entry_at(ring, ring.told, tail);
+void RingReader::send_to_replica(Ring& ring, std::uint64_t tail) {
+  while (ring.sent < tail) {
+    const auto entry = entry_at(ring, ring.sent, tail);
     if (!entry) {
-      ring.told = tail;  // it will be dropped
+      ring.sent = tail;  // apply_from drops it
       return;
     }
     if (entry->header.kind != protocol::PushKind::padding) {
-      ring.unsafe.emplace_back(
-          ring.told,
+      ring.unreplicated.emplace_back(
+          ring.sent,
           replica_->push(entry->header, {entry->rest, entry->header.bytes - sizeof entry->header}));
     }
-    ring.told += entry->header.bytes;
+    ring.sent += entry->header.bytes;
   }
 }
 
-std::uint64_t RingReader::safe_tail(Ring& ring, std::uint64_t tail) {
+std::uint64_t RingReader::replicated_tail(Ring& ring, std::uint64_t tail) {
   if (replica_ == nullptr) return tail;
-  tell(ring, tail);
-  while (!ring.unsafe.empty() && replica_->safe(ring.unsafe.front().second)) ring.unsafe.pop_front();
-  return ring.unsafe.empty() ? tail : ring.unsafe.front().first;
+  send_to_replica(ring, tail);
+  while (!ring.unreplicated.empty() && replica_->safe(ring.unreplicated.front().second))
+    ring.unreplicated.pop_front();
+  return ring.unreplicated.empty() ? tail : ring.unreplicated.front().first;
 }
 
-bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
+bool RingReader::apply_from(Ring& ring, bool force) {
   const std::uint64_t tail = tail_of(ring);
   if (tail == ring.applied) return false;
-  const std::uint64_t safe = safe_tail(ring, tail);
-  const std::uint64_t end = whatever_waits ? tail : safe;
+  const std::uint64_t safe = replicated_tail(ring, tail);
+  const std::uint64_t end = force ? tail : safe;
   auto applied = transport::word_at(board_ + layout_.applied(static_cast<std::uint64_t>(ring.rank)));
   int entries = 0;
   int most = kMaxStagedBatch;
   for (; ring.applied < end && entries < most; ++entries) {
     const auto entry = entry_at(ring, ring.applied, tail);
     if (!entry) {
-      log::error(
-          "the ring of rank {} holds an entry of an impossible size; its pushes up to here are dropped",
-          ring.rank);
+      log::error("dropped {} bytes of pushes in the ring of rank {}: invalid entry size at position {}",
+                 tail - ring.applied, ring.rank, ring.applied);
       ring.unfinished.abandon(sink_);
       sink_.settle();
       ring.applied = tail;
@@ -207,11 +207,11 @@ bool RingReader::apply_from(Ring& ring, bool whatever_waits) {
     const protocol::PushHeader& header = entry->header;
     if (header.in_staging_buffer == 0) most = kMaxBatch;
     if (header.kind != protocol::PushKind::padding) {
-      // This entry ends a push that its pusher has given up, so a read that waits for the end must not block
-      // it.
-      if (!whatever_waits && !ring.unfinished.open() && !sink_.ready(header)) break;
-      // Applied before it is noted: if the entry begins the second run of an unfinished push, the shard is at
-      // no moment consistent in between.
+      // While a push is unfinished, the next entry continues or ends it, so a read that waits for a
+      // consistent shard must not block that entry.
+      if (!force && !ring.unfinished.open() && !sink_.ready(header)) break;
+      // Applied before it is noted: if the entry begins the second run of an unfinished push, the shard must
+      // not become consistent in between.
       protocol::apply_entry(header, entry->rest, sink_);
       ring.unfinished.note(header, sink_);
     }

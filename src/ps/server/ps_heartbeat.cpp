@@ -1,4 +1,4 @@
-// ps_heartbeat.cpp -- kHeartbeat, both ways.
+// ps_heartbeat.cpp -- sends and receives kHeartbeat.
 #include "ps/server/ps_heartbeat.hpp"
 
 #include <algorithm>
@@ -26,18 +26,18 @@ PsHeartbeat::PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& incarna
       period_(period_of(runtime)),
       coordinator_rank_(runtime.member(Role::coordinator, 0).rank),
       coordinator_detector_(cluster::FailureDetector::of_one_that_answers(period_, runtime.wait_timeout())) {
-  // The coordinator waits for it that long, and a heartbeat's time is left for what it does then.
+  // The coordinator declares a silent ps dead after the longer of the two; one more timeout is a margin.
   const auto& settings = runtime.settings();
   const auto heartbeat = settings.duration("heartbeat-timeout");
-  if (period_.count() != 0) most_silence_ = heartbeat + std::max(heartbeat, settings.duration("ps-wait"));
+  if (period_.count() != 0) agent_timeout_ = heartbeat + std::max(heartbeat, settings.duration("ps-wait"));
 }
 
-void PsHeartbeat::take(const transport::Message& message) {
+void PsHeartbeat::receive(const transport::Message& message) {
   if (period_.count() == 0) return;
   if (message.header.empty()) {
-    excuse();
+    forget_coordinator();
   } else if (transport::read_header<protocol::PsHeartbeatHeader>(message)) {
-    // The coordinator watches this ps from its first heartbeat on.
+    // The coordinator starts to monitor this ps with its first heartbeat.
     if (!coordinator_detector_.watches(coordinator_rank_)) next_ = {};
     coordinator_detector_.heard(coordinator_rank_, Clock::now());
   }
@@ -54,20 +54,20 @@ void PsHeartbeat::beat() {
   const auto now = Clock::now();
   if (now < next_) return;
   next_ = now + period_;
-  cluster::Heartbeat::beat(most_silence_);
+  cluster::Heartbeat::beat(agent_timeout_);
   if (coordinator_detector_.watches(coordinator_rank_)) send(false);
 }
 
-void PsHeartbeat::be_busy() {
+void PsHeartbeat::announce_work() {
   if (period_.count() == 0) return;
   cluster::Heartbeat::rest();
-  next_ = {};  // as soon as it is done
+  next_ = {};  // beat as soon as the work is done
   if (!coordinator_detector_.watches(coordinator_rank_)) return;
   send(true);
   runtime_.control().progress();
 }
 
-bool PsHeartbeat::is_alone() {
+bool PsHeartbeat::coordinator_is_silent() {
   (void)coordinator_detector_.look(Clock::now());
   return coordinator_detector_.suspects(coordinator_rank_);
 }

@@ -1,4 +1,5 @@
-// ps_heartbeat.hpp -- heartbeats of a ps, to the coordinator and to its agent, and the coordinator's silence.
+// ps_heartbeat.hpp -- heartbeats of a ps to the coordinator and to its agent, and detection of a silent
+// coordinator.
 #pragma once
 
 #include <chrono>
@@ -10,27 +11,29 @@
 
 namespace capstan::ps {
 
-/// To the coordinator from its first kHeartbeat on, to the agent always. Used by the ps's thread.
+/// Sends heartbeats to the agent from the start, and to the coordinator once its first kHeartbeat has
+/// arrived. Does nothing if the ranks are threads of one process. Used by the ps's thread only.
 class PsHeartbeat {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `incarnation` may change, and must outlive this object.
+  /// `incarnation`: read for each heartbeat; must outlive this object, as must `runtime`.
   PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& incarnation);
-  /// Handler of kHeartbeat: it has heard this ps, or will listen no more.
-  void take(const transport::Message& message);
-  /// Sends a heartbeat once a period; called in each turn. The agent kills a ps that stops beating as soon as
-  /// the coordinator has certainly given it up.
+  /// Handles a kHeartbeat message. One with a header acknowledges a heartbeat of this ps; one without ends
+  /// the monitoring.
+  void receive(const transport::Message& message);
+  /// Sends a heartbeat once per period; called in each turn of the loop. The agent kills a ps that stops
+  /// beating, but not before the coordinator has declared it dead.
   void beat();
-  /// Before work that takes longer than the period: silence means nothing until the next beat.
-  void be_busy();
-  /// Nothing has come from the coordinator for --wait-timeout, though it was told to answer.
-  bool is_alone();
-  /// The last beat: what is left to do takes no longer than --wait-timeout.
+  /// Announces work that may take longer than the period: until the next beat, silence does not count.
+  void announce_work();
+  /// Returns true if the coordinator has not answered heartbeats for --wait-timeout.
+  bool coordinator_is_silent();
+  /// Sends the last heartbeat to the agent: this process exits within --wait-timeout.
   void end();
-  /// There is a new coordinator, which has not spoken yet.
-  void excuse() { coordinator_detector_.forget(coordinator_rank_); }
-  /// The longest sleep between two beats.
+  /// Stops monitoring the coordinator until its next heartbeat: it restarts.
+  void forget_coordinator() { coordinator_detector_.forget(coordinator_rank_); }
+  /// Returns the longest time that the loop may sleep between two heartbeats.
   std::chrono::milliseconds period() const noexcept;
 
  private:
@@ -39,7 +42,7 @@ class PsHeartbeat {
   cluster::Runtime& runtime_;
   const std::uint32_t& incarnation_;
   std::chrono::milliseconds period_;
-  std::chrono::milliseconds most_silence_{0};  // for the agent
+  std::chrono::milliseconds agent_timeout_{0};  // after which the agent kills this process; 0: never
   int coordinator_rank_;
   cluster::FailureDetector coordinator_detector_;
   Clock::time_point next_{};

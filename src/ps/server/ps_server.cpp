@@ -1,6 +1,9 @@
-// ps_server.cpp -- the loop, its requests, and when it sleeps.
+// ps_server.cpp -- main loop of a ps: requests, messages, polling and sleeping.
 #include "ps/server/ps_server.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -20,13 +23,13 @@
 namespace capstan::ps {
 namespace {
 
-/// How long a ps looks for work before it sleeps. A wake-up costs its pusher a message and some 50 us of
-/// waiting; a core of its own has nothing better to do for the time of a short step. On a core that a worker
-/// wants, looking is worth a few wake-ups, since it yields between looks.
-constexpr std::chrono::microseconds kLookAlone{1000};
-constexpr std::chrono::microseconds kLookOnASharedCore{200};
-/// Rings are looked at with a load, the wire with system calls: so only every so many turns.
-constexpr unsigned kTurnsALookAtTheWire = 8;
+/// Time for which an idle ps polls before it sleeps. A wake-up costs the pusher a message and about 50 us of
+/// latency. On a core of its own, a ps polls for the duration of a short step. On a core that it shares with
+/// a worker, it polls for the cost of a few wake-ups, and yields between polls.
+constexpr std::chrono::microseconds kPollOnOwnCore{1000};
+constexpr std::chrono::microseconds kPollOnSharedCore{200};
+/// Turns of the loop per poll of an idle fabric: polling a ring is a load, polling the fabric a system call.
+constexpr unsigned kTurnsPerFabricPoll = 8;
 
 std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
   if (!runtime.ps_have_replicas() || runtime.self().role != Role::ps) return nullptr;
@@ -65,7 +68,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
             client(rank).send(transport::kPushApplied, transport::as_bytes(applied));
           },
           persistent_.get(), replica_.get()),
-      // Clients ask from their data fabrics, and want the answer there.
+      // Clients send reads from their data fabrics and expect the rows there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
       saver_(
           store_, runtime_->self().index, runtime_->settings().bytes("checkpoint-bandwidth"),
@@ -81,10 +84,10 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
       rpc_(
           fabric_, [this](int rank) -> transport::Peer& { return client(rank); },
           [this](int rank) { return !is_lost(rank); }),
-      replicated_(
+      replica_inbox_(
           store_,
-          [this](std::uint16_t type, int from, transport::Bytes request) { repeat(type, from, request); },
-          [this](const protocol::ReplicaProgress& progress) { say_progress(progress); }),
+          [this](std::uint16_t type, int from, transport::Bytes request) { replay(type, from, request); },
+          [this](const protocol::ReplicaProgress& progress) { send_progress(progress); }),
       coordinator_(*runtime_),
       heartbeat_(*runtime_, incarnation_) {
   store_.device()->configure([this] { return cluster::own_gpus(*runtime_, 1).front(); },
@@ -93,14 +96,15 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
   serve_fabric();
   serve_replica();
   if (failover) {
-    take_over(*failover);
-  } else if (persistent_ && persistent_->found()) {
+    fail_over(*failover);
+  } else if (persistent_ && persistent_->has_predecessor()) {
     recover();
   }
 }
 
-/// What else there is to know is noted as if this process had been the ps from the start.
-void PsServer::take_over(const protocol::FailoverRequest& failover) {
+/// Records members, dead ranks and the role in persistent state, as if this process had been the ps from the
+/// start.
+void PsServer::fail_over(const protocol::FailoverRequest& failover) {
   incarnation_ = failover.incarnation;
   switch (failover.source) {
     case protocol::FailoverRequest::Source::checkpoint:
@@ -111,16 +115,17 @@ void PsServer::take_over(const protocol::FailoverRequest& failover) {
       break;
     case protocol::FailoverRequest::Source::replica:
       following_ = false;
-      replicated_.end();
+      replica_inbox_.end();
       for (int rank = 0; rank < runtime_->table().capacity(); ++rank) rings_.reset(rank);
       break;
   }
-  for (const cluster::Member& member : failover.members) take_member(to_bytes(member));
+  for (const cluster::Member& member : failover.members) add_member(to_bytes(member));
   for (const std::int32_t rank : failover.dead) mark_dead({rank, 0});
   if (!persistent_) return;
-  // The table that the agent keeps has the first one's address.
+  // The agent's table of members has the address of the first coordinator process.
   persistent_->append(PersistentState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
-  const AssumedRole role{failover.rank, failover.index, failover.incarnation};  // last: the shards are there
+  // Last, as it declares the shards complete.
+  const AssumedRole role{failover.rank, failover.index, failover.incarnation};
   persistent_->append(PersistentState::Record::assumed_role, transport::as_bytes(role));
 }
 
@@ -134,7 +139,8 @@ void PsServer::recover() {
   for (const PersistentState::Item& item : persistent_->items()) {
     if (item.record == PersistentState::Record::dead) {
       const auto rank = static_cast<int>(from_bytes<std::uint64_t>(item.bytes));
-      runtime_->membership().set(rank, cluster::MemberState::dead, "the process before this one was told");
+      runtime_->membership().set(rank, cluster::MemberState::dead,
+                                 "the coordinator declared it dead to the previous process of this ps");
     }
     if (item.record == PersistentState::Record::member)
       runtime_->membership().add(from_bytes<cluster::Member>(item.bytes), cluster::MemberState::alive);
@@ -142,14 +148,14 @@ void PsServer::recover() {
       runtime_->coordinator_returned(from_bytes<cluster::Member>(item.bytes));
   }
   if (const auto role = persistent_->assumed_role()) incarnation_ = role->incarnation;
-  undo_cut_off_count();
+  undo_uncommitted_count();
   store_.recover();
   rings_.recover();
   inbox_.recover([this](int rank) { return rings_.applied(rank).has_value(); });
 }
 
-/// Whoever can be reached from here has lost its connection to the process that was here before.
-void PsServer::say_that_it_is_back() {
+/// Sends kPsReturned to every reachable rank: its connection to the previous process has failed.
+void PsServer::announce_restart() {
   const cluster::Member& self = runtime_->self();
   const auto bytes = to_bytes(self);
   const cluster::Member& coordinator = runtime_->member(Role::coordinator, 0);
@@ -164,8 +170,8 @@ void PsServer::say_that_it_is_back() {
 
 void PsServer::serve_requests() {
   rpc_.serve(transport::kConnect, [this](int from, transport::Bytes) {
-    // Outside of memory that others map, what was on its way to an earlier process is lost; both ends go on
-    // from here.
+    // Entries in flight to the previous process are lost unless they were written to mapped memory; both ends
+    // continue from the position in the reply.
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
     protocol::ConnectReply reply{board_->key(),
@@ -194,28 +200,28 @@ void PsServer::serve_requests() {
   });
   rpc_.serve(transport::kOpenStagingBuffer, [this](int from, transport::Bytes request) {
     if (replica_)
-      return to_bytes(protocol::StagingBufferKey{});  // which hears of pushes by this host's memory
+      return to_bytes(protocol::StagingBufferKey{});  // a replica receives only gradients in host memory
     return to_bytes(store_.device()->open_staging_buffer(from, from_bytes<std::uint64_t>(request)));
   });
   rpc_.serve(transport::kRegionKey, [this](int, transport::Bytes request) {
     return to_bytes(store_.heap().key(from_bytes<std::uint64_t>(request)));
   });
-  serve_change(transport::kCreateVariable, [this](int, transport::Bytes request) {
-    heartbeat_.be_busy();
+  serve_replicated(transport::kCreateVariable, [this](int, transport::Bytes request) {
+    heartbeat_.announce_work();
     return to_bytes(store_.create(from_bytes<protocol::CreateShard>(request)));
   });
   rpc_.serve(transport::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
-  serve_change(transport::kDropVariable, [this](int, transport::Bytes request) {
+  serve_replicated(transport::kDropVariable, [this](int, transport::Bytes request) {
     store_.drop(from_bytes<std::uint32_t>(request));
     return std::vector<std::byte>{};
   });
-  serve_change(transport::kCreateGroup, [this](int, transport::Bytes request) {
+  serve_replicated(transport::kCreateGroup, [this](int, transport::Bytes request) {
     auto group = from_bytes<protocol::CreateGroup>(request);
     std::erase_if(group.workers, [this](std::int32_t rank) { return is_lost(rank); });
     store_.create_group(group);
     return std::vector<std::byte>{};
   });
-  serve_change(transport::kRestartGroup, [this](int, transport::Bytes request) {
+  serve_replicated(transport::kRestartGroup, [this](int, transport::Bytes request) {
     store_.restart_group(from_bytes<std::uint32_t>(request));
     return std::vector<std::byte>{};
   });
@@ -223,25 +229,26 @@ void PsServer::serve_requests() {
     return to_bytes(store_.clocks(from_bytes<std::uint32_t>(request)));
   });
   rpc_.serve(transport::kSaveShards, [this](int, transport::Bytes request) {
-    heartbeat_.be_busy();  // what lies in a GPU is copied now
+    heartbeat_.announce_work();  // shards on a GPU are copied now
     save_began_ = io::TraceFile::Clock::now();
     saver_.begin(from_bytes<protocol::SaveShards>(request), runtime_->count(Role::ps));
     return std::vector<std::byte>{};
   });
-  serve_change(transport::kRestorePart, [this](int, transport::Bytes request) {
-    heartbeat_.be_busy();
+  serve_replicated(transport::kRestorePart, [this](int, transport::Bytes request) {
+    heartbeat_.announce_work();
     store_.restore(from_bytes<protocol::RestorePart>(request));
     return std::vector<std::byte>{};
   });
   rpc_.serve(transport::kCheckRestore, [this](int, transport::Bytes request) {
-    heartbeat_.be_busy();
+    heartbeat_.announce_work();
     check_restore(from_bytes<protocol::CheckRestore>(request));
     return std::vector<std::byte>{};
   });
-  serve_change(transport::kFetchAdd, [this](int, transport::Bytes request) {
+  serve_replicated(transport::kFetchAdd, [this](int, transport::Bytes request) {
     const auto add = from_bytes<protocol::FetchAdd>(request);
     if (add.counter >= protocol::BoardLayout::kCounters) {
-      throw Error(Code::out_of_range, "a board has no counter " + std::to_string(add.counter));
+      throw Error(Code::out_of_range, fmt::format("cannot add to counter {}: expected a number below {}",
+                                                  add.counter, protocol::BoardLayout::kCounters));
     }
     return to_bytes(add_to_counter(add.counter, add.delta));
   });
@@ -254,20 +261,20 @@ void PsServer::serve_requests() {
 
 namespace {
 
-/// A counter with the number of the journal's entry that added to it last: both change at once, so that an
-/// entry that was cut off is known to have been added or not.
-struct alignas(16) Counted {
+/// A counter, and the number of the journal entry that last added to it. Both change in one atomic
+/// operation, so that recovery can tell whether an uncommitted entry was added.
+struct alignas(16) TaggedCounter {
   std::uint64_t value;
   std::uint64_t by;
 };
 
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Watomic-alignment"  // it is a call of libatomic, and that is well
+#pragma clang diagnostic ignored "-Watomic-alignment"  // a call of libatomic is acceptable here
 #endif
 void add(std::byte* at, std::uint64_t delta, std::uint64_t by) {
-  auto* counted = reinterpret_cast<Counted*>(at);
-  Counted now = *counted;
-  Counted next{};
+  auto* counted = reinterpret_cast<TaggedCounter*>(at);
+  TaggedCounter now = *counted;
+  TaggedCounter next{};
   do {
     next = {now.value + delta, by};
   } while (!__atomic_compare_exchange(counted, &now, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
@@ -284,12 +291,13 @@ void PsServer::count(std::uint32_t counter, std::uint64_t delta) {
   }
 }
 
-void PsServer::undo_cut_off_count() {
-  const auto entry = persistent_->cut_off();
+void PsServer::undo_uncommitted_count() {
+  const auto entry = persistent_->uncommitted_entry();
   if (!entry || entry->header.kind != protocol::PushKind::count) return;
   if (entry->header.variable >= protocol::BoardLayout::kCounters) return;
   std::byte* at = board_->memory().data() + layout_.counter(entry->header.variable);
-  if (reinterpret_cast<const Counted*>(at)->by == entry->number) add(at, ~entry->header.first_row + 1, 0);
+  if (reinterpret_cast<const TaggedCounter*>(at)->by == entry->number)
+    add(at, ~entry->header.first_row + 1, 0);
 }
 
 std::uint64_t PsServer::add_to_counter(std::uint64_t counter, std::uint64_t delta) {
@@ -301,18 +309,19 @@ void PsServer::serve_fabric() {
   fabric_.on_message(transport::kPushEntry, [this](const transport::Message& m) {
     if (!is_lost(m.from)) inbox_.receive(m);
   });
-  fabric_.on_message(transport::kDoorbell, [](const transport::Message&) {});  // arriving is all it does
+  fabric_.on_message(transport::kDoorbell, [](const transport::Message&) {});  // only ends the sleep
   fabric_.on_message(transport::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
-  fabric_.on_message(transport::kHeartbeat, [this](const transport::Message& m) { heartbeat_.take(m); });
+  fabric_.on_message(transport::kHeartbeat, [this](const transport::Message& m) { heartbeat_.receive(m); });
   fabric_.on_message(transport::kReport, [this](const transport::Message& m) { report(m); });
   fabric_.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric_.on_message(transport::kWorkerDead, [this](const transport::Message& message) {
     const auto header = transport::read_header<protocol::WorkerDead>(message);
-    if (!header || fenced_) return;  // the answer of another process counts
+    if (!header || fenced_) return;  // the process that replaces this one answers
     const protocol::WorkerDead worker = *header;
-    const bool fenced = inbox_.knows(worker.rank) && worker.may_live != 0;
-    mark_dead(worker);
-    // UCX 1.13 may abort a process that sends to one that has just been killed.
+    const bool known = is_lost(worker.rank);  // the coordinator repeats it to a ps that has returned
+    const bool fenced = !known && inbox_.knows(worker.rank) && worker.may_live != 0;
+    if (!known) mark_dead(worker);
+    // Only to a process that may be alive: UCX 1.13 may abort a sender whose receiver was just killed.
     if (fenced)
       client(worker.rank)
           .send(transport::kPushApplied,
@@ -325,32 +334,33 @@ void PsServer::serve_fabric() {
   fabric_.on_message(transport::kMemberJoined, [this](const transport::Message& message) {
     if (fenced_) return;
     const auto rank = from_bytes<cluster::Member>(message.payload).rank;
-    take_member(message.payload);
-    when_safe([this, rank] { say_known(rank); });
+    add_member(message.payload);
+    when_safe([this, rank] { report_member_known(rank); });
   });
   fabric_.on_message(transport::kCoordinatorReturned,
                      [this](const transport::Message& message) { coordinator_.hear(message); });
-  // Of a worker that finds no coordinator, and asks until one takes it in.
+  // From a worker that cannot find the coordinator; it repeats the message until a coordinator accepts it.
   fabric_.on_message(transport::kJoin, [this](const transport::Message& message) {
     if (coordinator_.until()) return;
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))
         .send(transport::kJoin, {}, message.payload);
   });
-  fabric_.on_message(transport::kShutdown, [this](const transport::Message&) { over_ = true; });
+  fabric_.on_message(transport::kShutdown, [this](const transport::Message&) { job_ended_ = true; });
   fabric_.on_message(transport::kFenced, [this](const transport::Message&) { fenced_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
-    if (replica_ && &peer == &replica_->peer()) return give_up_replica("is gone");
-    if (!following_) {  // the ps that is followed tells what of a rank counts
-      forget(peer.rank());
+    if (replica_ && &peer == &replica_->peer()) return abandon_replica("its connection failed");
+    if (!following_) {  // a replica closes a rank when its ps does
+      close_rank(peer.rank());
       rings_.release(peer.rank());
       store_.device()->release_staging_buffers(peer.rank());
     }
-    // The coordinator's other endpoint may close first at the end of a job, before its word that it is over.
+    // Only the control connection counts: at the end of a job, the coordinator's data fabric may close before
+    // kShutdown arrives.
     if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
   });
 }
 
-/// What has been done so far, for the coordinator's figures.
+/// Answers with the counts so far, for the coordinator's metrics.
 void PsServer::report(const transport::Message& message) {
   const auto request = transport::read_header<protocol::ReportRequest>(message);
   if (!request) return;
@@ -363,35 +373,36 @@ void PsServer::report(const transport::Message& message) {
       .send(transport::kReport, transport::as_bytes(header), to_bytes(report));
 }
 
-/// Whatever it still sends is too late: its closures are about to run elsewhere. Its process may be alive,
-/// and its ring, which it may write to, is kept until the connection ends.
+/// Rejects everything that the rank still sends, since its closures are about to run elsewhere. Its process
+/// may be alive and write to its ring, so the ring is not reused until the connection ends.
 void PsServer::mark_dead(const protocol::WorkerDead& worker) {
   runtime_->membership().set(worker.rank,
                              worker.may_live != 0 ? cluster::MemberState::fenced : cluster::MemberState::dead,
-                             "the coordinator says so");
-  forget(worker.rank);
+                             "declared by the coordinator");
+  if (worker.may_live == 0) rpc_.forget(worker.rank);  // UCX 1.13 may abort a process that answers it
+  close_rank(worker.rank);
   if (persistent_)
     persistent_->append_words(PersistentState::Record::dead, {static_cast<std::uint64_t>(worker.rank)});
 }
 
-void PsServer::take_member(transport::Bytes bytes) {
+void PsServer::add_member(transport::Bytes bytes) {
   const auto member = from_bytes<cluster::Member>(bytes);
-  if (runtime_->membership().knows(member.rank)) return;  // this process's predecessor was told
+  if (runtime_->membership().knows(member.rank)) return;  // recovered from the manifest
   runtime_->membership().add(member, cluster::MemberState::alive);
   store_.add_worker(member.rank);
   if (persistent_) persistent_->append(PersistentState::Record::member, bytes);
   if (replica_) replica_->call(transport::kMemberJoined, member.rank, bytes);
 }
 
-/// Nothing of its predecessor's counts any more, and its own begins from the beginning. It has been told of
-/// some members that this ps has not heard of, perhaps.
-void PsServer::greet_coordinator() {
-  if (following_) {  // the ps that it follows tells the rest
+/// Connects to a restarted coordinator. Drops the state of its previous process, adds members that joined and
+/// marks ranks that died in the meantime.
+void PsServer::reconnect_coordinator() {
+  if (following_) {  // the ps replicates the other changes
     (void)coordinator_.take_up();
     return coordinator_.answer();
   }
   const int rank = runtime_->member(Role::coordinator, 0).rank;
-  forget(rank);
+  close_rank(rank);
   rings_.release(rank);
   store_.device()->release_staging_buffers(rank);
   rings_.reset(rank);
@@ -400,27 +411,28 @@ void PsServer::greet_coordinator() {
   if (persistent_) persistent_->append(PersistentState::Record::coordinator, to_bytes(back.coordinator));
   for (const cluster::Member& worker : back.workers) {
     if (runtime_->membership().knows(worker.rank)) continue;
-    take_member(to_bytes(worker));
-    introduce(worker.rank);
+    add_member(to_bytes(worker));
+    const bool dead = std::find(back.lost.begin(), back.lost.end(), worker.rank) != back.lost.end();
+    if (!dead) introduce(worker.rank);
   }
-  for (const std::int32_t lost : back.lost) {
-    if (!is_lost(lost)) mark_dead({lost, 0});
+  for (const std::int32_t dead_rank : back.lost) {
+    if (!is_lost(dead_rank)) mark_dead({dead_rank, 0});
   }
-  heartbeat_.excuse();
+  heartbeat_.forget_coordinator();
   coordinator_.answer();
-  if (given_up_ && !replica_->ended()) {
-    given_up_.reset();  // the new coordinator has its own time to answer
-    ask_to_drop_replica();
+  if (abandoned_ && !replica_->dropped()) {
+    abandoned_.reset();  // restart the timeout for the new coordinator
+    request_replica_drop();
   }
 }
 
-const std::string& PsServer::lost() {
+const std::string& PsServer::stop_reason() {
   const std::string& verdict = coordinator_.verdict();
-  return verdict.empty() ? reason_to_end_ : verdict;
+  return verdict.empty() ? silence_reason_ : verdict;
 }
 
 void PsServer::introduce(std::int32_t rank) {
-  // It was made from the table of the job's start.
+  // The worker's table of members has the address of this ps at the start of the job.
   if (restarted()) {
     client(rank).send(transport::kPsReturned, transport::as_bytes(protocol::PsReturned{incarnation_}),
                       to_bytes(runtime_->self()));
@@ -428,13 +440,13 @@ void PsServer::introduce(std::int32_t rank) {
   client(rank).send(transport::kHello, {});
 }
 
-void PsServer::say_known(std::int32_t rank) {
+void PsServer::report_member_known(std::int32_t rank) {
   introduce(rank);
   runtime_->control_peer(runtime_->member(Role::coordinator, 0))
       .send(transport::kMemberKnown, transport::as_bytes(rank));
 }
 
-void PsServer::forget(int rank) {
+void PsServer::close_rank(int rank) {
   close_pusher(rank, inbox_, rings_);
   rows_.close(rank);
   store_.remove_worker(rank);
@@ -444,62 +456,64 @@ void PsServer::forget(int rank) {
 
 void PsServer::run() {
   log::set_rank_tag(runtime_->log_tag());
-  if (persistent_ && persistent_->found()) coordinator_.expect_greeting();
-  // Traffic both ways is what makes either end's death visible to the other.
+  if (persistent_ && persistent_->has_predecessor()) coordinator_.expect_greeting();
+  // Each end detects the death of the other only after traffic in both directions.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
   transport::word_at(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);
   const transport::LifeWord life_word(board_->memory().data() + layout_.life_word());
-  if (restarted()) say_that_it_is_back();
+  if (restarted()) announce_restart();
   try {
     serve();
-  } catch (const CutOff&) {
-    // `fenced_` or lost() tells why.
+  } catch (const RequestAborted&) {
+    // The reason is in `fenced_` or stop_reason().
   }
   heartbeat_.end();
   if (fenced_) {
-    log::warn("this ps counts as lost, and a spare has its place, or is about to take it: it ends");
+    log::warn("this ps was declared dead and is being replaced by a spare; it exits");
     return;
   }
-  if (!over_) throw Error(Code::unavailable, lost() + "; this ps ends");
+  if (!job_ended_) throw Error(Code::unavailable, stop_reason() + "; this ps exits");
   while (rings_.apply_some()) {
   }
-  send_what_is_left();
+  drain_reads();
 }
 
 void PsServer::serve() {
-  Backoff backoff(kLookAlone, kLookOnASharedCore);
-  bool wire_is_busy = true;
-  for (unsigned turn = 0; !over_ && !cut_off(); ++turn) {
+  Backoff backoff(kPollOnOwnCore, kPollOnSharedCore);
+  bool fabric_busy = true;
+  for (unsigned turn = 0; !job_ended_ && !must_stop(); ++turn) {
     bool busy = rings_.apply_some();
     store_.device()->throw_if_failed();
-    if (wire_is_busy || turn % kTurnsALookAtTheWire == 0) busy |= wire_is_busy = look_at_the_wire();
+    if (fabric_busy || turn % kTurnsPerFabricPoll == 0) busy |= fabric_busy = poll_fabric();
     if (busy) {
       backoff.reset();
     } else if (!backoff.pause()) {
       sleep();
       backoff.reset();
-      wire_is_busy = true;
+      fabric_busy = true;
     }
   }
 }
 
-bool PsServer::look_at_the_wire() {
+bool PsServer::poll_fabric() {
   bool busy = fabric_.progress() != 0;
-  if (coordinator_.news()) greet_coordinator();
+  if (coordinator_.news()) reconnect_coordinator();
   busy |= rpc_.answer_pending();
-  busy |= replicated_.apply_some();
+  busy |= replica_inbox_.apply_some();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
-  if (saver_.advance_copies_rows()) heartbeat_.be_busy();
+  if (saver_.advance_copies_rows()) heartbeat_.announce_work();
   busy |= saver_.advance();
-  if (replica_) busy |= look_at_replica();
-  if (!following_) heartbeat_.beat();  // a replica beats for its agent alone: follow()
-  if (!coordinator_.until() && heartbeat_.is_alone())
-    reason_to_end_ = runtime_->member(Role::coordinator, 0).name() + " is gone";
+  if (replica_) busy |= poll_replica();
+  if (!following_) heartbeat_.beat();  // a replica sends heartbeats to its agent only: follow()
+  if (!coordinator_.until() && heartbeat_.coordinator_is_silent())
+    silence_reason_ =
+        fmt::format("{} is unreachable: no heartbeat within {} ms",
+                    runtime_->member(Role::coordinator, 0).name(), runtime_->wait_timeout().count());
   return busy;
 }
 
-void PsServer::send_what_is_left() {
+void PsServer::drain_reads() {
   transport::progress_until(fabric_, transport::deadline_in(std::chrono::seconds(1)), [this] {
     rows_.advance();
     return !rows_.busy();
@@ -509,8 +523,8 @@ void PsServer::send_what_is_left() {
 void PsServer::sleep() {
   auto asleep = transport::word_at(board_->memory().data() + layout_.asleep());
   asleep.store(1, std::memory_order_seq_cst);
-  // A pusher stores its tail, then looks at `asleep`: one of the two sees the other. Remote pushers send
-  // messages always; the time-out is for what nothing tells.
+  // A pusher stores its tail, then loads `asleep`, so at least one of the two sees the other's store. Remote
+  // pushers always send messages. The timeout covers events without a notification.
   if (!rings_.has_work()) fabric_.wait(rows_.busy() ? std::chrono::milliseconds(1) : heartbeat_.period());
   asleep.store(0, std::memory_order_relaxed);
 }

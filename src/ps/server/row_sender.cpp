@@ -1,4 +1,4 @@
-// row_sender.cpp -- parsing requests, gathering rows, sending pieces.
+// row_sender.cpp -- parses read requests, gathers rows and sends them in pieces.
 #include "ps/server/row_sender.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ using transport::kPieceBytes;
 RowSender::~RowSender() {
   for (auto& piece : pieces_) {
     if (piece->in_flight != 0)
-      (void)piece.release();  // leaked: the transport still reads it, and cannot be stopped
+      (void)piece.release();  // leaked: the transport still reads it, and the send cannot be cancelled
   }
 }
 
@@ -29,11 +29,11 @@ void RowSender::receive(const transport::Message& message) {
     Read read = parse(message, *request);
     if (!read.segments.empty()) reads_.push_back(std::move(read));
   } catch (const Error& error) {
-    refuse(message.from, request->id, error);
+    send_failure(message.from, request->id, error);
   }
 }
 
-void RowSender::refuse(int client, std::uint64_t read, const Error& error) {
+void RowSender::send_failure(int client, std::uint64_t read, const Error& error) {
   const protocol::ReadFailure failure{read, static_cast<std::uint64_t>(error.code())};
   const std::string_view text = error.what();
   find_peer_(client).send(transport::kReadFailed, transport::as_bytes(failure),
@@ -47,31 +47,41 @@ RowSender::Read RowSender::parse(const transport::Message& message,
   read.client = message.from;
   transport::Bytes rest = message.payload;
   const auto take = [&](void* to, std::uint64_t bytes) {
-    if (bytes > rest.size()) throw Error(Code::invalid_argument, "a read that ends in the middle");
+    if (bytes > rest.size()) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("malformed read request of rank {}: {} bytes left, expected {}", message.from,
+                              rest.size(), bytes));
+    }
     if (bytes != 0) std::memcpy(to, rest.data(), bytes);
     rest = rest.subspan(bytes);
   };
   if (request.segments > rest.size() / sizeof(protocol::ReadSegment)) {
-    throw Error(Code::invalid_argument, "a read that ends in the middle");
+    throw Error(Code::invalid_argument,
+                fmt::format("malformed read request of rank {}: {} bytes, too few for {} "
+                            "segments",
+                            message.from, rest.size(), request.segments));
   }
   read.segments.resize(request.segments);
-  for (Segment& segment : read.segments) take(&segment.what, sizeof segment.what);
+  for (Segment& segment : read.segments) take(&segment.requested, sizeof segment.requested);
   for (Segment& segment : read.segments) {
-    const protocol::ReadSegment& what = segment.what;
-    segment.from = store_.view(what.variable, what.shard);
-    bool inside = what.rows != 0 && segment.from.row_bytes != 0;
-    if (what.sparse != 0) {
-      if (what.rows > rest.size() / sizeof(std::uint32_t)) inside = false;
-      segment.rows.resize(inside ? what.rows : 0);
+    const protocol::ReadSegment& requested = segment.requested;
+    segment.from = store_.view(requested.variable, requested.shard);
+    bool inside = requested.rows != 0 && segment.from.row_bytes != 0;
+    if (requested.sparse != 0) {
+      if (requested.rows > rest.size() / sizeof(std::uint32_t)) inside = false;
+      segment.rows.resize(inside ? requested.rows : 0);
       take(segment.rows.data(), segment.rows.size() * sizeof(std::uint32_t));
       for (const std::uint32_t row : segment.rows) inside &= row < segment.from.rows;
     } else {
-      inside &= what.first_row <= segment.from.rows && what.rows <= segment.from.rows - what.first_row;
+      inside &= requested.first_row <= segment.from.rows &&
+                requested.rows <= segment.from.rows - requested.first_row;
     }
     if (!inside) {
-      throw Error(Code::out_of_range,
-                  fmt::format("shard {} of variable {} has {} rows; others were asked for", what.shard,
-                              what.variable, segment.from.rows));
+      throw Error(
+          Code::out_of_range,
+          fmt::format("cannot read variable {} shard {}: rows out of range or none, expected rows below "
+                      "{}",
+                      requested.variable, requested.shard, segment.from.rows));
     }
   }
   return read;
@@ -97,15 +107,15 @@ bool RowSender::advance() {
       stop_waiting(read);
       continue;
     }
-    constexpr int kPiecesATurn = 4;
+    constexpr int kPiecesPerTurn = 4;
     try {
-      for (int i = 0; i < kPiecesATurn && read.at < read.segments.size() && send_piece(read, peer); ++i) {
+      for (int i = 0; i < kPiecesPerTurn && read.at < read.segments.size() && send_piece(read, peer); ++i) {
         any = true;
       }
     } catch (const Error& error) {
       if (error.code() != Code::resource_exhausted) throw;
       stop_waiting(read);
-      refuse(read.client, read.request.id, error);
+      send_failure(read.client, read.request.id, error);
       continue;
     }
     if (read.at < read.segments.size()) reads_.push_back(std::move(read));
@@ -114,96 +124,97 @@ bool RowSender::advance() {
 }
 
 bool RowSender::take_snapshot(Read& read, const Segment& segment) {
-  const protocol::ReadSegment& what = segment.what;
-  if (!store_.is_consistent(what.variable, what.shard)) {
-    if (!std::exchange(read.waiting, true)) store_.add_waiting_read(what.variable, what.shard, 1);
+  const protocol::ReadSegment& requested = segment.requested;
+  if (!store_.is_consistent(requested.variable, requested.shard)) {
+    if (!std::exchange(read.waiting, true)) store_.add_waiting_read(requested.variable, requested.shard, 1);
     return false;
   }
   stop_waiting(read);
-  read.stretch = std::make_shared<Stretch>();
-  read.stretch->end = what.sparse != 0 ? what.rows : what.rows * segment.from.row_bytes;
-  read.stretch->bytes.resize(what.rows * segment.from.row_bytes);
-  gather(segment, 0, read.stretch->end, read.stretch->bytes.data());
+  read.staged = std::make_shared<StagedRows>();
+  read.staged->end = requested.sparse != 0 ? requested.rows : requested.rows * segment.from.row_bytes;
+  read.staged->bytes.resize(requested.rows * segment.from.row_bytes);
+  gather(segment, 0, read.staged->end, read.staged->bytes.data());
   return true;
 }
 
-/// `begin` and `end` count rows of a sparse segment, or bytes of a dense one.
+/// `begin` and `end` are rows of a sparse segment, or bytes of a dense one.
 void RowSender::gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out) {
-  if (segment.what.sparse != 0) {
+  if (segment.requested.sparse != 0) {
     store_.gather(segment.from, std::span(segment.rows).subspan(begin, end - begin), out);
   } else {
-    store_.gather(segment.from, segment.what.first_row * segment.from.row_bytes + begin, {out, end - begin});
+    store_.gather(segment.from, segment.requested.first_row * segment.from.row_bytes + begin,
+                  {out, end - begin});
   }
 }
 
-std::shared_ptr<RowSender::Stretch> RowSender::free_stretch() {
+std::shared_ptr<RowSender::StagedRows> RowSender::free_staged() {
   for (const auto& piece : pieces_) {
-    if (piece->in_flight == 0) piece->stretch.reset();
+    if (piece->in_flight == 0) piece->staged.reset();
   }
-  for (const auto& stretch : stretches_) {
-    if (stretch.use_count() == 1) return stretch;
+  for (const auto& staged : staged_) {
+    if (staged.use_count() == 1) return staged;
   }
-  return stretches_.emplace_back(std::make_shared<Stretch>());
+  return staged_.emplace_back(std::make_shared<StagedRows>());
 }
 
-/// Copies many pieces at once: a transfer from a GPU costs as much as many rows do.
+/// Copies 16 pieces at once, since each transfer from a GPU has the fixed cost of many rows.
 void RowSender::copy_from_shard(Read& read, const Segment& segment) {
   constexpr std::uint64_t kBytes = 16 * kPieceBytes;
-  const bool sparse = segment.what.sparse != 0;
+  const bool sparse = segment.requested.sparse != 0;
   const std::uint64_t unit = sparse ? segment.from.row_bytes : 1;
   const std::uint64_t left =
-      (sparse ? segment.what.rows : segment.what.rows * segment.from.row_bytes) - read.begin;
+      (sparse ? segment.requested.rows : segment.requested.rows * segment.from.row_bytes) - read.begin;
   const std::uint64_t count = std::min(left, std::max<std::uint64_t>(1, kBytes / unit));
-  read.stretch = free_stretch();
-  Stretch& stretch = *read.stretch;
-  if (stretch.pinned.size() < count * unit) {
-    stretch.pinned = {};
-    stretch.pinned = gpu::PinnedMemory(std::max(kBytes, count * unit));
+  read.staged = free_staged();
+  StagedRows& staged = *read.staged;
+  if (staged.pinned.size() < count * unit) {
+    staged.pinned = {};
+    staged.pinned = gpu::PinnedMemory(std::max(kBytes, count * unit));
   }
-  stretch.begin = read.begin;
-  stretch.end = read.begin + count;
-  gather(segment, stretch.begin, stretch.end, stretch.pinned.data());
+  staged.begin = read.begin;
+  staged.end = read.begin + count;
+  gather(segment, staged.begin, staged.end, staged.pinned.data());
 }
 
 void RowSender::stop_waiting(Read& read) {
   if (!std::exchange(read.waiting, false)) return;
-  const protocol::ReadSegment& what = read.segments[read.at].what;
-  store_.add_waiting_read(what.variable, what.shard, -1);
+  const protocol::ReadSegment& requested = read.segments[read.at].requested;
+  store_.add_waiting_read(requested.variable, requested.shard, -1);
 }
 
 bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   const Segment& segment = read.segments[read.at];
   const std::uint64_t row_bytes = segment.from.row_bytes;
-  const bool sparse = segment.what.sparse != 0;
-  if (read.request.consistent != 0 && read.stretch == nullptr && !take_snapshot(read, segment)) return false;
+  const bool sparse = segment.requested.sparse != 0;
+  if (read.request.consistent != 0 && read.staged == nullptr && !take_snapshot(read, segment)) return false;
   Piece* piece = free_piece();
   if (piece == nullptr) return false;
-  piece->stretch.reset();
-  if (segment.from.values == nullptr && read.stretch == nullptr) copy_from_shard(read, segment);
+  piece->staged.reset();
+  if (segment.from.values == nullptr && read.staged == nullptr) copy_from_shard(read, segment);
 
   const std::uint64_t unit = sparse ? row_bytes : 1;
-  const std::uint64_t end = sparse ? segment.what.rows : segment.what.rows * row_bytes;
+  const std::uint64_t end = sparse ? segment.requested.rows : segment.requested.rows * row_bytes;
   const std::uint64_t most = std::max<std::uint64_t>(1, kPieceBytes / unit);
-  const std::uint64_t count = std::min(most, (read.stretch ? read.stretch->end : end) - read.begin);
-  const protocol::PieceHeader header{read.request.id, read.begin, segment.what.number, 0};
+  const std::uint64_t count = std::min(most, (read.staged ? read.staged->end : end) - read.begin);
+  const protocol::PieceHeader header{read.request.id, read.begin, segment.requested.number, 0};
   const std::byte* data = nullptr;
-  if (read.stretch != nullptr) {
-    piece->stretch = read.stretch;
-    data = read.stretch->data() + (read.begin - read.stretch->begin) * unit;
+  if (read.staged != nullptr) {
+    piece->staged = read.staged;
+    data = read.staged->data() + (read.begin - read.staged->begin) * unit;
   } else if (sparse) {
     if (piece->bytes.size() < count * unit) piece->bytes.resize(count * unit);
     gather(segment, read.begin, read.begin + count, piece->bytes.data());
     data = piece->bytes.data();
   } else {
-    data = segment.from.values + segment.what.first_row * row_bytes + read.begin;
+    data = segment.from.values + segment.requested.first_row * row_bytes + read.begin;
   }
   peer.send_in_place(transport::kRowsPiece, transport::as_bytes(header), {data, count * unit},
                      piece->in_flight);
   in_flight_ += piece->in_flight;
   read.begin += count;
-  if (read.stretch != nullptr && read.begin == read.stretch->end) read.stretch.reset();
+  if (read.staged != nullptr && read.begin == read.staged->end) read.staged.reset();
   if (read.begin == end) {
-    store_.count_sent(segment.what.variable, segment.what.shard, segment.what.rows);
+    store_.count_sent(segment.requested.variable, segment.requested.shard, segment.requested.rows);
     ++read.at;
     read.begin = 0;
   }

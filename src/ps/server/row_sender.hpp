@@ -1,4 +1,4 @@
-// row_sender.hpp -- reads that the ps serves: sends rows in pieces, a bounded number of them at a time.
+// row_sender.hpp -- serves reads by message: sends rows in pieces, with a bounded number in flight.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@
 
 namespace capstan::ps {
 
-/// Serves clients that do not map the memory of the ps, and consistent reads that find no pause between
-/// writes. Gathering a piece, sending it and scattering it at the client overlap. Reads take turns by piece.
+/// Serves clients that do not map the memory of the ps, and consistent reads that found no interval without
+/// writes. Gathering a piece, sending it and scattering it at the client overlap. Reads take turns, a few
+/// pieces each. Used by the ps's thread only.
 class RowSender {
  public:
   using FindPeer = std::function<transport::Peer&(int rank)>;
@@ -28,7 +29,7 @@ class RowSender {
 
   /// Handles a kReadRows message; called inside progress().
   void receive(const transport::Message& message);
-  /// Sends as many pieces as possible. Returns true if any was sent.
+  /// Sends as many pieces as the limit allows. Returns true if any was sent.
   bool advance();
   /// Returns true while pieces are pending or in flight.
   bool busy() const noexcept { return !reads_.empty() || in_flight_ != 0; }
@@ -37,54 +38,54 @@ class RowSender {
 
  private:
   struct Segment {
-    protocol::ReadSegment what;
+    protocol::ReadSegment requested;
     Store::RowsView from;
     std::vector<std::uint32_t> rows;  // of a sparse segment
   };
-  /// A part of a segment that is copied at once and sent from there: the whole of it for a consistent read,
-  /// or as much as is copied from a GPU at a time.
-  struct Stretch {
+  /// Copy of a part of a segment, from which pieces are sent: of the complete segment for a consistent read,
+  /// or of one transfer from a GPU.
+  struct StagedRows {
     std::uint64_t begin = 0;  // rows (sparse) or bytes (dense) of the segment
     std::uint64_t end = 0;
     std::vector<std::byte> bytes;
-    gpu::PinnedMemory pinned;  // instead, for rows that are not in host memory
+    gpu::PinnedMemory pinned;  // replaces `bytes` for rows on a GPU
     const std::byte* data() const noexcept { return pinned.size() != 0 ? pinned.data() : bytes.data(); }
   };
   struct Read {
     protocol::ReadRequest request;
     int client = -1;
     std::vector<Segment> segments;
-    std::size_t at = 0;                // segment
-    std::uint64_t begin = 0;           // next row (sparse) or byte (dense)
-    bool waiting = false;              // for the shard of its segment to be consistent
-    std::shared_ptr<Stretch> stretch;  // null: none, or all of it was sent
+    std::size_t at = 0;                  // current segment
+    std::uint64_t begin = 0;             // next row (sparse) or byte (dense)
+    bool waiting = false;                // for the shard of its segment to become consistent
+    std::shared_ptr<StagedRows> staged;  // null: no copy, or all of it was sent
   };
   /// Memory of a piece in flight.
   struct Piece {
     std::uint32_t in_flight = 0;
     std::vector<std::byte> bytes;
-    std::shared_ptr<Stretch> stretch;
+    std::shared_ptr<StagedRows> staged;
   };
-  /// Most pieces in flight, over all reads: about 4 MB, more than a connection accepts at once.
+  /// Maximum number of pieces in flight over all reads: about 4 MB, more than a connection accepts at once.
   static constexpr std::uint32_t kPieces = 64;
 
   Read parse(const transport::Message& message, const protocol::ReadRequest& request) const;
   Piece* free_piece();
-  /// Sends one piece. Returns false if the read has to wait.
+  /// Sends one piece. Returns false if the read has to wait for a free piece or a consistent shard.
   bool send_piece(Read& read, transport::Peer& peer);
   bool take_snapshot(Read& read, const Segment& segment);
   void copy_from_shard(Read& read, const Segment& segment);
-  /// Returns a stretch that no piece in flight uses.
-  std::shared_ptr<Stretch> free_stretch();
+  /// Returns a copy that no piece in flight uses, reusing its memory.
+  std::shared_ptr<StagedRows> free_staged();
   void gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out);
   void stop_waiting(Read& read);
-  void refuse(int client, std::uint64_t read, const Error& error);
+  void send_failure(int client, std::uint64_t read, const Error& error);
 
   Store& store_;
   FindPeer find_peer_;
   std::deque<Read> reads_;
   std::vector<std::unique_ptr<Piece>> pieces_;
-  std::vector<std::shared_ptr<Stretch>> stretches_;  // with pinned memory
+  std::vector<std::shared_ptr<StagedRows>> staged_;  // with pinned memory
   std::uint32_t in_flight_ = 0;                      // pieces, as last counted
 };
 

@@ -1,4 +1,4 @@
-// chunk_pool.cpp -- chunks by size, and a check of free memory now and then.
+// chunk_pool.cpp -- caches chunks by size and checks the free memory of the host.
 #include "ps/shard/chunk_pool.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace capstan::ps {
 namespace {
 
-/// Bytes allocated between two checks of free memory, each of which takes as long as the pages of a chunk.
-constexpr std::uint64_t kAtOnce = std::uint64_t{64} << 20;
+/// Bytes allocated between two checks of free memory. A check takes as long as faulting in one chunk.
+constexpr std::uint64_t kCheckInterval = std::uint64_t{64} << 20;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ ChunkPool::Chunk ChunkPool::take(std::size_t bytes) {
     return chunk;
   }
   if (allowed_ < bytes)
-    allowed_ = std::min(check_memory_left(bytes), std::max<std::uint64_t>(kAtOnce, bytes));
+    allowed_ = std::min(check_memory_left(bytes), std::max<std::uint64_t>(kCheckInterval, bytes));
   Chunk chunk(static_cast<std::byte*>(std::aligned_alloc(kBytes, bytes)));
   if (chunk == nullptr) throw std::bad_alloc();
   allowed_ -= bytes;
@@ -45,7 +45,7 @@ void ChunkPool::give_back(std::vector<Chunk> chunks, std::size_t bytes) noexcept
       free_bytes_ += bytes;
     }
   } catch (const std::bad_alloc&) {
-    // No memory to record free chunks: the rest is returned to the system.
+    // No memory to record free chunks: the rest is freed.
   }
 }
 

@@ -1,4 +1,4 @@
-// device_context.cpp -- opening the GPU, and waiting for it.
+// device_context.cpp -- opens the GPU and waits for it.
 #include "ps/shard/device_context.hpp"
 
 #include <fmt/format.h>
@@ -17,20 +17,20 @@ void DeviceContext::configure(FindGpu find, bool deterministic) {
 std::shared_ptr<ShardGpu> DeviceContext::open(const std::string& variable) {
   if (gpu_) return gpu_;
   try {
-    if (!find_) throw Error(Code::failed_precondition, "its process looks for none");
+    if (!find_) throw Error(Code::failed_precondition, "this process is not configured to use a GPU");
     return gpu_ = std::make_shared<ShardGpu>(find_(), deterministic_);
   } catch (const Error& error) {
     if (error.code() == Code::resource_exhausted) throw;
     throw Error(
         Code::failed_precondition,
-        fmt::format("variable \"{}\" is to lie in the memory of a GPU, and ps {} has none to use: {}; "
-                    "start the ps where there is one, or leave the variable in the memory of hosts "
-                    "(ShardMemory::host, --ps-memory host)",
+        fmt::format("cannot create variable \"{}\" in GPU memory: ps {} has no usable GPU: {}; run the ps "
+                    "on a host with a GPU, or create the variable in host memory (ShardMemory::host, "
+                    "--ps-memory host)",
                     variable, ps_index_, error.what()));
   }
 }
 
-/// Other threads read the flag without the mutex.
+/// The flag is cleared last, since other threads read it without the mutex.
 void DeviceContext::settle() {
   if (!unsettled()) return;
   run([this] { gpu_->settle(); });

@@ -1,4 +1,4 @@
-// device_context.hpp -- the GPU that the shards of one store share, opened by the first of them.
+// device_context.hpp -- the GPU shared by the shards of one store, opened by the first of them.
 #pragma once
 
 #include <atomic>
@@ -22,18 +22,18 @@ class DeviceContext {
 
   explicit DeviceContext(int ps_index) : ps_index_(ps_index) {}
 
-  /// `find` is called when the first shard asks for a GPU; `deterministic`: see ShardGpu. REQUIRES: no shard
-  /// has asked yet.
+  /// `find` is called when the first shard needs a GPU; `deterministic`: see ShardGpu. REQUIRES: `open` was
+  /// not called yet.
   void configure(FindGpu find, bool deterministic);
-  /// Returns the GPU for a shard of the variable of that name. Throws Error: failed_precondition if there is
-  /// none, resource_exhausted.
+  /// Returns the GPU for a shard of the named variable. Throws Error: failed_precondition (no GPU),
+  /// resource_exhausted.
   std::shared_ptr<ShardGpu> open(const std::string& variable);
 
-  /// Returns true while the GPU may be applying pushes. Becomes false when they are applied, not before.
+  /// Returns true while the GPU may be applying pushes. Becomes false only once all of them are applied.
   bool unsettled() const noexcept { return unsettled_.load(std::memory_order_acquire); }
-  /// Blocks until the GPU has applied all pushes. Throws what went wrong on the GPU.
+  /// Blocks until the GPU has applied all pushes. Throws the failure of the GPU, if any.
   void settle();
-  /// Adds a push to the GPU by calling `f`.
+  /// Calls `f`, which submits a push to the GPU.
   template <class F>
   void apply(const F& f) {
     unsettled_.store(true, std::memory_order_relaxed);
@@ -65,7 +65,7 @@ class DeviceContext {
   int ps_index_;
   FindGpu find_;
   bool deterministic_ = false;
-  std::shared_ptr<ShardGpu> gpu_;  // null: no shard has asked for one
+  std::shared_ptr<ShardGpu> gpu_;  // null: not opened
   StagingBuffers staging_;
   std::atomic<bool> unsettled_{false};
   std::atomic<bool> failed_{false};

@@ -1,4 +1,5 @@
-// device_shard.cpp -- initial values, pushes by three routes, and restores by way of pinned memory.
+// device_shard.cpp -- sets initial values, applies pushes by three routes, and restores through pinned
+// memory.
 #include "ps/shard/device_shard.hpp"
 
 #include <cstring>
@@ -14,8 +15,8 @@
 namespace capstan::ps {
 namespace {
 
-/// Returns whether the values of a few rows take as long to compute as those of all.
-bool is_computed_as_a_whole(const protocol::CreateShard& shard) {
+/// Returns true if computing the initial values of a few rows takes as long as computing all of them.
+bool computes_all_rows_at_once(const protocol::CreateShard& shard) {
   return shard.fill != 0 || shard.initializer.kind == InitializerKind::orthogonal;
 }
 
@@ -38,7 +39,7 @@ void DeviceShard::initialize() {
 
 void DeviceShard::initialize_values() {
   const protocol::CreateShard& d = description();
-  if (is_computed_as_a_whole(d)) {
+  if (computes_all_rows_at_once(d)) {
     std::vector<std::byte> all(rows() * row_bytes());
     ps::initialize(d, all.data());
     table_.fill(0, [&](std::uint64_t first, std::uint64_t bytes, std::byte* to) {
@@ -56,7 +57,7 @@ void DeviceShard::initialize_slots() {
   const DType dtype = protocol::slot_dtype(description().dtype);
   for (std::size_t slot = 0; slot + 1 < table_.arrays(); ++slot) {
     const double value = protocol::initial_slot_value(description().optimizer, slot);
-    if (value == 0) continue;  // as the memory is
+    if (value == 0) continue;  // the memory is zeroed
     table_.fill(slot + 1, [&](std::uint64_t, std::uint64_t bytes, std::byte* to) {
       ps::initialize({InitializerKind::constant, value, 0, 0}, dtype, 0, bytes / size_of(dtype), to);
     });

@@ -1,4 +1,4 @@
-// device_shard.hpp -- a shard in the memory of the ps's GPU.
+// device_shard.hpp -- a shard in the memory of a ps's GPU.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,11 @@
 
 namespace capstan::ps {
 
-/// Pushes are applied asynchronously, in order with reads and snapshots. Its rows are lost with the process.
+/// Applies pushes asynchronously, in order with reads and snapshots. The rows are lost with the process.
 class DeviceShard final : public Shard {
  public:
-  /// All zero. Throws Error: failed_precondition (no GPU), resource_exhausted, invalid_argument.
+  /// Allocates a zeroed shard. `context` must outlive it. Throws Error: failed_precondition (no GPU),
+  /// resource_exhausted, invalid_argument.
   DeviceShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
               const Words& words, DeviceContext& context);
 
@@ -26,8 +27,8 @@ class DeviceShard final : public Shard {
   bool freeze_copies_rows() const noexcept override { return true; }
   std::uint64_t device_bytes() const noexcept override { return table_.bytes(); }
 
-  /// Returns whether pushes from the memory of that GPU are possible, and if so allocates what one of `rows`
-  /// rows needs. Throws Error(resource_exhausted).
+  /// Allocates the memory for pushes of up to `rows` rows from the memory of that GPU. Returns false if such
+  /// pushes are not supported. Throws Error(resource_exhausted).
   bool reserve_from_device(int gpu, std::uint64_t rows);
   /// See protocol::DevicePushSink::apply.
   void apply_from_device(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
@@ -47,7 +48,8 @@ class DeviceShard final : public Shard {
   UpdateStep step() const noexcept { return {steps(), learning_rate()}; }
   void initialize_values();
   void initialize_slots();
-  /// Address of the gradient of an entry in a staging buffer, or null if it is in none of its pusher's.
+  /// Returns the address of the gradient that `slot` refers to, or null if it is not in a staging buffer of
+  /// the pusher.
   std::byte* staged(const protocol::PushHeader& header, const std::byte* slot) const;
 
   DeviceContext& context_;

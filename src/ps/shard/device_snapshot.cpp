@@ -1,4 +1,4 @@
-// device_snapshot.cpp -- copies in GPU memory or host memory, and reads from them.
+// device_snapshot.cpp -- copies rows to GPU memory or host memory, and reads the copy.
 #include "ps/shard/device_snapshot.hpp"
 
 #include <fmt/format.h>
@@ -9,14 +9,15 @@
 #include <new>
 #include <utility>
 
+#include "base/first_touch.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::ps {
 namespace {
 
-/// Memory that a copy leaves free: larger pushes need more.
-std::uint64_t to_leave_free(const gpu::Info& gpu) {
+/// Returns the bytes of GPU memory that a snapshot leaves free for larger pushes.
+std::uint64_t reserved_bytes(const gpu::Info& gpu) {
   return std::min<std::uint64_t>(std::uint64_t{256} << 20, gpu.bytes / 16);
 }
 
@@ -31,7 +32,7 @@ DeviceSnapshot::DeviceSnapshot(const DeviceTable& table, const std::optional<Tou
     all += rows() * arrays_.back().row_bytes;
   }
   const gpu::Info gpu = gpu::info(gpu_);
-  on_gpu_ = all + to_leave_free(gpu) <= gpu.free_bytes && allocate_on_device();
+  on_gpu_ = all + reserved_bytes(gpu) <= gpu.free_bytes && allocate_on_device();
   if (on_gpu_) {
     copy_to_device(table);
   } else {
@@ -76,12 +77,12 @@ void DeviceSnapshot::copy_to_host(const DeviceTable& table) {
   for (std::size_t number = 0; number < arrays_.size(); ++number) {
     Array& array = arrays_[number];
     const std::uint64_t bytes = rows() * array.row_bytes;
+    (void)check_memory_left(bytes);  // the kernel would kill a ps that touches more than there is
     array.host.reset(new (std::nothrow) std::byte[bytes]);
     if (array.host == nullptr) {
       throw Error(Code::resource_exhausted,
-                  fmt::format("no room for a copy of {} bytes, neither in the memory of GPU {} nor of this "
-                              "host: leave memory free for it, as much as the largest shard takes, or save "
-                              "when less is in it",
+                  fmt::format("cannot take a snapshot of a shard: no memory for {} bytes, neither on GPU {} "
+                              "nor on this host; leave as much memory free as the largest shard takes",
                               bytes, gpu_));
     }
     if (listed_) {

@@ -1,4 +1,4 @@
-// device_snapshot.hpp -- the rows of a shard on a GPU as of one moment, while pushes continue.
+// device_snapshot.hpp -- snapshot of the rows of a shard on a GPU, while pushes continue.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace capstan::ps {
 
-/// A full copy: in GPU memory if that leaves enough for pushes, else in host memory, which takes as long as
-/// the bytes take over PCIe. Made under the store's mutex; read by one other thread on a stream of its own,
-/// without the mutex.
+/// A full copy: in GPU memory if that leaves enough for pushes, else in host memory, which takes as long as a
+/// transfer of all bytes over PCIe. Constructed under the store's mutex; read without it by one other thread,
+/// on a stream of its own.
 class DeviceSnapshot final : public FrozenRows {
  public:
-  /// Copies the touched rows, or all. Throws Error(resource_exhausted) if neither memory has space.
+  /// Copies the touched rows, or all. Throws Error(resource_exhausted) if neither memory is large enough.
   DeviceSnapshot(const DeviceTable& table, const std::optional<TouchedRows>& touched);
   ~DeviceSnapshot() override;
 
@@ -34,7 +34,7 @@ class DeviceSnapshot final : public FrozenRows {
  private:
   struct Array {
     std::uint64_t row_bytes = 0;
-    gpu::Memory device = {};  // one of the two
+    gpu::Memory device = {};  // only one of the two is allocated
     std::unique_ptr<std::byte[]> host = {};
   };
   /// Returns false, with nothing allocated, if the GPU has too little memory for all arrays.
@@ -43,7 +43,7 @@ class DeviceSnapshot final : public FrozenRows {
   void copy_to_host(const DeviceTable& table);
 
   int gpu_;
-  std::uint64_t rows_;                                // of the shard
+  std::uint64_t rows_;                                // number of rows in the shard
   std::optional<std::vector<std::uint32_t>> listed_;  // rows of the snapshot; none: all
   bool on_gpu_ = false;
   std::vector<Array> arrays_;

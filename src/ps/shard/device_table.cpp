@@ -1,4 +1,4 @@
-// device_table.cpp -- pushes in pieces of pinned memory, operations without a kernel, and copies.
+// device_table.cpp -- pushes through pinned memory, operations without a GPU kernel, and copies.
 #include "ps/shard/device_table.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace capstan::ps {
 namespace {
 
-/// Number of rows that fit a piece together with their row numbers.
+/// Returns the number of rows that fit in a piece together with their row numbers, at least 1.
 std::uint64_t rows_per_piece(std::uint64_t row_bytes) {
   return std::max<std::uint64_t>(1, ShardGpu::kPieceBytes / (row_bytes + sizeof(std::uint32_t)));
 }
@@ -161,7 +161,7 @@ void DeviceTable::update(const std::byte* rows, std::uint64_t first_row, std::ui
       u.gradient = reinterpret_cast<T*>(gradient);
       u.step = step.number;
       u.first_bad = gpu_->first_bad();
-      // Another seed for every update of every shard.
+      // A different seed for every update of every shard.
       const std::uint64_t shard = std::uint64_t{description_.variable} << 32 | description_.shard;
       u.rounding = {description_.stochastic_rounding, (shard + 1) * 0xD1B54A32D192ED03U + ++updates_};
       optimizer_.learning_rate = step.learning_rate;
@@ -175,7 +175,7 @@ void DeviceTable::operate(protocol::RowOp op, std::span<const std::uint32_t> row
                           std::uint64_t count, const std::byte* values) {
   const gpu::Stream& stream = gpu_->stream();
   const bool sparse = !rows.empty();
-  // A row that is named twice is changed twice: both refer to its one position in the copy.
+  // A repeated row must change more than once, so all its occurrences refer to one position in the copy.
   std::vector<std::uint32_t> unique(rows.begin(), rows.end());
   std::sort(unique.begin(), unique.end());
   unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
@@ -196,7 +196,7 @@ void DeviceTable::operate(protocol::RowOp op, std::span<const std::uint32_t> row
     std::memcpy(staging.host, unique.data(), unique.size() * sizeof(std::uint32_t));
     gpu::copy(stream, staging.device, staging.host, numbers);
   }
-  if (op != protocol::RowOp::set) {  // which needs no old values
+  if (op != protocol::RowOp::set) {  // `set` needs no old values
     if (sparse) gpu::gather(stream, copy);
     gpu::copy(stream, host, sparse ? device : in_place, bytes);
     stream.wait();

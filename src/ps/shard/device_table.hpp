@@ -1,4 +1,4 @@
-// device_table.hpp -- values and optimizer slots of a shard in the memory of a GPU, and operations on them.
+// device_table.hpp -- values and optimizer slots of a shard in GPU memory, and operations on them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace capstan::ps {
 
-/// Array 0 is the values; the slots follow in the order of protocol::slots_of. Not thread-safe: its callers
-/// and those of its ShardGpu take turns.
+/// Array 0 holds the values; the slots follow in the order of protocol::slots_of. Not thread-safe: calls to
+/// this object and to its ShardGpu must be serialized.
 class DeviceTable {
  public:
   struct Array {
@@ -24,8 +24,8 @@ class DeviceTable {
     std::uint64_t row_bytes = 0;
   };
 
-  /// Allocates uninitialized arrays, and all the memory that `apply` will ever need. Throws Error:
-  /// resource_exhausted, invalid_argument (more rows than a GPU's kernels support).
+  /// Allocates uninitialized arrays, and all memory that `apply` will ever need. Throws Error:
+  /// resource_exhausted, invalid_argument (more rows than the GPU kernels support).
   DeviceTable(std::shared_ptr<ShardGpu> gpu, const protocol::CreateShard& description);
 
   ShardGpu& gpu() const noexcept { return *gpu_; }
@@ -37,42 +37,42 @@ class DeviceTable {
   /// Bytes of all arrays.
   std::uint64_t bytes() const noexcept;
 
-  /// Applies an entry of a push; `rows` and `values` may be reused on return. Later entries of the same push
-  /// may be launched together with it: at the last of them, or before the GPU is given other work. REQUIRES:
+  /// Applies an entry of a push asynchronously; `rows` and `values` may be reused on return. Entries of the
+  /// same push may be launched together: at the last of them, or before the GPU gets other work. REQUIRES:
   /// the entry fits the shard.
   void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
              const UpdateStep& step);
-  /// Like `apply`, of a gradient in a staging buffer on the GPU. The gradient may be overwritten, and must
-  /// live until ShardGpu::settle.
+  /// Like `apply`, for a gradient in a staging buffer on the GPU. May overwrite the gradient, which must stay
+  /// valid until ShardGpu::settle.
   void apply_staged(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                     std::byte* gradient, const UpdateStep& step);
 
-  /// Allocates what `apply_from_device` of `rows` rows needs. Throws Error(resource_exhausted).
+  /// Allocates the memory for `apply_from_device` of up to `rows` rows. Throws Error(resource_exhausted).
   void reserve_from_device(std::uint64_t rows);
-  /// Like `apply`, of a gradient in GPU memory that is valid once `ready` has passed. Blocks until the
-  /// gradient has been copied. REQUIRES: memory for so many rows was reserved.
+  /// Like `apply`, for a gradient in GPU memory that is valid once `ready` has completed. Blocks until the
+  /// gradient has been copied. REQUIRES: memory for that many rows was reserved.
   void apply_from_device(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                          const std::byte* gradient, const gpu::Event& ready, const UpdateStep& step);
   /// Returns the gpu::MappedMemory::key of the values.
   std::vector<std::byte> key() const;
 
-  /// Copies rows of an array, in the order given, after all work that the GPU was given before. Fastest into
-  /// pinned memory. REQUIRES: row numbers within the shard.
+  /// Copies rows of an array to host memory in the order given, after all work submitted before. Blocks until
+  /// they are copied. Fastest into pinned memory. REQUIRES: row numbers within the shard.
   void read_rows(std::size_t array, std::span<const std::uint32_t> rows, std::byte* out) const;
   void read(std::size_t array, std::uint64_t first_byte, std::span<std::byte> out) const;
   /// Copies rows of an array to `device_out` in GPU memory, asynchronously.
   void gather(std::size_t array, std::span<const std::uint32_t> rows, std::byte* device_out) const;
 
-  /// Writes bytes [first, first + bytes) of an array, whole rows, to `to`.
+  /// Writes bytes [first, first + bytes) of an array to `to`.
   using Fill = std::function<void(std::uint64_t first, std::uint64_t bytes, std::byte* to)>;
-  /// Fills an array piece by piece.
+  /// Fills an array in pieces of complete rows.
   void fill(std::size_t array, const Fill& fill);
   void fill_with_zeros();
-  /// Overwrites bytes [first, first + bytes) of an array, which `read` writes to pinned memory piece by
-  /// piece.
+  /// Overwrites bytes [first, first + bytes) of an array with the bytes that `read` writes to pinned memory
+  /// piece by piece.
   void write(std::size_t array, std::uint64_t first, std::uint64_t bytes, const Fill& read);
-  /// Copies all rows of an array to pinned memory piece by piece, lets `change` modify them, and copies them
-  /// back.
+  /// Copies all rows of an array to pinned memory piece by piece, calls `change` to modify them, and copies
+  /// them back.
   void change(
       std::size_t array,
       const std::function<void(std::uint64_t first_row, std::uint64_t rows, std::byte* data)>& change);
@@ -81,13 +81,13 @@ class DeviceTable {
   void reserve(std::uint64_t rows);
   void write_by(std::size_t array, std::uint64_t first, std::uint64_t bytes, std::uint64_t unit,
                 const Fill& read);
-  /// Collects a gradient that is in the memory of the host, or else of the device.
+  /// Adds a gradient to `collected_`; exactly one of `host` and `device` is set.
   void collect(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* host,
                std::byte* device, const UpdateStep& step);
-  /// Launches an update; `gradient` and `rows` (null: dense) are in GPU memory.
+  /// Launches an update. `gradient` and `rows` (null: dense) are in GPU memory.
   void update(const std::byte* rows, std::uint64_t first_row, std::uint64_t count, std::byte* gradient,
               const UpdateStep& step);
-  /// Applies an operation that the GPU has no kernel for, on the host, to a copy of the rows.
+  /// Applies an operation that has no GPU kernel: copies the rows to the host and back. Blocks.
   template <class T>
   void operate(protocol::RowOp op, std::span<const std::uint32_t> rows, std::uint64_t first_row,
                std::uint64_t count, const std::byte* values);

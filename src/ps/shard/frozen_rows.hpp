@@ -1,4 +1,4 @@
-// frozen_rows.hpp -- interface of a snapshot of a shard: rows as of one moment.
+// frozen_rows.hpp -- interface of a snapshot of a shard.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace capstan::ps {
 
-/// After construction, used by one thread, which may differ from the one that made it.
+/// After construction, used by one thread, which may differ from the constructing one.
 class FrozenRows {
  public:
   virtual ~FrozenRows() = default;
 
-  /// Lists the rows of the snapshot. REQUIRES: called before the functions below.
+  /// Computes the list of rows. REQUIRES: called once, before the functions below.
   virtual void list_rows() = 0;
-  /// Number of arrays: values and slots.
+  /// Returns the number of arrays: values and slots.
   virtual std::size_t arrays() const noexcept = 0;
-  /// Number of rows in the snapshot.
+  /// Returns the number of rows in the snapshot.
   virtual std::uint64_t rows() const noexcept = 0;
-  /// Number within the shard of the i-th row of the snapshot.
+  /// Returns the row number within the shard of the i-th row of the snapshot.
   virtual std::uint64_t row(std::uint64_t i) const noexcept = 0;
   /// Copies rows [first, first + count) of the snapshot of an array, while the rows of the shard change.
   /// Throws Error. REQUIRES: arrays and their rows are copied in order, each once; the caller does not hold

@@ -1,4 +1,4 @@
-// heap.cpp -- bump allocation out of slabs.
+// heap.cpp -- bump allocation from slabs.
 #include "ps/shard/heap.hpp"
 
 #include <cstring>
@@ -58,7 +58,7 @@ Piece Heap::at(std::uint64_t region, std::uint64_t offset) const {
 
 transport::RegionKey Heap::key(std::uint64_t region) const {
   if (region >= regions_.size()) {
-    throw Error(Code::not_found, "this ps has no region " + std::to_string(region));
+    throw Error(Code::not_found, "region " + std::to_string(region) + " does not exist on this ps");
   }
   return regions_[region]->key();
 }

@@ -1,4 +1,4 @@
-// heap.hpp -- registered memory of a ps: few large regions, divided into pieces.
+// heap.hpp -- registered memory of a ps: a few large regions, divided into pieces.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Piece {
   std::byte* data = nullptr;
 };
 
-/// Regions are registered on demand: small pieces share slabs, a piece larger than half a slab has its own
-/// region. Pieces live as long as the heap, or until it is rolled back. Not thread-safe.
+/// Registers regions on demand: small pieces share slabs, and a piece larger than half a slab has its own
+/// region. Pieces are valid until the heap is destroyed or rolled back. Not thread-safe.
 class Heap {
  public:
   using Allocate = std::function<std::unique_ptr<transport::Region>(std::uint64_t bytes)>;
@@ -28,15 +28,15 @@ class Heap {
   Heap(Allocate allocate, std::uint64_t slab_bytes)
       : allocate_(std::move(allocate)), slab_bytes_(slab_bytes) {}
 
-  /// Pieces are aligned to pages, so that no two share a cache line or a memory policy. Throws
-  /// Error(resource_exhausted).
+  /// Allocates a zeroed piece. Pieces are aligned to pages, so that no two share a cache line or a memory
+  /// policy. Throws Error(resource_exhausted).
   Piece allocate(std::uint64_t bytes);
-  /// Throws Error(not_found).
+  /// Returns the key by which clients access a region. Throws Error(not_found).
   transport::RegionKey key(std::uint64_t region) const;
-  /// Adds a region of the process before this one, from which no new piece is allocated. REQUIRES: regions
-  /// are added in the order of their allocation, before `allocate`.
+  /// Adds a region of the previous process; no new piece is allocated from it. REQUIRES: regions are added in
+  /// the order of their allocation, before any call of `allocate`.
   void add(std::unique_ptr<transport::Region> region);
-  /// Returns a piece by its location. REQUIRES: it was allocated.
+  /// Returns the piece at a location. REQUIRES: it was allocated.
   Piece at(std::uint64_t region, std::uint64_t offset) const;
   /// A position in the heap.
   struct Mark {
@@ -46,9 +46,10 @@ class Heap {
     bool operator==(const Mark&) const = default;
   };
   Mark mark() const noexcept { return {regions_.size(), open_slab_, used_}; }
-  /// Frees what was allocated after the mark. REQUIRES: nothing uses it, and no client has a key to it.
+  /// Frees all pieces and regions allocated after the mark. REQUIRES: nothing uses them, and no client has a
+  /// key to those regions.
   void roll_back(const Mark& mark) noexcept;
-  /// Bytes registered so far.
+  /// Returns the number of bytes registered.
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
@@ -58,7 +59,7 @@ class Heap {
   std::uint64_t slab_bytes_;
   std::vector<std::unique_ptr<transport::Region>> regions_;
   std::uint64_t open_slab_ = kNone;  // index of the region for small pieces
-  std::uint64_t used_ = 0;           // of the open slab
+  std::uint64_t used_ = 0;           // bytes of the open slab
   std::uint64_t bytes_ = 0;
 };
 

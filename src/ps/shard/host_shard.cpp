@@ -1,4 +1,4 @@
-// host_shard.cpp -- updates, reads and restores in place.
+// host_shard.cpp -- updates, reads and restores rows in place.
 #include "ps/shard/host_shard.hpp"
 
 #include <cstring>
@@ -31,7 +31,7 @@ void HostShard::initialize() {
   ps::initialize(d, values_);
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     const double value = protocol::initial_slot_value(d.optimizer, slot);
-    if (value == 0) continue;  // as the memory is
+    if (value == 0) continue;  // the memory is zeroed
     ps::initialize({InitializerKind::constant, value, 0, 0}, protocol::slot_dtype(d.dtype), 0,
                    rows() * width(), slots_[slot]);
   }
@@ -65,7 +65,7 @@ void HostShard::update_as(const protocol::PushHeader& header, std::span<const st
   if (header.kind == protocol::PushKind::sparse) {
     u.rows = rows.data();
   } else {
-    // Consecutive rows are one long row: the kernel then runs without interruption.
+    // Treat consecutive rows as one long row, so that the kernel runs without a break at row ends.
     u.values += header.first_row * u.width;
     if (u.slot0 != nullptr) u.slot0 += header.first_row * u.width;
     if (u.slot1 != nullptr) u.slot1 += header.first_row * u.width;

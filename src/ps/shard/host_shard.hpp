@@ -1,4 +1,4 @@
-// host_shard.hpp -- a shard in registered memory of its host.
+// host_shard.hpp -- a shard in registered host memory.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@
 
 namespace capstan::ps {
 
-/// Clients of the same host read the rows in place, and snapshots preserve rows before they change.
+/// Clients on the same host read the rows in place. Snapshots are copy-on-write.
 class HostShard final : public Shard {
  public:
-  /// Memory that the shard uses and does not own.
+  /// Memory of the shard, which it does not own.
   struct Arrays {
     std::byte* values = nullptr;
     std::vector<std::byte*> slots = {};  // in the order of protocol::slots_of
   };
 
   /// `chunks`: memory for rows that a snapshot preserves. `journal`: records rows before they change, so that
-  /// the next process can undo an entry; null: no process follows.
+  /// the next process can undo an entry; null: no undo.
   HostShard(protocol::CreateShard description, const protocol::ShardLocation& location, const Words& words,
             Arrays arrays, std::shared_ptr<ChunkPool> chunks, Journal* journal = nullptr);
 
@@ -32,8 +32,8 @@ class HostShard final : public Shard {
   void gather(std::span<const std::uint32_t> rows, std::byte* out) const override;
   void gather(std::uint64_t first_byte, std::span<std::byte> out) const override;
 
-  /// Restores what the last entry in the journal changed. `steps`: number of update steps before it.
-  /// REQUIRES: the entry is one of this shard, which its process did not finish.
+  /// Undoes the last entry in the journal. `steps`: number of update steps before it. REQUIRES: the entry
+  /// belongs to this shard and was not committed.
   void undo(std::int64_t steps);
 
  private:

@@ -1,4 +1,4 @@
-// initialize.cpp -- initial values, from the element's index in the whole variable.
+// initialize.cpp -- computes initial values from the element's index in the variable.
 #include "ps/shard/initialize.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 template <class T>
 T cast(double value) {
   if constexpr (std::is_integral_v<T>) {
-    // The double of the largest 64-bit number is one more than it.
+    // The double nearest to the largest 64-bit integer is that integer plus one.
     if (!(value < static_cast<double>(std::numeric_limits<T>::max()))) return std::numeric_limits<T>::max();
     if (!(value > static_cast<double>(std::numeric_limits<T>::min()))) return std::numeric_limits<T>::min();
     return static_cast<T>(std::llround(value));
@@ -27,7 +27,7 @@ T cast(double value) {
   }
 }
 
-/// The largest number of type T below `bound`.
+/// Returns the largest number of type T below `bound`.
 template <class T>
 T below(double bound) {
   T value = cast<T>(bound);
@@ -41,7 +41,7 @@ T below(double bound) {
   }
 }
 
-/// In [low, high) of the dtype, where rounding to it would reach `high`.
+/// Fills with uniform numbers in [a, b), also if rounding to the dtype would reach b.
 template <class T>
 void fill_uniform(const Initializer& init, std::uint64_t first, std::uint64_t count, T* out) {
   if constexpr (std::is_integral_v<T>) {
@@ -59,7 +59,7 @@ void fill_uniform(const Initializer& init, std::uint64_t first, std::uint64_t co
   }
 }
 
-/// Calls value(i) for each element; a bool is whether that is not 0.
+/// Sets each element i to value(i); a boolean element to value(i) != 0.
 template <class T, class Value>
 void fill(DType dtype, std::uint64_t first, std::uint64_t count, T* out, const Value& value) {
   if (dtype == DType::boolean) {
@@ -103,7 +103,7 @@ void initialize(const Initializer& init, DType dtype, std::uint64_t first, std::
       case InitializerKind::identity:
         break;
     }
-    throw Error(Code::internal, "an initializer that looks at the shape");
+    throw Error(Code::internal, "cannot initialize elements: the initializer depends on the shape");
   });
 }
 

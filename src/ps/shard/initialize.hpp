@@ -12,15 +12,15 @@
 namespace capstan::ps {
 
 /// Writes the initial values of elements [first_element, first_element + elements) of a variable to `out`.
-/// REQUIRES: an initializer whose values depend on the index of the element alone, not on the shape.
+/// Throws Error(internal) if the initializer depends on the shape, not only on the index of an element.
 void initialize(const Initializer& initializer, DType dtype, std::uint64_t first_element,
                 std::uint64_t elements, void* out);
 /// Writes the initial values of rows [first_row, first_row + rows) of a variable with any initializer.
 void initialize(const Initializer& initializer, DType dtype, const std::vector<std::uint64_t>& shape,
                 std::uint64_t first_row, std::uint64_t rows, void* out);
 
-/// Writes the initial values of a whole shard: with its registered function where it has one, which receives
-/// the part of the variable that the shard holds, else with its initializer.
+/// Writes the initial values of all rows of a shard: with its registered function if it has one, which
+/// receives the shard's part of the variable, else with its initializer.
 void initialize(const protocol::CreateShard& shard, std::byte* out);
 
 }  // namespace capstan::ps

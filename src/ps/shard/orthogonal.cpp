@@ -1,4 +1,4 @@
-// orthogonal.cpp -- Gram-Schmidt, twice for each vector, which is enough (Giraud, Langou, Rozloznik 2005).
+// orthogonal.cpp -- Gram-Schmidt with two passes per vector, which suffices (Giraud, Langou, Rozloznik 2005).
 #include "ps/shard/orthogonal.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ std::vector<double> orthogonal_matrix(std::uint64_t rows, std::uint64_t columns,
                                       std::uint64_t seed) {
   const std::uint64_t length = std::max(rows, columns);
   const std::uint64_t vectors = std::min(rows, columns);
-  // Vector k is [k * length, (k + 1) * length). Projections out of normal vectors leave R with a positive
-  // diagonal, which is what makes Q uniformly distributed.
+  // Vector k is at [k * length, (k + 1) * length). Q is uniformly distributed since the vectors are normal
+  // and Gram-Schmidt gives R a positive diagonal.
   std::vector<double> q(length * vectors);
   for (std::uint64_t i = 0; i < q.size(); ++i) q[i] = normal_pair(i / 2, seed)[i % 2];
   for (std::uint64_t k = 0; k < vectors; ++k) {

@@ -1,4 +1,4 @@
-// orthogonal.hpp -- a random matrix with orthonormal rows or columns.
+// orthogonal.hpp -- random matrix with orthonormal rows or columns.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,9 @@
 
 namespace capstan::ps {
 
-/// `rows` x `columns`, row-major: `gain` times Q of the QR decomposition of normal numbers, transposed where
-/// there are fewer rows than columns. The same on every machine that rounds alike.
+/// Returns a row-major `rows` x `columns` matrix: `gain` times Q of the QR decomposition of a matrix of
+/// normal numbers, transposed if there are fewer rows than columns. Reproducible on machines with the same
+/// floating-point rounding.
 std::vector<double> orthogonal_matrix(std::uint64_t rows, std::uint64_t columns, double gain,
                                       std::uint64_t seed);
 

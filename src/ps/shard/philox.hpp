@@ -1,4 +1,4 @@
-// philox.hpp -- counter-based random numbers: the value at an index depends on the seed and the index alone.
+// philox.hpp -- counter-based random numbers: the value at an index depends only on the seed and the index.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ inline std::array<std::uint32_t, 4> philox4x32(std::uint64_t counter, std::uint6
   return {c0, c1, c2, c3};
 }
 
-/// In [0, 1) with 53 bits.
+/// Returns a number in [0, 1) with 53 random bits.
 inline double unit(std::uint32_t high, std::uint32_t low) {
   return static_cast<double>((std::uint64_t{high} << 21) ^ (low >> 11)) * 0x1p-53;
 }
@@ -49,7 +49,7 @@ inline std::array<double, 2> normal_pair(std::uint64_t pair, std::uint64_t seed)
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-/// A standard normal number that is drawn again until it is within two of 0.
+/// Returns a standard normal number, redrawn until it is in [-2, 2].
 inline double truncated_normal_at(std::uint64_t index, std::uint64_t seed) {
   for (std::uint64_t draw = 1;; ++draw) {
     const auto block = philox4x32(index, seed, draw);

@@ -1,4 +1,4 @@
-// shard.cpp -- what a push, a snapshot and a restore do to every shard.
+// shard.cpp -- bookkeeping of pushes, snapshots and restores, independent of where rows are stored.
 #include "ps/shard/shard.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ bool Shard::fits(const protocol::PushHeader& header, std::span<const std::uint32
   const bool sparse = header.kind == protocol::PushKind::sparse;
   if (!sparse && header.kind != protocol::PushKind::dense) return false;
   if (header.op > protocol::RowOp::max) return false;
-  // A client that assumes another row width sends another number of bytes.
+  // Rejects a client that assumes a different row width.
   const bool staged = header.in_staging_buffer != 0;
   const std::uint64_t bytes = staged ? protocol::entry_bytes_in_staging_buffer(header.kind, header.rows)
                                      : protocol::entry_bytes(header.kind, header.rows, row_bytes());
@@ -37,13 +37,13 @@ bool Shard::fits(const protocol::PushHeader& header, std::span<const std::uint32
   const std::uint64_t have = description_.rows;
   if (!sparse) return header.first_row <= have && header.rows <= have - header.first_row;
   if (rows.size() != header.rows) return false;
-  // The largest of them, without an early exit: the compiler vectorizes the loop.
+  // No early exit, so that the compiler vectorizes the loop.
   std::uint32_t largest = 0;
   for (const std::uint32_t row : rows) largest = std::max(largest, row);
   return largest < have;
 }
 
-/// A process that is killed between the two stores has not set the rate: its entry is applied again.
+/// If the process is killed between the two stores, the rate is not set, and its entry is applied again.
 void Shard::override_learning_rate(std::optional<double> rate) noexcept {
   if (rate) words_.rate->rate = *rate;
   signal_fence();
@@ -111,12 +111,15 @@ void Shard::complete_snapshots() {
   for (const auto& snapshot : snapshots_) snapshot->preserve_all();
 }
 
-/// A manifest whose slots differ from those of the optimizer would write beyond the arrays.
+/// Prevents writes beyond the arrays if the slots in the manifest differ from those of the optimizer.
 void Shard::check_bounds(const protocol::RestoreShard& from) const {
   const auto refuse_unless = [this](bool fits) {
     if (!fits)
-      throw Error(Code::data_loss,
-                  fmt::format("rows for \"{}\" are not as long as its own", description_.name));
+      throw Error(
+          Code::data_loss,
+          fmt::format("cannot restore \"{}\": the row size in the checkpoint differs from that of the "
+                      "variable",
+                      description_.name));
   };
   for (const protocol::RestorePiece& piece : from.pieces) {
     const std::uint64_t all = description_.rows * bytes_per_row(piece.array);
@@ -130,7 +133,7 @@ void Shard::restore(const protocol::RestoreShard& from, RestoreFiles& files) {
   complete_snapshots();
   if (touched_) touched_->add_all();
   check_bounds(from);
-  const WriteGuard guard(*this);  // a consistent read sees the shard before the restore, or after it
+  const WriteGuard guard(*this);  // a consistent read sees the shard either before or after the restore
   read_rows(from, files);
   set_steps(from.steps);
   override_learning_rate(from.learning_rate);

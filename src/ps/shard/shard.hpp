@@ -1,4 +1,4 @@
-// shard.hpp -- one shard of a variable: rows of values and optimizer slots, wherever they are stored.
+// shard.hpp -- a shard of a variable: rows of values and optimizer slots, in host or GPU memory.
 #pragma once
 
 #include <atomic>
@@ -22,15 +22,15 @@ namespace capstan::ps {
 class RestoreFiles;
 class ShardSnapshot;
 
-/// Holds what does not depend on where the rows are stored: the description, the words that clients read, and
-/// the pushes and snapshots in progress. Derived classes hold the rows: HostShard, DeviceShard. Calls require
-/// the mutex of the store, except those for the description, the location and the sizes.
+/// Holds the state that does not depend on where the rows are stored: the description, the words that clients
+/// read, and the pushes and snapshots in progress. Derived classes hold the rows: HostShard, DeviceShard.
+/// Calls require the mutex of the store, except those for the description, the location and the sizes.
 class Shard {
  public:
-  /// A learning rate that was set during training and replaces the one of the description.
+  /// Learning rate that was set during training and replaces that of the description.
   struct RateOverride {
     double rate;
-    std::uint64_t is_set;  // 0: there is none
+    std::uint64_t is_set;  // 0: no override
   };
   /// A cache line of registered memory, zeroed before the first process. The version is odd while the rows
   /// change; readers of mapped memory compare it before and after. The number of update steps is t of Adam.
@@ -60,11 +60,11 @@ class Shard {
   /// Sets the initial values and slots. REQUIRES: the shard was just constructed.
   virtual void initialize() = 0;
 
-  /// Returns whether the entry matches the shape of the shard, and its values, if in a staging buffer, are
-  /// in one that its pusher may use.
+  /// Returns true if the entry matches the shape of the shard. Values in a staging buffer must also be in one
+  /// of the pusher's own.
   bool fits(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
             const std::byte* values) const;
-  /// Applies an entry of a push; `rows` and `values` may be reused on return. REQUIRES: it fits.
+  /// Applies an entry of a push; `rows` and `values` may be reused on return. REQUIRES: the entry fits.
   void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
              const std::byte* values) {
     change(header, rows, [&] { update(header, rows, values); });
@@ -73,55 +73,57 @@ class Shard {
   void skip(const protocol::PushHeader& header);
   /// Ends a push whose remaining entries will never arrive, if one is unfinished.
   void abandon();
-  /// Returns true if no push is half applied.
+  /// Returns true if no push is partially applied.
   bool is_consistent() const noexcept { return unfinished_ == 0; }
   std::int64_t steps() const noexcept { return *words_.steps; }
-  /// Sets the learning rate of all updates from here on; nullopt: that of the description.
+  /// Sets the learning rate of all further updates; nullopt: that of the description.
   void override_learning_rate(std::optional<double> rate) noexcept;
   std::optional<double> overriding_learning_rate() const noexcept {
     return words_.rate->is_set != 0 ? std::optional(words_.rate->rate) : std::nullopt;
   }
 
-  /// Address of the values if clients and the ps can read them in place, else null.
+  /// Returns the address of the values if clients and the ps can read them in place, else null.
   virtual const std::byte* host_values() const noexcept { return nullptr; }
   /// Copies rows in the order given. REQUIRES: row numbers within the shard.
   virtual void gather(std::span<const std::uint32_t> rows, std::byte* out) const = 0;
-  /// Copies consecutive bytes of the values.
+  /// Copies consecutive bytes of the values. REQUIRES: they are within the shard.
   virtual void gather(std::uint64_t first_byte, std::span<std::byte> out) const = 0;
-  /// While any read waits for the shard to be consistent, no further push should begin. `count` is 1 for a
-  /// read that begins to wait and -1 for one that ends.
+  /// Counts reads that wait for the shard to become consistent; `count` is 1 when a read starts to wait and
+  /// -1 when it stops. While any waits, callers should begin no further push.
   void add_waiting_read(int count) noexcept { waiting_reads_ += count; }
   bool has_waiting_reads() const noexcept { return waiting_reads_ != 0; }
 
-  /// Takes a snapshot of the rows that `saved` names, and marks rows from here on if it asks for that.
-  /// Throws std::bad_alloc or Error(resource_exhausted), and then changes nothing. REQUIRES: the shard is
+  /// Takes a snapshot of the rows that `saved` selects, and starts to track touched rows if `saved` requests
+  /// it. Throws std::bad_alloc or Error(resource_exhausted), and then changes nothing. REQUIRES: the shard is
   /// consistent.
   std::shared_ptr<FrozenRows> freeze(const protocol::SavedRows& saved);
   /// Returns true if `freeze` copies all rows, which may take seconds.
   virtual bool freeze_copies_rows() const noexcept { return false; }
   /// Stops preserving rows for a snapshot of this shard.
   void release(const std::shared_ptr<FrozenRows>& snapshot);
-  /// Completes all snapshots: the memory of the rows is about to be overwritten or freed.
+  /// Preserves all rows for all snapshots, before the memory of the rows is overwritten or freed.
   void complete_snapshots();
 
-  /// Overwrites rows with those of a checkpoint. Throws Error(data_loss) if they do not fit the shard.
+  /// Overwrites rows with those of a checkpoint. Throws Error: data_loss if they do not fit the shard, or an
+  /// I/O error.
   void restore(const protocol::RestoreShard& from, RestoreFiles& files);
 
-  /// Continues after the process before this one was killed, in which so many pushes were unfinished. Sets
-  /// the version to a value that that process did not publish: a reader that began before its death may have
-  /// read rows that were undone.
+  /// Resumes a shard of the previous process, in which `unfinished` pushes were unfinished. Sets the version
+  /// to a value that the previous process did not publish, since a reader that began before its death may
+  /// have read rows that were undone.
   void resume(int unfinished) noexcept;
 
-  /// Rows pushed to the shard and sent from it.
+  /// Returns the number of rows pushed to the shard and sent from it.
   std::uint64_t rows_moved() const noexcept { return rows_moved_; }
   void count_sent(std::uint64_t rows) noexcept { rows_moved_ += rows; }
-  /// Bytes of GPU memory that values and slots take.
+  /// Returns the bytes of GPU memory that values and slots take.
   virtual std::uint64_t device_bytes() const noexcept { return 0; }
 
  protected:
-  /// Bytes per row of the values (array 0) or of a slot (1 and up).
+  /// Returns the bytes per row of the values (array 0) or of a slot (1 and up).
   std::uint64_t bytes_per_row(std::uint32_t array) const noexcept;
-  /// Runs `f`, which applies the rows of an entry, as one change that readers and snapshots can tell apart.
+  /// Calls `f`, which applies the rows of an entry, as one change: snapshots preserve the rows before it, and
+  /// the version is odd during it.
   template <class F>
   void change(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const F& f) {
     before_change(header, rows);
@@ -129,19 +131,19 @@ class Shard {
     count(header);
     f();
   }
-  /// From now on, `snapshot` preserves rows before they change.
+  /// Has `snapshot` preserve rows before they change, from now on.
   void attach(std::shared_ptr<ShardSnapshot> snapshot) { snapshots_.push_back(std::move(snapshot)); }
   void set_steps(std::int64_t steps) noexcept { *words_.steps = steps; }
-  /// Returns the learning rate of the update in progress, which `steps()` counts already.
+  /// Returns the learning rate of the update in progress, which `steps()` already includes.
   double learning_rate() const noexcept;
 
  private:
-  /// Makes the version odd for its lifetime; an unfinished push keeps it odd.
+  /// Makes the version odd for the lifetime of this object; an unfinished push keeps it odd.
   class WriteGuard {
    public:
     explicit WriteGuard(Shard& shard) noexcept : shard_(shard), version_(*shard.words_.version) {
       if (shard_.unfinished_ != 0) return;
-      // It is odd already if the process before this one died while it wrote.
+      // Already odd if the previous process died during a change.
       version_.store(version_.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
       thread_fence(std::memory_order_release);  // odd before any element changes
     }
@@ -160,7 +162,7 @@ class Shard {
   /// Applies the rows of an entry: the one virtual call per entry.
   virtual void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                       const std::byte* values) = 0;
-  /// Returns whether the gradient of an entry is in a staging buffer of its pusher; `slot` points to a
+  /// Returns true if the gradient of an entry is in a staging buffer of its pusher. `slot` points to a
   /// protocol::BufferSlot.
   virtual bool is_staged(const protocol::PushHeader& /*header*/, const std::byte* /*slot*/) const {
     return false;
@@ -181,7 +183,7 @@ class Shard {
   int waiting_reads_ = 0;
   std::uint64_t rows_moved_ = 0;
   std::vector<std::shared_ptr<ShardSnapshot>> snapshots_;  // that preserve rows before they change
-  std::optional<TouchedRows> touched_;                     // since the save that increments may follow
+  std::optional<TouchedRows> touched_;                     // since the save that an increment can build on
 };
 
 }  // namespace capstan::ps

@@ -1,4 +1,4 @@
-// shard_factory.cpp -- checks, allocation in the order of the manifest's record, rollback.
+// shard_factory.cpp -- validates requests, allocates in the order of the manifest's records, and rolls back.
 #include "ps/shard/shard_factory.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace capstan::ps {
 namespace {
 
-/// Repeats the checks of the coordinator: memory is laid out by these numbers.
+/// Repeats the checks of the coordinator, since these numbers determine the memory layout.
 void check_size(const protocol::CreateShard& request) {
   const std::uint64_t all = protocol::rows_of(request.shape);
   protocol::check_bytes(request.name, request.dtype, request.shape, request.optimizer.kind);
@@ -66,9 +66,9 @@ void ShardFactory::throw_exhausted(const protocol::CreateShard& request, const c
     row += size_of(protocol::slot_dtype(request.dtype));
   row = protocol::width_of(request.shape) * (row + size_of(request.dtype));
   throw Error(Code::resource_exhausted,
-              fmt::format("variable \"{}\": ps {} has no room for shard {}, {} rows, {} bytes with the "
+              fmt::format("cannot allocate shard {} of variable \"{}\" on ps {}: {} rows, {} bytes with the "
                           "optimizer's slots: {}",
-                          request.name, ps_index_, protocol::name_of(request), request.rows,
+                          protocol::name_of(request), request.name, ps_index_, request.rows,
                           request.rows * row, why));
 }
 
@@ -125,7 +125,7 @@ std::shared_ptr<HostShard> ShardFactory::recover(const ShardRecord& record) cons
 void ShardFactory::reclaim(std::uint32_t variable) {
   if (newest_ && newest_->variable == variable && newest_->after == mark()) {
     roll_back(newest_->before);
-  } else if (persistent_ != nullptr) {  // rings were allocated since
+  } else if (persistent_ != nullptr) {  // something else was allocated since
     persistent_->append_words(PersistentState::Record::dropped, {variable});
   }
   newest_.reset();
@@ -136,7 +136,7 @@ ShardFactory::Mark ShardFactory::mark() const noexcept {
           versions_used_};
 }
 
-/// Regions are unregistered before their memory is unmapped.
+/// Unregisters regions before it unmaps their memory.
 void ShardFactory::roll_back(const Mark& mark) noexcept {
   heap_.roll_back(mark.heap);
   if (persistent_ != nullptr) persistent_->roll_back(mark.manifest);

@@ -1,4 +1,4 @@
-// shard_factory.hpp -- allocation of shards, and its rollback.
+// shard_factory.hpp -- allocates shards, and rolls back failed allocations.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,27 @@
 
 namespace capstan::ps {
 
-/// Makes shards in memory of the heap and of the GPU, and records them in the manifest. Calls require the
-/// mutex of the store.
+/// Creates shards in the heap or in GPU memory, and records them in the manifest. Calls require the mutex of
+/// the store.
 class ShardFactory {
  public:
-  /// `persistent`: the manifest; null: no process follows this one. The arguments must outlive the factory.
+  /// `persistent`: holds the manifest; null: shards are lost with this process. The arguments must outlive
+  /// the factory.
   ShardFactory(Heap& heap, DeviceContext& device, PersistentState* persistent, int ps_index)
       : heap_(heap), device_(device), persistent_(persistent), ps_index_(ps_index) {}
 
-  /// Makes a shard with its initial values, or with zeros if they are `restored` from elsewhere. Throws
-  /// Error: invalid_argument, resource_exhausted, failed_precondition (no GPU); then nothing stays allocated.
+  /// Creates a shard with its initial values, or with zeros if its values are to be `restored`. Throws Error:
+  /// invalid_argument, resource_exhausted, failed_precondition (no GPU); then nothing stays allocated.
   std::shared_ptr<Shard> make(const protocol::CreateShard& request, bool restored);
-  /// Makes the object for a shard whose memory is that of the process before this one.
+  /// Creates the object of a shard whose memory was allocated by the previous process.
   std::shared_ptr<HostShard> recover(const ShardRecord& record) const;
-  /// Reclaims the memory of the shards of a variable, which have been destroyed, if nothing has been
-  /// allocated since; else it stays unused, and the manifest records that the shards were dropped.
+  /// Reclaims the memory of a variable's shards if nothing was allocated after them; otherwise the memory
+  /// stays unused, and the manifest records that the shards were dropped. REQUIRES: the shards were
+  /// destroyed.
   void reclaim(std::uint32_t variable);
 
  private:
-  /// A position in everything that shards are allocated from.
+  /// Allocation position in the heap, the manifest and the page of words.
   struct Mark {
     Heap::Mark heap;
     PersistentState::Mark manifest;
@@ -43,10 +45,10 @@ class ShardFactory {
       return heap == other.heap && manifest == other.manifest && versions_used == other.versions_used;
     }
   };
-  /// The variable that was created last.
+  /// The variable created last, and the positions before and after its shards.
   struct Newest {
     std::uint32_t variable;
-    Mark before;  // its shards
+    Mark before;
     Mark after;
   };
 
@@ -64,7 +66,7 @@ class ShardFactory {
   DeviceContext& device_;
   PersistentState* persistent_;
   int ps_index_;
-  std::shared_ptr<ChunkPool> chunks_ = std::make_shared<ChunkPool>();  // of all snapshots
+  std::shared_ptr<ChunkPool> chunks_ = std::make_shared<ChunkPool>();  // shared by all snapshots
   Piece versions_;                   // a page of Shard::Words, one cache line each
   std::uint64_t versions_used_ = 0;  // bytes of it
   std::optional<Newest> newest_;

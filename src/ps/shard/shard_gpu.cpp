@@ -1,4 +1,4 @@
-// shard_gpu.cpp -- two halves of one buffer on each side, each filled from its beginning.
+// shard_gpu.cpp -- double-buffered staging: two halves of one host buffer and one GPU buffer.
 #include "ps/shard/shard_gpu.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ ShardGpu::ShardGpu(int number, bool deterministic)
 
 ShardGpu::~ShardGpu() {
   try {
-    stream_.wait();  // before the memory that it uses is freed
+    stream_.wait();  // the stream may still use the buffers
   } catch (const std::exception& error) {
     log::error("{}", error.what());
   }

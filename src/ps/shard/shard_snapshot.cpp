@@ -1,4 +1,4 @@
-// shard_snapshot.cpp -- preserving rows, and merging them into copies of the arrays.
+// shard_snapshot.cpp -- preserves rows before they change, and merges them into copies of the arrays.
 #include "ps/shard/shard_snapshot.hpp"
 
 #include <fmt/format.h>
@@ -15,9 +15,9 @@ namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kCacheLine = 64;
-/// Prefetch distance in rows, which are scattered.
+/// Prefetch distance for scattered rows, in rows.
 constexpr std::size_t kAhead = 16;
-/// Most bytes of a single copy: a longer one bypasses the cache, from which the checksum is computed next.
+/// Maximum bytes of a single copy. A longer one would bypass the cache, but the checksum is computed next.
 constexpr std::uint64_t kCachedCopy = std::uint64_t{256} << 10;
 
 template <class T>
@@ -38,7 +38,7 @@ ShardSnapshot::ShardSnapshot(std::span<const Array> arrays, std::uint64_t rows,
   constexpr std::uint64_t kChunk = ChunkPool::kBytes;
   rows_per_chunk_ = std::max<std::uint64_t>(1, kChunk / std::max<std::uint64_t>(1, preserved_bytes_));
   chunk_bytes_ = (rows_per_chunk_ * preserved_bytes_ + kChunk - 1) / kChunk * kChunk;
-  // calloc: pages of zeros are not allocated before their first use.
+  // calloc allocates zeroed pages only on first use.
   const std::size_t words = rows / 64 + 1;
   is_preserved_.reset(checked(static_cast<std::uint64_t*>(std::calloc(words, sizeof(std::uint64_t)))));
   preserved_rows_.resize(rows / kNeighborhood + 1);
@@ -66,9 +66,8 @@ void ShardSnapshot::preserve_row(std::uint64_t row) {
     return_chunks();
     lost_.emplace(
         Code::resource_exhausted,
-        fmt::format("no room for rows that were pushed to while a checkpoint was saved: {}; leave "
-                    "memory free for them, at most as much as the shards take, or save when nothing "
-                    "is pushed",
+        fmt::format("cannot preserve rows that change during a save: {}; leave memory free, at most as "
+                    "much as the shards take, or save while nothing is pushed",
                     error.what()));
     return;
   }
@@ -132,7 +131,7 @@ void ShardSnapshot::copy(std::size_t array, std::uint64_t first, std::uint64_t c
   if (!any) return;
   // A row that changed during the copy was preserved before it changed.
   find_preserved(row(first), row(first + count - 1) + 1);
-  // For the next call, to lock the store's mutex once: pushes hold it nearly all the time.
+  // Read ahead for the next call, so that it locks the store's mutex once: pushes hold it most of the time.
   if (!listed_) read_bits(first + count, std::min(count, rows_ - first - count));
   const std::lock_guard chunks_stay(memory_);
   lock.unlock();
@@ -187,8 +186,7 @@ void ShardSnapshot::copy_preserved(const Copying& of, std::uint64_t first, std::
     if (!listed_) return row - first;
     const auto begin = listed_->begin() + static_cast<std::ptrdiff_t>(first);
     const auto end = begin + static_cast<std::ptrdiff_t>(count);
-    return static_cast<std::uint64_t>(std::lower_bound(begin, end, row) -
-                                      begin);  // preserved rows are listed
+    return static_cast<std::uint64_t>(std::lower_bound(begin, end, row) - begin);  // always found
   };
   const std::uint64_t fetched = std::min<std::uint64_t>(row_bytes, 16 * kCacheLine);
   for (std::size_t i = 0; i < found_.size(); ++i) {

@@ -1,4 +1,4 @@
-// shared_regions.cpp -- regions one behind the other in a file.
+// shared_regions.cpp -- allocates regions consecutively in an unnamed file.
 #include "ps/shard/shared_regions.hpp"
 
 #include <array>
@@ -13,7 +13,7 @@ SharedRegions::SharedRegions(transport::Fabric& fabric) : fabric_(fabric) {
   try {
     memory_ = transport::PersistentMemory::create();
   } catch (const Error& error) {
-    log::debug("regions are in no file: {}", error.what());
+    log::debug("allocating regions from the fabric: {}", error.what());
   }
 }
 
@@ -28,7 +28,7 @@ std::unique_ptr<transport::Region> SharedRegions::allocate(std::uint64_t bytes) 
   } catch (const Error& error) {
     memory_->unmap(next_, std::array{memory});
     if (error.code() != Code::unimplemented) throw;
-    memory_.reset();  // ranks are threads of one process
+    memory_.reset();  // the fabric cannot adopt memory: the ranks are threads of one process
     return fabric_.allocate(bytes);
   }
 }

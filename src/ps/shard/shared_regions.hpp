@@ -1,4 +1,4 @@
-// shared_regions.hpp -- regions of a ps whose state ends with its process.
+// shared_regions.hpp -- regions of a ps without persistent memory, which other processes can map.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace capstan::ps {
 
-/// A process of this host that connected to this one can map memory that UCX allocated; one that this process
-/// connected to cannot always. So regions are allocated in an unnamed file, like those of a persistent ps,
-/// and freed with the process.
+/// Memory that UCX allocates can be mapped by a process of this host that connected to this one, but not
+/// always by one that this process connected to. So regions are allocated in an unnamed file, like those of a
+/// persistent ps, and freed with the process. Not thread-safe.
 class SharedRegions {
  public:
   explicit SharedRegions(transport::Fabric& fabric);
 
-  /// Allocates a zeroed region, from the fabric if the system has no such files. Throws
+  /// Allocates a zeroed region, from the fabric if unnamed files are not supported. Throws
   /// Error(resource_exhausted).
   std::unique_ptr<transport::Region> allocate(std::uint64_t bytes);
 

@@ -1,4 +1,4 @@
-// staging_buffers.cpp -- released buffers are found by their size.
+// staging_buffers.cpp -- reuses released buffers of the same size.
 #include "ps/shard/staging_buffers.hpp"
 
 #include <algorithm>

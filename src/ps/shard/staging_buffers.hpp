@@ -1,4 +1,4 @@
-// staging_buffers.hpp -- memory of a ps's GPU into which kernels of workers on its host write gradients.
+// staging_buffers.hpp -- GPU memory of a ps into which kernels of workers on its host write gradients.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace capstan::ps {
 
-/// A buffer belongs to one pusher, which writes gradients to slots of it and names the slots in its entries.
-/// The pusher may keep it mapped, so buffers are reused and never freed one by one. Not thread-safe.
+/// A buffer belongs to one pusher, which writes gradients to slots in it and refers to the slots in its
+/// entries. The pusher may keep it mapped, so buffers are reused and never freed individually. Not
+/// thread-safe.
 class StagingBuffers {
  public:
-  /// Assigns another buffer to `rank` at each call: a released one of that size, or a new one. Throws
+  /// Assigns a further buffer to `rank`: a released one of that size, or a new one. Throws
   /// Error(resource_exhausted).
   protocol::StagingBufferKey open(int rank, int gpu, std::uint64_t bytes);
-  /// Releases the buffers of `rank`. REQUIRES: its process has ended, so that it writes no more.
+  /// Releases the buffers of `rank`. REQUIRES: its process has ended, so that it no longer writes.
   void release(int rank) noexcept;
 
-  /// Returns the address of `bytes` in a slot, or null if they are not within a buffer of `rank`.
+  /// Returns the address of a slot of `bytes`, or null if it is not within a buffer of `rank`.
   std::byte* at(const protocol::BufferSlot& slot, std::uint32_t rank, std::uint64_t bytes) const noexcept;
 
  private:

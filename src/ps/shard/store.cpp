@@ -1,4 +1,4 @@
-// store.cpp -- finding shards, pushes to them, and reads.
+// store.cpp -- finds shards, applies pushes and serves reads.
 #include "ps/shard/store.hpp"
 
 #include <fmt/format.h>
@@ -25,23 +25,23 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
           slab_bytes),
       device_(*this, ps_index),
       factory_(heap_, device_.context(), persistent, ps_index),
-      groups_(
-          [this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
-          [this, publish = std::move(publish)](std::uint32_t group, std::uint64_t steps) {
-            device_.context().settle();  // kernels of other processes read the rows once they see the step
-            publish(group, steps);
-          }),
+      groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
+              [this, publish = std::move(publish)](std::uint32_t group, std::uint64_t steps) {
+                device_.context().settle();  // other processes' kernels read the rows once they see the step
+                publish(group, steps);
+              }),
       count_(std::move(count)),
       ledger_(ledger, persistent == nullptr ? std::span<std::byte>() : persistent->ledger()) {}
 
 protocol::ShardLocation Store::create(const protocol::CreateShard& request, bool restored) {
   const std::lock_guard lock(mutex_);
   if (const Shard* there = find_or_null(request.variable, request.shard)) {
-    // A client that got no answer from the process before this one repeats its request.
+    // A client that got no reply from the previous process repeats its request.
     if (persistent_ != nullptr && to_bytes(there->description()) == to_bytes(request))
       return there->location();
-    throw Error(Code::already_exists, fmt::format("variable {} (\"{}\") has a shard {} here",
-                                                  request.variable, request.name, request.shard));
+    throw Error(Code::already_exists,
+                fmt::format("cannot create shard {} of variable {} (\"{}\"): it already exists on ps {}",
+                            request.shard, request.variable, request.name, ps_index_));
   }
   const auto entry = shards_.try_emplace({request.variable, request.shard}).first;
   try {
@@ -78,7 +78,7 @@ Shard* Store::find_or_null(std::uint32_t variable, std::uint32_t shard) const {
 Shard& Store::find(std::uint32_t variable, std::uint32_t shard) const {
   if (Shard* const found = find_or_null(variable, shard)) return *found;
   throw Error(Code::not_found,
-              fmt::format("ps {} has no shard {} of variable {}", ps_index_, shard, variable));
+              fmt::format("shard {} of variable {} does not exist on ps {}", shard, variable, ps_index_));
 }
 
 void Store::apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
@@ -93,7 +93,7 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
     return groups_.end_step(header.variable, static_cast<int>(header.rank), header.first_row);
   }
   if (header.kind == protocol::PushKind::count) {
-    // Kernels of other processes read the rows once they see the counter.
+    // Other processes' kernels read the rows once they see the counter.
     device_.context().settle();
     if (ledger_.enter(header)) count_(header.variable, header.first_row);
     return;
@@ -103,8 +103,8 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
     return;
   }
   if (shard == nullptr || !shard->fits(header, rows, values)) {
-    log::error("dropped a push to variable {} shard {}: {} rows do not fit what this ps holds",
-               header.variable, header.shard, header.rows);
+    log::error("dropped a push of rank {} to variable {} shard {}: {} rows do not fit the shard on ps {}",
+               header.rank, header.variable, header.shard, header.rows, ps_index_);
     return;
   }
   const std::uint32_t group = shard->description().group;
@@ -125,7 +125,7 @@ void Store::set_learning_rate(const protocol::PushHeader& header) {
     protocol::check_optimizer(changed.name, changed.dtype, changed.optimizer);
     shard.override_learning_rate(changed.optimizer.learning_rate);
   } catch (const Error& error) {
-    log::error("dropped a learning rate of rank {}: {}", header.rank, error.what());
+    log::error("dropped a learning rate set by rank {}: {}", header.rank, error.what());
   }
 }
 
@@ -150,7 +150,7 @@ void Store::apply_sum(std::span<const HeldPush* const> pushes, int workers) {
 }
 
 bool Store::ready(const protocol::PushHeader& header) {
-  // The shard needs the rest of a push that has begun to become consistent.
+  // Entries of a push that has begun must pass: the shard becomes consistent only with the last of them.
   if (header.first_part == 0 || !protocol::changes_rows(header.kind)) return true;
   const std::lock_guard lock(mutex_);
   const Shard* const shard = find_or_null(header.variable, header.shard);

@@ -1,4 +1,4 @@
-// store.hpp -- the shards of one ps, and what clients may ask of them.
+// store.hpp -- the shards of one ps, and the operations of clients on them.
 #pragma once
 
 #include <cstdint>
@@ -25,35 +25,36 @@
 
 namespace capstan::ps {
 
-/// A directory of shards by variable and number. Thread-safe: one mutex serializes all calls, so each shard
-/// has one writer at a time. In a job of several processes the ps's thread is the only caller; in an embedded
-/// cluster the workers of the process call `apply` themselves.
+/// Directory of shards by variable and number. Thread-safe: one mutex serializes all calls, so each shard has
+/// one writer at a time. In a job of several processes, only the ps's thread applies pushes; in an embedded
+/// cluster, the workers of the process call `apply` themselves.
 class Store final : public protocol::PushSink {
  public:
   using Count = std::function<void(std::uint32_t counter, std::uint64_t delta)>;
 
-  /// `publish` is called when a step of an update group has ended, `count` to add to a counter. Memory comes
-  /// from `persistent`, which outlives this process; else from `regions`; else from the fabric.
+  /// `publish` is called when a step of an update group is complete, `count` to add to a counter. Memory
+  /// comes from `persistent` if not null, else from `regions` if not null, else from the fabric; all must
+  /// outlive the store.
   Store(
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
       Count count = [](std::uint32_t, std::uint64_t) {}, PersistentState* persistent = nullptr,
       SharedRegions* regions = nullptr, const ClosureLedger::Capacity& ledger = {});
 
-  /// Recovers the shards of the process before this one, as of the last entry that it applied. Throws
-  /// Error(unavailable) if there is an update group, whose unfinished step is lost, or a shard in the memory
-  /// of a GPU, which is lost. REQUIRES: the store is empty.
+  /// Recovers the shards of the previous process as of its last committed entry. Throws Error(unavailable) if
+  /// there was an update group, whose unfinished step is lost, or a shard in GPU memory, which is lost.
+  /// REQUIRES: the store is empty.
   void recover();
 
-  /// Makes a shard. `restored`: its values come from elsewhere, and are zero until then. Throws Error:
-  /// already_exists, invalid_argument (an optimizer that does not support the dtype), resource_exhausted,
+  /// Creates a shard. `restored`: its values are zero until `restore`. Throws Error: already_exists,
+  /// invalid_argument (such as an optimizer that does not support the dtype), resource_exhausted,
   /// failed_precondition (no GPU).
   protocol::ShardLocation create(const protocol::CreateShard& request, bool restored = false);
   /// Removes the shards of a variable that could not be created on all ps. REQUIRES: no client uses them.
   void drop(std::uint32_t variable);
   std::vector<protocol::ListedShard> list();
 
-  /// Applies an entry of a push. Drops and logs one that does not fit the shard: its client is broken.
+  /// Applies an entry of a push. Logs and drops one that does not fit the shard: its client is faulty.
   void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
              const std::byte* values) override;
   bool ready(const protocol::PushHeader& header) override;
@@ -65,12 +66,12 @@ class Store final : public protocol::PushSink {
   void create_group(const protocol::CreateGroup& request);
   void restart_group(std::uint32_t group);
   protocol::GroupClocks clocks(std::uint32_t group);
-  /// Lets a worker take part in all update groups.
+  /// Adds a worker to all update groups.
   void add_worker(int rank);
   /// Removes a dead worker. REQUIRES: its pushes have been applied.
   void remove_worker(int rank);
 
-  /// A shard as reads that the ps serves see it.
+  /// View of a shard for reads that the ps serves.
   struct RowsView {
     const std::byte* values = nullptr;  // null: only `gather` reads them
     std::uint64_t rows = 0;
@@ -82,7 +83,7 @@ class Store final : public protocol::PushSink {
   /// Copies rows in the order given, between two entries. REQUIRES: row numbers within the shard.
   void gather(const RowsView& from, std::span<const std::uint32_t> rows, std::byte* out);
   void gather(const RowsView& from, std::uint64_t first_byte, std::span<std::byte> out);
-  /// Returns true if no push to the shard is half applied. Throws Error(not_found).
+  /// Returns true if no push to the shard is partially applied. Throws Error(not_found).
   bool is_consistent(std::uint32_t variable, std::uint32_t shard);
   /// See Shard::add_waiting_read. Throws Error(not_found).
   void add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count);
@@ -94,7 +95,7 @@ class Store final : public protocol::PushSink {
 
   Heap& heap() noexcept { return heap_; }
   protocol::PsStatistics statistics();
-  /// Leaves out what is known of the process rather than of its shards.
+  /// Returns a report of the shards; the caller adds the fields about the process.
   protocol::PsReport report();
 
  private:
@@ -102,16 +103,16 @@ class Store final : public protocol::PushSink {
   friend class StoreSnapshot;
   using Key = std::pair<std::uint32_t, std::uint32_t>;  // variable, shard
 
-  /// Null if there is none.
+  /// Returns null if the shard does not exist.
   Shard* find_or_null(std::uint32_t variable, std::uint32_t shard) const;
   /// Throws Error(not_found).
   Shard& find(std::uint32_t variable, std::uint32_t shard) const;
-  /// Logs a rate that the shard's optimizer cannot use, and drops it.
+  /// Sets the learning rate of a shard. Logs and drops a rate that its optimizer does not support.
   void set_learning_rate(const protocol::PushHeader& header);
   void count(const protocol::PushHeader& header, const Shard& shard);
   void apply_to(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                 const std::byte* values);
-  /// Applies the pushes of a step's workers to one shard as one push.
+  /// Applies the pushes of all workers to one shard in a step as one push.
   void apply_sum(std::span<const HeldPush* const> pushes, int workers);
   std::map<Key, ShardRecord> replay_manifest();
 

@@ -1,4 +1,4 @@
-// store_device.cpp -- finding the shard on the GPU under the mutex of the store.
+// store_device.cpp -- finds shards on the GPU under the mutex of the store.
 #include "ps/shard/store_device.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ void StoreDevice::apply(const protocol::PushHeader& header, std::span<const std:
   DeviceShard* const shard = find(header.variable, header.shard);
   if (shard == nullptr || !shard->fits(header, rows, values)) {
     const std::string& name = store_.find(header.variable, header.shard).description().name;
-    throw Error(Code::internal, fmt::format("a push of {} rows does not fit \"{}\"", header.rows, name));
+    throw Error(Code::internal, fmt::format("cannot apply a push to \"{}\": its {} rows do not fit shard {}",
+                                            name, header.rows, header.shard));
   }
   if (!store_.ledger_.enter(header)) return;
   store_.count(header, *shard);

@@ -25,29 +25,29 @@ class StoreDevice final : public protocol::DevicePushSink {
   void configure(DeviceContext::FindGpu find, bool deterministic) {
     context_.configure(std::move(find), deterministic);
   }
-  /// Throws what went wrong on the GPU, whichever call it was reported to: pushes are lost, so the ps cannot
-  /// continue.
+  /// Throws the first failure of the GPU, if any, whichever call observed it. Pushes are lost then, so the ps
+  /// cannot continue.
   void throw_if_failed();
 
   bool reserve(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) override;
   void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
              const gpu::Event& ready) override;
 
-  /// Returns the gpu::MappedMemory key by which processes of this host, and threads of this process, read the
-  /// values of a shard. Empty if the shard is not on a GPU. Throws Error(not_found).
+  /// Returns the gpu::MappedMemory::key by which processes of this host, and threads of this process, read
+  /// the values of a shard. Empty if the shard is not on a GPU. Throws Error(not_found).
   std::vector<std::byte> key(std::uint32_t variable, std::uint32_t shard);
-  /// Opens a buffer into which kernels of that rank write gradients for shards on the GPU. Returns an empty
-  /// key if there are none. Throws Error(resource_exhausted).
+  /// Opens a buffer into which kernels of `rank` write gradients for shards on the GPU. Returns an empty key
+  /// if no shard is on a GPU. Throws Error(resource_exhausted).
   protocol::StagingBufferKey open_staging_buffer(int rank, std::uint64_t bytes);
   /// See StagingBuffers::release.
   void release_staging_buffers(int rank);
 
-  /// For the store and its shards, which hold the mutex.
+  /// For the store and its shards. REQUIRES: the caller holds the mutex of the store.
   DeviceContext& context() noexcept { return context_; }
   const DeviceContext& context() const noexcept { return context_; }
 
  private:
-  /// Null if the shard is not on a GPU. Throws Error(not_found).
+  /// Returns null if the shard is not on a GPU. Throws Error(not_found).
   DeviceShard* find(std::uint32_t variable, std::uint32_t shard) const;
 
   Store& store_;

@@ -1,4 +1,4 @@
-// touched_rows.cpp -- ranges by words, and the list.
+// touched_rows.cpp -- sets ranges of bits word by word, and lists the set bits.
 #include "ps/shard/touched_rows.hpp"
 
 #include <algorithm>

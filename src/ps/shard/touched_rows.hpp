@@ -1,4 +1,4 @@
-// touched_rows.hpp -- which rows of a shard have changed since a save.
+// touched_rows.hpp -- the set of rows of a shard that have changed since a save.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace capstan::ps {
 /// One bit per row. Not thread-safe.
 class TouchedRows {
  public:
-  /// No row has changed since the save with this mark.
+  /// Creates an empty set, for the save with this mark.
   TouchedRows(std::uint64_t mark, std::uint64_t rows) : mark_(mark), rows_(rows), bits_((rows + 63) / 64) {}
 
   std::uint64_t mark() const noexcept { return mark_; }
@@ -20,7 +20,7 @@ class TouchedRows {
   void add(std::uint64_t first, std::uint64_t count) noexcept;
   void add_all() noexcept { add(0, rows_); }
   bool has(std::uint64_t row) const noexcept { return (bits_[row / 64] >> row % 64 & 1) != 0; }
-  /// Numbers of the rows, in ascending order.
+  /// Returns the row numbers in ascending order.
   std::vector<std::uint32_t> list() const;
 
  private:

@@ -1,4 +1,4 @@
-// collected_push.cpp -- staging for the largest launch, of which the unused rest is returned.
+// collected_push.cpp -- stages for the largest possible launch, and returns the unused rest.
 #include "ps/update/collected_push.hpp"
 
 #include <cstring>
@@ -11,7 +11,7 @@ namespace capstan::ps {
 
 CollectedPush::CollectedPush(ShardGpu& gpu, std::uint64_t row_bytes, std::uint64_t capacity,
                              OnLaunch on_launch)
-    : gpu_(gpu), row_bytes_(row_bytes), most_(capacity), on_launch_(std::move(on_launch)) {}
+    : gpu_(gpu), row_bytes_(row_bytes), max_rows_(capacity), on_launch_(std::move(on_launch)) {}
 
 CollectedPush::~CollectedPush() {
   try {
@@ -21,8 +21,8 @@ CollectedPush::~CollectedPush() {
   }
 }
 
-/// Two pushes are never concatenated: a row that both name is updated twice, one that a single push repeats
-/// is updated once.
+/// Two pushes are never concatenated: a row that both contain is updated twice, whereas a row that one push
+/// repeats is updated once.
 bool CollectedPush::continues(const Part& part) const {
   if (capacity_ == 0 || part.first) return false;
   if (part.rank != rank_ || part.step != launch_.step || part.rows.empty() == sparse_) return false;
@@ -36,8 +36,8 @@ bool CollectedPush::continues(const Part& part) const {
 void CollectedPush::begin(const Part& part) {
   gpu_.launch_collected();
   sparse_ = !part.rows.empty();
-  // Deterministic results must not depend on when entries arrived.
-  const std::uint64_t capacity = part.last || gpu_.deterministic() ? part.count : most_;
+  // Deterministic results must not depend on arrival times.
+  const std::uint64_t capacity = part.last || gpu_.deterministic() ? part.count : max_rows_;
   const std::uint64_t numbers = sparse_ ? ShardGpu::bytes_of_numbers(capacity) : 0;
   staging_ = gpu_.stage(numbers + (part.host != nullptr ? capacity * row_bytes_ : 0));
   host_ = part.host != nullptr ? staging_.host + numbers : nullptr;
@@ -65,14 +65,14 @@ void CollectedPush::launch() {
   const gpu::Stream& stream = gpu_.stream();
   if (host_ == nullptr) {
     if (sparse_) {
-      gpu_.take_back(ShardGpu::bytes_of_numbers(capacity) - ShardGpu::bytes_of_numbers(launch_.count));
+      gpu_.return_unused(ShardGpu::bytes_of_numbers(capacity) - ShardGpu::bytes_of_numbers(launch_.count));
       gpu::copy(stream, staging_.device, staging_.host, numbers);
     }
   } else if (launch_.count == capacity) {
     gpu::copy(stream, staging_.device, staging_.host,
               static_cast<std::uint64_t>(host_ - staging_.host) + bytes);
   } else {
-    gpu_.take_back((capacity - launch_.count) * row_bytes_);
+    gpu_.return_unused((capacity - launch_.count) * row_bytes_);
     if (sparse_) gpu::copy(stream, staging_.device, staging_.host, numbers);
     gpu::copy(stream, launch_.gradient, host_, bytes);
   }

@@ -1,4 +1,4 @@
-// kernel_loop.hpp -- one rule over all rows of an update. Only for kernels.cpp.
+// kernel_loop.hpp -- applies an update rule to all rows of an update. Only for kernels.cpp.
 #if defined(CAPSTAN_PS_KERNEL_LOOP_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef CAPSTAN_PS_KERNEL_LOOP_HPP
 #undef CAPSTAN_PS_KERNEL_LOOP_HPP
@@ -20,13 +20,12 @@ namespace capstan::ps::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::uint64_t kLineBytes = 64;
-/// How far ahead of the row in work others are fetched: so many lines of values and slots together, about as
-/// many as a core can wait for at once, but no fewer rows than this. Found by trying, on rows of 16 to 256
-/// floats.
+/// Prefetch distance: this many cache lines of values and slots together, about as many as a core can have
+/// outstanding, but at least kRowsAhead rows. Tuned by measurement on rows of 16 to 256 floats.
 constexpr std::uint64_t kLinesAhead = 32;
 constexpr std::uint64_t kRowsAhead = 4;
 
-/// Where a row of an update lies.
+/// Addresses of a row in the arrays of an update; unused slots alias the values.
 template <int kSlots, class T>
 struct Row {
   T *w, *a, *b;
@@ -34,7 +33,7 @@ struct Row {
     if constexpr (kSlots > 0) a = u.slot0 + row * u.width;
     if constexpr (kSlots > 1) b = u.slot1 + row * u.width;
   }
-  /// Fetches, to be written, the line of element j of each array.
+  /// Prefetches the cache line of element j of each array for writing.
   HWY_INLINE void prefetch(std::uint64_t j) const {
     __builtin_prefetch(w + j, 1);
     if constexpr (kSlots > 0) __builtin_prefetch(a + j, 1);
@@ -43,8 +42,8 @@ struct Row {
 };
 
 template <class Rule, class D, class T>
-HWY_INLINE void one_vector(const Rule& rule, D d, const Row<Rule::kSlots, T>& row, std::uint64_t j,
-                           const T* gradient) {
+HWY_INLINE void update_vector(const Rule& rule, D d, const Row<Rule::kSlots, T>& row, std::uint64_t j,
+                              const T* gradient) {
   const auto g = hn::LoadU(d, gradient + j);
   auto w = hn::LoadU(d, row.w + j);
   auto a = w;
@@ -57,34 +56,35 @@ HWY_INLINE void one_vector(const Rule& rule, D d, const Row<Rule::kSlots, T>& ro
   if constexpr (Rule::kSlots > 1) hn::StoreU(b, d, row.b + j);
 }
 
-/// The elements from j on, fewer than a whole vector: by vectors of kLanes elements, half of them, and so on.
+/// Updates the elements from j on, fewer than a full vector: with vectors of kLanes elements, then kLanes /
+/// 2, and so on.
 template <std::size_t kLanes, class Rule, class T>
-HWY_INLINE void rest(const Rule& rule, const Row<Rule::kSlots, T>& row, std::uint64_t j, std::uint64_t width,
-                     const T* gradient) {
+HWY_INLINE void update_tail(const Rule& rule, const Row<Rule::kSlots, T>& row, std::uint64_t j,
+                            std::uint64_t width, const T* gradient) {
   if constexpr (kLanes > 0) {
     const hn::CappedTag<T, kLanes> d;
-    for (; j + hn::Lanes(d) <= width; j += hn::Lanes(d)) one_vector(rule, d, row, j, gradient);
-    rest<kLanes / 2>(rule, row, j, width, gradient);
+    for (; j + hn::Lanes(d) <= width; j += hn::Lanes(d)) update_vector(rule, d, row, j, gradient);
+    update_tail<kLanes / 2>(rule, row, j, width, gradient);
   }
 }
 
 template <class Rule, class T>
-HWY_INLINE void one_row(const Rule& rule, const Row<Rule::kSlots, T>& row, std::uint64_t width,
-                        const T* gradient) {
+HWY_INLINE void update_row(const Rule& rule, const Row<Rule::kSlots, T>& row, std::uint64_t width,
+                           const T* gradient) {
   const hn::ScalableTag<T> d;
   const std::uint64_t lanes = hn::Lanes(d);
   std::uint64_t j = 0;
-  for (; j + lanes <= width; j += lanes) one_vector(rule, d, row, j, gradient);
-  if (j < width) rest<HWY_MAX_BYTES / sizeof(T) / 2>(rule, row, j, width, gradient);
+  for (; j + lanes <= width; j += lanes) update_vector(rule, d, row, j, gradient);
+  if (j < width) update_tail<HWY_MAX_BYTES / sizeof(T) / 2>(rule, row, j, width, gradient);
 }
 
-// Both loops take the rule by value: a copy that no store into the arrays can reach stays in registers.
+// Both loops take the rule by value: no store to the arrays can alias the copy, so it stays in registers.
 
 template <class Rule, class T>
 void consecutive_rows(Rule rule, const Update<T>& u) {
   for (std::uint64_t i = 0; i < u.count; ++i) {
     const Row<Rule::kSlots, T> row(u, u.first_row + i);
-    one_row(rule, row, u.width, u.gradient + i * u.width);
+    update_row(rule, row, u.width, u.gradient + i * u.width);
   }
 }
 
@@ -93,13 +93,13 @@ void scattered_rows(Rule rule, const Update<T>& u) {
   constexpr std::uint64_t kLine = kLineBytes / sizeof(T);
   const std::uint64_t lines = hwy::DivCeil(u.width, kLine) * (1 + Rule::kSlots);
   const std::uint64_t ahead = std::max(kRowsAhead, kLinesAhead / std::max<std::uint64_t>(lines, 1));
-  const bool ragged = u.width % kLine != 0;  // the last element may lie in a line of its own
+  const bool ragged = u.width % kLine != 0;  // the last element may be in a line of its own
   for (std::uint64_t i = 0; i < u.count; ++i) {
     const Row<Rule::kSlots, T> later(u, u.rows[std::min(i + ahead, u.count - 1)]);
     for (std::uint64_t j = 0; j < u.width; j += kLine) later.prefetch(j);
     if (ragged) later.prefetch(u.width - 1);
     const Row<Rule::kSlots, T> row(u, u.rows[i]);
-    one_row(rule, row, u.width, u.gradient + i * u.width);
+    update_row(rule, row, u.width, u.gradient + i * u.width);
   }
 }
 

@@ -1,4 +1,4 @@
-// kernel_rules.hpp -- the update rules of optimizers.hpp on one vector. Only for kernels.cpp.
+// kernel_rules.hpp -- update rules of the optimizers on one SIMD vector. Only for kernels.cpp.
 #if defined(CAPSTAN_PS_KERNEL_RULES_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef CAPSTAN_PS_KERNEL_RULES_HPP
 #undef CAPSTAN_PS_KERNEL_RULES_HPP
@@ -18,9 +18,9 @@ namespace capstan::ps::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Element by element.
+/// Computes x^power per element with std::pow.
 template <class D, class V, class T>
-HWY_INLINE V each_to_the_power(D d, V x, T power) {
+HWY_INLINE V elementwise_pow(D d, V x, T power) {
   HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(x, d, lanes);
   for (std::size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = std::pow(lanes[i], power);

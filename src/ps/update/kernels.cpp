@@ -1,5 +1,5 @@
-// kernels.cpp -- picks the loop of an optimizer. Highway compiles all of them for every vector width of this
-// architecture; the widest that the CPU has is chosen at run time.
+// kernels.cpp -- selects the kernel of an optimizer. Highway compiles every kernel for each vector width of
+// the architecture, and selects the widest that the CPU supports at run time.
 #include "ps/update/kernels.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ps/update/kernels.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target: these are compiled once a vector width.
+// After foreach_target, so that they are compiled once per vector width.
 #include "ps/update/kernel_loop.hpp"
 #include "ps/update/kernel_rules.hpp"
 

@@ -1,4 +1,4 @@
-// kernels.hpp -- optimizers on rows, vectorised for the CPU that runs them.
+// kernels.hpp -- optimizer kernels on rows, vectorized for the CPU at run time.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace capstan::ps {
 
-/// What one push does to one shard. Rules are elementwise: a "row" may be a part of a row, or several
-/// consecutive ones (HostShard, update_in_groups.hpp, 16-bit values). Row i of the gradient belongs to row
-/// rows[i] of the shard, or to row first_row + i where `rows` is null. Slots lie as the values do; unused
-/// ones are null.
+/// Update of one shard by one push. Row i of the gradient belongs to row rows[i] of the shard, or to row
+/// first_row + i if `rows` is null. Slots have the layout of the values; unused slots are null. Rules are
+/// elementwise, so a "row" may be a part of a row or several consecutive rows (HostShard,
+/// update_in_groups.hpp, 16-bit values).
 template <class T>
 struct Update {
   T* values = nullptr;
@@ -25,13 +25,14 @@ struct Update {
   std::int64_t step = 1;  // t of Adam and AdamW
 };
 
-/// REQUIRES: row numbers within the shard, and no row twice unless the optimizer is SGD.
+/// Applies an update. REQUIRES: row numbers within the shard, and no repeated row unless the optimizer is
+/// SGD.
 void apply(const Optimizer& optimizer, const Update<float>& update);
 void apply(const Optimizer& optimizer, const Update<double>& update);
-/// In float, block by block, rounded once.
+/// Computes in float and rounds each element once.
 void apply(const Optimizer& optimizer, const Update<float16>& update);
 void apply(const Optimizer& optimizer, const Update<bfloat16>& update);
-/// SGD alone, in integers: w -= round(learning_rate) g.
+/// SGD only, in wrapping integer arithmetic: w -= round(learning_rate) * g.
 void apply(const Optimizer& optimizer, const Update<std::int64_t>& update);
 void apply(const Optimizer& optimizer, const Update<std::int32_t>& update);
 

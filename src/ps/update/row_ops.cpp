@@ -1,4 +1,4 @@
-// row_ops.cpp -- one loop for each operation and type.
+// row_ops.cpp -- instantiates one loop per operation and type.
 #include "ps/update/row_ops.hpp"
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 namespace capstan::ps {
 namespace {
 
-/// Rows ahead of the one in work whose first line is fetched.
+/// Prefetch distance in rows; only the first cache line of a row is prefetched.
 constexpr std::uint64_t kRowsAhead = 8;
 
-/// `A` is what `op` takes.
+/// Applies `op` to each element. `A`: operand type of `op`.
 template <class A, class T, class Op>
 void for_rows(const Update<T>& u, Op op) {
   for (std::uint64_t i = 0; i < u.count; ++i) {
@@ -33,7 +33,8 @@ void set_rows(const Update<T>& u) {
   }
 }
 
-/// Integers towards zero. The smallest one by -1 is no quotient that the processor has: it wraps around.
+/// Divides; integers round towards zero. Division by -1 wraps around instead of trapping on the smallest
+/// integer.
 template <class A>
 A quotient(A w, A x) {
   if constexpr (std::is_integral_v<A>) {

@@ -1,4 +1,4 @@
-// row_ops.hpp -- assignments and scatter operations on rows, without an optimizer.
+// row_ops.hpp -- assignment and scatter operations on rows, without an optimizer.
 #pragma once
 
 #include "protocol/push_format.hpp"
@@ -6,9 +6,9 @@
 
 namespace capstan::ps {
 
-/// Changes the rows of an update one after the other, so that one which is named twice is changed twice;
-/// `gradient` is the right-hand side, slots are not looked at. 16-bit numbers are worked on in float.
-/// REQUIRES: `op` is none of the optimizer's; row numbers within the shard; no zero among integer divisors.
+/// Applies `op` to the rows of an update in order, so a repeated row changes more than once. `gradient` is
+/// the right-hand operand; slots are ignored. 16-bit floats are computed in float. REQUIRES: row numbers
+/// within the shard; no integer division by zero. RowOp::gradient does nothing.
 template <class T>
 void apply(protocol::RowOp op, const Update<T>& update);
 

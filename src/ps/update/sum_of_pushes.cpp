@@ -1,4 +1,4 @@
-// sum_of_pushes.cpp -- sums by row.
+// sum_of_pushes.cpp -- sums pushes row by row.
 #include "ps/update/sum_of_pushes.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace capstan::ps {
 namespace {
 
-/// The rows that any of the pushes names, ascending; all of them when one is dense.
+/// Returns the union of the pushes' rows in ascending order, or all rows if any push is dense.
 std::vector<std::uint32_t> rows_of(std::span<const HeldPush* const> pushes, std::uint64_t rows) {
   const bool dense = std::any_of(pushes.begin(), pushes.end(), [](const HeldPush* push) {
     return push->header.kind == protocol::PushKind::dense;

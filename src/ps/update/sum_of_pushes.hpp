@@ -1,4 +1,4 @@
-// sum_of_pushes.hpp -- several workers' pushes to one shard as one.
+// sum_of_pushes.hpp -- combines the pushes of several workers to one shard.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace capstan::ps {
 
-/// The sum of pushes to a shard of `rows` rows of `width` elements, each element's terms in the order given,
-/// divided by `divisor`. Sparse when all of them are: rows in ascending order, each once. 16-bit numbers are
-/// summed in float and rounded once. REQUIRES: at least one push; what is pushed fits the shard.
+/// Returns the sum of pushes to a shard of `rows` rows of `width` elements, divided by `divisor`. The terms
+/// of an element are added in the order given. The sum is dense if it contains every row, else sparse with
+/// unique rows in ascending order. 16-bit floats are summed in float and rounded once. REQUIRES: at least one
+/// push, and every push fits the shard.
 HeldPush sum_of(std::span<const HeldPush* const> pushes, DType dtype, std::uint64_t width, std::uint64_t rows,
                 int divisor);
 

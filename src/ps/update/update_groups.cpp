@@ -1,4 +1,4 @@
-// update_groups.cpp -- clocks, and the end of a step.
+// update_groups.cpp -- maintains the clocks of workers and applies completed steps.
 #include "ps/update/update_groups.hpp"
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace capstan::ps {
 
 void UpdateGroups::create(const protocol::CreateGroup& request) {
   if (groups_.contains(request.id)) {
-    throw Error(Code::already_exists, "there is an update group " + std::to_string(request.id) + " already");
+    throw Error(Code::already_exists,
+                "update group " + std::to_string(request.id) + " already exists on this ps");
   }
   Group& group = groups_[request.id];
   group.description = request;
@@ -38,14 +39,14 @@ void UpdateGroups::hold(std::uint32_t id, const protocol::PushHeader& header,
 void UpdateGroups::end_step(std::uint32_t id, int rank, std::uint64_t step) {
   const auto found = groups_.find(id);
   if (found == groups_.end()) {
-    log::error("rank {} has ended a step of update group {}, which is not known here", rank, id);
+    log::error("dropped the end of a step of rank {}: update group {} does not exist on this ps", rank, id);
     return;
   }
   Group& group = found->second;
   Worker& worker = group.workers[rank];
   worker.takes_part = step != protocol::kLeave;
   if (!worker.takes_part || step <= group.steps) {
-    worker.held.clear();  // the step was ended without it
+    worker.held.clear();  // the step was completed without this worker
     worker.clock = group.steps;
   } else {
     worker.clock = synchronous(id) ? group.steps + 1 : step;
@@ -94,7 +95,7 @@ void UpdateGroups::apply_step(Group& group) {
 void UpdateGroups::restart(std::uint32_t id) {
   const auto found = groups_.find(id);
   if (found == groups_.end()) {
-    throw Error(Code::not_found, "there is no update group " + std::to_string(id) + " here");
+    throw Error(Code::not_found, "update group " + std::to_string(id) + " does not exist on this ps");
   }
   for (auto& [rank, worker] : found->second.workers) {
     worker = {.clock = found->second.steps, .takes_part = true, .dead = false, .held = {}};
@@ -105,7 +106,7 @@ void UpdateGroups::remove(int rank) {
   for (auto& [id, group] : groups_) {
     const auto found = group.workers.find(rank);
     if (found == group.workers.end()) continue;
-    // A step that it has ended counts, here as on the other ps; what it has pushed since does not.
+    // A step that the worker has ended counts, here as on the other ps; its later pushes do not.
     found->second.dead = synchronous(id) && found->second.clock > group.steps;
     if (!found->second.dead) group.workers.erase(found);
     advance(id, group);
@@ -122,7 +123,7 @@ void UpdateGroups::join(int rank) {
 protocol::GroupClocks UpdateGroups::clocks(std::uint32_t id) const {
   const auto found = groups_.find(id);
   if (found == groups_.end()) {
-    throw Error(Code::not_found, "there is no update group " + std::to_string(id) + " here");
+    throw Error(Code::not_found, "update group " + std::to_string(id) + " does not exist on this ps");
   }
   const Group& group = found->second;
   protocol::GroupClocks clocks{group.description.mode, group.description.bound, group.steps, {}};

@@ -1,4 +1,4 @@
-// update_groups.hpp -- which worker has ended which step, and pushes that wait for those of other workers.
+// update_groups.hpp -- step clocks of workers, and pushes held back until a synchronous step completes.
 #pragma once
 
 #include <cstdint>
@@ -12,55 +12,59 @@
 
 namespace capstan::ps {
 
-/// A push that waits: what came in one entry.
+/// One entry of a push that is held back.
 struct HeldPush {
   protocol::PushHeader header;
   std::vector<std::uint32_t> rows;
   std::vector<std::byte> values;
 };
 
-/// The groups of one ps. Every worker has a clock: the steps that it has ended. In a stale-synchronous group
-/// the steps that all have ended are the least of the clocks. In a synchronous one pushes are held back, by
-/// worker, until enough workers have ended the step; then they are handed out in the order of the workers'
-/// ranks. Memory: what the workers push in a step, or two. Whoever calls has locked the store.
+/// Update groups of one ps. Each worker has a clock: the number of steps that it has ended. In a
+/// stale-synchronous group, the completed steps are the minimum of the clocks. In a synchronous group, pushes
+/// are held back per worker until enough workers have ended the step, and are then applied in rank order.
+/// Memory: the pushes of all workers in one step, at most two. Calls require the mutex of the store.
 class UpdateGroups {
  public:
-  /// All that was pushed to one shard in a step, by rank and in each rank's order; of so many workers.
+  /// Applies all pushes to one shard in a step, ordered by rank and by each rank's order. `workers`: number
+  /// of workers that ended the step.
   using Apply = std::function<void(std::span<const HeldPush* const> pushes, int workers)>;
-  /// So many steps of a group have been ended by all who are waited for.
+  /// Publishes the number of completed steps of a group.
   using Publish = std::function<void(std::uint32_t group, std::uint64_t steps)>;
 
   UpdateGroups(Apply apply, Publish publish) : apply_(std::move(apply)), publish_(std::move(publish)) {}
 
-  /// Throws Error(already_exists).
+  /// Creates a group in which all listed workers take part. Throws Error(already_exists).
   void create(const protocol::CreateGroup& request);
-  /// What this rank pushes to the group waits for the end of its step. What others than workers push does
-  /// not.
+  /// Returns true if pushes of the rank are held back until its step ends: it is a worker of a synchronous
+  /// group.
   bool holds_back(std::uint32_t group, int rank) const;
-  /// REQUIRES: there is such a group.
+  /// Returns true if a step averages the pushes instead of adding them. REQUIRES: the group exists.
   bool averages(std::uint32_t group) const { return groups_.at(group).description.average; }
+  /// Copies an entry and holds it back. REQUIRES: holds_back(group, header.rank).
   void hold(std::uint32_t group, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
             std::span<const std::byte> values);
-  /// The worker of this rank has ended step `step`; protocol::kLeave says that it takes no further part.
+  /// Records that the worker has ended step `step`, or that it leaves the group (protocol::kLeave). Applies
+  /// and publishes steps that are complete.
   void end_step(std::uint32_t group, int rank, std::uint64_t step);
-  /// All workers take part again, from where the group is. Throws Error(not_found).
+  /// Lets all workers take part again from the group's current step, and drops held pushes. Throws
+  /// Error(not_found).
   void restart(std::uint32_t group);
-  /// A rank has died: nobody waits for it, and the step that it was in is dropped. Once for each rank is
-  /// enough.
+  /// Removes a dead rank from all groups: its unfinished step is dropped, and no step waits for it.
+  /// Idempotent.
   void remove(int rank);
-  /// A new worker: what it pushes waits for the end of its step, and nobody waits for it until it has ended
-  /// one.
+  /// Adds a worker to all groups. Its pushes are held back from the start, but no step waits for it before it
+  /// has ended one.
   void join(int rank);
-  /// Throws Error(not_found).
+  /// Returns the clocks of the workers that take part. Throws Error(not_found).
   protocol::GroupClocks clocks(std::uint32_t group) const;
-  /// Of all groups in which somebody may wait.
+  /// Returns the clocks of all groups in which workers may wait for each other.
   std::vector<std::pair<std::uint32_t, protocol::GroupClocks>> all_clocks() const;
 
  private:
   struct Worker {
     std::uint64_t clock = 0;
     bool takes_part = true;
-    bool dead = false;  // with a step that is ended here and not yet applied
+    bool dead = false;  // but it has ended a step that is not yet applied
     std::vector<HeldPush> held;
   };
   struct Group {

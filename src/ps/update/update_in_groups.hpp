@@ -9,54 +9,55 @@
 
 namespace capstan::ps {
 
-/// Calls `apply` with parts of `whole`, in order. `values` and `slots` are the beginnings of the shard's
-/// arrays; without slots, these do not change. Updates work element by element, so a long row is divided,
-/// too.
+/// Calls `apply` with consecutive parts of `update`, each after its old contents were logged. `values` and
+/// `slots` are the beginnings of the shard's arrays; `slots` is empty if the update does not change them.
+/// Updates are elementwise, so long rows are divided as well. Throws Error(internal) if the update exceeds
+/// the journal.
 template <class T, class Apply>
-void apply_in_groups(const Update<T>& whole, T* values, const std::vector<std::byte*>& slots,
+void apply_in_groups(const Update<T>& update, T* values, const std::vector<std::byte*>& slots,
                      Journal& journal, const Apply& apply) {
   using Slot = Arithmetic<T>;
   Journal::Group group;
   group.bases[0] = reinterpret_cast<std::byte*>(values);
   for (std::size_t slot = 0; slot < slots.size(); ++slot) group.bases[slot + 1] = slots[slot];
-  const auto measure = [&](std::uint64_t elements) {
+  const auto set_row_bytes = [&](std::uint64_t elements) {
     for (std::size_t a = 0; a < Journal::kArrays; ++a)
       group.bytes[a] = elements * (a == 0 ? sizeof(T) : sizeof(Slot));
   };
-  const auto lie_at = [&](std::uint64_t element) {
+  const auto set_offsets = [&](std::uint64_t element) {
     for (std::size_t a = 0; a < Journal::kArrays; ++a)
       group.offsets[a] = element * (a == 0 ? sizeof(T) : sizeof(Slot));
   };
-  constexpr std::uint64_t kMostElements = Journal::kGroupBytes / std::max(sizeof(T), sizeof(Slot));
+  constexpr std::uint64_t kMaxElements = Journal::kGroupBytes / std::max(sizeof(T), sizeof(Slot));
 
-  if (whole.rows != nullptr && whole.width <= kMostElements) {
-    const std::uint64_t most = std::clamp<std::uint64_t>(
-        kMostElements / std::max<std::uint64_t>(whole.width, 1), 1, Journal::kGroupRows);
-    measure(whole.width);
-    for (std::uint64_t first = 0; first < whole.count; first += most) {
-      Update<T> part = whole;
-      part.rows = group.rows = whole.rows + first;
-      part.count = group.count = std::min(most, whole.count - first);
-      part.gradient += first * whole.width;
+  if (update.rows != nullptr && update.width <= kMaxElements) {
+    const std::uint64_t max_rows = std::clamp<std::uint64_t>(
+        kMaxElements / std::max<std::uint64_t>(update.width, 1), 1, Journal::kGroupRows);
+    set_row_bytes(update.width);
+    for (std::uint64_t first = 0; first < update.count; first += max_rows) {
+      Update<T> part = update;
+      part.rows = group.rows = update.rows + first;
+      part.count = group.count = std::min(max_rows, update.count - first);
+      part.gradient += first * update.width;
       journal.log(group);
       apply(part);
     }
     return;
   }
-  for (std::uint64_t i = 0; i < whole.count; ++i) {
-    const std::uint64_t row = whole.rows != nullptr ? whole.rows[i] : whole.first_row + i;
-    for (std::uint64_t begin = 0; begin < whole.width; begin += kMostElements) {
-      Update<T> part = whole;
+  for (std::uint64_t i = 0; i < update.count; ++i) {
+    const std::uint64_t row = update.rows != nullptr ? update.rows[i] : update.first_row + i;
+    for (std::uint64_t begin = 0; begin < update.width; begin += kMaxElements) {
+      Update<T> part = update;
       part.rows = nullptr;
       part.first_row = 0;
       part.count = 1;
-      part.width = std::min(kMostElements, whole.width - begin);
-      part.values += row * whole.width + begin;
-      if (part.slot0 != nullptr) part.slot0 += row * whole.width + begin;
-      if (part.slot1 != nullptr) part.slot1 += row * whole.width + begin;
-      part.gradient += i * whole.width + begin;
-      measure(part.width);
-      lie_at(static_cast<std::uint64_t>(part.values - values));
+      part.width = std::min(kMaxElements, update.width - begin);
+      part.values += row * update.width + begin;
+      if (part.slot0 != nullptr) part.slot0 += row * update.width + begin;
+      if (part.slot1 != nullptr) part.slot1 += row * update.width + begin;
+      part.gradient += i * update.width + begin;
+      set_row_bytes(part.width);
+      set_offsets(static_cast<std::uint64_t>(part.values - values));
       journal.log(group);
       apply(part);
     }
